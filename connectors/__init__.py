@@ -1,0 +1,1 @@
+"""The outside world: Delta tables, the clock, the inbox."""

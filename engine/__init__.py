@@ -1,0 +1,1 @@
+"""The engine: capture, detect, evaluate, act, and the store they commit to."""

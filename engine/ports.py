@@ -1,0 +1,147 @@
+"""What the engine needs of the outside world, as protocols. `connectors` and `engine.store`
+implement them; simulation and tests bring their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from engine.values import (
+    Carried,
+    Commit,
+    Cursor,
+    Detections,
+    Entry,
+    Firings,
+    Outcome,
+    Plan,
+    Rejected,
+    Signal,
+    State,
+    TableRange,
+)
+from rules.model import Rule, Table
+
+
+class Clock(Protocol):
+    """Wall clock and monotonic clock, microseconds. Never used for occurrence times but by G1."""
+
+    def wall(self) -> int: ...
+
+    def monotonic(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TableHead:
+    """What a listing of one table shows: its identity and the commits after a version.
+
+    `commits` are contiguous and ascending, with *raw* instants (in-commit timestamp, else the log
+    file's modification time); `schema_changed_at` is the first listed version whose metadata action
+    changes the schema, `schema` the JSON schema in force before it (at the head otherwise).
+    """
+
+    table_id: str
+    schema: str
+    head: int
+    commits: tuple[Commit, ...]
+    schema_changed_at: int | None = None
+    restored_at: tuple[int, ...] = ()
+    in_commit_timestamps: bool = True
+
+
+class Feed(Protocol):
+    """Reads declared tables. Errors are `EngineError`s naming table and remedy."""
+
+    def head(self, table: Table, after: Cursor | None) -> TableHead:
+        """List the log after the cursor, without a Spark job; checks identity and contiguity."""
+        ...
+
+    def read(
+        self, table: Table, span: TableRange, columns: Sequence[str], where: Mapping[str, str]
+    ) -> pa.Table:
+        """The changes of `span` in one Spark job: `_change_type`, `_commit_version`, `columns`, and
+        a boolean column for each entry of `where` (name -> Spark SQL predicate). Any row order."""
+        ...
+
+
+class Sink(Protocol):
+    """Runs SQL against the declared tables: conditions at pinned versions, actions with markers."""
+
+    def run(self, rule: Rule, entry: Entry, firings: Firings) -> None:
+        """Run one sql entry under its marker (G16); returns when it is committed or was already.
+        Raises on failure; nothing has been committed then, as far as Spark can tell."""
+        ...
+
+    def hold(
+        self, rule: Rule, detections: Detections, relation: pa.Table, pinned: Mapping[str, int]
+    ) -> Iterable[str]:
+        """The firing ids (hex) of `relation` for which the rule's condition holds, each table read
+        at its pinned version."""
+        ...
+
+
+class Store(Protocol):
+    """The durable state. One per database; rulebooks by name. Every method is one transaction."""
+
+    @property
+    def id(self) -> str:
+        """Random id of this store (G20), part of every marker."""
+        ...
+
+    def acquire(self, rulebook: str, holder: str, seconds: int) -> int:
+        """Take the rulebook's lease; returns its new epoch. `EngineError('lease-held')` if another
+        holder's lease has not expired."""
+        ...
+
+    def renew(self, rulebook: str, epoch: int, seconds: int) -> None:
+        """Extend the lease; `EngineError('lease-lost')` if the epoch is not ours any more."""
+        ...
+
+    def release(self, rulebook: str, epoch: int) -> None: ...
+
+    def register(
+        self, rulebook: str, text: str, file: str | None, model: Mapping[str, Any]
+    ) -> None:
+        """Keep the active rulebook, so that commands that need the store only can use it."""
+        ...
+
+    def load(self, rulebook: str) -> State: ...
+
+    def commit(
+        self,
+        epoch: int,
+        plan: Plan,
+        carried: Carried,
+        firings: Sequence[Firings],
+        entries: Sequence[Entry],
+        rejected: Sequence[Rejected],
+        activation_digests: Mapping[str, str],
+    ) -> tuple[Entry, ...]:
+        """Step 3: everything of a bucket in one transaction under the lease's epoch. Places the
+        signals, stores cursors, W, plan, carried instances, firings, and entries; returns the
+        entries with their numbers. `EngineError('lease-lost')` if the epoch is stale."""
+        ...
+
+    def raise_signal(self, rulebook: str, signal: Signal) -> bool:
+        """Insert a signal, unplaced. False if id and body were there already; `EngineError(
+        'signal-conflict')` if the id is there with another body (G4)."""
+        ...
+
+    def unplaced_signals(self, rulebook: str, limit: int) -> tuple[Signal, ...]:
+        """Signals no bucket has claimed, by (received_at, id)."""
+        ...
+
+    def pending_entries(self, rulebook: str) -> tuple[Entry, ...]:
+        """Entries not done and not dead, by number."""
+        ...
+
+    def entry_firings(self, rulebook: str, bucket: int, rule: str) -> Firings:
+        """The stored firings of a rule in a bucket, to run an entry from."""
+        ...
+
+    def settle(self, rulebook: str, epoch: int, outcome: Outcome) -> None:
+        """Record an outcome; a done entry's signals are inserted in the same transaction (G22)."""
+        ...

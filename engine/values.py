@@ -1,0 +1,268 @@
+"""The values that flow through the stages, one way:
+
+    plan -> capture -> Bucket -> detect -> Detections -> evaluate -> Firings -> act -> Outcomes
+
+Units: every time is an int64 count of microseconds since the epoch, UTC. Arrays are numpy, tables
+are Arrow. All values are immutable by convention: nobody writes into an array it was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Int64 = npt.NDArray[np.int64]
+UInt64 = npt.NDArray[np.uint64]
+
+# -- capture ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One version of a table as listed from its log; `instant` is already fixed (G1)."""
+
+    version: int
+    instant: int
+    rows_estimate: int = 0  # from the log's metrics; 0 = unknown
+    depth: int = 0  # cascade depth of the action that wrote it (userMetadata, G16); 0 = outside
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """How far a table has been taken: every version <= `version` is in some bucket.
+
+    `table_id` is the metadata id (G10), `schema` the table's schema JSON at `version` (G12),
+    `instant` the instant of `version` (the lower bound of the next one, G1).
+    """
+
+    table: str
+    table_id: str
+    version: int
+    instant: int
+    schema: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableRange:
+    """The versions [first, last] of one table that a bucket holds, with their instants.
+
+    `snapshot` asks for the rows as of version `last` as inserts at `instants[last]` instead (G9).
+    `cursor` is the table's cursor once the bucket is committed.
+    """
+
+    table: str
+    first: int
+    last: int
+    instants: Mapping[int, int]
+    cursor: Cursor
+    depths: Mapping[int, int] = field(default_factory=dict)
+    snapshot: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """One explicit occurrence as it stands in the store. `instant` is None until placed (G4)."""
+
+    id: str
+    event: str
+    fields: Mapping[str, Any]
+    received_at: int
+    depth: int = 0
+    instant: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the next bucket holds: exactly the instants in (`watermark_before`, `watermark`] (G2).
+
+    Made before anything is read; binds only with the bucket's transaction.
+    `first_starts` are rules activated by this bucket, with their activation instants (G9).
+    """
+
+    rulebook: str
+    bucket: int
+    watermark_before: int
+    watermark: int
+    now: int
+    ranges: tuple[TableRange, ...] = ()
+    signals: tuple[Signal, ...] = ()
+    activations: Mapping[str, int] = field(default_factory=dict)
+    pinned: Mapping[str, int] = field(default_factory=dict)  # version a condition sees, by table
+    adjusted_commits: int = 0  # commits whose instant had to be moved (G1)
+    more: bool = False  # commits already visible that did not fit (G8): plan again at once
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The occurrences of one event type in one bucket, in order of time.
+
+    time[n] is non-decreasing; row[n] says which row of `table` (parameters as columns; `old` a
+    struct on updates) each occurrence is; several event types share one table. `depth[n]` is the
+    cascade depth of each occurrence's cause (0 = the outside world), None when all are 0.
+    `ids` holds, for each column set that rules need, the 128-bit occurrence ids (uint64[n, 2]),
+    by the digest of that column set (`engine.ids.column_set`).
+    """
+
+    event: str
+    time: Int64
+    row: Int64
+    table: pa.Table
+    ids: Mapping[str, UInt64] = field(default_factory=dict)
+    depth: npt.NDArray[np.int32] | None = None
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A row that could not become an occurrence (G5), for the store's `rejected` table."""
+
+    event: str
+    source: str
+    reason: str
+    row: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """The changes taken in one step: a plan and the occurrences it covers, by event type."""
+
+    plan: Plan
+    batches: Mapping[str, Batch]
+    rejected: tuple[Rejected, ...] = ()
+    rows: int = 0  # rows read from the sources
+
+
+# -- detect -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Detections:
+    """What one rule detected in one bucket, n detections ordered by (end, key, start, ..).
+
+    keys: a table of n rows, a column for each key name (none without `per:`); start[n], end[n];
+    the constituents of detection i are the entries offsets[i]:offsets[i+1]. Entry j is occurrence
+    event_row[j] of batches[events[event_code[j]]]; label[j] indexes `labels` (-1 = none).
+    `batches` holds the carried occurrences and the bucket's own. Ticks and clock occurrences are
+    entries of event types whose batch has no parameters.
+    """
+
+    rule: str
+    keys: pa.Table
+    start: Int64
+    end: Int64
+    offsets: Int64
+    events: tuple[str, ...]
+    event_code: npt.NDArray[np.int16]
+    event_row: Int64
+    batches: Mapping[str, Batch]
+    labels: tuple[str, ...] = ()
+    label: npt.NDArray[np.int16] | None = None
+    label_spans: Mapping[str, tuple[Int64, Int64]] = field(default_factory=dict)  # start[n], end[n]
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """All that outlives a bucket: Arrow tables by name, each with a schema version in metadata.
+
+    Names are digests of nodes (or of event types, for the occurrences that instances refer to);
+    `changed` are the names that differ from the bucket before, the only ones to be written.
+    """
+
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    changed: frozenset[str] = frozenset()
+
+
+# -- evaluate -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Firings:
+    """The firings of one rule in one bucket, by the column.
+
+    `firings`: a row each, in detection order: firing_id (fixed_size_binary[16]), the key columns,
+    started_at, detected_at (timestamp[us, UTC]), depth (int32), condition (held | failed | none),
+    constituents (int32). `relation`: the parameter relation `event` of *all* of them
+    (semantics 5), a row a constituent, firing_id as lower-case hex string.
+    """
+
+    rule: str
+    firings: pa.Table
+    relation: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One outbox entry: one statement for one set of firings, or for one firing (G16).
+
+    `number` is drawn from the store's one increasing sequence when the bucket is committed
+    (0 before). `kind`: sql | signal. `text`: the statement, or the signal's JSON
+    `{"event": .., "fields": {..expression..}}`. `target`: the declared table written, if any.
+    `firing_ids`: hex ids when the entry is for some of the rule's firings only, None for all held.
+    State: pending | done | dead. `order` is the position in the bucket's order of actions (G15).
+    """
+
+    rule: str
+    kind: str
+    text: str
+    target: str | None
+    order: int
+    firing_ids: tuple[str, ...] | None = None
+    number: int = 0
+    bucket: int = 0
+    state: str = "pending"
+    attempts: int = 0
+    error: str | None = None
+    depth: int = 1
+
+
+# -- act ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one entry: done (by us, or found done by its marker), or failed."""
+
+    entry: Entry
+    state: str  # done | failed
+    attempts: int
+    error: str | None = None
+    signals: tuple[Signal, ...] = ()  # raised by it, inserted when it is marked done (G22)
+
+
+# -- the store's view ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a rulebook's engine starts from: read once at start, then kept in memory."""
+
+    bucket: int  # number of the last committed bucket, 0 = none
+    watermark: int | None  # None before the first plan
+    now: int  # greatest `now` ever stored, 0 = none (G3)
+    cursors: Mapping[str, Cursor]
+    activations: Mapping[str, int]  # by rule
+    activation_digests: Mapping[str, str]  # by rule, of (on, per, context)
+    carried: Carried
+
+
+@dataclass(frozen=True, slots=True)
+class BucketReport:
+    """One line of `run --json`."""
+
+    bucket: int
+    watermark: int
+    rows: int
+    detections: int
+    firings: int
+    entries: int
+    seconds: Mapping[str, float]

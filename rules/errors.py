@@ -1,0 +1,69 @@
+"""The one way in which input is refused: a code, a message, a place and a remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a text something stands. Lines and columns count from 1; `path` is dotted."""
+
+    file: str = "<text>"
+    line: int = 1
+    column: int = 1
+    path: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong (or, in a list of warnings, doubtful) about an input.
+
+    `code` is a stable kebab-case word tests and scripts can match; `message` says what is wrong;
+    `hint` the remedy; `excerpt` the offending text, underlined, if there is one.
+    """
+
+    code: str
+    message: str
+    place: Place
+    hint: str = ""
+    excerpt: str = ""
+
+    def __str__(self) -> str:
+        where = f" ({self.place.path})" if self.place.path else ""
+        lines = [f"{self.place}: {self.message}{where}"]
+        if self.excerpt:
+            lines += ["    " + line for line in self.excerpt.splitlines()]
+        if self.hint:
+            lines.append(f"    {self.hint}")
+        return "\n".join(lines)
+
+
+class TidegateError(Exception):
+    """Base of every error tidegate raises on purpose. `exit_code` is that of `language.md` 3."""
+
+    exit_code = 3
+
+
+class InputError(TidegateError):
+    """The input is wrong; every problem found is in `problems`. Nothing has been changed."""
+
+    exit_code = 1
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(p) for p in self.problems))
+
+
+class EngineError(TidegateError):
+    """The engine stopped. `code` is kebab-case, `hint` the remedy; cursors and entries stay."""
+
+    def __init__(self, code: str, message: str, hint: str = "") -> None:
+        self.code = code
+        self.message = message
+        self.hint = hint
+        super().__init__(f"{message}\n    {hint}" if hint else message)

@@ -1,0 +1,230 @@
+"""Event expressions: one frozen node per operator, holding fields only.
+
+The meaning `[[E]]` of each node is section 2 of the semantics; names follow Snoop
+(Chakravarthy & Mishra, UF-CIS-TR-93-007) and Carlson & Lisper's event detection algebra.
+Nodes compare by value, so equal subexpressions are equal keys; `Span` (where the text stood)
+does not take part in comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Character offsets [start, end) of a node in the text of its expression."""
+
+    start: int = 0
+    end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """A length of time: calendar months (counted in the rulebook's zone) plus microseconds."""
+
+    months: int
+    micros: int
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """Base of all nodes. `operands()` yields the child expressions from left to right."""
+
+    span: Span = field(default=Span(), compare=False, kw_only=True)
+
+    def operands(self) -> Iterator[Expression]:
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if isinstance(value, Expression):
+                yield value
+            elif isinstance(value, tuple):
+                yield from (v for v in value if isinstance(v, Expression))
+
+    def walk(self) -> Iterator[Expression]:
+        """This node and all below it, parents first."""
+        yield self
+        for operand in self.operands():
+            yield from operand.walk()
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Expression):
+    """An event type, or another rule (its detections)."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Or(Expression):
+    """`a or b ..`: union."""
+
+    parts: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class And(Expression):
+    """`a and b ..`, `all(a, b, ..)`: Carlson-Lisper `+`, any order, also simultaneous."""
+
+    parts: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf(Expression):
+    """`any(m, a, b, ..)`: m distinct operands; m > n means all."""
+
+    count: int
+    parts: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyRepeat(Expression):
+    """`any(m, a*)`: m distinct occurrences of one operand."""
+
+    count: int
+    part: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Seq(Expression):
+    """`a ; b`: e(a) < s(b)."""
+
+    first: Expression
+    then: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Minus(Expression):
+    """`a - b`, `a without b`: a with no b wholly inside [s(a), e(a)]."""
+
+    part: Expression
+    absent: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Within(Expression):
+    """`a within d`: e(a) - s(a) <= d."""
+
+    part: Expression
+    duration: Duration
+
+
+@dataclass(frozen=True, slots=True)
+class Own(Expression):
+    """`[d]` in last position: d after this window's own opener."""
+
+    duration: Duration
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Expression):
+    """`not(b)[a, c]`."""
+
+    absent: Expression
+    opener: Expression
+    closer: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Aperiodic(Expression):
+    """`A(a, b, c)`: each b in an open window."""
+
+    opener: Expression
+    part: Expression
+    closer: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class AperiodicStar(Expression):
+    """`A*(a, b, c)`: once per closed window, with all its b's."""
+
+    opener: Expression
+    part: Expression
+    closer: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Periodic(Expression):
+    """`P(a, [d]: sample, c)`: ticks at e(a) + k*d while the window is open."""
+
+    opener: Expression
+    period: Duration
+    closer: Expression
+    sample: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodicStar(Expression):
+    """`P*(a, [d]: sample, c)`: once per closed window, with all its ticks."""
+
+    opener: Expression
+    period: Duration
+    closer: Expression
+    sample: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plus(Expression):
+    """`a + [d]`: Snoop's relative event, a point at e(a) + d."""
+
+    base: Expression
+    duration: Duration
+
+
+@dataclass(frozen=True, slots=True)
+class Nth(Expression):
+    """`a[i]`: the i-th occurrence since activation (Hinze & Voisard)."""
+
+    part: Expression
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Every(Expression):
+    """`every(n, a)`: the last n, at the n-th, 2n-th, .. occurrence."""
+
+    count: int
+    part: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled(Expression):
+    """`L: (a)`."""
+
+    label: str
+    part: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class BeginOf(Expression):
+    """`begin_of x` of an update, a transaction or a rule's action."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class EndOf(Expression):
+    """`end_of x` of an update, a transaction or a rule's action."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Clock(Expression):
+    """A clock literal `<(hh:mm:ss)mm/dd/yyyy>`; None is the wildcard `*`."""
+
+    hour: int | None
+    minute: int | None
+    second: int | None
+    month: int | None
+    day: int | None
+    year: int | None
+    text: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cron(Expression):
+    """`cron("..")`: a Vixie cron line of five fields."""
+
+    text: str

@@ -1,0 +1,248 @@
+"""What a rulebook says, as frozen values: the only thing the engine learns from YAML.
+
+Reading (`rules.load`) has resolved names, defaults and paths; nothing here is text that still has
+to be parsed, except Spark SQL, which Spark parses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from rules.errors import Place, Problem
+from rules.expression import Expression
+
+
+class Change(StrEnum):
+    """Which rows of the change data feed are occurrences of a table event type."""
+
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+    CHANGE = "change"  # any of the three
+    TRANSACTION = "transaction"  # the commit itself
+
+
+class Context(StrEnum):
+    """Parameter contexts (semantics 3)."""
+
+    RESTRICTED = "restricted"
+    RECENT = "recent"
+    CHRONICLE = "chronicle"
+    CONTINUOUS = "continuous"
+    CUMULATIVE = "cumulative"
+    UNRESTRICTED = "unrestricted"
+
+
+class Coupling(StrEnum):
+    """Coupling modes (HiPAC), in the order from early to late."""
+
+    IMMEDIATE = "immediate"
+    DEFERRED = "deferred"
+    DETACHED = "detached"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Hinze & Voisard's parameters (semantics 6), given in place of a context's name."""
+
+    first: str = "all"  # first | last | all
+    then: str = "all"
+    pairs: str = "unique"  # unique | all
+    repeat: bool = False
+    evaluate: str = "early"  # early | at_end
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a table's cursor begins: kind `now`, `earliest`, `snapshot`, `version` or `time`.
+
+    `value` is the version number, or the instant in microseconds since the epoch.
+    """
+
+    kind: str = "now"
+    value: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A declared table. Exactly one of `path` (absolute, or a URI) and `catalog` is set."""
+
+    name: str
+    place: Place
+    path: str | None = None
+    catalog: str | None = None
+    key: tuple[str, ...] = ()
+    start: Start = Start()
+    on_restore: str = "stop"  # stop | changes | skip
+    on_unpaired: str = "stop"  # stop | delete_insert
+
+
+@dataclass(frozen=True, slots=True)
+class TableEvent:
+    """An event type over the changes of a table. Instants: the commit's, or column `time`.
+
+    `columns` maps a parameter's name to the table column it is taken from; empty means all.
+    """
+
+    name: str
+    place: Place
+    change: Change
+    table: str
+    of: tuple[str, ...] = ()
+    where: str | None = None
+    time: str | None = None
+    lateness_micros: int = 0
+    ahead_micros: int = 3_600_000_000
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SignalEvent:
+    """An explicit event type; `fields` maps a parameter to its Spark SQL type."""
+
+    name: str
+    place: Place
+    fields: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ClockEvent:
+    """A named absolute event: `at` (a Clock) or `cron` as its expression."""
+
+    name: str
+    place: Place
+    expression: Expression
+    timezone: str
+    days: tuple[int, ...] = ()  # 0 = Monday; empty = every day
+    excluded: tuple[str, ...] = ()  # ISO dates, from `except` and `holidays`
+    misfire: str = "fire"
+
+
+EventType = TableEvent | SignalEvent | ClockEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """One Spark SQL statement that reads `event`."""
+
+    text: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class SignalAction:
+    """Raises `event` once a firing; `fields` maps its parameters to expressions as in `if`."""
+
+    event: str
+    fields: Mapping[str, str]
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """POSTs to `url`, at least once (G29)."""
+
+    url: str
+    secret: str | None
+    headers: Mapping[str, str]
+    body: Mapping[str, str]
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """Enables or disables a rule."""
+
+    rule: str
+    enabled: bool
+    place: Place
+
+
+Action = Sql | SignalAction | Webhook | Switch
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """`if`: an expression over the rows of one firing, or (`query`) a query of firing_ids."""
+
+    text: str
+    query: bool
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Attempts of one entry, with doubling pauses between the two bounds."""
+
+    attempts: int = 3
+    backoff_min_micros: int = 1_000_000
+    backoff_max_micros: int = 60_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One event-condition-action rule.
+
+    `per` maps every *keyed* event type (or rule) of `on` to its columns, in the order of
+    `key_names`; event types of `on` that are not in it broadcast to all keys (S7).
+    """
+
+    name: str
+    place: Place
+    on: Expression
+    on_text: str
+    context: Context
+    selection: Selection | None = None
+    key_names: tuple[str, ...] = ()
+    per: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    condition: Condition | None = None
+    actions: tuple[Action, ...] = ()
+    condition_coupling: Coupling = Coupling.DEFERRED
+    action_coupling: Coupling = Coupling.DEFERRED
+    priority: int = 0
+    retry: Retry = Retry()
+    within_micros: int | None = None
+    otherwise: tuple[Action, ...] = ()
+    for_each: str | None = None  # None | "firing"
+    enabled: bool = True
+    on_dead: str = "continue"
+    precedes: tuple[str, ...] = ()
+    follows: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)  # throttle, cooldown, ..: not built
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every limit by its name, with its unit (guarantees); `settings:` and `--set` override."""
+
+    commit_slack_ms: int | None = None  # None: 0 for one table without timers, else 200 (G2)
+    skew_max_seconds: int = 10  # G1, G3
+    bucket_rows_max: int = 250_000  # G8
+    timers_per_bucket_max: int = 100_000  # G8
+    outbox_entries_max: int = 10_000  # G13
+    outbox_age_max_days: int = 30  # G20
+    firings_retention_days: int = 30  # G13
+    lease_seconds: int = 30  # G21
+    max_cascade_depth: int = 16
+    carried_per_key_max: int = 10_000
+    statement_seconds_max: int = 3_600
+    yaml_bytes_max: int = 1_048_576
+
+
+@dataclass(frozen=True, slots=True)
+class Rulebook:
+    """A whole rulebook. `digest` names its text; `warnings` are what `validate` prints."""
+
+    name: str
+    file: str | None
+    text: str
+    timezone: str
+    tables: Mapping[str, Table]
+    events: Mapping[str, EventType]
+    rules: Mapping[str, Rule]
+    settings: Settings = Settings()
+    samples: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[Problem, ...] = ()
