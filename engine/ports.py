@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -102,9 +102,7 @@ class Store(Protocol):
 
     def release(self, rulebook: str, epoch: int) -> None: ...
 
-    def register(
-        self, rulebook: str, text: str, file: str | None, model: Mapping[str, Any]
-    ) -> None:
+    def register(self, rulebook: str, text: str, file: str | None) -> None:
         """Keep the active rulebook, so that commands that need the store only can use it."""
         ...
 
