@@ -1,0 +1,1 @@
+"""Delta tables: the Spark session, their logs and change feeds, marked statements."""

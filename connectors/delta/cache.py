@@ -1,0 +1,28 @@
+"""The folder of things found out once for each user and kept: where Delta's jars lie, a Java."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+
+def cache_folder() -> Path:
+    """`$XDG_CACHE_HOME/tidegate`, or the platform's own place for caches. Made if missing."""
+    if base := os.environ.get("XDG_CACHE_HOME"):
+        parent = Path(base)
+    elif sys.platform == "darwin":
+        parent = Path.home() / "Library" / "Caches"
+    else:
+        parent = Path.home() / ".cache"
+    folder = parent / "tidegate"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def write_whole(file: Path, text: str, mode: int = 0o644) -> None:
+    """Writes `file` so that another process sees all of it or nothing."""
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    draft.write_text(text, encoding="utf-8")
+    draft.chmod(mode)
+    draft.replace(file)

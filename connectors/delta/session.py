@@ -1,0 +1,107 @@
+"""The one long-lived Spark session: classic, with Delta, tuned for many small jobs."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from connectors.delta.jars import delta_jars
+from connectors.delta.java import ensure_java
+from rules.errors import EngineError
+
+EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+
+# Settings of a session, not of the process: `new_session` sets them beside a user's own session.
+SMALL_JOBS: Mapping[str, str] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.leafNodeDefaultParallelism": "1",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    # Named parameters beside Delta's extension are unbound without it.
+    "spark.sql.legacy.parameterSubstitution.constantsOnly": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # The default makes a slow local relation of an Arrow table below 48 MB.
+    "spark.sql.execution.arrow.localRelationThreshold": "1b",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "500000",
+}
+
+
+def start_session(app: str = "tidegate", conf: Mapping[str, str] | None = None) -> SparkSession:
+    """The active classic session if there is one, else a new one. Never prints to stdout.
+
+    `conf` are Spark configuration entries; they win over ours, and are ignored by a session that
+    runs already. Raises EngineError `spark-connect`, `session-without-delta`, `java-missing`,
+    `jars-unresolved`.
+    """
+    if active := SparkSession.getActiveSession():
+        check_session(active)
+        return active
+    _refuse_connect("SPARK_REMOTE" in os.environ)
+    ensure_java()
+    builder = SparkSession.builder.appName(app)
+    for key, value in {**_process_conf(), **SMALL_JOBS, **(conf or {})}.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    check_session(spark)
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def check_session(spark: SparkSession) -> None:
+    """Raises EngineError unless `spark` is a classic session with Delta."""
+    _refuse_connect(".connect." in type(spark).__module__)
+    if EXTENSION not in (spark.conf.get("spark.sql.extensions", "") or ""):
+        raise EngineError(
+            "session-without-delta",
+            "the active Spark session runs without Delta's extension",
+            f"start it with spark.sql.extensions={EXTENSION} and "
+            f"spark.sql.catalog.spark_catalog={CATALOG}, or let tidegate start its own",
+        )
+
+
+def new_session(spark: SparkSession) -> SparkSession:
+    """A session of its own over the same tables, with the settings of small jobs.
+
+    Temporary views and settings made in it are seen by no other session.
+    """
+    session = spark.newSession()
+    for key, value in SMALL_JOBS.items():
+        session.conf.set(key, value)
+    return session
+
+
+def _process_conf() -> dict[str, str]:
+    scratch = tempfile.mkdtemp(prefix="tidegate-")
+    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    logging = Path(__file__).with_name("log4j2.properties").as_uri()
+    return {
+        "spark.master": "local[*]",
+        "spark.jars": ",".join(delta_jars()),
+        "spark.sql.extensions": EXTENSION,
+        "spark.sql.catalog.spark_catalog": CATALOG,
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": scratch,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": "2g",
+        "spark.driver.host": "localhost",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}",
+    }
+
+
+def _refuse_connect(connect: bool) -> None:
+    if connect:
+        raise EngineError(
+            "spark-connect",
+            "Spark Connect is refused: the engine decides on Spark's own plans (G27)",
+            "give it a classic session, or unset SPARK_REMOTE and let tidegate start its own",
+        )

@@ -1,0 +1,87 @@
+"""The session's promises, in processes of their own: nothing on stdout, nothing left in the cwd."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from connectors.delta import jars
+from connectors.delta.session import check_session, new_session, start_session
+from rules.errors import EngineError
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_cold_start_prints_nothing_to_stdout_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    script = (
+        "from connectors.delta.session import start_session\n"
+        "spark = start_session()\n"
+        "spark.sql('CREATE DATABASE d')\n"
+        "spark.sql('CREATE TABLE d.t USING delta AS SELECT 1 AS a')\n"
+        "assert spark.table('d.t').count() == 1\n"
+        "spark.stop()\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_active_session_with_delta_is_used_as_it_is(spark: SparkSession) -> None:
+    assert start_session("other", {"spark.sql.shuffle.partitions": "7"}) is spark
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "1"
+
+
+def test_g27_spark_connect_is_refused() -> None:
+    class Remote:
+        pass
+
+    Remote.__module__ = "pyspark.sql.connect.session"
+    with pytest.raises(EngineError, match="Spark Connect is refused") as caught:
+        check_session(Remote())  # type: ignore[arg-type]
+    assert caught.value.code == "spark-connect"
+
+
+def test_a_new_session_shares_tables_but_neither_views_nor_settings(spark: SparkSession) -> None:
+    other = new_session(spark)
+    other.range(1).createOrReplaceTempView("only_there")
+    other.conf.set("spark.sql.shuffle.partitions", "3")
+    assert not spark.catalog.tableExists("only_there")
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "1"
+    assert other.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+@pytest.mark.usefixtures("spark")
+def test_jars_are_listed_without_ivy_once_they_were_resolved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(jars, "_resolve", lambda: pytest.fail("went through Ivy again"))
+    assert any("delta-spark" in jar for jar in jars.delta_jars())
+
+
+def test_unresolved_jars_name_the_coordinate_and_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    def fail(*_: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(jars, "_launch", fail)
+    with pytest.raises(EngineError, match="could not be resolved") as caught:
+        jars.delta_jars()
+    assert caught.value.code == "jars-unresolved"
+    assert "Maven" in caught.value.hint
+    assert list((tmp_path / "tidegate").iterdir()) == []
