@@ -8,8 +8,9 @@ does not take part in comparison.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,3 +229,16 @@ class Cron(Expression):
     """`cron("..")`: a Vixie cron line of five fields."""
 
     text: str
+
+
+def with_operands(node: Expression, operands: Sequence[Expression]) -> Expression:
+    """The same operator over other operands, given in the order of `operands()`."""
+    given = iter(operands)
+    changed: dict[str, Any] = {}
+    for f in fields(node):
+        value = getattr(node, f.name)
+        if isinstance(value, Expression):
+            changed[f.name] = next(given)
+        elif isinstance(value, tuple):
+            changed[f.name] = tuple(next(given) for _ in value)
+    return replace(node, **changed) if changed else node

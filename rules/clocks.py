@@ -1,0 +1,143 @@
+"""Absolute time as text: clock literals (Snoop's absolute events) and Vixie cron lines."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from dataclasses import dataclass
+
+from rules.expression import Clock
+
+_CLOCK = re.compile(
+    r"<\s*\(\s*(\d{1,2}|\*)\s*:\s*(\d{1,2}|\*)\s*:\s*(\d{1,2}|\*)\s*\)"
+    r"\s*(\d{1,2}|\*)\s*/\s*(\d{1,2}|\*)\s*/\s*(\d{4}|\*)\s*>",
+    re.ASCII,
+)
+_LEAP_YEAR = 2000
+
+
+def clock(text: str) -> Clock:
+    """Read `<(hh:mm:ss)mm/dd/yyyy>`. Raises `ValueError` with a message for the user.
+
+    `Clock.text` is the canonical form, so that equal literals print alike however written.
+    """
+    found = _CLOCK.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(
+            "a clock literal is <(hh:mm:ss)mm/dd/yyyy>, each part a number or *, the year of four digits"
+        )
+    parts = [None if part == "*" else int(part) for part in found.groups()]
+    if all(part is None for part in parts):
+        raise ValueError("a clock literal cannot be * in all six parts")
+    hour, minute, second, month, day, year = parts
+    for name, part, low, high in (
+        ("hour", hour, 0, 23),
+        ("minute", minute, 0, 59),
+        ("second", second, 0, 59),
+        ("month", month, 1, 12),
+        ("day", day, 1, 31),
+        ("year", year, 1, 9999),
+    ):
+        if part is not None and not low <= part <= high:
+            raise ValueError(f"{name} {part} is not in {low} to {high}")
+    if day is not None and month is not None:
+        last = calendar.monthrange(_LEAP_YEAR if year is None else year, month)[1]
+        if day > last:
+            raise ValueError(
+                f"there is no day {day} in month {month}" + (f" of {year}" if year else "")
+            )
+    return Clock(hour, minute, second, month, day, year, text=_clock_text(parts))
+
+
+def daily(text: str) -> Clock:
+    """Read the `HH:MM` of `at(HH:MM)`: every day at that time."""
+    hours, _, minutes = text.partition(":")
+    return clock(f"<({hours.strip()}:{minutes.strip()}:00)*/*/*>")
+
+
+def format_clock(value: Clock) -> str:
+    """The canonical text of a clock literal."""
+    return _clock_text([value.hour, value.minute, value.second, value.month, value.day, value.year])
+
+
+def _clock_text(parts: list[int | None]) -> str:
+    texts = ["*" if part is None else f"{part:02}" for part in parts[:5]]
+    texts.append("*" if parts[5] is None else f"{parts[5]:04}")
+    return "<({}:{}:{}){}/{}/{}>".format(*texts)
+
+
+@dataclass(frozen=True, slots=True)
+class CronFields:
+    """The five fields of a cron line as sets. `weekdays` has 0 = Sunday (7 is folded into it).
+
+    `either_day`: day of month and day of week are both restricted, so that one of them is enough.
+    """
+
+    minutes: frozenset[int]
+    hours: frozenset[int]
+    days: frozenset[int]
+    months: frozenset[int]
+    weekdays: frozenset[int]
+    either_day: bool
+
+
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_DAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
+_FIELDS: tuple[tuple[str, int, int, dict[str, int]], ...] = (
+    ("minute", 0, 59, {}),
+    ("hour", 0, 23, {}),
+    ("day of month", 1, 31, {}),
+    ("month", 1, 12, {name: n + 1 for n, name in enumerate(_MONTHS)}),
+    ("day of week", 0, 7, {name: n for n, name in enumerate(_DAYS)}),
+)
+
+
+def cron(text: str) -> CronFields:
+    """Read a Vixie cron line of five fields (S11). Raises `ValueError` for the user."""
+    words = text.split()
+    if len(words) != len(_FIELDS):
+        raise ValueError(
+            "a cron line has five fields (minute, hour, day of month, month, day of week),"
+            f" not {len(words)}"
+        )
+    sets = [_cron_field(word, *field) for word, field in zip(words, _FIELDS, strict=True)]
+    # Vixie's rule looks at the first character: */2 counts as unrestricted.
+    either = not words[2].startswith("*") and not words[4].startswith("*")
+    minutes, hours, days, months, weekdays = sets
+    weekdays = frozenset(day % 7 for day in weekdays)
+    if not either and not words[2].startswith("*"):
+        longest = max(calendar.monthrange(_LEAP_YEAR, month)[1] for month in months)
+        if min(days) > longest:
+            raise ValueError(f"no month of {words[3]!r} has a day {min(days)}")
+    return CronFields(minutes, hours, days, months, weekdays, either)
+
+
+def _cron_field(word: str, name: str, low: int, high: int, names: dict[str, int]) -> frozenset[int]:
+    values: set[int] = set()
+    for item in word.split(","):
+        body, slash, step = item.partition("/")
+        if slash and not (step.isascii() and step.isdigit() and int(step) > 0):
+            raise ValueError(f"{name} {item!r}: a step is a number above 0")
+        first, dash, last = body.partition("-")
+        if slash and not dash and body != "*":
+            raise ValueError(f"{name} {item!r}: a step follows * or a range")
+        if body == "*":
+            begin, end = low, 6 if high == 7 else high
+        else:
+            begin = _cron_value(first, name, low, high, names)
+            end = _cron_value(last, name, low, high, names) if dash else begin
+        if begin > end:
+            raise ValueError(f"{name} {item!r}: the range goes backwards")
+        values.update(range(begin, end + 1, int(step) if slash else 1))
+    return frozenset(values)
+
+
+def _cron_value(text: str, name: str, low: int, high: int, names: dict[str, int]) -> int:
+    value = names.get(text.lower())
+    if value is None:
+        if not (text.isascii() and text.isdigit()):
+            raise ValueError(f"{name} {text!r} is not a number" + (" or name" if names else ""))
+        value = int(text)
+    if not low <= value <= high:
+        raise ValueError(f"{name} {value} is not in {low} to {high}")
+    return value

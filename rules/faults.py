@@ -1,0 +1,224 @@
+"""What is wrong with the text of an event expression, said so that the remedy is plain."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+
+from lark.exceptions import UnexpectedInput, UnexpectedToken
+
+from rules.durations import unit_hint
+from rules.expression import Span
+
+EXCERPT_WIDTH = 90
+
+_OPERATORS = ("within", "without", "and", "or", "then")
+_FUNCTIONS = ("any", "all", "every", "not", "cron", "A", "P")
+_LOOSER = {"_THEN", "_OR", "_AND", "PLUS", "LSQB"}
+_SHOWN = {
+    "_WITHIN": "within",
+    "_WITHOUT": "without",
+    "_OR": "or",
+    "_AND": "and",
+    "_THEN": ";",
+    "_STAR": "*",
+    "INT": "a whole number",
+    "DEC": "a number",
+    "UNIT": "a unit",
+    "SPAN": "(hh:mm:ss)mm/dd/yy",
+    "HHMM": "HH:MM",
+    "CLOCK": "<(hh:mm:ss)mm/dd/yyyy>",
+    "STRING": "a quoted text",
+    "NAME": "a name",
+    "LPAR": "(",
+    "RPAR": ")",
+    "LSQB": "[",
+    "RSQB": "]",
+    "COMMA": ",",
+    "COLON": ":",
+    "PLUS": "+",
+    "$END": "the end",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing wrong with a text, at the characters of `span`."""
+
+    span: Span
+    message: str
+    hint: str = ""
+
+
+def excerpt(text: str, span: Span) -> str:
+    """The line of `text` that holds the span's start, and carets under the offending part."""
+    begin = text.rfind("\n", 0, span.start) + 1
+    end = text.find("\n", begin)
+    end = len(text) if end < 0 else end
+    first = max(begin, span.start - EXCERPT_WIDTH // 2)
+    last = min(end, first + EXCERPT_WIDTH)
+    carets = max(min(span.end, last) - span.start, 1)
+    line = text[first:last].replace("\t", " ")
+    return f"{line}\n{' ' * (span.start - first)}{'^' * carets}"
+
+
+def explain(text: str, error: UnexpectedInput) -> Fault:
+    """What a parse error means to the person who wrote the text."""
+    if not isinstance(error, UnexpectedToken):
+        return _character(text, error.pos_in_stream or 0)
+    token = error.token
+    start = token.start_pos or 0
+    found = _Unexpected(text, token.type, str(token), start, frozenset(error.accepts or ()))
+    if found.kind == "$END":
+        return _ends_early(found)
+    for rule in (_after_suffix, _unit, _operator, _function, _star, _bracket, _keyword):
+        said = rule(found)
+        if said:
+            return Fault(Span(start, start + len(token)), *said)
+    hint = f"expected {_expected(found.accepted)}"
+    return Fault(Span(start, start + len(token)), f"{found.word!r} cannot stand here", hint)
+
+
+@dataclass(frozen=True, slots=True)
+class _Unexpected:
+    """The token that did not fit, and the kinds of token that would have."""
+
+    text: str
+    kind: str
+    word: str
+    start: int
+    accepted: frozenset[str]
+
+    @property
+    def before(self) -> str:
+        return self.text[: self.start]
+
+
+_Said = tuple[str, str] | None  # message and hint
+
+
+def _character(text: str, position: int) -> Fault:
+    character = text[position]
+    span = Span(position, position + 1)
+    if character in "\"'":
+        return Fault(span, "this quote is not closed")
+    if character == "<":
+        return Fault(span, "this clock literal is not closed", "write <(hh:mm:ss)mm/dd/yyyy>")
+    if character == "!":
+        return Fault(span, "'!' is not an operator", "write not(b)[a, c] or a without b")
+    return Fault(span, f"{character!r} has no meaning in an event expression")
+
+
+def _ends_early(found: _Unexpected) -> Fault:
+    stop = len(found.text.rstrip())
+    span = Span(stop, stop + 1)
+    unclosed = _unclosed(found.text)
+    if not found.text.strip():
+        return Fault(span, "the event expression is empty")
+    if unclosed is not None and found.accepted & {"RPAR", "RSQB", "COMMA"}:
+        span = Span(unclosed, unclosed + 1)
+        return Fault(span, f"{found.text[unclosed]!r} is not closed")
+    hint = f"expected {_expected(found.accepted)}"
+    return Fault(span, "the event expression ends early", hint)
+
+
+def _after_suffix(found: _Unexpected) -> _Said:
+    suffix = found.accepted >= {"_WITHIN", "_WITHOUT"} and "_THEN" not in found.accepted
+    if found.kind not in _LOOSER or not suffix:
+        return None
+    left = found.text[_enclosing(found.text, found.start) : found.start].strip()
+    shown = left if len(left) <= 60 else ".."
+    return (
+        "after a suffix (within, without) only another suffix may follow",
+        f"parenthesise: ({shown}) {found.word} ..",
+    )
+
+
+def _unit(found: _Unexpected) -> _Said:
+    if found.kind != "NAME" or not re.search(r"[0-9]\s*$", found.before):
+        return None
+    if "UNIT" in found.accepted:
+        return f"unknown unit {found.word!r}", unit_hint(found.word)
+    return "a[i] takes a whole number", "a length of time follows a plus sign: a + [5 min]"
+
+
+def _operator(found: _Unexpected) -> _Said:
+    word = found.word
+    if word in ("&", "|") and found.before.endswith(word):
+        return f"'{word * 2}' is not an operator", f"write {word} once"
+    if found.kind != "NAME" or "_WITHIN" not in found.accepted:
+        return None
+    close = difflib.get_close_matches(word.lower(), _OPERATORS, n=1)
+    if close:
+        return f"{word!r} is not an operator", f"did you mean {close[0]!r}?"
+    return f"an operator is missing before {word!r}", "operators: ; and or within without"
+
+
+def _function(found: _Unexpected) -> _Said:
+    if found.kind == "NAME" and "INT" in found.accepted:
+        return "a count is missing", "write any(2, a, b), any(2, a*), every(2, a)"
+    if found.kind == "NAME" and re.search(r"\bnot\s*$", found.before):
+        return "not takes a window", "write not(b)[a, c], or a without b"
+    before = re.search(r"([A-Za-z_]\w*)\s*$", found.before)
+    if found.kind != "LPAR" or before is None or "LPAR" in found.accepted:
+        return None
+    names = {name.lower(): name for name in _FUNCTIONS}
+    close = difflib.get_close_matches(before[1].lower(), names, n=1)
+    hint = f"did you mean {names[close[0]]!r}?" if close else f"functions: {', '.join(_FUNCTIONS)}"
+    return f"{before[1]!r} is not a function", hint
+
+
+def _star(found: _Unexpected) -> _Said:
+    if found.kind != "_STAR":
+        return None
+    return "'*' cannot stand here", "it stands only in any(m, a*); composite: any(m, (a or b)*)"
+
+
+def _bracket(found: _Unexpected) -> _Said:
+    if found.kind in ("INT", "DEC") and found.accepted & {"LSQB", "NAME"}:
+        hint = f"a length of time stands in brackets: [{found.word} s]"
+        return f"{found.word!r} is not an event", hint
+    if found.kind == "LSQB":
+        return (
+            "'[' cannot stand here",
+            "[d] stands only last in ; not A A* P P*, as the period of P and P*, and after +",
+        )
+    if found.kind in ("RPAR", "RSQB") and _unclosed(found.before) is None:
+        return f"{found.word!r} closes nothing", ""
+    return None
+
+
+def _keyword(found: _Unexpected) -> _Said:
+    if "NAME" in found.accepted and found.kind.startswith("_") and found.word.isidentifier():
+        hint = f"{found.word!r} is a keyword and cannot be a name"
+        return f"an event is missing before {found.word!r}", hint
+    return None
+
+
+def _expected(accepted: frozenset[str]) -> str:
+    if "NAME" in accepted and "LPAR" in accepted:
+        return "an event expression" + (" or [d]" if "LSQB" in accepted else "")
+    return ", ".join(sorted(_SHOWN.get(name, name) for name in accepted))
+
+
+def _unclosed(text: str) -> int | None:
+    """Offset of the innermost bracket that `text` leaves open."""
+    opened = []
+    for found in re.finditer(r"\"[^\"]*\"|'[^']*'|[()\[\]]", text):
+        if found[0] in "([":
+            opened.append(found.start())
+        elif found[0] in ")]" and opened:
+            opened.pop()
+    return opened[-1] if opened else None
+
+
+def _enclosing(text: str, start: int) -> int:
+    """Where the operand begins that `start` follows: after the open bracket or its last comma."""
+    depth = 0
+    for position in range(start - 1, -1, -1):
+        character = text[position]
+        depth += (character in ")]") - (character in "([")
+        if depth < 0 or (depth == 0 and character == ","):
+            return position + 1
+    return 0

@@ -1,0 +1,238 @@
+"""Text of an event expression -> nodes. The grammar is `grammar.lark` (LALR(1))."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from importlib import resources
+from typing import Any, TypeVar
+
+from lark import Lark, Token, Transformer, Tree, v_args
+from lark.exceptions import UnexpectedInput
+from lark.tree import Meta
+
+from rules import clocks, durations
+from rules import expression as x
+from rules.errors import InputError, Place, Problem
+from rules.faults import Fault, excerpt, explain
+
+NESTING_MAX = 200  # operators inside each other; every later stage walks trees recursively
+COUNT_MAX = 1_000_000
+
+T = TypeVar("T")
+Locate = Callable[[int], Place]
+
+
+def parse(text: str, place: Place | None = None, locate: Locate | None = None) -> x.Expression:
+    """Read one event expression.
+
+    `place` is where the text's first character stands; `locate`, if given, maps an offset in
+    `text` to its place instead (scalars in YAML may be quoted or folded). Raises `InputError`
+    with every problem found, each with the offending text underlined.
+    """
+    base = place or Place()
+    where = locate or (lambda offset: _shifted(text, base, offset))
+    try:
+        tree = _lark().parse(text)
+    except UnexpectedInput as error:
+        raise _refused(text, [explain(text, error)], where) from None
+    if _depth(tree) > NESTING_MAX:
+        fault = Fault(x.Span(0, len(text)), f"operators nested deeper than {NESTING_MAX}")
+        raise _refused(text, [fault], where)
+    builder = _Builder()
+    node: x.Expression = builder.transform(tree)
+    if builder.faults:
+        raise _refused(text, builder.faults, where)
+    return node
+
+
+def own_terminator(opener: x.Expression, last: x.Expression) -> x.Expression:
+    """`a + [d]` over the same tree as the opener is the opener's own `[d]` (semantics 2)."""
+    if isinstance(last, x.Plus) and unlabelled(last.base) == unlabelled(opener):
+        return x.Own(last.duration, span=last.span)
+    return last
+
+
+def unlabelled(node: x.Expression) -> x.Expression:
+    """The same tree without its labels."""
+    if isinstance(node, x.Labelled):
+        return unlabelled(node.part)
+    return x.with_operands(node, [unlabelled(operand) for operand in node.operands()])
+
+
+@cache
+def _lark() -> Lark:
+    grammar = resources.files("rules").joinpath("grammar.lark").read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", propagate_positions=True, maybe_placeholders=False)
+
+
+def _shifted(text: str, base: Place, offset: int) -> Place:
+    before = text[:offset]
+    lines = before.count("\n")
+    column = offset - (before.rfind("\n") + 1) + (1 if lines else base.column)
+    return Place(base.file, base.line + lines, column, base.path)
+
+
+def _refused(text: str, faults: list[Fault], where: Locate) -> InputError:
+    return InputError(
+        [
+            Problem("expression", f.message, where(f.span.start), f.hint, excerpt(text, f.span))
+            for f in faults
+        ]
+    )
+
+
+def _depth(tree: Tree[Token]) -> int:
+    deepest, stack = 0, [(tree, 0)]
+    while stack:
+        node, depth = stack.pop()
+        deepest = max(deepest, depth)
+        stack.extend((child, depth + 1) for child in node.children if isinstance(child, Tree))
+    return deepest
+
+
+def _span(part: Meta | Token) -> x.Span:
+    return x.Span(part.start_pos or 0, part.end_pos or 0)
+
+
+@v_args(meta=True)
+class _Builder(Transformer[Token, Any]):
+    """Parse tree -> nodes, bottom up; collects what is wrong with numbers and literals."""
+
+    def __init__(self) -> None:
+        super().__init__(visit_tokens=False)
+        self.faults: list[Fault] = []
+
+    def start(self, _: Meta, parts: list[Any]) -> x.Expression:
+        node: x.Expression = parts[0]
+        return node
+
+    def name(self, meta: Meta, parts: list[Any]) -> x.Name:
+        return x.Name(str(parts[0]), span=_span(meta))
+
+    def or_(self, meta: Meta, parts: list[Any]) -> x.Or:
+        return x.Or(tuple(parts), span=_span(meta))
+
+    def and_(self, meta: Meta, parts: list[Any]) -> x.And:
+        return x.And(tuple(parts), span=_span(meta))
+
+    all = and_
+
+    def within(self, meta: Meta, parts: list[Any]) -> x.Within:
+        return x.Within(parts[0], parts[1][0], span=_span(meta))
+
+    def minus(self, meta: Meta, parts: list[Any]) -> x.Minus:
+        return x.Minus(parts[0], parts[1], span=_span(meta))
+
+    def then(self, meta: Meta, parts: list[Any]) -> x.Seq:
+        return x.Seq(parts[0], own_terminator(parts[0], parts[1]), span=_span(meta))
+
+    def nth(self, meta: Meta, parts: list[Any]) -> x.Nth:
+        return x.Nth(parts[0], self._count(parts[1]), span=_span(meta))
+
+    def plus(self, meta: Meta, parts: list[Any]) -> x.Plus:
+        return x.Plus(parts[0], self._positive(parts[1]), span=_span(meta))
+
+    def label(self, meta: Meta, parts: list[Any]) -> x.Labelled:
+        return x.Labelled(str(parts[0]), parts[1], span=_span(meta))
+
+    def begin_of(self, meta: Meta, parts: list[Any]) -> x.BeginOf:
+        return x.BeginOf(str(parts[0]), span=_span(meta))
+
+    def end_of(self, meta: Meta, parts: list[Any]) -> x.EndOf:
+        return x.EndOf(str(parts[0]), span=_span(meta))
+
+    def any(self, meta: Meta, parts: list[Any]) -> x.AnyOf:
+        return x.AnyOf(self._count(parts[0]), tuple(parts[1:]), span=_span(meta))
+
+    def any_repeat(self, meta: Meta, parts: list[Any]) -> x.AnyRepeat:
+        return x.AnyRepeat(self._count(parts[0]), parts[1], span=_span(meta))
+
+    def every(self, meta: Meta, parts: list[Any]) -> x.Every:
+        return x.Every(self._count(parts[0]), parts[1], span=_span(meta))
+
+    def not_(self, meta: Meta, parts: list[Any]) -> x.Not:
+        absent, opener, closer = parts
+        return x.Not(absent, opener, own_terminator(opener, closer), span=_span(meta))
+
+    def aperiodic(self, meta: Meta, parts: list[Any]) -> x.Aperiodic:
+        opener, part, closer = parts
+        return x.Aperiodic(opener, part, own_terminator(opener, closer), span=_span(meta))
+
+    def aperiodic_star(self, meta: Meta, parts: list[Any]) -> x.AperiodicStar:
+        opener, part, closer = parts
+        return x.AperiodicStar(opener, part, own_terminator(opener, closer), span=_span(meta))
+
+    def periodic(self, meta: Meta, parts: list[Any]) -> x.Periodic:
+        opener, (period, sample), closer = parts
+        closer = own_terminator(opener, closer)
+        return x.Periodic(opener, period, closer, sample, span=_span(meta))
+
+    def periodic_star(self, meta: Meta, parts: list[Any]) -> x.PeriodicStar:
+        opener, (period, sample), closer = parts
+        closer = own_terminator(opener, closer)
+        return x.PeriodicStar(opener, period, closer, sample, span=_span(meta))
+
+    def own(self, meta: Meta, parts: list[Any]) -> x.Own:
+        return x.Own(self._positive(parts[0]), span=_span(meta))
+
+    def tick(self, meta: Meta, parts: list[Any]) -> tuple[x.Duration, str | None]:
+        period = self._positive(parts[0])
+        if len(parts) == 1:
+            return period, None
+        text = str(parts[1])
+        if parts[1].type == "STRING":
+            text = _unquoted(text)
+            if not text.strip():
+                self.faults.append(Fault(_span(parts[1]), "the sample is empty"))
+        return period, text
+
+    def dur(self, meta: Meta, parts: list[Any]) -> tuple[x.Duration, x.Span]:
+        text = " ".join(str(part) for part in parts)
+        return self._value(durations.duration, text, meta, x.Duration(0, 1)), _span(meta)
+
+    def clock(self, meta: Meta, parts: list[Any]) -> x.Clock:
+        return self._clock(clocks.clock, parts[0], meta)
+
+    def daily(self, meta: Meta, parts: list[Any]) -> x.Clock:
+        return self._clock(clocks.daily, parts[0], meta)
+
+    def cron(self, meta: Meta, parts: list[Any]) -> x.Cron:
+        text = " ".join(_unquoted(str(parts[0])).split())
+        self._value(_checked_cron, text, meta, text)
+        return x.Cron(text, span=_span(meta))
+
+    def _clock(self, read: Callable[[str], x.Clock], token: Token, meta: Meta) -> x.Clock:
+        nothing = x.Clock(None, None, None, None, None, None)
+        value = self._value(read, str(token), meta, nothing)
+        return replace(value, span=_span(meta))
+
+    def _count(self, token: Token) -> int:
+        value = int(token[:10])  # enough digits to see that it is too large
+        if not 1 <= value <= COUNT_MAX:
+            self.faults.append(Fault(_span(token), f"a count is from 1 to {COUNT_MAX}"))
+        return value
+
+    def _positive(self, given: tuple[x.Duration, x.Span]) -> x.Duration:
+        value, span = given
+        if value == x.Duration(0, 0):
+            self.faults.append(Fault(span, "the length of time must be above 0"))
+        return value
+
+    def _value(self, read: Callable[[str], T], text: str, meta: Meta, default: T) -> T:
+        try:
+            return read(text)
+        except ValueError as error:
+            self.faults.append(Fault(_span(meta), str(error)))
+            return default
+
+
+def _unquoted(text: str) -> str:
+    quote = text[0]
+    return text[1:-1].replace(quote * 2, quote)
+
+
+def _checked_cron(text: str) -> str:
+    clocks.cron(text)
+    return text
