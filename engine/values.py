@@ -30,6 +30,9 @@ class Commit:
     instant: int
     rows_estimate: int = 0  # from the log's metrics; 0 = unknown
     depth: int = 0  # cascade depth of the action that wrote it (userMetadata, G16); 0 = outside
+    schema: str | None = None  # JSON, if the commit's metadata action changes it (G12)
+    skip: bool = False  # raises nothing: no data changed, or a RESTORE under `on_restore: skip`
+    adjusted: bool = False  # the log said another instant (G1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,8 @@ class TableRange:
     """The versions [first, last] of one table that a bucket holds, with their instants.
 
     `snapshot` asks for the rows as of version `last` as inserts at `instants[last]` instead (G9).
-    `cursor` is the table's cursor once the bucket is committed.
+    `cursor` is the table's cursor once the bucket is committed; an empty range (last = first - 1)
+    only sets it. `skipped` versions are part of the range and raise nothing.
     """
 
     table: str
@@ -62,6 +66,8 @@ class TableRange:
     cursor: Cursor
     depths: Mapping[int, int] = field(default_factory=dict)
     snapshot: bool = False
+    skipped: frozenset[int] = frozenset()
+    rows_estimate: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +101,20 @@ class Plan:
     pinned: Mapping[str, int] = field(default_factory=dict)  # version a condition sees, by table
     adjusted_commits: int = 0  # commits whose instant had to be moved (G1)
     more: bool = False  # commits already visible that did not fit (G8): plan again at once
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What the rules read of their events, found on analysed plans.
+
+    Names are parameters as the rules see them (`engine.parameters`); a parameter `old` is the whole
+    pre-image. `carry`: by event type, what its batch must hold; an event type that is not in it is
+    not captured. `ids`: by (rule, event type), the rule's parameters (G6), of which the parameter
+    hash is made; the table's `key` is added by whoever hashes.
+    """
+
+    carry: Mapping[str, tuple[str, ...]]
+    ids: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,262 @@
+"""128-bit hashes of the rows of Arrow tables, and the few compiled loops they take.
+
+Every value is mixed with the name of its column by a bijection of 64 bits (the finaliser of
+SplitMix64), twice with different seeds, and the columns' hashes are added: so a null, which adds
+nothing, is as if the column were not there, and the order of columns does not matter. Integers of
+any width, and both widths of floats, hash alike; -0.0 is 0.0 and there is one NaN.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from numba import njit
+
+from engine.values import Int64, UInt64
+
+_C1 = np.uint64(0xBF58476D1CE4E5B9)
+_C2 = np.uint64(0x94D049BB133111EB)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_NULL_ELEMENT = np.uint64(0x6E756C6C)
+
+
+def row_hash(columns: pa.Table) -> UInt64:
+    """Hashes uint64[n, 2] of the n rows, of names and values only (not of types)."""
+    total = np.zeros((columns.num_rows, 2), np.uint64)
+    for name in columns.column_names:
+        at = 0
+        for chunk in columns.column(name).chunks:
+            _add_column(total[at : at + len(chunk)], name, chunk)
+            at += len(chunk)
+    return total
+
+
+def mix_rows(
+    hashes: UInt64, seed: tuple[np.uint64, np.uint64], number: npt.NDArray[np.int64]
+) -> UInt64:
+    """Each row's hash mixed with a seed common to all and a number of its own."""
+    out = np.empty_like(hashes)
+    _mix_rows(hashes, seed[0], seed[1], np.ascontiguousarray(number, np.int64), out)
+    return out
+
+
+def sum_by_offsets(hashes: UInt64, offsets: Int64) -> UInt64:
+    """The sum of the (once more mixed) hashes of each group: a hash of the multiset."""
+    out = np.zeros((len(offsets) - 1, 2), np.uint64)
+    _sum_by_offsets(np.ascontiguousarray(hashes), np.ascontiguousarray(offsets, np.int64), out)
+    return out
+
+
+def count_equal(hashes: UInt64) -> UInt64:
+    """The same hashes, but the second, third, .. of equal ones mixed with 1, 2, .."""
+    out = hashes.copy()
+    slots = 1 << max(4, int(2 * len(hashes)).bit_length())
+    _count_equal(hashes, np.full(slots, -1, np.int64), np.zeros(slots, np.int64), out)
+    return out
+
+
+def _add_column(total: UInt64, name: str, array: pa.Array) -> None:
+    """Add the hash of every valid value of one column to the rows' totals."""
+    array = _plain(array)
+    if pa.types.is_struct(array.type):
+        _add_struct(total, name, array)
+        return
+    digest = hashlib.blake2b(name.encode(), digest_size=16).digest()
+    seed = np.frombuffer(digest, ">u8").astype(np.uint64)
+    valid = _valid(array)
+    if pa.types.is_large_binary(array.type):
+        _, offsets, data = array.buffers()
+        ends = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+        octets = np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8)
+        _add_binary(total, seed, valid, ends, octets)
+    elif pa.types.is_list(array.type) or pa.types.is_map(array.type):
+        _add_list(total, seed, valid, array)
+    else:
+        _add_words(total, seed, valid, _words(array))
+
+
+def _add_struct(total: UInt64, name: str, array: pa.StructArray) -> None:
+    """A struct is its fields, each null where the struct is, and the fact that it is there."""
+    present = pa.array(np.ones(len(array), np.int64), mask=~_valid(array))
+    _add_column(total, name, present)
+    for field, child in zip(array.type, array.flatten(), strict=True):
+        _add_column(total, f"{name}.{field.name}", child)
+
+
+def _add_list(
+    total: UInt64, seed: UInt64, valid: npt.NDArray[np.bool_], array: pa.ListArray
+) -> None:
+    """A list is the sequence of its elements' hashes, a map the multiset of its entries'."""
+    is_map = pa.types.is_map(array.type)
+    offsets = array.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
+    first, last = int(offsets[0]), int(offsets[-1])
+    if is_map:
+        keys, items = array.keys[first:last], array.items[first:last]
+        elements = pa.StructArray.from_arrays([keys, items], ["key", "value"])
+    else:
+        elements = array.values[first:last]
+    hashes = np.zeros((len(elements), 2), np.uint64)
+    hashes[~_valid(elements)] = _NULL_ELEMENT
+    _add_column(hashes, "element", elements)
+    _add_sequences(total, seed, valid, offsets - first, hashes, not is_map)
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    """The array without dictionary, extension, view or narrow type."""
+    kind = array.type
+    if isinstance(kind, pa.ExtensionType):
+        return _plain(array.storage)
+    if pa.types.is_dictionary(kind):
+        return _plain(array.dictionary_decode())
+    if pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return array.cast(pa.list_(kind.value_type))
+    if (
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_string_view(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_binary_view(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    ):
+        return _as_large_binary(array)
+    return array
+
+
+def _as_large_binary(array: pa.Array) -> pa.Array:
+    if pa.types.is_string_view(array.type):
+        array = array.cast(pa.large_string())
+    return array if pa.types.is_large_binary(array.type) else array.cast(pa.large_binary())
+
+
+def _valid(array: pa.Array) -> npt.NDArray[np.bool_]:
+    if array.null_count == 0:
+        return np.ones(len(array), np.bool_)
+    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _words(array: pa.Array) -> npt.NDArray[np.uint64]:
+    """The values as uint64[n, w]: w = 3 for decimals (low, high, scale), else 1."""
+    kind = array.type
+    if pa.types.is_decimal(kind):
+        return _decimal_words(array)
+    if pa.types.is_floating(kind):
+        values = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
+        values = np.where(np.isnan(values), np.nan, values)
+        return values.view(np.uint64).reshape(-1, 1)
+    if pa.types.is_null(kind):
+        return np.zeros((len(array), 1), np.uint64)
+    if pa.types.is_timestamp(kind):
+        array = array.cast(pa.timestamp("us", kind.tz)).cast(pa.int64())
+    elif pa.types.is_date32(kind):
+        array = array.cast(pa.int32())
+    elif not (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+        raise TypeError(f"values of type {kind} have no hash")
+    if pa.types.is_uint64(kind):
+        return np.asarray(array.fill_null(0), np.uint64).reshape(-1, 1)
+    filled = array.cast(pa.int64()).fill_null(0)
+    return np.asarray(filled.to_numpy(zero_copy_only=False)).view(np.uint64).reshape(-1, 1)
+
+
+def _decimal_words(array: pa.Array) -> npt.NDArray[np.uint64]:
+    """Low and high word of the unscaled value, and the scale: 1.5 and 1.50 are not the same."""
+    if not pa.types.is_decimal128(array.type):
+        array = array.cast(pa.decimal128(38, array.type.scale))
+    data = np.frombuffer(array.buffers()[1], np.uint64).reshape(-1, 2)
+    rows = data[array.offset : array.offset + len(array)]
+    scale = np.full((len(array), 1), array.type.scale, np.uint64)
+    return np.hstack([rows, scale])
+
+
+@njit(cache=True)
+def _mix(x: np.uint64) -> np.uint64:
+    x = (x ^ (x >> np.uint64(30))) * _C1
+    x = (x ^ (x >> np.uint64(27))) * _C2
+    return x ^ (x >> np.uint64(31))
+
+
+@njit(cache=True)
+def _mix_rows(hashes, seed0, seed1, number, out):  # type: ignore[no-untyped-def]
+    for i in range(hashes.shape[0]):
+        step = np.uint64(number[i]) * _GOLDEN
+        out[i, 0] = _mix(_mix(hashes[i, 0] + seed0) ^ (step + seed1))
+        out[i, 1] = _mix(_mix(hashes[i, 1] ^ seed1) + (step ^ seed0))
+
+
+@njit(cache=True)
+def _sum_by_offsets(hashes, offsets, out):  # type: ignore[no-untyped-def]
+    for i in range(out.shape[0]):
+        for j in range(offsets[i], offsets[i + 1]):
+            out[i, 0] += _mix(hashes[j, 0] + _GOLDEN)
+            out[i, 1] += _mix(hashes[j, 1] ^ _GOLDEN)
+
+
+@njit(cache=True)
+def _count_equal(hashes, slot, seen, out):  # type: ignore[no-untyped-def]
+    mask = slot.shape[0] - 1
+    for i in range(hashes.shape[0]):
+        at = np.int64(hashes[i, 0] & np.uint64(mask))
+        while slot[at] >= 0 and (
+            hashes[slot[at], 0] != hashes[i, 0] or hashes[slot[at], 1] != hashes[i, 1]
+        ):
+            at = (at + 1) & mask
+        if slot[at] < 0:
+            slot[at] = i
+        else:
+            seen[at] += 1
+            number = np.uint64(seen[at]) * _GOLDEN
+            out[i, 0] = _mix(hashes[i, 0] + number)
+            out[i, 1] = _mix(hashes[i, 1] ^ number)
+
+
+@njit(cache=True)
+def _add_words(total, seed, valid, words):  # type: ignore[no-untyped-def]
+    for i in range(words.shape[0]):
+        if valid[i]:
+            a = seed[0]
+            b = seed[1]
+            for j in range(words.shape[1]):
+                a = _mix(a ^ words[i, j])
+                b = _mix(b + words[i, j] * _GOLDEN)
+            total[i, 0] += a
+            total[i, 1] += b
+
+
+@njit(cache=True)
+def _add_binary(total, seed, valid, ends, octets):  # type: ignore[no-untyped-def]
+    for i in range(ends.shape[0] - 1):
+        if valid[i]:
+            at = ends[i]
+            end = ends[i + 1]
+            length = np.uint64(end - at)
+            a = _mix(seed[0] ^ length)
+            b = _mix(seed[1] + length)
+            while at < end:
+                word = np.uint64(0)
+                for k in range(min(8, end - at)):
+                    word |= np.uint64(octets[at + k]) << np.uint64(8 * k)
+                a = _mix(a ^ word)
+                b = _mix(b + word * _GOLDEN)
+                at += 8
+            total[i, 0] += a
+            total[i, 1] += b
+
+
+@njit(cache=True)
+def _add_sequences(total, seed, valid, offsets, hashes, ordered):  # type: ignore[no-untyped-def]
+    for i in range(offsets.shape[0] - 1):
+        if valid[i]:
+            length = np.uint64(offsets[i + 1] - offsets[i])
+            a = _mix(seed[0] ^ length)
+            b = _mix(seed[1] + length)
+            for j in range(offsets[i], offsets[i + 1]):
+                if ordered:
+                    a = _mix(a ^ hashes[j, 0])
+                    b = _mix(b + hashes[j, 1])
+                else:
+                    a += _mix(hashes[j, 0])
+                    b += _mix(hashes[j, 1])
+            total[i, 0] += a
+            total[i, 1] += b

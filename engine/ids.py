@@ -1,0 +1,92 @@
+"""Identities that a replay finds again: of occurrences, and of firings (G6).
+
+An id is 128 bits, held as uint64[n, 2]. It is a hash, not a cryptographic one, over Arrow buffers:
+of names and values only, so that neither chunks, slices and dictionaries, nor buckets, stores and
+wall clocks can be seen in it. Two ids differ if what they identify differs, but for chance: 2**-64
+for a billion of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from engine.hashing import count_equal, mix_rows, row_hash, sum_by_offsets
+from engine.values import Int64, UInt64
+
+__all__ = [
+    "as_binary",
+    "as_hex",
+    "column_set",
+    "firing_ids",
+    "occurrence_ids",
+    "signal_ids",
+]
+
+
+def column_set(columns: Iterable[str]) -> str:
+    """The digest that names a set of columns in `Batch.ids`."""
+    text = "\x00".join(sorted(set(columns)))
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def occurrence_ids(
+    event: str, table_id: str, version: Int64, change: str, columns: pa.Table
+) -> UInt64:
+    """Ids uint64[n, 2] of n rows of a table: (event type, table id, version, change kind,
+    parameter hash, duplicate number). A null is as if the column were not there."""
+    ids = mix_rows(row_hash(columns), _seed("occurrence", event, table_id, change), version)
+    return count_equal(ids)
+
+
+def signal_ids(event: str, ids: Sequence[str]) -> UInt64:
+    """Ids uint64[n, 2] of n signals, from the ids under which the store keeps them."""
+    names = pa.table({"id": pa.array(ids, pa.string())})
+    return mix_rows(row_hash(names), _seed("signal", event), np.zeros(len(ids), np.int64))
+
+
+def firing_ids(
+    rulebook: str,
+    rule: str,
+    keys: pa.Table,
+    start: Int64,
+    end: Int64,
+    offsets: Int64,
+    occurrences: UInt64,
+) -> UInt64:
+    """Ids uint64[n, 2] of n firings: (rulebook, rule, key, start, end, occurrence ids in any order,
+    duplicate number).
+
+    keys: n rows (a table without columns for a rule without `per:`); start[n], end[n]; the
+    occurrences of firing i are rows offsets[i]:offsets[i + 1] of `occurrences`, uint64[m, 2].
+    """
+    key = row_hash(keys) if keys.num_columns else np.zeros((len(start), 2), np.uint64)
+    ids = mix_rows(key, _seed("firing", rulebook, rule), start)
+    ids = mix_rows(ids, _seed("end"), end)
+    ids = mix_rows(ids + sum_by_offsets(occurrences, offsets), _seed("count"), np.diff(offsets))
+    return count_equal(ids)
+
+
+def as_binary(ids: UInt64) -> pa.FixedSizeBinaryArray:
+    """The ids as fixed_size_binary[16], big-endian, so that their order is that of their hex."""
+    data = np.ascontiguousarray(ids).astype(">u8").tobytes()
+    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(ids), [None, pa.py_buffer(data)])
+
+
+def as_hex(ids: UInt64) -> pa.StringArray:
+    """The ids as strings of 32 lower-case hexadecimal digits."""
+    data = np.ascontiguousarray(ids).astype(">u8").tobytes().hex().encode()
+    offsets = np.arange(0, 32 * (len(ids) + 1), 32, dtype=np.int32)
+    return pa.StringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(data))
+
+
+def _seed(*parts: str) -> tuple[np.uint64, np.uint64]:
+    text = "".join(f"{len(part)}:{part}" for part in parts)
+    digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
+    return (
+        np.uint64(int.from_bytes(digest[:8], "big")),
+        np.uint64(int.from_bytes(digest[8:], "big")),
+    )

@@ -1,0 +1,42 @@
+"""What the parameters of an event type are: the columns that `if`, `do` and `per` may name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from engine.sparktypes import arrow_type
+from rules.model import Change, Rulebook, SignalEvent, Table, TableEvent
+
+CHANGE_TYPE = "_change_type"  # insert | delete | update: a parameter of `change` events
+OLD = "old"  # the pre-image, a struct of all columns of the table
+
+
+def parameter_schema(rulebook: Rulebook, event: str, tables: Mapping[str, pa.Schema]) -> pa.Schema:
+    """The parameters of an event type, given the schemas of the rulebook's tables by name.
+
+    A table's event has the table's columns, or those that `columns:` picks under its names; on
+    updates of a table with a `key` also `old`. A signal has its fields, a clock nothing.
+    Raises KeyError naming a column in `columns:` that the table has not.
+    """
+    kind = rulebook.events[event]
+    if isinstance(kind, SignalEvent):
+        return pa.schema([pa.field(name, arrow_type(ddl)) for name, ddl in kind.fields.items()])
+    if not isinstance(kind, TableEvent):
+        return pa.schema([])
+    columns = tables[kind.table]
+    if kind.columns:
+        fields = [pa.field(name, columns.field(at).type) for name, at in kind.columns.items()]
+    else:
+        fields = list(columns)
+    if kind.change is Change.CHANGE:
+        fields.append(pa.field(CHANGE_TYPE, pa.string()))
+    if has_old(kind, rulebook.tables[kind.table]):
+        fields.append(pa.field(OLD, pa.struct(list(columns))))
+    return pa.schema(fields)
+
+
+def has_old(event: TableEvent, table: Table) -> bool:
+    """Whether the event's rows carry their pre-image: pairing takes a `key` (G11)."""
+    return event.change in (Change.UPDATE, Change.CHANGE) and bool(table.key)
