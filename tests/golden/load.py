@@ -1,0 +1,248 @@
+"""Reads the text fixtures `tests/golden/*.txt`: one case a block, blocks separated by blank lines.
+
+    title: what the case shows
+    on: a ; b                          the expression of rule r; or several `rule NAME: a ; b`
+    per: k                             key columns (also `per NAME:`); context (`context NAME:`)
+    events: a(k) opening               declarations; those of the history are inferred
+    clock opening: <(08:00:00)*/*/*>   a named clock event
+    select: first=last then=first pairs=unique repeat evaluate=early
+    timezone: Europe/Berlin            default UTC
+    history: a@1(k=7) b@2.5(k=7)       seconds, or ISO 8601 in UTC
+    until: 9
+    expect restricted, recent: k=7 [1,2.5] {a@1(k=7) b@2.5(k=7)}
+    expect *: ...                      the contexts not named in another line
+    expect: ...                        each rule's own context
+
+A detection is `rule key=value [start,end] {constituents}`; `rule` may be left out for r. Indented
+lines continue the line before; `#` begins a comment line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from rules.errors import Place
+from rules.expression import BeginOf, Clock, EndOf, Expression, Labelled, Name, Or
+from rules.model import ClockEvent, Context, EventType, Rule, Rulebook, Selection, SignalEvent
+from rules.parser import parse
+
+FOLDER = Path(__file__).parent
+PLACE = Place()
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_OCCURRENCE = re.compile(r"(<[^>]*>|\w+)@([^\s(){}]+)(?:\(([^)]*)\))?")
+_DETECTION = re.compile(r"(\w+ +)?((?:\w+=\S+ +)*)\[([^,\]]+),([^\]]+)\] *\{([^}]*)\}")
+
+Line = tuple[str, int, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One fixture. `expected` maps a context (None: each rule's own) to detections as `simulate`
+    prints them; `history` holds (event type, microseconds, parameters)."""
+
+    title: str
+    file: str
+    rulebook: Rulebook
+    history: tuple[Line, ...]
+    until: int | None
+    expected: Mapping[Context | None, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.title
+
+
+def cases(pattern: str = "*.txt") -> Iterator[Case]:
+    """Every case of the fixtures whose file name matches."""
+    for path in sorted(FOLDER.glob(pattern)):
+        for block in re.split(r"\n\s*\n", path.read_text()):
+            lines = [line for line in block.splitlines() if line and not line.startswith("#")]
+            if lines:
+                yield read(re.sub(r"\n\s+", " ", "\n".join(lines)), path.name)
+
+
+def micros(text: str) -> int:
+    """Seconds, or ISO 8601 in UTC, as microseconds."""
+    if "T" in text:
+        return (datetime.fromisoformat(text).replace(tzinfo=UTC) - _EPOCH) // timedelta(
+            microseconds=1
+        )
+    return int(Decimal(text) * 1_000_000)
+
+
+def _seconds(text: str) -> int | float:
+    whole, rest = divmod(micros(text), 1_000_000)
+    return micros(text) / 1_000_000 if rest else whole
+
+
+def _value(text: str) -> Any:
+    if text in ("null", "false", "true"):
+        return {"null": None, "false": False, "true": True}[text]
+    try:
+        return int(text) if "." not in text else float(text)
+    except ValueError:
+        return text
+
+
+def _fields(text: str | None) -> dict[str, Any]:
+    pairs = (item.partition("=") for item in (text or "").split(",") if item.strip())
+    return {name.strip(): _value(value) for name, _, value in pairs}
+
+
+def occurrences(text: str) -> list[Line]:
+    """`a@1(k=7) b@2` as (event type, microseconds, parameters)."""
+    return [(name, micros(time), _fields(inside)) for name, time, inside in _tokens(text)]
+
+
+def _tokens(text: str) -> list[tuple[str, str, str]]:
+    rest = _OCCURRENCE.sub("", text).strip()
+    if rest:
+        raise ValueError(f"not an occurrence: {rest}")
+    return _OCCURRENCE.findall(text)
+
+
+def detections(text: str) -> list[dict[str, Any]]:
+    """Detections as `simulate` prints them."""
+    rest = _DETECTION.sub("", text).strip()
+    if rest:
+        raise ValueError(f"not a detection: {rest}")
+    return [
+        {
+            "rule": (rule or "r").strip(),
+            "key": _fields(key.strip().replace(" ", ",")),
+            "start": _seconds(start),
+            "end": _seconds(end),
+            "constituents": [
+                {"event": name, "time": _seconds(time), **_fields(fields)}
+                for name, time, fields in _tokens(inside)
+            ],
+        }
+        for rule, key, start, end, inside in _DETECTION.findall(text)
+    ]
+
+
+def read(block: str, file: str) -> Case:
+    """One block, its continued lines joined."""
+    entries = dict(re.split(r": *", line, maxsplit=1) for line in block.splitlines())
+    entries = {key.strip(): text.strip() for key, text in entries.items()}
+    history = occurrences(entries.pop("history"))
+    until = entries.pop("until", None)
+    case = Case(
+        title=entries.pop("title"),
+        file=file,
+        rulebook=rulebook(entries, history),
+        history=tuple(history),
+        until=None if until is None else micros(until),
+        expected=_expected(entries),
+    )
+    if entries:
+        raise ValueError(f"{case.title}: unknown {', '.join(entries)}")
+    return case
+
+
+def _expected(entries: dict[str, str]) -> dict[Context | None, list[dict[str, Any]]]:
+    expected: dict[Context | None, list[dict[str, Any]]] = {}
+    others = None
+    for key in [key for key in entries if key.split()[0] == "expect"]:
+        found = detections(entries.pop(key))
+        names = key.removeprefix("expect").strip()
+        if names == "*":
+            others = found
+        elif names:
+            expected |= {Context(name.strip()): found for name in names.split(",")}
+        else:
+            expected[None] = found
+    if others is not None:
+        expected = {**dict.fromkeys(Context, others), **expected}
+    return expected
+
+
+def rulebook(entries: dict[str, str], history: list[Line]) -> Rulebook:
+    """The rulebook of a block; takes its entries out."""
+    zone = entries.pop("timezone", "UTC")
+    events = _events(entries, history, zone)
+    texts = {"r": entries.pop("on")} if "on" in entries else {}
+    for key in [key for key in entries if key.startswith("rule ")]:
+        texts[key.removeprefix("rule ")] = entries.pop(key)
+    rules: dict[str, Rule] = {}
+    for name, text in texts.items():
+        suffix = "" if name == "r" else f" {name}"
+        keys = tuple(entries.pop("per" + suffix, "").split())
+        context = entries.pop("context" + suffix, None)
+        selection = entries.pop("select" + suffix, None)
+        rules[name] = rule(name, text, keys, context, selection, events, rules)
+    return Rulebook("golden", None, "", zone, {}, events, rules)
+
+
+def rule(
+    name: str,
+    text: str,
+    keys: tuple[str, ...],
+    context: str | None,
+    selection: str | None,
+    events: Mapping[str, EventType],
+    rules: Mapping[str, Rule],
+) -> Rule:
+    """A rule with defaults filled in; a type with all key columns is keyed (S7)."""
+    on = parse(text)
+    keyed = {
+        used
+        for used in {node.name for node in on.walk() if isinstance(node, Name)}
+        if keys and set(keys) <= set(_columns(used, events, rules))
+    }
+    return Rule(
+        name=name,
+        place=PLACE,
+        on=on,
+        on_text=text,
+        context=Context(context) if context else default_context(on),
+        selection=_selection(selection) if selection else None,
+        key_names=keys,
+        per=dict.fromkeys(sorted(keyed), keys),
+    )
+
+
+def _columns(name: str, events: Mapping[str, EventType], rules: Mapping[str, Rule]) -> list[str]:
+    event = events.get(name)
+    if isinstance(event, SignalEvent):
+        return list(event.fields)
+    return list(rules[name].key_names) if name in rules else []
+
+
+def default_context(on: Expression) -> Context:
+    """Section 3: unrestricted for plain types and an `or` of these, else restricted."""
+    if isinstance(on, Labelled):
+        return default_context(on.part)
+    parts = on.parts if isinstance(on, Or) else (on,)
+    flat = all(isinstance(part, Name | Clock | BeginOf | EndOf) for part in parts)
+    return Context.UNRESTRICTED if flat else Context.RESTRICTED
+
+
+def _selection(text: str) -> Selection:
+    options: dict[str, Any] = {}
+    for option in text.split():
+        name, _, value = option.partition("=")
+        options[name] = value or True
+    return Selection(**options)
+
+
+def _events(entries: dict[str, str], history: list[Line], zone: str) -> dict[str, EventType]:
+    columns: dict[str, dict[str, str]] = {}
+    for name, inside in re.findall(r"(\w+)(?:\(([^)]*)\))?", entries.pop("events", "")):
+        columns[name] = {c.strip(): "bigint" for c in inside.split(",") if c.strip()}
+    for name, _, fields in history:
+        kinds = columns.setdefault(name, {})
+        for column, value in fields.items():
+            kinds[column] = "string" if isinstance(value, str) else kinds.get(column, "bigint")
+    events: dict[str, EventType] = {
+        name: SignalEvent(name, PLACE, fields) for name, fields in columns.items()
+    }
+    for key in [key for key in entries if key.startswith("clock ")]:
+        name = key.removeprefix("clock ")
+        events[name] = ClockEvent(name, PLACE, parse(entries.pop(key)), zone)
+    return events

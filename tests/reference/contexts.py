@@ -1,0 +1,124 @@
+"""The one choice, at the root: semantics 3 with S1 to S5.
+
+Given one rule's expression and what it sees (one key), yields the detections in order of time.
+Meaning is worked out anew whenever something has been used up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from rules.expression import Expression
+from rules.model import Context
+from tests.reference.meaning import Meaning, World
+from tests.reference.values import (
+    Instance,
+    Occurrence,
+    chronicle_order,
+    distinct,
+    greatest,
+    hull,
+)
+
+
+class Choice:
+    """What has been used up so far, and how one context detects at one instant."""
+
+    def __init__(self, expression: Expression, world: World) -> None:
+        self.expression = expression
+        self.world = world
+        self.meaning = Meaning(world)
+        self.initiated: set[object] = set()
+
+    def use_up(self, occurrences: Iterable[Occurrence]) -> None:
+        used = self.meaning.used | frozenset(occurrences)
+        if used != self.meaning.used:
+            self.meaning = self.meaning.without(used)
+
+    def ending(self, now: int) -> list[Instance]:
+        """D: the instances that end now, built from occurrences not yet used up."""
+        return distinct(i for i in self.meaning.of(self.expression) if i.end == now)
+
+    def next_instant(self, after: int | None) -> int | None:
+        ends = [i.end for i in self.meaning.of(self.expression)]
+        return min((end for end in ends if after is None or end > after), default=None)
+
+
+def unrestricted(choice: Choice, now: int) -> Iterator[Instance]:
+    """All of D; nothing is used up."""
+    yield from choice.ending(now)
+
+
+def restricted(choice: Choice, now: int) -> Iterator[Instance]:
+    """The greatest of D; nothing is used up."""
+    yield greatest(choice.ending(now))
+
+
+def recent(choice: Choice, now: int) -> Iterator[Instance]:
+    """The greatest of D; used up are its occurrences and every older or simultaneous one of the
+    same event types."""
+    detected = greatest(choice.ending(now))
+    yield detected
+    for type_ in {o.type for o in detected.occurrences()}:
+        newest = max(o.end for o in detected.occurrences() if o.type == type_)
+        choice.use_up(o for o in choice.world.occurrences[type_] if o.end <= newest)
+
+
+def chronicle(choice: Choice, now: int) -> Iterator[Instance]:
+    """The one with the oldest `times`, its occurrences used up; then again, until D is empty. An
+    instance without occurrences is detected once."""
+    without: list[Instance] = []
+    while left := [i for i in choice.ending(now) if i not in without]:
+        detected = min(left, key=chronicle_order)
+        yield detected
+        choice.use_up(detected.occurrences())
+        if not detected.occurrences():
+            without.append(detected)
+
+
+def initiator(instance: Instance) -> object:
+    """S2: of several occurrences at the start the lowest in rank; without one, the instant."""
+    at_start = [o for o in instance.occurrences() if o.start == instance.start]
+    return min(at_start, key=Occurrence.rank) if at_start else instance.start
+
+
+def continuous(choice: Choice, now: int) -> Iterator[Instance]:
+    """For each initiator that has not initiated yet, the one with the oldest `times`; used up is
+    that occurrence, as initiator only."""
+    by_initiator: dict[object, list[Instance]] = {}
+    for instance in choice.ending(now):
+        by_initiator.setdefault(initiator(instance), []).append(instance)
+    for first, instances in by_initiator.items():
+        if first not in choice.initiated:
+            choice.initiated.add(first)
+            yield min(instances, key=chronicle_order)
+
+
+def cumulative(choice: Choice, now: int) -> Iterator[Instance]:
+    """One: the union of D, starting at the earliest start in D; all of it is used up."""
+    detected = hull(choice.ending(now))
+    yield detected
+    choice.use_up(detected.occurrences())
+
+
+CONTEXTS: dict[Context, Callable[[Choice, int], Iterator[Instance]]] = {
+    Context.UNRESTRICTED: unrestricted,
+    Context.RESTRICTED: restricted,
+    Context.RECENT: recent,
+    Context.CHRONICLE: chronicle,
+    Context.CONTINUOUS: continuous,
+    Context.CUMULATIVE: cumulative,
+}
+
+
+def detections(
+    expression: Expression, world: World, context: Context, until: int | None = None
+) -> list[Instance]:
+    """What a rule with this expression and context detects, up to and including `until`."""
+    choice = Choice(expression, world)
+    found: list[Instance] = []
+    now = choice.next_instant(None)
+    while now is not None and (until is None or now <= until):
+        found += CONTEXTS[context](choice, now)
+        now = choice.next_instant(now)
+    return found

@@ -1,0 +1,124 @@
+"""Durations and clocks: S11 and the clock row of semantics 2, by plain enumeration."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from rules.expression import Clock, Cron, Duration
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+
+def to_micros(moment: datetime) -> int:
+    return (moment - EPOCH) // MICROSECOND
+
+
+def to_local(micros: int, zone: str) -> datetime:
+    return (EPOCH + micros * MICROSECOND).astimezone(ZoneInfo(zone))
+
+
+def resolve(naive: datetime, zone: str, *, skipped: str) -> int | None:
+    """Microseconds of a local time; a repeated one is taken first. A skipped one is moved forward
+    by the gap (`skipped="forward"`) or is nothing (`skipped="nothing"`)."""
+    moment = naive.replace(tzinfo=ZoneInfo(zone), fold=0).astimezone(UTC)
+    exists = moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None) == naive
+    return to_micros(moment) if exists or skipped == "forward" else None
+
+
+def add(anchor: int, duration: Duration, zone: str, times: int = 1) -> int:
+    """anchor + times * duration. Months are counted on the zone's calendar, clamped to the month's
+    end; the microseconds after them are exact."""
+    moment = anchor
+    if duration.months:
+        local = to_local(anchor, zone)
+        months = local.year * 12 + local.month - 1 + duration.months * times
+        year, month = months // 12, months % 12 + 1
+        day = min(local.day, calendar.monthrange(year, month)[1])
+        moved = local.replace(year=year, month=month, day=day, tzinfo=None)
+        moment = resolve(moved, zone, skipped="forward") or 0
+    return moment + duration.micros * times
+
+
+def _fits(wanted: int | None, value: int) -> bool:
+    return wanted is None or wanted == value
+
+
+def _days(first: int, last: int, zone: str) -> Iterator[date]:
+    day, end = to_local(first, zone).date(), to_local(last, zone).date()
+    while day <= end:
+        yield day
+        day += timedelta(days=1)
+
+
+def _clock_times(clock: Clock, day: date) -> Iterator[datetime]:
+    if not (_fits(clock.year, day.year) and _fits(clock.month, day.month)):
+        return
+    if not _fits(clock.day, day.day):
+        return
+    for hour in range(24) if clock.hour is None else [clock.hour]:
+        for minute in range(60) if clock.minute is None else [clock.minute]:
+            for second in range(60) if clock.second is None else [clock.second]:
+                yield datetime(day.year, day.month, day.day, hour, minute, second)
+
+
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_WEEKDAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
+
+
+def _cron_field(text: str, low: int, high: int, names: dict[str, int]) -> set[int]:
+    """One field of a Vixie cron line: `*`, n, n-m, lists, steps, three-letter names."""
+    chosen: set[int] = set()
+    for item in text.lower().split(","):
+        part, _, step = item.partition("/")
+        for name, number in names.items():
+            part = re.sub(rf"\b{name}\b", str(number), part)
+        if part == "*":
+            first, last = low, high
+        else:
+            begin, _, end = part.partition("-")
+            first = int(begin)
+            last = int(end) if end else (high if step else first)
+        chosen.update(range(first, last + 1, int(step or 1)))
+    return chosen
+
+
+def _cron_times(cron: Cron, day: date) -> Iterator[datetime]:
+    minutes, hours, days, months, weekdays = cron.text.split()
+    if day.month not in _cron_field(months, 1, 12, {m: i + 1 for i, m in enumerate(_MONTHS)}):
+        return
+    week = _cron_field(weekdays, 0, 7, {w: i for i, w in enumerate(_WEEKDAYS)})
+    on_day = day.day in _cron_field(days, 1, 31, {})
+    on_weekday = day.isoweekday() % 7 in {number % 7 for number in week}
+    restricted = not days.startswith("*") and not weekdays.startswith("*")
+    if not ((on_day or on_weekday) if restricted else (on_day and on_weekday)):
+        return
+    for hour in sorted(_cron_field(hours, 0, 23, {})):
+        for minute in sorted(_cron_field(minutes, 0, 59, {})):
+            yield datetime(day.year, day.month, day.day, hour, minute)
+
+
+def clock_instants(
+    expression: Clock | Cron,
+    first: int,
+    last: int,
+    zone: str,
+    days: tuple[int, ...] = (),
+    excluded: tuple[str, ...] = (),
+) -> list[int]:
+    """Every matching instant in [first, last]; a skipped local time does not fire, a repeated one
+    fires once. `days` (0 = Monday) and `excluded` (ISO dates) are those of a named clock event."""
+    instants: list[int] = []
+    for day in _days(first, last, zone):
+        if (days and day.weekday() not in days) or day.isoformat() in excluded:
+            continue
+        times = _clock_times if isinstance(expression, Clock) else _cron_times
+        for naive in times(expression, day):  # type: ignore[arg-type]
+            instant = resolve(naive, zone, skipped="nothing")
+            if instant is not None and first <= instant <= last:
+                instants.append(instant)
+    return instants

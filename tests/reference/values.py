@@ -1,0 +1,148 @@
+"""Occurrences, instances and their order: semantics 1 and S1, word for word.
+
+Times are whole microseconds. An occurrence *is* its object: equal rows are two (S5).
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+_numbers = itertools.count()
+
+
+def value_order(value: Any) -> tuple[Any, ...]:
+    """The order of keys in `language.md` 4: null < false < true < numbers by value < strings."""
+    if value is None:
+        return (0,)
+    if isinstance(value, bool):
+        return (1, value)
+    if isinstance(value, int | float | Decimal):
+        return (2, value)
+    if isinstance(value, str):
+        return (3, value)
+    return (4, json.dumps(value, sort_keys=True, default=str))
+
+
+@dataclass(frozen=True, eq=False)
+class Occurrence:
+    """One occurrence of an event type, a rule (S8) or a clock.
+
+    `type` is what S3 calls the event type (equal clock literals are one), `event` the printed name,
+    `columns` the parameters of the whole type in name order, `fields` those of the line as printed.
+    `parts` are the constituents of a rule's detection, empty for a primitive occurrence.
+    """
+
+    type: Any
+    event: str
+    start: int
+    end: int
+    columns: tuple[Any, ...] = ()
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    parts: tuple[Constituent, ...] | None = None
+    number: int = field(default_factory=lambda: next(_numbers))
+
+    def rank(self) -> tuple[Any, ...]:
+        """S1. Behind it the constituents of a rule's detection, on which S1 is silent; the number
+        only orders equal rows, which nobody can tell apart."""
+        inner = tuple(sorted(part.order() for part in self.parts or ()))
+        values = tuple(value_order(value) for value in self.columns)
+        return (self.start, self.end, self.event, values, inner, self.number)
+
+    def order(self) -> tuple[Any, ...]:
+        """The order of constituents in the output (`language.md` 4)."""
+        return (self.end, self.event, tuple(value_order(value) for value in self.columns))
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A tick of one `P` or `P*` at an instant; `source` is that node. No occurrence (S6)."""
+
+    source: Any
+    time: int
+
+    def order(self) -> tuple[Any, ...]:
+        return (self.time, "tick", ())
+
+
+Constituent = Occurrence | Tick
+NOTHING: frozenset[Any] = frozenset()
+
+
+@dataclass(frozen=True)
+class Instance:
+    """An instance: its occurrences by role, its interval, its ticks.
+
+    `parameters` are the constituents; `used` are the a and c of `A*` and `P*`, used up with it but
+    no parameters. What is looked at only (existence-only roles) is not held.
+    """
+
+    start: int
+    end: int
+    parameters: frozenset[Occurrence] = NOTHING
+    used: frozenset[Occurrence] = NOTHING
+    ticks: frozenset[Tick] = NOTHING
+
+    def occurrences(self) -> frozenset[Occurrence]:
+        return self.parameters | self.used
+
+    def by_role(self) -> list[Occurrence]:
+        """An occurrence counts once per role (S1)."""
+        return [*self.parameters, *self.used]
+
+    def times(self) -> tuple[int, ...]:
+        """The sorted instants; an instance without occurrences counts its own (S1)."""
+        return tuple(sorted(o.end for o in self.by_role())) or (self.end,)
+
+    def ranks(self) -> tuple[Any, ...]:
+        return tuple(sorted(o.rank() for o in self.by_role()))
+
+    def tie(self) -> tuple[Any, ...]:
+        """For instances that S1 cannot order: ticks like `times`, then the roles."""
+        ticks = sorted(tick.time for tick in self.ticks)
+        roles = tuple(sorted(o.rank() for o in self.parameters))
+        return (*ticks, math.inf), roles
+
+
+def hull(instances: Iterable[Instance]) -> Instance:
+    """The union of some instances, over the hull of their intervals."""
+    parts = list(instances)
+    return Instance(
+        start=min(i.start for i in parts),
+        end=max(i.end for i in parts),
+        parameters=frozenset().union(*(i.parameters for i in parts)),
+        used=frozenset().union(*(i.used for i in parts)),
+        ticks=frozenset().union(*(i.ticks for i in parts)),
+    )
+
+
+def restricted_order(instance: Instance) -> tuple[Any, ...]:
+    """S1, greatest wins: later start; `times` oldest first; ranks oldest first. At the first
+    difference the later wins, and a list that has ended wins."""
+    times = (*instance.times(), math.inf)
+    ranks = (*((0, rank) for rank in instance.ranks()), (1,))
+    return (instance.start, times, ranks, instance.tie())
+
+
+def chronicle_order(instance: Instance) -> tuple[Any, ...]:
+    """S3, least wins: oldest `times`, a list that has ended is older; lower ranks; older start."""
+    return (instance.times(), instance.ranks(), instance.start, instance.tie())
+
+
+def greatest(instances: Iterable[Instance]) -> Instance:
+    return max(instances, key=restricted_order)
+
+
+def distinct(instances: Iterable[Instance]) -> list[Instance]:
+    """D is a set of (occurrences of all roles, start, end) (S5). Ticks are not among these: of
+    instances that differ in their ticks alone the greatest stays."""
+    found: dict[tuple[Any, ...], Instance] = {}
+    for instance in instances:
+        key = (instance.start, instance.end, instance.parameters, instance.used)
+        found[key] = max(found.get(key, instance), instance, key=Instance.tie)
+    return list(found.values())
