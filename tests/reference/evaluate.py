@@ -108,13 +108,9 @@ def _detected(
 def _detection(rule: str, key: Mapping[str, Any], instance: Instance) -> Detection:
     """Constituents are primitive occurrences in parameter roles, each once, and ticks; those of a
     rule used as an event are its own."""
-    inside: dict[Constituent, None] = {}
-    held: Constituent
-    for held in (*instance.parameters, *instance.ticks):
-        if isinstance(held, Occurrence) and held.parts is not None:
-            inside.update(dict.fromkeys(held.parts))
-        else:
-            inside[held] = None
+    inside: set[Constituent] = set(instance.ticks)
+    for held in instance.parameters:
+        inside.update([held] if held.parts is None else held.parts)
     constituents = tuple(sorted(inside, key=lambda c: c.order()))
     return Detection(rule, key, instance.start, instance.end, constituents)
 

@@ -1,0 +1,215 @@
+"""Hypothesis strategies: expressions, rulebooks, histories, cuts. Small, so that ties, duplicates
+and simultaneous occurrences are common, and the reference stays fast.
+
+Instants and durations are whole seconds, in microseconds. Everything shrinks towards one plain
+event type, no key, an empty history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from rules.errors import Place
+from rules.expression import (
+    And,
+    AnyOf,
+    AnyRepeat,
+    Aperiodic,
+    AperiodicStar,
+    Clock,
+    Duration,
+    Every,
+    Expression,
+    Labelled,
+    Minus,
+    Name,
+    Not,
+    Nth,
+    Or,
+    Own,
+    Periodic,
+    PeriodicStar,
+    Plus,
+    Seq,
+    Within,
+)
+from rules.formatter import format_expression
+from rules.model import Context, EventType, Rule, Rulebook, SignalEvent
+from rules.parser import parse
+from tests.golden.load import default_context
+from tests.reference.evaluate import Line, reference
+from tests.reference.keys import needs_keyed
+from tests.reference.meaning import TooLargeError
+
+SECOND = 1_000_000
+NAMES = ("a", "b", "c", "d")
+PLACE = Place()
+
+Operator = type[Expression]
+Operands = st.SearchStrategy[Expression]
+
+CARLSON_LISPER: tuple[Operator, ...] = (Or, And, Seq, Minus, Within)
+FIRST_SLICE: tuple[Operator, ...] = (*CARLSON_LISPER, AnyOf, Labelled)
+UNTIMED: tuple[Operator, ...] = (
+    *FIRST_SLICE,
+    AnyRepeat,
+    Not,
+    Aperiodic,
+    AperiodicStar,
+    Nth,
+    Every,
+)
+TIMED: tuple[Operator, ...] = (Own, Plus, Periodic, PeriodicStar, Clock)
+EVERYTHING: tuple[Operator, ...] = UNTIMED + TIMED
+
+
+def durations(least: int = 1) -> st.SearchStrategy[Duration]:
+    return st.integers(least, 4).map(lambda seconds: Duration(0, seconds * SECOND))
+
+
+_CLOCKS = st.integers(0, 6).map(
+    lambda s: Clock(None, None, s, None, None, None, text=f"<(*:*:{s:02})*/*/*>")
+)
+_LABELS = st.sampled_from(["L", "M"])
+_COUNTS = st.integers(1, 3)
+
+# Each: (operands, operands or an own terminator) -> expressions with that operator at the root.
+_BUILD: Mapping[Operator, Callable[[Operands, Operands], Operands]] = {
+    Or: lambda e, _: st.builds(Or, _parts(e)),
+    And: lambda e, _: st.builds(And, _parts(e)),
+    Seq: lambda e, last: st.builds(Seq, e, last),
+    Minus: lambda e, _: st.builds(Minus, e, e),
+    Within: lambda e, _: st.builds(Within, e, durations(0)),
+    AnyOf: lambda e, _: st.builds(AnyOf, _COUNTS, _parts(e)),
+    Labelled: lambda e, _: st.builds(Labelled, _LABELS, e),
+    AnyRepeat: lambda e, _: st.builds(AnyRepeat, _COUNTS, e),
+    Not: lambda e, last: st.builds(Not, e, e, last),
+    Aperiodic: lambda e, last: st.builds(Aperiodic, e, e, last),
+    AperiodicStar: lambda e, last: st.builds(AperiodicStar, e, e, last),
+    Nth: lambda e, _: st.builds(Nth, e, _COUNTS),
+    Every: lambda e, _: st.builds(Every, _COUNTS, e),
+    Plus: lambda e, _: st.builds(Plus, e, durations()),
+    Periodic: lambda e, last: st.builds(Periodic, e, durations(), last),
+    PeriodicStar: lambda e, last: st.builds(PeriodicStar, e, durations(), last),
+}
+
+
+def _parts(operands: Operands) -> st.SearchStrategy[tuple[Expression, ...]]:
+    return st.lists(operands, min_size=2, max_size=3).map(tuple)
+
+
+def expressions(
+    operators: Collection[Operator] = FIRST_SLICE,
+    names: Sequence[str] = NAMES,
+    depth: int = 2,
+) -> Operands:
+    """Expressions of at most `depth` nested operators, all of them among `operators`. `Own` and
+    `Clock` there allow own terminators and clock literals."""
+    leaves: Operands = st.sampled_from(names).map(Name)
+    if Clock in operators:
+        leaves = leaves | leaves | leaves | _CLOCKS
+    found: Operands = leaves
+    for _ in range(depth):
+        last = found | st.builds(Own, durations()) if Own in operators else found
+        builders = [build for operator, build in _BUILD.items() if operator in operators]
+        found = st.one_of(leaves, *(build(found, last) for build in builders))
+    return found.map(written)
+
+
+def written(expression: Expression) -> Expression:
+    """As the parser gives it: `a + [d]` that closes its own a is an own terminator."""
+    return parse(format_expression(expression))
+
+
+@st.composite
+def rulebooks(
+    draw: st.DrawFn,
+    operators: Collection[Operator] = FIRST_SLICE,
+    contexts: Sequence[Context] = (Context.RESTRICTED,),
+    *,
+    depth: int = 2,
+    keyed: bool = True,
+    rules_max: int = 1,
+) -> Rulebook:
+    """A rulebook over the signals a, b, c, d: without keys, or keyed and broadcast ones mixed.
+
+    Keyed signals declare `k` (or `k` and `j`), all declare `v`. With `rules_max` > 1 a rule may use
+    earlier ones as events. A rule that cannot be evaluated by key is evaluated without.
+    """
+    choices: list[tuple[str, ...]] = [(), ("k",), ("k", "j")] if keyed else [()]
+    keys = draw(st.sampled_from(choices))
+    columns = {name: keys for name in NAMES if keys and draw(st.integers(0, 3))}
+    events: dict[str, EventType] = {
+        name: SignalEvent(name, PLACE, dict.fromkeys((*columns.get(name, ()), "v"), "bigint"))
+        for name in NAMES
+    }
+    rules: dict[str, Rule] = {}
+    for number in range(draw(st.integers(1, rules_max))):
+        name = f"r{number}"
+        on = draw(expressions(operators, (*NAMES, *rules), depth))
+        per = {
+            n.name: columns[n.name] for n in on.walk() if isinstance(n, Name) and n.name in columns
+        }
+        if not needs_keyed(on, per):
+            per = {}
+        usual = default_context(on)
+        rules[name] = Rule(
+            name=name,
+            place=PLACE,
+            on=on,
+            on_text=format_expression(on),
+            context=draw(st.sampled_from([*contexts, usual])),
+            key_names=keys if per else (),
+            per=per,
+        )
+        if per:
+            columns[name] = keys
+    return Rulebook("generated", None, "", "UTC", {}, events, rules)
+
+
+def histories(
+    rulebook: Rulebook, lines_max: int = 10, instants: int = 7
+) -> st.SearchStrategy[list[Line]]:
+    """Lines of the rulebook's signals in any order: few instants, few values, duplicates, nulls."""
+    values: dict[str, list[int | None]] = {"k": [1, 2, None], "j": [1, 2], "v": [0, 1, None]}
+    lines = [
+        st.tuples(
+            st.just(event.name),
+            st.integers(0, instants - 1).map(lambda second: second * SECOND),
+            st.fixed_dictionaries({f: st.sampled_from(values[f]) for f in event.fields}),
+        )
+        for event in rulebook.events.values()
+        if isinstance(event, SignalEvent)
+    ]
+    return st.lists(st.one_of(lines), max_size=lines_max)
+
+
+def cases(lines_max: int = 10, **options: Any) -> st.SearchStrategy[tuple[Rulebook, list[Line]]]:
+    """A rulebook (see `rulebooks` for the options) and a history for it."""
+    return rulebooks(**options).flatmap(
+        lambda rulebook: st.tuples(st.just(rulebook), histories(rulebook, lines_max))
+    )
+
+
+@st.composite
+def cuts(draw: st.DrawFn, history: Iterable[Line]) -> list[list[Line]]:
+    """The history cut between instants into buckets, some of them empty."""
+    lines = sorted(history, key=lambda line: line[1])
+    instants = sorted({time for _, time, _ in lines})
+    first = draw(st.lists(st.sampled_from(instants), max_size=4)) if instants else []
+    edges = [-SECOND, *sorted(first), 2**62]
+    return [[line for line in lines if low <= line[1] < high] for low, high in pairwise(edges)]
+
+
+def expected(rulebook: Rulebook, history: Iterable[Line], **options: Any) -> list[str]:
+    """The reference's canonical answer; a case too large for it is given up."""
+    try:
+        return reference(rulebook, history, instances_max=2_000, **options)
+    except TooLargeError:
+        assume(False)
+        raise
