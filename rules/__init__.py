@@ -1,1 +1,50 @@
-"""The language: YAML and event expressions to frozen values. No Spark, no I/O but reading files."""
+"""The language: YAML and event expressions to frozen values. No Spark, no I/O but reading files.
+
+`load` reads a rulebook, `parse` one event expression; both raise `rules.errors.InputError`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rules.errors import Place
+    from rules.expression import Expression
+    from rules.model import Rulebook
+
+__all__ = ["load", "parse"]
+
+# The parsers are imported when they are first used: most of the engine only needs the model.
+
+
+def load(
+    source: str | os.PathLike[str],
+    *,
+    settings: Mapping[str, str] | None = None,
+    file: str | None = None,
+    features: frozenset[str] = frozenset(),
+) -> Rulebook:
+    """Read and check a rulebook.
+
+    `source` is a path, or YAML text (a string with a line break or `: ` in it). `settings` are
+    overrides (`--set name=value`). `file` says which file a text came from: relative table paths
+    resolve against its folder, and without it they are refused. `features` are names of
+    `rules.unbuilt` that the caller accepts although the engine has not built them.
+
+    Raises `InputError` with every problem of the rulebook; warnings are in `Rulebook.warnings`.
+    """
+    from rules.loader import load_rulebook
+
+    return load_rulebook(source, settings or {}, file, features)
+
+
+def parse(text: str, place: Place | None = None) -> Expression:
+    """Read one event expression whose first character stands at `place`.
+
+    Raises `InputError`, the offending text underlined.
+    """
+    from rules.parser import parse as parse_expression
+
+    return parse_expression(text, place)

@@ -24,7 +24,8 @@ def clock(text: str) -> Clock:
     found = _CLOCK.fullmatch(text.strip())
     if found is None:
         raise ValueError(
-            "a clock literal is <(hh:mm:ss)mm/dd/yyyy>, each part a number or *, the year of four digits"
+            "a clock literal is <(hh:mm:ss)mm/dd/yyyy>,"
+            " each part a number or *, the year of four digits"
         )
     parts = [None if part == "*" else int(part) for part in found.groups()]
     if all(part is None for part in parts):

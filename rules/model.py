@@ -93,6 +93,7 @@ class TableEvent:
     table: str
     of: tuple[str, ...] = ()
     where: str | None = None
+    where_place: Place | None = None
     time: str | None = None
     lateness_micros: int = 0
     ahead_micros: int = 3_600_000_000
@@ -234,7 +235,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Rulebook:
-    """A whole rulebook. `digest` names its text; `warnings` are what `validate` prints."""
+    """A whole rulebook, with its `text`; `warnings` are what `validate` prints beside it."""
 
     name: str
     file: str | None

@@ -177,7 +177,7 @@ class _Builder(Transformer[Token, Any]):
     def own(self, meta: Meta, parts: list[Any]) -> x.Own:
         return x.Own(self._positive(parts[0]), span=_span(meta))
 
-    def tick(self, meta: Meta, parts: list[Any]) -> tuple[x.Duration, str | None]:
+    def tick(self, _: Meta, parts: list[Any]) -> tuple[x.Duration, str | None]:
         period = self._positive(parts[0])
         if len(parts) == 1:
             return period, None

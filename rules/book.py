@@ -1,0 +1,59 @@
+"""A rulebook on its way from YAML to `Rulebook`: the model so far, and where it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from rules import expression as x
+from rules.errors import Place
+from rules.faults import excerpt
+from rules.kinds import Record, Report
+from rules.model import EventType, Rule, Table
+from rules.reader import Fields, Scalar
+
+
+@dataclass
+class Book:
+    """What has been read. `tables`, `events`, `rules` hold only what was readable;
+    the `_names` hold every name that is declared, so that one error does not cause others."""
+
+    top: Record
+    file: str
+    timezone: str = "UTC"
+    tables: dict[str, Table] = field(default_factory=dict)
+    events: dict[str, EventType] = field(default_factory=dict)
+    rules: dict[str, Rule] = field(default_factory=dict)
+    samples: Mapping[str, str] = field(default_factory=dict)
+    _records: dict[str, dict[str, Record]] = field(default_factory=dict)
+
+    def records(self, section: str) -> dict[str, Record]:
+        """The readable records of `tables`, `events` or `rules`."""
+        if section not in self._records:
+            found = self.top.get(section, {})
+            self._records[section] = {n: r for n, r in found.items() if isinstance(r, Record)}
+        return self._records[section]
+
+    def names(self, section: str) -> set[str]:
+        """Every name that `tables`, `events` or `rules` declares."""
+        return set(self.top.get(section, ()))
+
+    def key_place(self, section: str, name: str) -> Place:
+        """Where the name itself is declared."""
+        node = self.top.node.entries[section]
+        return node.keys[name] if isinstance(node, Fields) else node.place
+
+    def expressions(self) -> Iterator[tuple[str, x.Expression, Scalar]]:
+        """(rule, its expression, the scalar it was read from) of every readable one."""
+        for name, record in self.records("rules").items():
+            if "on" in record.values:
+                node, scalar = record.get("on")
+                yield name, node, scalar
+
+
+def refuse(
+    report: Report, code: str, message: str, scalar: Scalar, node: x.Expression, hint: str = ""
+) -> None:
+    """Record a problem of one node of an expression, underlined."""
+    place = scalar.locate(node.span.start)
+    report.add(code, message, place, hint, excerpt(scalar.text, node.span))

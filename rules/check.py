@@ -1,0 +1,231 @@
+"""Cross checks: what no single key can show. Each function adds its problems to the report."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from graphlib import CycleError, TopologicalSorter
+
+from rules import expression as x
+from rules.book import Book, refuse
+from rules.form import KEYWORDS
+from rules.keys import TRANSACTION_COLUMNS
+from rules.kinds import Record, Report, did_you_mean
+from rules.model import Change, SignalAction, SignalEvent, Switch, TableEvent
+from rules.reader import Fields, Node, Scalar
+from rules.sqlwords import image_words, unsteady_words
+
+# Columns that the engine adds to the parameter relation (semantics 5).
+RELATION_COLUMNS = (
+    "firing_id",
+    "event_type",
+    "label",
+    "occurred_at",
+    "started_at",
+    "detected_at",
+    "old",
+    "new",
+)
+
+
+def check(book: Book, report: Report) -> None:
+    """Every static check of a rulebook but what is not built yet."""
+    _names(book, report)
+    _tables(book, report)
+    for name, record in book.records("events").items():
+        _event(book, name, record, report)
+    for _, node, scalar in book.expressions():
+        _expression(book, node, scalar, report)
+    _cycles(book, report)
+    for name, record in book.records("rules").items():
+        _rule(book, name, record, report)
+
+
+def _names(book: Book, report: Report) -> None:
+    for name in sorted(book.names("events") & book.names("rules")):
+        place = book.key_place("rules", name)
+        first = book.key_place("events", name)
+        hint = f"the event is at line {first.line}; rename one of them"
+        report.add("name", f"an event and a rule are both named {name!r}", place, hint)
+
+
+def _tables(book: Book, report: Report) -> None:
+    spelt: dict[str, str] = {}
+    relations = {"event", *(f"p_{rule}".lower() for rule in book.names("rules"))}
+    for name in book.top.get("tables", ()):
+        place = book.key_place("tables", name)
+        if name.lower() in spelt:
+            other = spelt[name.lower()]
+            message = f"{name!r} and {other!r} are the same name in SQL"
+            report.add("name", message, place, "rename one of them")
+        spelt[name.lower()] = name
+        if name.lower() in relations:
+            message = f"the table name {name!r} is taken by a parameter relation"
+            report.add("name", message, place, "rename the table; only the rulebook sees its name")
+
+
+def _event(book: Book, name: str, record: Record, report: Report) -> None:
+    event = book.events.get(name)
+    if isinstance(event, SignalEvent):
+        _parameters(record.node.entries["signal"], event.fields, report)
+        _known(record, "from_table", "table", book.names("tables"), report)
+    if not isinstance(event, TableEvent):
+        return
+    _known(record, "table", "table", book.names("tables"), report)
+    if record.has("columns"):
+        _parameters(record.node.entries["columns"], event.columns, report)
+    for key in ("lateness", "ahead"):
+        if record.has(key) and not record.has("time"):
+            message = f"{key!r} needs an event time"
+            report.add("value", message, record.place(key), "add time: COLUMN")
+    _images(book, event, record, report)
+    if "where" in record.values:
+        _steady(record.get("where"), report)
+    if event.change is Change.TRANSACTION:
+        for key in ("time", "columns"):
+            if record.has(key):
+                message = f"a transaction has no {key!r}"
+                hint = f"its columns are {', '.join(TRANSACTION_COLUMNS)}"
+                report.add("value", message, record.place(key), hint)
+
+
+def _images(book: Book, event: TableEvent, record: Record, report: Report) -> None:
+    """`old`, `new`, `of` and dropped no-op updates need the table's key (G11)."""
+    where = record.get("where")
+    images = image_words(where[0]) if where else []
+    if event.change is not Change.UPDATE:
+        if record.has("of"):
+            message = f"'of' is for updates, not for {event.change}"
+            report.add("value", message, record.place("of"), "write on: update")
+        for word in images[:1]:
+            place = where[1].locate(word.offset)
+            message = f"{word.text}.x is for updates, not for {event.change}"
+            report.add("images", message, place, "write on: update, or the column's name alone")
+        return
+    table = book.tables.get(event.table)
+    if table is not None and not table.key:
+        report.add(
+            "key",
+            f"the update event {event.name!r} needs the key of table {event.table!r},"
+            " to pair pre- and post-images",
+            record.place("on"),
+            f"add key: [column, ..] to tables.{event.table}",
+        )
+
+
+def _parameters(node: Node, names: Iterable[str], report: Report) -> None:
+    """No parameter may be named like a column of the engine's."""
+    places = node.keys if isinstance(node, Fields) else {}
+    for name in names:
+        if name.lower() in RELATION_COLUMNS:
+            message = f"the parameter name {name!r} is taken by the parameter relation"
+            hint = "rename it; for a table: columns: [a, b as c]"
+            report.add("name", message, places.get(name, node.place), hint)
+
+
+def _steady(sql: tuple[str, Scalar], report: Report) -> None:
+    """Nothing that depends on when it runs (G25)."""
+    text, node = sql
+    for word in unsteady_words(text):
+        report.add(
+            "nondeterministic",
+            f"{word.text} does not depend on the row alone",
+            node.locate(word.offset),
+            "compare with a column; in a condition, detected_at is the detecting instant",
+        )
+
+
+def _known(record: Record, key: str, what: str, names: set[str], report: Report) -> None:
+    name = record.get(key)
+    if name is not None and name not in names:
+        hint = did_you_mean(name, names)
+        report.add(f"unknown-{what}", f"unknown {what} {name!r}", record.place(key), hint)
+
+
+def _expression(book: Book, node: x.Expression, scalar: Scalar, report: Report) -> None:
+    events, rules = book.names("events"), book.names("rules")
+    for below in node.walk():
+        if isinstance(below, x.Name | x.BeginOf | x.EndOf) and below.name not in events | rules:
+            hint = did_you_mean(below.name, events | rules | set(KEYWORDS))
+            message = f"unknown event {below.name!r}"
+            refuse(report, "unknown-event", message, scalar, below, hint)
+        elif isinstance(below, x.BeginOf | x.EndOf) and below.name in events:
+            event = book.events.get(below.name)
+            changes = (Change.UPDATE, Change.TRANSACTION)
+            if event and not (isinstance(event, TableEvent) and event.change in changes):
+                message = f"{below.name!r} has no beginning and end"
+                hint = "begin_of and end_of take an update or transaction event, or a rule"
+                refuse(report, "begin-end", message, scalar, below, hint)
+        elif isinstance(below, x.Periodic | x.PeriodicStar) and below.sample is not None:
+            bare = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", below.sample)
+            if bare and below.sample not in book.samples:
+                hint = did_you_mean(below.sample, book.samples) or "declare it under samples:"
+                message = f"unknown sample {below.sample!r}"
+                refuse(report, "unknown-sample", message, scalar, below, hint)
+
+
+def _cycles(book: Book, report: Report) -> None:
+    """A rule may not be an event of itself, through whatever other rules (S8)."""
+    uses = {
+        rule: [n.name for n in node.walk() if isinstance(n, x.Name)]
+        for rule, node, _ in book.expressions()
+    }
+    while True:
+        try:
+            TopologicalSorter(uses).prepare()
+            return
+        except CycleError as error:
+            cycle = list(reversed(error.args[1]))
+        # Break it, to find the next one.
+        first = min(cycle[:-1], key=list(uses).index)
+        turned = cycle.index(first)
+        shown = [*cycle[turned:-1], *cycle[:turned], first]
+        message = f"rules are events of each other in a cycle: {' -> '.join(shown)}"
+        place = book.records("rules")[first].place("on")
+        report.add("cycle", message, place, "raise a signal in place of one of them")
+        del uses[first]
+
+
+def _rule(book: Book, name: str, record: Record, report: Report) -> None:
+    if record.has("within") != record.has("otherwise"):
+        have, lack = ("within", "otherwise") if record.has("within") else ("otherwise", "within")
+        message = f"{have!r} of the contingency needs {lack!r}"
+        report.add("missing-key", message, record.place(have), "write both, or neither")
+    others = book.names("rules") - {name}
+    for key in ("precedes", "follows"):
+        given = record.get(key, ())
+        for other in (given,) if isinstance(given, str) else given:
+            if other not in others:
+                hint = did_you_mean(other, others)
+                report.add("unknown-rule", f"unknown rule {other!r}", record.place(key), hint)
+    condition = record.get("if")
+    if isinstance(condition, tuple):
+        _steady(condition, report)
+    rule = book.rules.get(name)
+    for action in (*rule.actions, *rule.otherwise) if rule else ():
+        if isinstance(action, Switch) and action.rule not in book.names("rules"):
+            hint = did_you_mean(action.rule, book.names("rules"))
+            report.add("unknown-rule", f"unknown rule {action.rule!r}", action.place, hint)
+        if isinstance(action, SignalAction):
+            _raised(book, action, report)
+
+
+def _raised(book: Book, action: SignalAction, report: Report) -> None:
+    signals = {n for n, r in book.records("events").items() if r.has("signal")}
+    if action.event not in book.names("events"):
+        hint = did_you_mean(action.event, signals)
+        report.add("unknown-event", f"unknown event {action.event!r}", action.place, hint)
+        return
+    event = book.events.get(action.event)
+    if event is None:
+        return
+    if not isinstance(event, SignalEvent):
+        message = f"{action.event!r} is not an explicit event; nobody can raise it"
+        report.add("not-a-signal", message, action.place, did_you_mean(action.event, signals))
+        return
+    for field in action.fields:
+        if field not in event.fields:
+            declared = ", ".join(event.fields) or "none"
+            message = f"the event {action.event!r} has no field {field!r}"
+            hint = did_you_mean(field, event.fields) or f"its fields: {declared}"
+            report.add("unknown-field", message, action.place, hint)

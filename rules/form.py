@@ -1,0 +1,372 @@
+"""What a rulebook may say: every key, its kind and its meaning. The one source of truth.
+
+`rules.shape` reads by it, `rules.schema` prints it as JSON Schema.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+import zoneinfo
+from dataclasses import fields
+
+from rules import kinds as k
+from rules.clocks import clock, cron, daily
+from rules.durations import duration
+from rules.errors import InputError, Place
+from rules.kinds import BAD, Key, Kind, Report
+from rules.model import Change, Context, Coupling, Settings
+from rules.parser import parse
+from rules.reader import Scalar
+from rules.sqltypes import sql_type
+
+# fmt: off
+KEYWORDS = (
+    "within", "without", "or", "and", "then", "begin_of", "end_of", "at", "cron",
+    "all", "any", "every", "not",
+)
+# fmt: on
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+_NAME = "[A-Za-z_][A-Za-z0-9_]*"
+_FREE_NAME = rf"(?!(?:{'|'.join(KEYWORDS)})$){_NAME}"
+_MAY_BE_ZERO = {"commit_slack_ms", "skew_max_seconds"}
+
+
+def _micros(text: str) -> int:
+    value = duration(text)
+    if value.months:
+        raise ValueError(f"{text!r}: months and years have no fixed length here; write days")
+    return value.micros
+
+
+def _positive(text: str) -> int:
+    value = _micros(text)
+    if value == 0:
+        raise ValueError("the length of time must be above 0")
+    return value
+
+
+def _backoff(text: str) -> tuple[int, int]:
+    first, dots, last = text.partition("..")
+    if not dots:
+        raise ValueError(f"{text!r} is not a pair of pauses; write 1s..1m")
+    low, high = _positive(first), _positive(last)
+    if low > high:
+        raise ValueError(f"{text!r}: the first pause is longer than the last")
+    return low, high
+
+
+def _zone(text: str) -> str:
+    try:
+        zoneinfo.ZoneInfo(text)
+    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
+        hint = k.did_you_mean(text, zoneinfo.available_timezones())
+        message = f"{text!r} is not a time zone of the IANA database"
+        raise ValueError(f"{message}; {hint or 'write Europe/Berlin'}") from None
+    return text
+
+
+def _instant(text: str) -> datetime.datetime:
+    try:
+        return datetime.datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not an instant; write 2026-03-02T09:00:00Z") from None
+
+
+def _date(text: str) -> str:
+    try:
+        return datetime.date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise ValueError(f"{text!r} is not a date; write 2026-12-25") from None
+
+
+def _column(text: str) -> tuple[str, str]:
+    """`b as c` -> (parameter c, column b)."""
+    words = re.split(r"\s+as\s+", text.strip(), flags=re.IGNORECASE)
+    if len(words) > 2 or not all(re.fullmatch(rf"{_NAME}|`[^`]+`", word) for word in words):
+        raise ValueError(f"{text!r} is not a column; write a, or b as c")
+    return words[-1].strip("`"), words[0].strip("`")
+
+
+def _days(text: str) -> tuple[int, ...]:
+    found: set[int] = set()
+    for part in text.lower().split(","):
+        first, dash, last = (word.strip() for word in part.partition("-"))
+        if first not in WEEKDAYS or (dash and last not in WEEKDAYS):
+            raise ValueError(f"{part.strip()!r} is not a day of the week; write mon-fri, or sat")
+        begin, end = WEEKDAYS.index(first), WEEKDAYS.index(last or first)
+        if begin > end:
+            raise ValueError(f"{part.strip()!r}: the range goes backwards")
+        found.update(range(begin, end + 1))
+    return tuple(sorted(found))
+
+
+def _sql_value(node: Scalar, report: Report) -> object:
+    if node.text.strip():
+        return node.text
+    return report.add("value", "expected a Spark SQL expression, found nothing", node.place)
+
+
+def _expression(node: Scalar, report: Report) -> object:
+    try:
+        return parse(node.text, locate=node.locate), node
+    except InputError as error:
+        report.problems.extend(error.problems)
+        return BAD
+
+
+def _absolute(text: str) -> object:
+    text = text.strip()
+    return daily(text) if re.fullmatch(r"\d{1,2}:\d{2}", text) else clock(text)
+
+
+def _cron(text: str) -> str:
+    cron(text)
+    return " ".join(text.split())
+
+
+def _limit(name: str) -> Kind:
+    return k.integer(0 if name in _MAY_BE_ZERO else 1)
+
+
+NAME = k.text("a name", _NAME)
+COLUMN = k.text("a column name")
+COLUMNS = k.by_form("a column or a list of columns", one=COLUMN, many=k.listing(COLUMN, 1))
+SQL = k.with_node(k.text("Spark SQL"))
+LENGTH = k.parsed("a length of time", _micros)
+LENGTH_ABOVE_0 = k.parsed("a length of time", _positive)
+ZONE = k.parsed("a time zone", _zone)
+DATES = k.listing(k.parsed("a date", _date))
+INSTANT = k.parsed("an instant", _instant)
+EXPRESSION = k.scalar("an event expression", {"type": "string", "minLength": 1}, _expression)
+SQL_VALUE = k.scalar(
+    "a Spark SQL expression", {"type": ["string", "number", "boolean"]}, _sql_value
+)
+SQL_VALUES = k.mapping(SQL_VALUE, ".+", "a name")
+FREE_NAME = "a name: letters, digits and _, not a keyword"
+ANYTHING = Kind(lambda node, _: node, {})
+SETTINGS = k.record(
+    "settings", *(Key(f.name, _limit(f.name), f"limit {f.name}") for f in fields(Settings))
+)
+
+
+def _only(what: str, name: str, kind: Kind, doc: str) -> Kind:
+    return k.record(what, Key(name, kind, doc, required=True))
+
+
+_START = k.by_form(
+    "now, earliest, snapshot, {version: n} or {time: t}",
+    one=k.choice("now", "earliest", "snapshot"),
+    named=k.by_key(
+        "a start",
+        {
+            "version": _only("a start", "version", k.integer(0), "first version to read"),
+            "time": _only("a start", "time", INSTANT, "first instant to read"),
+        },
+    ),
+)
+_TABLE_KEYS = (
+    Key("key", COLUMNS, "columns that identify a row; needed for update events"),
+    Key("start", _START, "now | earliest | snapshot | {version: 7} | {time: ..}; default now"),
+    Key("on_restore", k.choice("stop", "changes", "skip"), "what a RESTORE does; default stop"),
+    Key("on_unpaired", k.choice("stop", "delete_insert"), "updates whose images do not pair"),
+)
+TABLE = k.by_key(
+    "a table",
+    {
+        "path": k.record(
+            "a table",
+            Key("path", k.text("a path"), "folder of the table, or any URI", required=True),
+            *_TABLE_KEYS,
+        ),
+        "table": k.record(
+            "a table",
+            Key("table", k.text("a catalog name"), "name in the catalog", required=True),
+            *_TABLE_KEYS,
+        ),
+    },
+)
+
+_TABLE_EVENT = k.record(
+    "a table event",
+    Key("on", k.choice(*Change), "insert | update | delete | change | transaction", required=True),
+    Key("table", NAME, "a name of tables:", required=True),
+    Key("of", COLUMNS, "update: one of these columns changed"),
+    Key("where", SQL, "Spark SQL over the row; on update also old.x, new.x"),
+    Key("time", COLUMN, "column with the event time; default the commit's instant"),
+    Key("lateness", LENGTH, "how late a row may be, with time:"),
+    Key("ahead", LENGTH, "how far ahead of its commit a row may be, with time:; default 1 h"),
+    Key("columns", k.listing(k.parsed("a column", _column), 1), "parameters: [a, b as c]"),
+)
+_SIGNAL_EVENT = k.record(
+    "a signal event",
+    Key(
+        "signal",
+        k.mapping(k.parsed("a type", sql_type), _NAME, "a field name"),
+        "fields with their Spark SQL types",
+        required=True,
+    ),
+    Key("from_table", NAME, "a table whose inserted rows raise it"),
+)
+_CLOCK_KEYS = (
+    Key(
+        "days",
+        k.by_form(
+            "days of the week",
+            one=k.parsed("days", _days),
+            many=k.listing(k.parsed("a day", _days), 1),
+        ),
+        "mon-fri, or [sat, sun]; default every day",
+    ),
+    Key("except", DATES, "dates on which it does not happen"),
+    Key("holidays", DATES, "more such dates"),
+    Key("timezone", ZONE, "default the rulebook's"),
+    Key("misfire", k.choice("fire", "skip"), "instants missed while the engine was down"),
+)
+EVENT = k.by_key(
+    "an event type",
+    {
+        "on": _TABLE_EVENT,
+        "signal": _SIGNAL_EVENT,
+        "at": k.record(
+            "a clock event",
+            Key("at", k.parsed("a clock literal", _absolute), "<(hh:mm:ss)mm/dd/yyyy>", True),
+            *_CLOCK_KEYS,
+        ),
+        "cron": k.record(
+            "a clock event",
+            Key("cron", k.parsed("a cron line", _cron), "a Vixie cron line", required=True),
+            *_CLOCK_KEYS,
+        ),
+    },
+)
+
+_SIGNAL = k.by_form(
+    "the name of a signal event, or {name: {field: expression}}",
+    one=NAME,
+    named=k.mapping(SQL_VALUES, _NAME, "the name of an event"),
+)
+_SECRET = k.text("a variable named TIDEGATE_SECRET_..", r"TIDEGATE_SECRET_[A-Z0-9_]+")
+_WEBHOOK = k.record(
+    "a webhook",
+    Key("url", k.text("a URL", r"https?://[^\s{}]+"), "literal http(s) URL", required=True),
+    Key("secret", _SECRET, "environment variable with the signing secret"),
+    Key("headers", k.mapping(k.text("a text"), r"[A-Za-z0-9-]+", "a header"), "literal headers"),
+    Key("body", SQL_VALUES, "fields of the JSON body, as expressions"),
+)
+ACTION = k.with_node(
+    k.by_key(
+        "an action",
+        {
+            "sql": _only("an action", "sql", SQL, "one INSERT, MERGE or UPDATE that reads event"),
+            "signal": _only("an action", "signal", _SIGNAL, "raise an event, one a firing"),
+            "webhook": _only("an action", "webhook", _WEBHOOK, "POST, at least once"),
+            "enable": _only("an action", "enable", NAME, "enable a rule"),
+            "disable": _only("an action", "disable", NAME, "disable a rule"),
+        },
+    )
+)
+ACTIONS = k.listing(ACTION)
+
+_ONE_OF_THREE = k.choice("first", "last", "all")
+_SELECTION = k.record(
+    "a selection",
+    Key(
+        "select",
+        k.record(
+            "select",
+            Key("first", _ONE_OF_THREE, "of each run of the first operand"),
+            Key("then", _ONE_OF_THREE, "of each run of the second operand"),
+        ),
+        "which occurrences of a run take part",
+        required=True,
+    ),
+    Key("pairs", k.choice("unique", "all"), "with the next run only, or every later one"),
+    Key("repeat", k.FLAG, "re-apply until nothing matches"),
+    Key("evaluate", k.choice("early", "at_end"), "at once, or at the end of the within span"),
+)
+_PER = k.by_form(
+    "a column, a list of columns or {event: column}",
+    one=COLUMN,
+    many=k.listing(COLUMN, 1),
+    named=k.mapping(COLUMNS, _NAME, "the name of an event"),
+)
+_CONDITION = k.by_form(
+    "an expression over a firing or {sql: query}",
+    one=SQL,
+    named=_only("a condition", "sql", SQL, "a query of the firing_ids that hold"),
+)
+_MODE = k.choice(*Coupling)
+_NAMES = k.by_form("a rule or a list of rules", one=NAME, many=k.listing(NAME, 1))
+RULE = k.record(
+    "a rule",
+    Key("on", EXPRESSION, "the event expression", required=True),
+    Key("per", _PER, "evaluate for each value of these columns"),
+    Key(
+        "context",
+        k.by_form("a context", one=k.choice(*Context), named=_SELECTION),
+        "parameter context; default restricted for a composite expression, else unrestricted",
+    ),
+    Key("if", _CONDITION, "the condition"),
+    Key("do", ACTIONS, "the actions; none: the rule only detects"),
+    Key(
+        "coupling",
+        k.by_form(
+            "a coupling mode or {condition: .., action: ..}",
+            one=_MODE,
+            named=k.record(
+                "coupling",
+                Key("condition", _MODE, "what the condition sees"),
+                Key("action", _MODE, "when the actions run"),
+            ),
+        ),
+        "immediate | deferred | detached; default deferred",
+    ),
+    Key("priority", k.integer(), "higher first; default 0"),
+    Key(
+        "retry",
+        k.record(
+            "retry",
+            Key("attempts", k.integer(1, 1_000), "default 3"),
+            Key("backoff", k.parsed("a pair of pauses", _backoff), "default 1s..1m"),
+        ),
+        "how a failing action is tried again",
+    ),
+    Key("within", LENGTH_ABOVE_0, "contingency: how long the action may take"),
+    Key("otherwise", ACTIONS, "contingency: what to do then"),
+    Key("for_each", k.choice("firing"), "run the actions once per firing"),
+    Key("enabled", k.FLAG, "default true"),
+    Key("on_dead", k.choice("continue", "hold"), "what a dead entry does to its queue"),
+    Key("precedes", _NAMES, "rules whose actions run after this one's"),
+    Key("follows", _NAMES, "rules whose actions run before this one's"),
+    Key("granularity", ANYTHING, "granularity of firings"),
+    Key("throttle", ANYTHING, "at most so many firings in a time"),
+    Key("cooldown", LENGTH_ABOVE_0, "silence after a firing"),
+    Key("dedupe", ANYTHING, "drop firings that repeat"),
+    Key("hysteresis", ANYTHING, "fire again only after a reset"),
+    Key("ignore_own", k.FLAG, "do not react to what its own actions write"),
+    Key("at_least_once", k.FLAG, "allow actions without a marker"),
+    Key("expire_key_after", LENGTH_ABOVE_0, "forget a key that has been silent"),
+)
+
+RULEBOOK = k.record(
+    "a rulebook",
+    Key("rulebook", k.text("a name", _NAME), "the rulebook's name", required=True),
+    Key("timezone", ZONE, "for clock events and months; default UTC"),
+    Key("tables", k.mapping(TABLE, _NAME, "a name: letters, digits and _"), "names used in SQL"),
+    Key("events", k.mapping(EVENT, _FREE_NAME, FREE_NAME), "event types"),
+    Key("rules", k.mapping(RULE, _FREE_NAME, FREE_NAME), "the rules"),
+    Key("samples", k.mapping(SQL, _NAME, "a name: letters, digits and _"), "samples of P and P*"),
+    Key("settings", SETTINGS, "limits"),
+)
+
+
+def read_setting(name: str, text: str, file: str, report: Report) -> object:
+    """One `--set name=text`, read as the key `name` of `settings:` would be."""
+    place = Place(file, path=f"settings.{name}")
+    keys = {f.name for f in fields(Settings)}
+    if name not in keys:
+        hint = k.did_you_mean(name, keys)
+        return report.add("unknown-key", f"--set {name}: unknown setting", place, hint)
+    return _limit(name).read(Scalar(place, text, ""), report)

@@ -1,0 +1,90 @@
+"""`rules.load`: from a file or a text to a checked `Rulebook`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from rules.check import check
+from rules.errors import InputError, Place, Problem
+from rules.form import RULEBOOK
+from rules.kinds import Record, Report
+from rules.model import Rulebook
+from rules.reader import read_yaml
+from rules.shape import shape, shape_settings
+from rules.unbuilt import refuse_unbuilt
+from rules.warn import warn
+
+
+def load_rulebook(
+    source: str | os.PathLike[str],
+    settings: Mapping[str, str],
+    file: str | None,
+    features: frozenset[str],
+) -> Rulebook:
+    """See `rules.load`."""
+    if isinstance(source, str) and is_text(source):
+        text = source
+    else:
+        file = os.fspath(source)
+        text = _read(file)
+    shown = file or "<text>"
+    report = Report()
+    # The size limit guards the reader itself, so only --set can change it.
+    override = {name: settings[name] for name in ("yaml_bytes_max",) if name in settings}
+    limits = shape_settings(None, override, shown, report)
+    node, refused = read_yaml(text, shown, limits.yaml_bytes_max)
+    report.problems.extend(refused)
+    top = RULEBOOK.read(node, report)
+    if not isinstance(top, Record):
+        raise InputError(report.problems)
+    book = shape(top, file, report)
+    limits = shape_settings(top.get("settings"), settings, shown, report)
+    check(book, report)
+    refuse_unbuilt(book, features, report)
+    warn(book, report)
+    if report.problems:
+        raise InputError(in_order(report.problems))
+    return Rulebook(
+        top.get("rulebook"),
+        file,
+        text,
+        book.timezone,
+        book.tables,
+        book.events,
+        book.rules,
+        settings=limits,
+        samples=book.samples,
+        warnings=in_order(report.warnings),
+    )
+
+
+def is_text(source: str) -> bool:
+    """Whether a string is YAML text and no path: no path has a line break or a `: `."""
+    return "\n" in source or ": " in source
+
+
+def in_order(problems: list[Problem]) -> tuple[Problem, ...]:
+    """By place, each said once."""
+    unique = dict.fromkeys(problems)
+    return tuple(sorted(unique, key=lambda p: (p.place.file, p.place.line, p.place.column)))
+
+
+def _read(file: str) -> str:
+    place = Place(file)
+    try:
+        with open(file, "rb") as stream:
+            content = stream.read()
+    except FileNotFoundError:
+        raise InputError([Problem("file", "there is no such file", place)]) from None
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError([Problem("file", f"cannot be read: {reason}", place)]) from None
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = content[: error.start]
+        column = error.start - before.rfind(b"\n")
+        place = Place(file, before.count(b"\n") + 1, column)
+        message = f"byte 0x{content[error.start]:02x} is not UTF-8"
+        raise InputError([Problem("file", message, place, "save the file as UTF-8")]) from None

@@ -1,0 +1,210 @@
+"""Safe YAML: text -> nodes that know where they stood. YAML 1.2, core schema.
+
+Refused, each with its place: duplicate keys, tags, anchors and aliases, several documents, keys
+that are not text, deep nesting, texts over `yaml_bytes_max`. Nothing here knows about rulebooks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+from ruamel.yaml.reader import ReaderError
+
+from rules.errors import InputError, Place, Problem
+from rules.marks import content_offsets
+
+NESTING_MAX = 50
+
+_CORE: tuple[tuple[re.Pattern[str], Any], ...] = (
+    (re.compile(r"null|Null|NULL|~|"), lambda _: None),
+    (re.compile(r"true|True|TRUE"), lambda _: True),
+    (re.compile(r"false|False|FALSE"), lambda _: False),
+    (re.compile(r"[-+]?[0-9]{1,400}"), int),
+    (re.compile(r"0o[0-7]{1,400}"), lambda text: int(text[2:], 8)),
+    (re.compile(r"0x[0-9a-fA-F]{1,400}"), lambda text: int(text, 16)),
+    (re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"), float),
+    (re.compile(r"[-+]?\.(inf|Inf|INF)"), lambda text: float(text.replace(".", ""))),
+    (re.compile(r"\.(nan|NaN|NAN)"), lambda _: float("nan")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value in a YAML text. `place` is where it begins, with its dotted path."""
+
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar(Node):
+    """A scalar: `text` is its content, `raw` what was written, with quotes or block header."""
+
+    text: str
+    style: str
+    raw: str = ""
+
+    @property
+    def value(self) -> str | int | float | bool | None:
+        """By the core schema: only a plain scalar can be anything but text."""
+        if self.style:
+            return self.text
+        for pattern, convert in _CORE:
+            if pattern.fullmatch(self.text):
+                converted: str | int | float | bool | None = convert(self.text)
+                return converted
+        return self.text
+
+    def locate(self, offset: int) -> Place:
+        """The place of the character at `offset` of the content."""
+        begin = content_offsets(self.raw, self.text, self.style)[offset]
+        before = self.raw[:begin]
+        lines = before.count("\n")
+        column = begin - before.rfind("\n") if lines else self.place.column + begin
+        return replace(self.place, line=self.place.line + lines, column=column)
+
+
+@dataclass(frozen=True, slots=True)
+class Items(Node):
+    """A sequence."""
+
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fields(Node):
+    """A mapping, in the order written; `keys` says where each key stands."""
+
+    entries: Mapping[str, Node]
+    keys: Mapping[str, Place]
+
+
+def read_yaml(source: str, file: str, bytes_max: int) -> tuple[Fields, list[Problem]]:
+    """Read one YAML document whose top is a mapping; also gives what was refused and left out.
+
+    Raises `InputError` where nothing can be read: malformed or oversize text, or no mapping.
+    """
+    size = len(source.encode("utf-8", "surrogatepass"))
+    if size > bytes_max:
+        message = f"the text is {size} bytes, more than yaml_bytes_max = {bytes_max}"
+        hint = "split the rulebook, or pass --set yaml_bytes_max=.."
+        raise InputError([Problem("yaml-too-large", message, Place(file), hint)])
+    reader = _Reader(source, file)
+    top = reader.document()
+    if not isinstance(top, Fields):
+        hint = "begin with: rulebook: NAME"
+        place = Place(file) if top is None else top.place
+        found = Problem("yaml", "a rulebook is a mapping", place, hint)
+        raise InputError([*reader.problems, found])
+    return top, reader.problems
+
+
+class _Reader:
+    def __init__(self, source: str, file: str) -> None:
+        self.source = source
+        self.file = file
+        self.problems: list[Problem] = []
+        self.events = self._parse()
+
+    def document(self) -> Node | None:
+        """The first document, or None for an empty text."""
+        top: Node | None = None
+        documents = 0
+        for event in self.events:
+            if isinstance(event, DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    self._refuse(event, "", "a second document in one file", "use one file each")
+                    break
+                top = self._node(next(self.events), "", 0)
+        return top
+
+    def _parse(self) -> Iterator[Any]:
+        try:
+            yield from YAML(typ="safe", pure=True).parse(self.source)
+        except MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            place = Place(self.file, mark.line + 1, mark.column + 1) if mark else Place(self.file)
+            text = error.problem or "malformed YAML"
+            context = f" {error.context}" if error.context else ""
+            raise InputError(
+                [Problem("yaml", f"YAML{context}: {text}", place, _yaml_hint(text))]
+            ) from None
+        except ReaderError as error:
+            before = self.source[: error.position]
+            column = len(before) - before.rfind("\n")
+            place = Place(self.file, before.count("\n") + 1, column)
+            message = (
+                f"the character U+{ord(self.source[error.position]):04X} is not allowed in YAML"
+            )
+            raise InputError([Problem("yaml", message, place)]) from None
+
+    def _node(self, event: Any, path: str, depth: int) -> Node:
+        place = self._place(event, path)
+        if isinstance(event, AliasEvent):
+            self._refuse(event, path, "aliases are not allowed", "write the value out")
+            return Scalar(place, "", "")
+        if event.anchor:
+            self._refuse(event, path, "anchors are not allowed", "write the value out")
+        if event.tag:
+            self._refuse(event, path, f"tags are not allowed: {event.tag}", "leave the tag out")
+        if depth > NESTING_MAX:
+            message = f"nested deeper than {NESTING_MAX} levels"
+            raise InputError([*self.problems, Problem("yaml", message, place)])
+        if isinstance(event, ScalarEvent):
+            raw = self.source[event.start_mark.index : event.end_mark.index]
+            return Scalar(place, event.value, event.style or "", raw)
+        if isinstance(event, SequenceStartEvent):
+            items: list[Node] = []
+            while not isinstance(child := next(self.events), SequenceEndEvent):
+                items.append(self._node(child, f"{path}[{len(items)}]", depth + 1))
+            return Items(place, tuple(items))
+        return self._fields(place, path, depth)
+
+    def _fields(self, place: Place, path: str, depth: int) -> Fields:
+        entries: dict[str, Node] = {}
+        keys: dict[str, Place] = {}
+        while not isinstance(event := next(self.events), MappingEndEvent):
+            key = self._node(event, path, depth + 1)
+            name = key.text if isinstance(key, Scalar) else ""
+            below = f"{path}.{name}" if path else name
+            value = self._node(next(self.events), below, depth + 1)
+            if not isinstance(key, Scalar):
+                self._refuse(event, path, "a key must be text", "write it as name: value")
+            elif name in entries:
+                first = keys[name]
+                hint = f"the first one is at line {first.line}; keep one"
+                self._refuse(event, below, f"duplicate key {name!r}", hint)
+            else:
+                entries[name] = value
+                keys[name] = self._place(event, below)
+        return Fields(place, entries, keys)
+
+    def _place(self, event: Any, path: str) -> Place:
+        mark = event.start_mark
+        return Place(self.file, mark.line + 1, mark.column + 1, path)
+
+    def _refuse(self, event: Any, path: str, message: str, hint: str) -> None:
+        self.problems.append(Problem("yaml", message, self._place(event, path), hint))
+
+
+def _yaml_hint(problem: str) -> str:
+    if "mapping values are not allowed" in problem:
+        return "a text with ': ' in it needs quotes (in event expressions L:(a) needs none)"
+    if "'\\t'" in problem:
+        return "indent with spaces, not tabs"
+    if "',' or '}'" in problem or "',' or ']'" in problem:
+        return "inside { } and [ ] a text with , : [ ] { } needs quotes"
+    return ""

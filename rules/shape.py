@@ -1,0 +1,311 @@
+"""Records read by `rules.form` -> the model: defaults, absolute paths, instants, actions."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import zoneinfo
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+from rules import expression as x
+from rules.book import Book
+from rules.errors import Place
+from rules.form import read_setting
+from rules.keys import resolve_keys
+from rules.kinds import BAD, Record, Report
+from rules.model import (
+    Action,
+    Change,
+    ClockEvent,
+    Condition,
+    Context,
+    Coupling,
+    EventType,
+    Retry,
+    Rule,
+    Selection,
+    Settings,
+    SignalAction,
+    SignalEvent,
+    Sql,
+    Start,
+    Switch,
+    Table,
+    TableEvent,
+    Webhook,
+)
+from rules.reader import Node, Scalar
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_OPTIONS = (
+    "granularity",
+    "throttle",
+    "cooldown",
+    "dedupe",
+    "hysteresis",
+    "ignore_own",
+    "at_least_once",
+    "expire_key_after",
+)
+
+
+def shape(top: Record, file: str | None, report: Report) -> Book:
+    """Everything of a rulebook but its settings. Expressions' names are not yet checked."""
+    book = Book(top, file or top.node.place.file, top.get("timezone", "UTC"))
+    for name, record in book.records("tables").items():
+        book.tables[name] = _table(book, name, record, file, report)
+    for name, record in book.records("events").items():
+        event = _event(book, name, record, report)
+        if event is not None:
+            book.events[name] = event
+    book.samples = {
+        name: value[0] for name, value in top.get("samples", {}).items() if value is not BAD
+    }
+    for name, node, scalar in book.expressions():
+        book.rules[name] = _rule(book, name, node, scalar, report)
+    return book
+
+
+def shape_settings(
+    record: Record | None, overrides: Mapping[str, str], file: str, report: Report
+) -> Settings:
+    """The limits of `settings:`, overridden by `--set name=value`."""
+    values = dict(record.values) if record else {}
+    for name, text in overrides.items():
+        value = read_setting(name, text, file, report)
+        if value is not BAD:
+            values[name] = value
+    known = {f.name for f in fields(Settings)}
+    return Settings(**{name: value for name, value in values.items() if name in known})
+
+
+def is_composite(node: x.Expression) -> bool:
+    """Anything but a name, a clock, `begin_of`, `end_of`, or an `or` of these (S9, semantics 3)."""
+    if isinstance(node, x.Labelled):
+        return is_composite(node.part)
+    if isinstance(node, x.Or):
+        return any(is_composite(part) for part in node.parts)
+    return not isinstance(node, x.Name | x.Clock | x.Cron | x.BeginOf | x.EndOf)
+
+
+def _table(book: Book, name: str, record: Record, file: str | None, report: Report) -> Table:
+    path = record.get("path")
+    if path is not None and not _SCHEME.match(path) and not os.path.isabs(path):
+        if file is None:
+            report.add(
+                "relative-path",
+                f"the relative path {path!r} in a text without a file",
+                record.place("path"),
+                "write an absolute path or a URI, or load the rulebook from its file",
+            )
+        else:
+            path = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(file)), path))
+    return Table(
+        name,
+        book.key_place("tables", name),
+        path=path,
+        catalog=record.get("table"),
+        key=_columns(record.get("key", ())),
+        start=_start(record, book.timezone),
+        on_restore=record.get("on_restore", "stop"),
+        on_unpaired=record.get("on_unpaired", "stop"),
+    )
+
+
+def _start(record: Record, timezone: str) -> Start:
+    start = record.get("start", "now")
+    if not isinstance(start, Record):
+        return Start(start)
+    if "version" in start.values:
+        return Start("version", start.get("version"))
+    instant = start.get("time", _EPOCH)
+    if instant.tzinfo is None:
+        instant = instant.replace(tzinfo=zoneinfo.ZoneInfo(timezone))
+    return Start("time", (instant - _EPOCH) // datetime.timedelta(microseconds=1))
+
+
+def _event(book: Book, name: str, record: Record, report: Report) -> EventType | None:
+    place = book.key_place("events", name)
+    if record.has("signal"):
+        types = record.get("signal", {})
+        return SignalEvent(name, place, {f: t for f, t in types.items() if t is not BAD})
+    if record.has("on"):
+        return _table_event(name, place, record, report)
+    expression = record.get("at") or (x.Cron(record.get("cron")) if record.get("cron") else None)
+    if expression is None:
+        return None
+    days = record.get("days", ())
+    if days and isinstance(days[0], tuple):
+        days = tuple(sorted({day for some in days for day in some}))
+    return ClockEvent(
+        name,
+        place,
+        expression,
+        timezone=record.get("timezone", book.timezone),
+        days=days,
+        excluded=tuple(sorted({*record.get("except", ()), *record.get("holidays", ())})),
+        misfire=record.get("misfire", "fire"),
+    )
+
+
+def _table_event(name: str, place: Place, record: Record, report: Report) -> TableEvent | None:
+    change, table = record.get("on"), record.get("table")
+    if change is None or table is None:
+        return None
+    columns: dict[str, str] = {}
+    for parameter, column in record.get("columns", ()):
+        if parameter in columns:
+            message = f"two columns are named {parameter!r}"
+            report.add("value", message, record.place("columns"), f"write {column} as other_name")
+        columns[parameter] = column
+    where = record.get("where")
+    return TableEvent(
+        name,
+        place,
+        Change(change),
+        table,
+        of=_columns(record.get("of", ())),
+        where=where[0] if where else None,
+        where_place=where[1].locate(0) if where else None,
+        time=record.get("time"),
+        lateness_micros=record.get("lateness", 0),
+        ahead_micros=record.get("ahead", TableEvent.__dataclass_fields__["ahead_micros"].default),
+        columns=columns,
+    )
+
+
+def _rule(book: Book, name: str, node: x.Expression, scalar: Scalar, report: Report) -> Rule:
+    record = book.records("rules")[name]
+    key_names, per = resolve_keys(book, name, report)
+    context, selection = _context(record, node)
+    condition_mode, action_mode = _coupling(record, report)
+    backoff = record.get("retry")
+    return Rule(
+        name,
+        book.key_place("rules", name),
+        on=node,
+        on_text=scalar.text.strip(),
+        context=context,
+        selection=selection,
+        key_names=key_names,
+        per=per,
+        condition=_condition(record),
+        actions=_actions(record.get("do", ()), key_names, book),
+        condition_coupling=condition_mode,
+        action_coupling=action_mode,
+        priority=record.get("priority", 0),
+        retry=_retry(backoff) if backoff else Retry(),
+        within_micros=record.get("within"),
+        otherwise=_actions(record.get("otherwise", ()), key_names, book),
+        for_each=record.get("for_each"),
+        enabled=record.get("enabled", True),
+        on_dead=record.get("on_dead", "continue"),
+        precedes=_columns(record.get("precedes", ())),
+        follows=_columns(record.get("follows", ())),
+        options={key: _plain(record.get(key)) for key in _OPTIONS if key in record.values},
+    )
+
+
+def _context(record: Record, node: x.Expression) -> tuple[Context, Selection | None]:
+    default = Context.RESTRICTED if is_composite(node) else Context.UNRESTRICTED
+    given = record.get("context")
+    if given is None:
+        return default, None
+    if not isinstance(given, Record):
+        return Context(given), None
+    select = given.get("select")
+    chosen = dict(select.values) if select else {}
+    chosen |= {key: given.get(key) for key in given.values if key != "select"}
+    return default, replace(Selection(), **chosen)
+
+
+def _coupling(record: Record, report: Report) -> tuple[Coupling, Coupling]:
+    given = record.get("coupling", Coupling.DEFERRED)
+    if not isinstance(given, Record):
+        return Coupling(given), Coupling(given)
+    either = given.get("condition") or given.get("action") or Coupling.DEFERRED
+    condition = Coupling(given.get("condition", either))
+    action = Coupling(given.get("action", either))
+    order = list(Coupling)
+    if order.index(action) < order.index(condition):
+        report.add(
+            "coupling",
+            f"the action is coupled {action}, earlier than its condition, {condition}",
+            given.place("action"),
+            f"couple the action {condition} or later",
+        )
+    return condition, action
+
+
+def _condition(record: Record) -> Condition | None:
+    given = record.get("if")
+    if given is None:
+        return None
+    query = isinstance(given, Record)
+    found = given.get("sql") if query else given
+    return Condition(found[0], query, found[1].locate(0)) if found else None
+
+
+def _retry(record: Record) -> Retry:
+    default = Retry()
+    low, high = record.get("backoff", (default.backoff_min_micros, default.backoff_max_micros))
+    return Retry(record.get("attempts", default.attempts), low, high)
+
+
+def _actions(
+    given: tuple[tuple[Record, Node], ...], key_names: tuple[str, ...], book: Book
+) -> tuple[Action, ...]:
+    built = (_action(record, node.place, key_names, book) for record, node in given)
+    return tuple(action for action in built if action is not None)
+
+
+def _action(record: Record, place: Place, key_names: tuple[str, ...], book: Book) -> Action | None:
+    if not record.values:
+        return None
+    kind, value = next(iter(record.values.items()))
+    if kind == "sql":
+        return Sql(value[0], value[1].locate(0))
+    if kind == "signal":
+        return _signal(value, record.place("signal"), key_names, book)
+    if kind == "webhook":
+        return Webhook(
+            value.get("url", ""),
+            value.get("secret"),
+            value.get("headers", {}),
+            value.get("body", {}),
+            place,
+        )
+    return Switch(value, kind == "enable", record.place(kind))
+
+
+def _signal(given: Any, place: Place, key_names: tuple[str, ...], book: Book) -> Action | None:
+    if isinstance(given, str):
+        # A bare name hands the key columns on; an event without fields has no use for them.
+        event = book.events.get(given)
+        bare = isinstance(event, SignalEvent) and not event.fields
+        return SignalAction(given, {} if bare else {key: key for key in key_names}, place)
+    for event_name, values in given.items():
+        texts = {} if values is BAD else values
+        return SignalAction(
+            event_name, {key: text for key, text in texts.items() if text is not BAD}, place
+        )
+    return None
+
+
+def _columns(given: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else given
+
+
+def _plain(value: Any) -> Any:
+    """What an option says, without marks."""
+    if isinstance(value, Scalar):
+        return value.value
+    items = getattr(value, "items", None)
+    if isinstance(items, tuple):
+        return [_plain(item) for item in items]
+    entries = getattr(value, "entries", None)
+    return {key: _plain(item) for key, item in entries.items()} if entries is not None else value

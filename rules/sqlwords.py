@@ -1,0 +1,94 @@
+"""Words of Spark SQL texts, outside strings and comments: enough for static checks of names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_TOKEN = re.compile(
+    r"""--[^\n]*|/\*.*?\*/"""
+    r"""|(?P<string>(?i:r)'[^']*'|(?i:r)"[^"]*\"|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\")"""
+    r"""|`(?P<quoted>(?:[^`]|``)*)`"""
+    r"""|(?P<word>[A-Za-z_]\w*)|(?P<other>\S)""",
+    re.DOTALL,
+)
+
+# Functions whose value is not a function of the row: G25 refuses them where SQL filters events.
+_UNSTEADY_WITHOUT_PARENTHESES = {
+    "current_date",
+    "current_time",
+    "current_timestamp",
+    "current_user",
+    "localtimestamp",
+    "session_user",
+}
+_UNSTEADY = _UNSTEADY_WITHOUT_PARENTHESES | {
+    "curdate",
+    "input_file_name",
+    "monotonically_increasing_id",
+    "now",
+    "rand",
+    "randn",
+    "random",
+    "randstr",
+    "shuffle",
+    "spark_partition_id",
+    "uniform",
+    "user",
+    "uuid",
+}
+_UNSTEADY_WITHOUT_ARGUMENTS = {"unix_timestamp", "to_unix_timestamp"}
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """An identifier at `offset`; `qualifies`: a dot follows; `member`: a dot stands before;
+    `called`: an opening parenthesis follows; `called_empty`: a closing one right behind it."""
+
+    text: str
+    offset: int
+    quoted: bool
+    qualifies: bool
+    member: bool
+    called: bool
+    called_empty: bool
+
+
+def sql_words(text: str) -> Iterator[Word]:
+    """The identifiers of a SQL text in order, backquoted ones included."""
+    found = [token for token in _TOKEN.finditer(text) if token.lastgroup]
+    for n, token in enumerate(found):
+        name = token["word"] or token["quoted"]
+        if not name:
+            continue
+        after = [t[0] for t in found[n + 1 : n + 3]]
+        before = found[n - 1][0] if n else ""
+        yield Word(
+            name,
+            token.start(),
+            quoted=not token["word"],
+            qualifies=after[:1] == ["."],
+            member=before == ".",
+            called=after[:1] == ["("],
+            called_empty=after == ["(", ")"],
+        )
+
+
+def unsteady_words(text: str) -> list[Word]:
+    """Calls whose value depends on when or where they run, not on the row (G25)."""
+    return [word for word in sql_words(text) if _is_unsteady(word)]
+
+
+def _is_unsteady(word: Word) -> bool:
+    name = word.text.lower()
+    if word.called:
+        return name in _UNSTEADY or (name in _UNSTEADY_WITHOUT_ARGUMENTS and word.called_empty)
+    bare = not (word.quoted or word.member or word.qualifies)
+    return bare and name in _UNSTEADY_WITHOUT_PARENTHESES
+
+
+def image_words(text: str) -> list[Word]:
+    """Mentions of the pre- and post-image, `old.x` and `new.x` (G11)."""
+    words = sql_words(text)
+    return [w for w in words if w.text.lower() in ("old", "new") and w.qualifies and not w.member]

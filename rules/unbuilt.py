@@ -1,0 +1,149 @@
+"""What the language has and the engine has not yet: refused by name, from these tables.
+
+Building a feature deletes its row. A caller that can already do more than the engine (simulation)
+passes the features that it accepts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rules import expression as x
+from rules.book import Book, refuse
+from rules.errors import Place
+from rules.kinds import Record, Report
+from rules.model import Context, Coupling, Rule
+from rules.reader import Scalar
+from rules.shape import is_composite
+
+# Feature names, by the expression node that needs them.
+EXPRESSIONS: dict[type[x.Expression], str] = {
+    x.AnyRepeat: "any(m, a*)",
+    x.Not: "not",
+    x.Aperiodic: "A",
+    x.AperiodicStar: "A*",
+    x.Periodic: "P",
+    x.PeriodicStar: "P*",
+    x.Plus: "a + [d]",
+    x.Every: "every",
+    x.Nth: "a[i]",
+    x.Own: "own terminator [d]",
+    x.Clock: "clock literal",
+    x.Cron: "cron",
+    x.BeginOf: "begin_of",
+    x.EndOf: "end_of",
+}
+RULE_AS_EVENT = "rule as event"
+COMPOSITE_UNRESTRICTED = "context unrestricted over a composite expression"
+SELECTION = "selection"
+CONTEXTS = {
+    context: f"context {context}"
+    for context in (Context.RECENT, Context.CHRONICLE, Context.CONTINUOUS, Context.CUMULATIVE)
+}
+COUPLINGS = {mode: f"coupling {mode}" for mode in (Coupling.IMMEDIATE, Coupling.DETACHED)}
+
+# Keys by the section they belong to; with a value, only that value is not built.
+KEYS: dict[str, dict[str, str | None]] = {
+    "events": {
+        "time": None,
+        "at": None,
+        "cron": None,
+        "from_table": None,
+        "on": "transaction",
+    },
+    "rules": {
+        "within": None,
+        "otherwise": None,
+        "precedes": None,
+        "follows": None,
+        "granularity": None,
+        "throttle": None,
+        "cooldown": None,
+        "dedupe": None,
+        "hysteresis": None,
+        "ignore_own": None,
+        "at_least_once": None,
+        "expire_key_after": None,
+        "on_dead": "hold",
+    },
+}
+ACTIONS = ("webhook", "enable", "disable")
+SAMPLES = "samples"
+
+
+def refuse_unbuilt(book: Book, features: frozenset[str], report: Report) -> None:
+    """Add a problem for every use of a feature that is neither built nor in `features`."""
+    for _, node, scalar in book.expressions():
+        _expression(book, node, scalar, features, report)
+    found = [*_keys(book), *_values(book)]
+    for feature, place in found:
+        if feature not in features:
+            report.add("unbuilt", f"{feature} is not built yet", place)
+
+
+def all_features() -> frozenset[str]:
+    """Every feature named here: for a caller that accepts the whole language."""
+    keyed = {
+        _feature(section, key, value)
+        for section, keys in KEYS.items()
+        for key, value in keys.items()
+    }
+    single = {RULE_AS_EVENT, COMPOSITE_UNRESTRICTED, SELECTION, SAMPLES}
+    actions = {f"action {kind}" for kind in ACTIONS}
+    named = {*EXPRESSIONS.values(), *CONTEXTS.values(), *COUPLINGS.values()}
+    return frozenset(keyed | single | actions | named)
+
+
+def _expression(
+    book: Book,
+    node: x.Expression,
+    scalar: Scalar,
+    features: frozenset[str],
+    report: Report,
+) -> None:
+    said = set(features)
+    for below in node.walk():
+        feature = EXPRESSIONS.get(type(below))
+        if isinstance(below, x.Name) and below.name in book.names("rules"):
+            feature = RULE_AS_EVENT
+        if feature and feature not in said:
+            said.add(feature)
+            hint = "built: event types, or, and, ;, without, within, any(m, a, b, ..), labels"
+            refuse(report, "unbuilt", f"{feature} is not built yet", scalar, below, hint)
+
+
+def _keys(book: Book) -> Iterator[tuple[str, Place]]:
+    for section, keys in KEYS.items():
+        for record in book.records(section).values():
+            for key, value in keys.items():
+                if record.has(key) and (value is None or record.get(key) == value):
+                    yield _feature(section, key, value), record.place(key)
+    if book.samples:
+        yield SAMPLES, book.top.place("samples")
+
+
+def _values(book: Book) -> Iterator[tuple[str, Place]]:
+    for name, rule in book.rules.items():
+        record = book.records("rules")[name]
+        if rule.selection is not None:
+            yield SELECTION, record.place("context")
+        elif rule.context in CONTEXTS:
+            yield CONTEXTS[rule.context], record.place("context")
+        elif rule.context is Context.UNRESTRICTED and is_composite(rule.on):
+            yield COMPOSITE_UNRESTRICTED, record.place("context")
+        yield from _couplings(rule, record)
+        for key in ("do", "otherwise"):
+            for action, node in record.get(key, ()):
+                for kind in ACTIONS:
+                    if action.has(kind):
+                        yield f"action {kind}", node.place
+
+
+def _couplings(rule: Rule, record: Record) -> Iterator[tuple[str, Place]]:
+    for mode in sorted({rule.condition_coupling, rule.action_coupling} & COUPLINGS.keys()):
+        yield COUPLINGS[mode], record.place("coupling")
+
+
+def _feature(section: str, key: str, value: str | None) -> str:
+    of = {"events": "event", "rules": "rule"}[section]
+    return f"{of} key {key}: {value}" if value else f"{of} key {key}"
