@@ -36,34 +36,50 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TableHead:
-    """What a listing of one table shows: its identity and the commits after a version.
+    """What a listing of one table shows: the commits after a cursor, up to the first obstacle.
 
-    `commits` are contiguous and ascending, with *raw* instants (in-commit timestamp, else the log
-    file's modification time); `schema_changed_at` is the first listed version whose metadata action
-    changes the schema, `schema` the JSON schema in force before it (at the head otherwise).
+    `cursor` is the stored one, or where `start:` begins. `commits` are contiguous and ascending
+    from there, with the log's own times as instants until they are fixed (G1). `left_out` is the
+    first commit after them that is not to be taken yet: what stops the table there is raised once
+    it is the first one. `snapshot`: the rows as of the cursor are inserts to be read first (G9).
+    `coarse_times`: the log's times are whole seconds.
     """
 
-    table_id: str
-    schema: str
+    cursor: Cursor
     head: int
-    commits: tuple[Commit, ...]
-    schema_changed_at: int | None = None
-    restored_at: tuple[int, ...] = ()
+    commits: tuple[Commit, ...] = ()
+    left_out: Commit | None = None
+    snapshot: bool = False
     in_commit_timestamps: bool = True
+    coarse_times: bool = False
 
 
 class Feed(Protocol):
-    """Reads declared tables. Errors are `EngineError`s naming table and remedy."""
+    """Reads declared tables. Errors are `EngineError`s naming table, version and remedy."""
 
     def head(self, table: Table, after: Cursor | None) -> TableHead:
-        """List the log after the cursor, without a Spark job; checks identity and contiguity."""
+        """List the log after the cursor, without a Spark job once the table is known; checks
+        identity and contiguity (G10). None: where the table's `start` says (G9)."""
+        ...
+
+    def version(self, table: Table) -> int:
+        """The latest version of a table."""
         ...
 
     def read(
         self, table: Table, span: TableRange, columns: Sequence[str], where: Mapping[str, str]
     ) -> pa.Table:
-        """The changes of `span` in one Spark job: `_change_type`, `_commit_version`, `columns`, and
-        a boolean column for each entry of `where` (name -> Spark SQL predicate). Any row order."""
+        """The changes of `span` in one Spark job, in any order of rows: `_change_type`,
+        `_commit_version`, `columns`, and a boolean for each entry of `where` (name -> Spark SQL
+        predicate): true; false or null as false; null where the predicate raises (G25).
+
+        Columns `_same_1`, `_same_2` are hashes of all columns on update images, if the table has a
+        key: equal in both, nothing changed (G11). A snapshot's rows are inserts.
+        """
+        ...
+
+    def decide(self, rows: pa.Table, where: Mapping[str, str]) -> pa.Table:
+        """Predicates over rows at hand: a boolean column for each, row by row, as in `read`."""
         ...
 
 

@@ -48,8 +48,28 @@ def arrow_type(ddl: str) -> pa.DataType:
 
 
 def arrow_schema(schema_json: str) -> pa.Schema:
-    """The Arrow schema of a Spark schema's JSON (`schemaString` in a Delta log)."""
-    return pa.schema(_struct_fields(json.loads(schema_json)))
+    """The Arrow schema of a Spark schema's JSON (`schemaString` in a Delta log).
+
+    Columns of a type that Arrow has not (variant, geometry) are left out: no rule can read them.
+    """
+    fields = []
+    for column in json.loads(schema_json)["fields"]:
+        try:
+            fields.append(pa.field(column["name"], _json_type(column["type"])))
+        except ValueError:
+            continue
+    return pa.schema(fields)
+
+
+def plain_columns(schema_json: str) -> frozenset[str]:
+    """Names of the columns whose values compare byte by byte: not `char(n)`, no collation."""
+    return frozenset(
+        column["name"]
+        for column in json.loads(schema_json)["fields"]
+        if "__COLLATIONS" not in column.get("metadata", {})
+        and not column.get("metadata", {}).get("__CHAR_VARCHAR_TYPE_STRING", "").startswith("char")
+        and "collate" not in str(column["type"])
+    )
 
 
 def _tokens(ddl: str) -> list[str]:
@@ -90,7 +110,7 @@ def _parse_type(tokens: list[str]) -> pa.DataType:
 
 
 def _parse_struct(tokens: list[str]) -> pa.DataType:
-    fields = []
+    fields: list[pa.Field] = []
     _take(tokens, "<")
     while tokens[:1] != [">"]:
         if fields:
@@ -129,18 +149,11 @@ def _take(tokens: list[str], expected: str | None = None) -> str:
     return tokens.pop(0)
 
 
-def _struct_fields(struct: Any) -> list[pa.Field]:
-    return [
-        pa.field(field["name"], _json_type(field["type"]), nullable=True)
-        for field in struct["fields"]
-    ]
-
-
 def _json_type(kind: Any) -> pa.DataType:
     if isinstance(kind, str):
         return arrow_type(kind.split(" collate ")[0])
     if kind["type"] == "struct":
-        return pa.struct(_struct_fields(kind))
+        return pa.struct([pa.field(f["name"], _json_type(f["type"])) for f in kind["fields"]])
     if kind["type"] == "array":
         return pa.list_(_json_type(kind["elementType"]))
     if kind["type"] == "map":

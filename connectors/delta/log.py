@@ -1,0 +1,126 @@
+"""A table's Delta log, through Hadoop's FileSystem: one path for every scheme, no Spark job."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from connectors.delta.commit import (
+    LoggedCommit,
+    Metadata,
+    parse_commit,
+    parse_features,
+    parse_metadata,
+)
+
+_FILE = re.compile(r"(\d{20})\.(json|checkpoint\b.*)")
+_CATALOG_FEATURES = frozenset(
+    {"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A table as of a version; `version` is -1 where there is no table."""
+
+    version: int
+    metadata: Metadata
+    features: frozenset[str]
+
+    @property
+    def catalog_managed(self) -> bool:
+        """Whether commits are in a catalog's hands, so that the log alone does not show them."""
+        return bool(self.features & _CATALOG_FEATURES) or self.metadata.coordinated
+
+
+@dataclass(frozen=True, slots=True)
+class LogListing:
+    """The versions whose commit files are there, ascending, and those that have a checkpoint."""
+
+    commits: tuple[int, ...]
+    checkpoints: frozenset[int]
+
+
+class TableLog:
+    """The log of one table at a location. Commits are parsed once and kept until `forget`."""
+
+    def __init__(self, session: SparkSession, location: str) -> None:
+        self.location = location
+        self._session = session
+        self._jvm: Any = session._jvm
+        self._log_class = self._jvm.org.apache.spark.sql.delta.DeltaLog
+        self._path_class = self._jvm.org.apache.hadoop.fs.Path
+        log = self._log_class.forTable(session._jsparkSession, location)
+        self._store, self._conf, self._path = log.store(), log.newDeltaHadoopConf(), log.logPath()
+        self._files = self._path.getFileSystem(self._conf)
+        self._parsed: dict[int, tuple[int, LoggedCommit]] = {}
+
+    @property
+    def scheme(self) -> str:
+        return str(self._path.toUri().getScheme())
+
+    def modified_ms(self, version: int) -> int | None:
+        """When a version's commit file was last modified; None if there is no such file."""
+        path = self._commit_path(version)
+        if not self._files.exists(path):
+            return None
+        try:
+            return int(self._files.getFileStatus(path).getModificationTime())
+        except Py4JJavaError:  # removed in between
+            return None
+
+    def commit(self, version: int) -> LoggedCommit | None:
+        """A version's commit; None if its file is not there."""
+        modified = self.modified_ms(version)
+        if modified is None:
+            return None
+        known = self._parsed.get(version)
+        if known is None or known[0] != modified:
+            lines = self._store.read(self._commit_path(version), self._conf)
+            known = modified, parse_commit(version, lines.mkString("\n"), modified)
+            self._parsed[version] = known
+        return known[1]
+
+    def forget(self, version: int) -> None:
+        """Drop the parsed commits up to a version."""
+        for known in [v for v in self._parsed if v <= version]:
+            del self._parsed[known]
+
+    def listing(self, version: int = 0) -> LogListing:
+        """Every commit file and checkpoint from a version on."""
+        commits, checkpoints = set(), set()
+        try:
+            files = self._store.listFrom(self._commit_path(version), self._conf)
+            while files.hasNext():
+                name = files.next().getPath().getName()
+                if match := _FILE.fullmatch(name):
+                    (commits if match[2] == "json" else checkpoints).add(int(match[1]))
+        except Py4JJavaError as error:
+            if "FileNotFoundException" not in error.java_exception.getClass().getName():
+                raise
+        return LogListing(tuple(sorted(commits)), frozenset(checkpoints))
+
+    def snapshot(self, version: int | None = None) -> Snapshot:
+        """The table as of a version, or as it is now; nothing cached is trusted.
+
+        Raises Py4JJavaError if the log does not reach back to `version`.
+        """
+        java = self._session._jsparkSession
+        if version is None:
+            self._log_class.invalidateCache(java, self._path.getParent())
+            found = self._log_class.forTableWithSnapshot(java, self.location)._2()
+        else:
+            none = self._jvm.scala.Option.empty()
+            log = self._log_class.forTable(java, self.location)
+            found = log.getSnapshotAt(version, none, none, False)
+        metadata = orjson.loads(found.metadata().json())["metaData"]
+        protocol = orjson.loads(found.protocol().json())["protocol"]
+        return Snapshot(int(found.version()), parse_metadata(metadata), parse_features(protocol))
+
+    def _commit_path(self, version: int) -> Any:
+        return self._path_class(self._path, f"{version:020d}.json")

@@ -1,0 +1,126 @@
+"""Why a table stops the rulebook (G7, G10), as errors with a place, a reason and a remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from connectors.delta.faults import SPARK_ERRORS, Fault, fault
+from rules.errors import EngineError
+
+
+def reset_hint(table: str, version: int | None = None) -> str:
+    """The way on: from the head, or from a version on."""
+    if version is None:
+        return f"go on from its head with `tidegate reset {table} --from now`"
+    return (
+        f"go on with `tidegate reset {table} --from now`, or `--from {version}`: commits read again "
+        "are new occurrences"
+    )
+
+
+def table_missing(table: str, location: str) -> EngineError:
+    return EngineError(
+        "table-missing",
+        f"table `{table}`: there is no Delta table at {location}",
+        "create it, or correct its `path:` or `table:` in the rulebook",
+    )
+
+
+def table_replaced(table: str, version: int, found: str, known: str) -> EngineError:
+    return EngineError(
+        "table-replaced",
+        f"table `{table}`: it was replaced or created anew: from version {version} on its metadata "
+        f"id is {found}, the cursor's is {known}",
+        reset_hint(table, version),
+    )
+
+
+def table_truncated(table: str, head: int, version: int) -> EngineError:
+    return EngineError(
+        "table-truncated",
+        f"table `{table}`: its log ends at version {head}, but version {version} was read before",
+        "put the missing log files back, or " + reset_hint(table),
+    )
+
+
+def log_gap(table: str, version: int, next_version: int) -> EngineError:
+    return EngineError(
+        "log-gap",
+        f"table `{table}`: the log has no version {version}, but version {next_version}",
+        f"put the commit file back, or {reset_hint(table, next_version)}",
+    )
+
+
+def version_gone(table: str, version: int, reason: str) -> EngineError:
+    return EngineError(
+        "version-gone",
+        f"table `{table}`: version {version} cannot be read any more: {reason}",
+        "raise delta.logRetentionDuration and delta.deletedFileRetentionDuration above the longest "
+        f"downtime, and {reset_hint(table)}",
+    )
+
+
+def feed_off(table: str, version: int) -> EngineError:
+    return EngineError(
+        "feed-off",
+        f"table `{table}`: the change data feed is off at version {version}",
+        "turn it on with ALTER TABLE .. SET TBLPROPERTIES (delta.enableChangeDataFeed = true), "
+        f"then {reset_hint(table)}",
+    )
+
+
+def table_restored(table: str, version: int) -> EngineError:
+    return EngineError(
+        "table-restored",
+        f"table `{table}`: version {version} is a RESTORE",
+        "say what it means by `on_restore: changes` (every row deleted and inserted) or "
+        f"`on_restore: skip` in the rulebook, or {reset_hint(table, version + 1)}",
+    )
+
+
+def catalog_managed(table: str) -> EngineError:
+    return EngineError(
+        "catalog-managed",
+        f"table `{table}`: its commits are managed by a catalog, so its log does not show them all",
+        "declare a table whose commits are in its own log",
+    )
+
+
+@contextmanager
+def reading(table: str, first: int, last: int) -> Iterator[None]:
+    """Turns what Spark raises about versions [first, last] of a table into an EngineError."""
+    try:
+        yield
+    except SPARK_ERRORS as error:
+        raise _stop(table, first, last, fault(error), str(error)) from error
+
+
+def _stop(table: str, first: int, last: int, found: Fault, text: str) -> EngineError:
+    condition = found.condition
+    if "BEYOND_DELETED_FILE_RETENTION" in condition:
+        return version_gone(table, first, "it is older than delta.deletedFileRetentionDuration")
+    if condition.startswith("FAILED_READ_FILE") or "FILE_NOT_EXIST" in text:
+        return version_gone(table, first, "its data files are gone (VACUUM)")
+    if condition == "DELTA_MISSING_CHANGE_DATA":
+        return feed_off(table, first)
+    if "INCOMPATIBLE" in condition and "SCHEMA" in condition:
+        return EngineError(
+            "schema-incompatible",
+            f"table `{table}`: a column was dropped, renamed or retyped since version {first}, and "
+            "its feed cannot be read across that",
+            reset_hint(table, last + 1),
+        )
+    if condition in ("DELTA_LOG_FILE_NOT_FOUND", "DELTA_VERSIONS_NOT_CONTIGUOUS"):
+        return EngineError(
+            "log-gap",
+            f"table `{table}`: a log file between versions {first} and {last} is gone "
+            f"({found.message})",
+            f"put it back, or {reset_hint(table)}",
+        )
+    return EngineError(
+        "table-unreadable",
+        f"table `{table}`: versions {first} to {last} cannot be read: "
+        f"[{condition}] {found.message}",
+        "the cursor stays: repair the table and start again, or " + reset_hint(table),
+    )

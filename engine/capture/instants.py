@@ -1,0 +1,82 @@
+"""The instant of every commit (G1), and the grid that watermarks stand on (G2).
+
+An instant is a whole millisecond, a watermark a whole millisecond + 998 us: what a commit raises
+at its instant +- 1 us (`begin_of`, `end_of`) is then on the same side of a watermark as itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from engine.values import Commit
+
+MILLISECOND = 1_000
+_BELOW_NEXT = 998  # us of a watermark after its millisecond
+
+
+def floor_millisecond(time: int) -> int:
+    """The last whole millisecond at or before a time."""
+    return time - time % MILLISECOND
+
+
+def after_watermark(watermark: int) -> int:
+    """The first instant after a watermark."""
+    return floor_millisecond(watermark) + MILLISECOND
+
+
+def floor_watermark(time: int) -> int:
+    """The last time at or before `time` that a watermark may have."""
+    return floor_millisecond(time - _BELOW_NEXT) + _BELOW_NEXT
+
+
+@dataclass(slots=True)
+class Instants:
+    """Fixes the instants of commits when they are first listed, and remembers them.
+
+    One for a run of the engine. What a bucket has stored needs no memory: it is never listed again.
+    """
+
+    skew_max_micros: int
+    _fixed: dict[tuple[str, int], Commit] = field(default_factory=dict)
+
+    def fix(
+        self,
+        table_id: str,
+        commits: Iterable[Commit],
+        previous: int | None,
+        watermark_before: int | None,
+        now: int,
+    ) -> tuple[Commit, ...]:
+        """The commits with their instants; those that had to be moved are marked `adjusted`.
+
+        `commits` are contiguous, with the log's times; `previous` is the instant of the version
+        before the first one, None if it plays no part (as `watermark_before` before the first
+        plan). Lower bounds win over `now`.
+        """
+        fixed = []
+        for commit in commits:
+            known = self._fixed.get((table_id, commit.version))
+            if known is None:
+                known = self._fix(commit, previous, watermark_before, now)
+                self._fixed[table_id, commit.version] = known
+            fixed.append(known)
+            previous = known.instant
+        return tuple(fixed)
+
+    def forget(self, table_id: str, version: int) -> None:
+        """Drop what is known of versions up to this one: a bucket has stored them."""
+        for known in [k for k in self._fixed if k[0] == table_id and k[1] <= version]:
+            del self._fixed[known]
+
+    def _fix(
+        self, commit: Commit, previous: int | None, watermark_before: int | None, now: int
+    ) -> Commit:
+        instant = logged = floor_millisecond(commit.instant)
+        if instant > now + self.skew_max_micros:
+            instant = floor_millisecond(now)
+        if previous is not None:
+            instant = max(instant, floor_millisecond(previous) + MILLISECOND)
+        if watermark_before is not None:
+            instant = max(instant, after_watermark(watermark_before))
+        return replace(commit, instant=instant, adjusted=instant != logged)

@@ -1,0 +1,197 @@
+"""Planning: what the next bucket holds, before anything of it is read (G2, G8, G9)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
+
+from engine.capture.instants import (
+    MILLISECOND,
+    Instants,
+    after_watermark,
+    floor_watermark,
+)
+from engine.capture.schema import check_schema
+from engine.capture.sources import commit_slack_micros, sources
+from engine.ports import Feed, TableHead
+from engine.values import Commit, Cursor, Plan, Signal, State, TableRange
+from rules.model import Rulebook
+
+_BEFORE_COMMIT = 2  # us: the watermark next before an instant
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Every source of a rulebook as it stood at `now` or a little later, instants fixed.
+
+    `others` are the latest versions of tables that raise no events.
+    """
+
+    now: int
+    heads: Mapping[str, TableHead]
+    others: Mapping[str, int]
+
+
+def list_sources(
+    rulebook: Rulebook, state: State, feed: Feed, instants: Instants, now: int
+) -> Listing:
+    """List every table. `now` was read before the call, or a commit could be passed over.
+
+    Raises EngineError where a table cannot go on (G10).
+    """
+    heads = {}
+    for name in sources(rulebook):
+        head = feed.head(rulebook.tables[name], state.cursors.get(name))
+        cursor = head.cursor
+        listed = head.commits + ((head.left_out,) if head.left_out else ())
+        previous = cursor.instant if name in state.cursors else None
+        fixed = instants.fix(cursor.table_id, listed, previous, state.watermark, now)
+        taken = len(head.commits)
+        left_out = fixed[taken] if head.left_out else None
+        heads[name] = replace(head, commits=fixed[:taken], left_out=left_out)
+    others = {
+        name: feed.version(table) for name, table in rulebook.tables.items() if name not in heads
+    }
+    return Listing(now, heads, others)
+
+
+def make_plan(
+    rulebook: Rulebook,
+    state: State,
+    listing: Listing,
+    signals: Sequence[Signal],
+    used: Mapping[str, Collection[str]],
+    until: int | None = None,
+) -> Plan | None:
+    """The next bucket, or None if it would hold nothing and set nothing.
+
+    `signals` are the unplaced ones; `used` the columns of each table that the rulebook reads, for
+    G12; `until` lowers W (a span halved after failures, G8). Pure.
+    Raises EngineError `schema-incompatible`.
+    """
+    _check_schemas(listing.heads, used)
+    limit = floor_watermark(listing.now - commit_slack_micros(rulebook, listing.heads))
+    before = state.watermark
+    if before is None:
+        before = _first_watermark(listing.heads.values(), limit)
+    if until is not None:
+        limit = min(limit, until)
+    rows_max = rulebook.settings.bucket_rows_max
+    watermark = max(before, _watermark(listing.heads, before, limit, rows_max))
+    ranges = tuple(_ranges(state, listing.heads, before, watermark))
+    placed = tuple(_place(signals, before, watermark))
+    active = [rule.name for rule in rulebook.rules.values() if rule.enabled]
+    activations = {rule: before + 1 for rule in active if rule not in state.activations}
+    if not (ranges or placed or activations or state.watermark is None):
+        return None
+    taken = {r.table: r.cursor for r in ranges}
+    cursors = {**state.cursors, **taken}
+    return Plan(
+        rulebook=rulebook.name,
+        bucket=state.bucket + 1,
+        watermark_before=before,
+        watermark=watermark,
+        now=listing.now,
+        ranges=ranges,
+        signals=placed,
+        activations=activations,
+        pinned={
+            name: cursors[name].version if name in cursors else _pinned(listing, name)
+            for name in rulebook.tables
+        },
+        adjusted_commits=sum(
+            c.adjusted for head in listing.heads.values() for c in _taken(head, watermark)
+        ),
+        more=any(
+            commit.instant <= limit
+            for head in listing.heads.values()
+            for commit in head.commits[len(_taken(head, watermark)) :]
+        ),
+    )
+
+
+def _check_schemas(heads: Mapping[str, TableHead], used: Mapping[str, Collection[str]]) -> None:
+    """A change of schema is judged when its commit is the next one; till then it only cuts."""
+    for name, head in heads.items():
+        if head.commits and (schema := head.commits[0].schema) is not None:
+            version = head.commits[0].version
+            check_schema(name, version, head.cursor.schema, schema, used.get(name, ()))
+
+
+def _first_watermark(heads: Collection[TableHead], limit: int) -> int:
+    """W_prev of a rulebook's first plan: before everything that a table's `start` reads."""
+    first = [head.commits[0].instant - _BEFORE_COMMIT for head in heads if head.commits]
+    if any(head.snapshot for head in heads):
+        first.append(limit - MILLISECOND)
+    return min(limit, *first) if first else limit
+
+
+def _watermark(heads: Mapping[str, TableHead], before: int, limit: int, rows_max: int) -> int:
+    """The latest W that neither passes over a commit left out nor holds too many rows."""
+    rows: list[tuple[int, int]] = []
+    for head in heads.values():
+        if head.left_out:
+            limit = min(limit, head.left_out.instant - _BEFORE_COMMIT)
+        if head.snapshot:
+            rows.append((after_watermark(before), 1))
+        for at, commit in enumerate(head.commits):
+            if at and commit.schema is not None:
+                limit = min(limit, commit.instant - _BEFORE_COMMIT)
+                break
+            rows.append((commit.instant, 0 if commit.skip else max(1, commit.rows_estimate)))
+    total = 0
+    for instant, simultaneous in groupby(sorted(rows), key=itemgetter(0)):
+        count: int = sum(row[1] for row in simultaneous)
+        if total and total + count > rows_max:
+            return int(min(limit, instant - _BEFORE_COMMIT))
+        total += count
+    return limit
+
+
+def _taken(head: TableHead, watermark: int) -> tuple[Commit, ...]:
+    return tuple(commit for commit in head.commits if commit.instant <= watermark)
+
+
+def _ranges(
+    state: State, heads: Mapping[str, TableHead], before: int, watermark: int
+) -> Iterator[TableRange]:
+    for name, head in heads.items():
+        cursor, commits = head.cursor, _taken(head, watermark)
+        if head.snapshot:
+            if (instant := after_watermark(before)) <= watermark:
+                at = cursor.version
+                yield TableRange(name, at, at, {at: instant}, cursor, snapshot=True)
+        elif commits:
+            yield _range(name, cursor, commits)
+        elif name not in state.cursors:
+            yield TableRange(name, cursor.version + 1, cursor.version, {}, cursor)
+
+
+def _range(name: str, cursor: Cursor, commits: Sequence[Commit]) -> TableRange:
+    last = commits[-1]
+    schema = next((c.schema for c in reversed(commits) if c.schema is not None), cursor.schema)
+    return TableRange(
+        table=name,
+        first=commits[0].version,
+        last=last.version,
+        instants={c.version: c.instant for c in commits},
+        cursor=Cursor(name, cursor.table_id, last.version, last.instant, schema),
+        depths={c.version: c.depth for c in commits if c.depth},
+        skipped=frozenset(c.version for c in commits if c.skip),
+        rows_estimate=sum(c.rows_estimate for c in commits if not c.skip),
+    )
+
+
+def _place(signals: Sequence[Signal], before: int, watermark: int) -> Iterator[Signal]:
+    """The signals whose instants (G4) the bucket holds."""
+    for signal in signals:
+        instant = max(signal.received_at, before + 1)
+        if instant <= watermark:
+            yield replace(signal, instant=instant)
+
+
+def _pinned(listing: Listing, name: str) -> int:
+    head = listing.heads.get(name)
+    return head.cursor.version if head else listing.others[name]
