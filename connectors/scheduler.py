@@ -1,0 +1,56 @@
+"""Wakes the loop. APScheduler is no source of truth here: what is due is computed from the
+detector's state and the sources, so a wake-up that is lost or late changes nothing but latency."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+
+from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.interval import IntervalTrigger
+
+
+class Wakeup:
+    """A pause that ends at the next poll, or at once when `wake` or `stop` is called."""
+
+    def __init__(self, poll_seconds: float) -> None:
+        self._event = threading.Event()
+        self._stopped = False
+        self._scheduler = BackgroundScheduler(timezone="UTC")
+        self._scheduler.add_job(
+            self._event.set,
+            IntervalTrigger(seconds=poll_seconds, timezone="UTC"),
+            max_instances=1,
+            coalesce=True,
+            misfire_grace_time=None,
+        )
+
+    def __enter__(self) -> Wakeup:
+        self._scheduler.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._scheduler.shutdown(wait=False)
+
+    @property
+    def stopped(self) -> bool:
+        return self._stopped
+
+    def wait(self, seconds_max: float | None = None) -> None:
+        """Until the next poll, `seconds_max`, `wake` or `stop`, whichever is first."""
+        if not self._stopped:
+            self._event.wait(seconds_max)
+            self._event.clear()
+
+    def wake(self) -> None:
+        self._event.set()
+
+    def stop(self) -> None:
+        """Make every wait return at once, now and later."""
+        self._stopped = True
+        self._event.set()

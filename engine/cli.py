@@ -1,0 +1,290 @@
+"""The command `tidegate`. Commands import what they need when they run: `validate` and `simulate`
+must start without Spark and SQLAlchemy."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from engine import output
+from rules.errors import EngineError, TidegateError
+
+
+class Commands(click.Group):
+    """Turns tidegate's errors into messages on stderr and the exit codes of the language."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except TidegateError as error:
+            click.echo(str(error), err=True)
+            raise SystemExit(error.exit_code) from error
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="tidegate")
+@click.option("-v", "--verbose", is_flag=True, help="More log lines on stderr.")
+def main(verbose: bool) -> None:
+    """Event-condition-action rules on Delta tables, exactly once, on Spark."""
+    level = logging.INFO if verbose else logging.WARNING
+    logging.basicConfig(level=level, stream=sys.stderr, format="%(levelname)s %(message)s")
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    logging.getLogger("apscheduler").setLevel(logging.ERROR)
+
+
+Command = Callable[..., Any]
+as_json = click.option("--json", "as_json", is_flag=True, help="JSON lines instead of tables.")
+rulebook_file = click.argument(
+    "rulebook", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+overrides = click.option(
+    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Override a setting."
+)
+spark_conf = click.option(
+    "--spark-conf", multiple=True, metavar="KEY=VALUE", help="A Spark configuration entry."
+)
+store_url = click.option(
+    "--store", envvar="TIDEGATE_STORE", metavar="URL", help="The store's database URL."
+)
+
+
+def of_store(command: Command) -> Command:
+    """Options of the commands that need the store only."""
+    for option in (
+        as_json,
+        click.option("--rulebook", "name", metavar="NAME", help="Where a store has several."),
+        store_url,
+    ):
+        command = option(command)
+    return command
+
+
+def pairs(items: tuple[str, ...], option: str) -> dict[str, str]:
+    """`("a=1", ..)` as a mapping; a usage error where there is no `=`."""
+    found = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not equals or not name:
+            raise click.UsageError(f"{option} takes NAME=VALUE, got {item!r}")
+        found[name] = value
+    return found
+
+
+def the_store(url: str | None, rulebook: Path | None = None) -> str:
+    """The store's URL: given, or SQLite beside the rulebook."""
+    if url:
+        return url
+    if rulebook is not None:
+        return default_store(rulebook)
+    raise EngineError(
+        "no-store",
+        "no store is named",
+        "give --store URL or set TIDEGATE_STORE (`run` uses sqlite:///<rulebook>.db by default)",
+    )
+
+
+def default_store(rulebook: Path) -> str:
+    """`bank.yaml` -> `sqlite:////abs/bank.db`."""
+    return f"sqlite:///{rulebook.resolve().with_suffix('.db')}"
+
+
+@main.command()
+@click.argument(
+    "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@click.option("--tables", is_flag=True, help="Also check the SQL against the real tables.")
+@overrides
+@spark_conf
+@as_json
+def validate(
+    files: tuple[Path, ...],
+    tables: bool,
+    settings: tuple[str, ...],
+    spark_conf: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Check rulebooks without running them."""
+    import rules
+    from rules.errors import InputError
+
+    wrong = False
+    for file in files:
+        problems: tuple[Any, ...] = ()
+        book = None
+        try:
+            book = rules.load(file, settings=pairs(settings, "--set"))
+            if tables:
+                from engine.app import check_tables
+
+                check_tables(book, spark_conf=pairs(spark_conf, "--spark-conf"))
+        except InputError as error:
+            problems = error.problems
+        wrong = wrong or bool(problems)
+        output.verdict(file, book, problems, as_json=as_json)
+    raise SystemExit(1 if wrong else 0)
+
+
+@main.command()
+@rulebook_file
+@click.option("--trace", required=True, type=click.Path(exists=True, dir_okay=False))
+@click.option("--context", help="Override every rule's parameter context.")
+@click.option("--until", help="Simulate up to and including this time.")
+@click.option("--bucket", type=click.IntRange(min=1), help="Cut into buckets of N instants.")
+@click.option("--json", "as_json", is_flag=True, help="The output is JSON lines in any case.")
+def simulate(
+    rulebook: Path,
+    trace: str,
+    context: str | None,
+    until: str | None,
+    bucket: int | None,
+    as_json: bool,  # noqa: ARG001  (accepted everywhere)
+) -> None:
+    """Detect over a trace of occurrences, in simulated time, without Spark."""
+    from engine.replay.simulate import simulate as run_simulation
+
+    run_simulation(
+        rulebook, Path(trace), context=context, until=until, bucket=bucket, out=sys.stdout.buffer
+    )
+
+
+@main.command()
+@rulebook_file
+@click.option("--once", is_flag=True, help="Everything visible at the start, then end.")
+@click.option("--until-idle", is_flag=True, help="End when there is nothing left to do.")
+@click.option("--poll", default="500ms", show_default=True, help="Pause between two looks.")
+@store_url
+@overrides
+@spark_conf
+@as_json
+def run(
+    rulebook: Path,
+    once: bool,
+    until_idle: bool,
+    poll: str,
+    store: str | None,
+    settings: tuple[str, ...],
+    spark_conf: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Run a rulebook on its tables."""
+    from engine.app import Engine, stop_on_signals
+    from rules import parse_duration_micros
+
+    if once and until_idle:
+        raise click.UsageError("--once and --until-idle exclude each other")
+    poll_micros = parse_duration_micros(poll)
+    if not poll_micros:
+        raise click.UsageError(f"--poll takes a duration such as 500ms or 2s, got {poll!r}")
+    with Engine(
+        rulebook,
+        store=the_store(store, rulebook),
+        settings=pairs(settings, "--set"),
+        spark_conf=pairs(spark_conf, "--spark-conf"),
+    ) as engine:
+        stop_on_signals(engine)
+        report = output.bucket_printer(as_json=as_json)
+        if once:
+            engine.run_once(on_bucket=report)
+        else:
+            engine.run(poll_seconds=poll_micros / 1e6, until_idle=until_idle, on_bucket=report)
+
+
+@main.command()
+@click.argument("event")
+@click.argument("fields", nargs=-1, metavar="K=V ..")
+@click.option("--id", "signal_id", help="The client's id: the same id twice is one occurrence.")
+@click.option(
+    "--rulebook-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Register this rulebook first; its default store is used.",
+)
+@of_store
+def signal(
+    event: str,
+    fields: tuple[str, ...],
+    signal_id: str | None,
+    rulebook_file: Path | None,
+    store: str | None,
+    name: str | None,
+    as_json: bool,
+) -> None:
+    """Raise an explicit event, durably."""
+    from engine.operate import raise_signal
+
+    result = raise_signal(
+        the_store(store, rulebook_file),
+        name,
+        rulebook_file,
+        event,
+        pairs(fields, "a field"),
+        signal_id,
+    )
+    output.record(result, as_json=as_json)
+
+
+@main.command()
+@of_store
+def status(store: str | None, name: str | None, as_json: bool) -> None:
+    """Where the engine stands: watermark, cursors, outbox, lease."""
+    from engine.operate import rulebook_status
+
+    output.status(rulebook_status(the_store(store), name), as_json=as_json)
+
+
+@main.command()
+@click.option("--rule", help="Only this rule's.")
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many, newest buckets first.")
+@of_store
+def firings(
+    rule: str | None, limit: int | None, store: str | None, name: str | None, as_json: bool
+) -> None:
+    """What fired, for which rows, and what became of it."""
+    from engine.operate import list_firings
+
+    output.firings(list_firings(the_store(store), name, rule, limit), as_json=as_json)
+
+
+@main.command()
+@click.argument("table")
+@click.option("--from", "start", required=True, metavar="now|VERSION")
+@of_store
+def reset(table: str, start: str, store: str | None, name: str | None, as_json: bool) -> None:
+    """Set a table's cursor: to its head, or to read from VERSION on (takes effect at `run`)."""
+    from engine.operate import reset_table
+
+    output.record(reset_table(the_store(store), name, table, start), as_json=as_json)
+
+
+@main.command()
+@store_url
+@click.argument("rulebook", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@as_json
+def migrate(store: str | None, rulebook: Path | None, as_json: bool) -> None:
+    """Bring a store's schema to this version."""
+    from engine.operate import migrate_store
+
+    output.record(migrate_store(the_store(store, rulebook)), as_json=as_json)
+
+
+@main.command()
+@click.option(
+    "--keep",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep the lake, rulebook and store in this folder.",
+)
+def demo(keep: Path | None) -> None:
+    """A small lake, a rulebook, a live run: what tidegate does, in a minute."""
+    from engine.demo import demo as run_demo
+
+    raise SystemExit(run_demo(keep))
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONUNBUFFERED", "1")
+    main()
