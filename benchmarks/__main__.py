@@ -1,0 +1,79 @@
+"""`python -m benchmarks [throughput | latency | many_rules | memory ..]`: a table, then JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import lake, latency, many_rules, memory, throughput
+from benchmarks.figure import Figure
+from connectors.delta.session import start_session
+
+NAMES = ("many_rules", "latency", "throughput", "memory")
+CHANGES_COMMITS = 100
+
+
+def main(wanted: Sequence[str]) -> None:
+    """Runs the figures named, all of them by default."""
+    if unknown := set(wanted) - set(NAMES):
+        raise SystemExit(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(NAMES)}")
+    folder = Path(tempfile.mkdtemp(prefix="tidegate-bench-"))
+    try:
+        figures = _figures(folder, wanted or NAMES)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    _print(figures)
+
+
+def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
+    spark = start_session("benchmarks")
+    changes = folder / "changes"
+    if {"throughput", "memory"} & set(wanted):
+        commits = CHANGES_COMMITS if "memory" in wanted else throughput.COMMITS
+        _say(f"{commits} commits of {lake.COMMIT_ROWS:,} rows")
+        lake.changes(spark, changes, commits)
+    runs: dict[str, Callable[[], Figure]] = {
+        "many_rules": lambda: many_rules.run(spark, folder / "many_rules"),
+        "latency": lambda: latency.run(spark, folder / "latency"),
+        "throughput": lambda: throughput.run(spark, folder / "throughput", changes),
+        "memory": lambda: memory.run(folder / "memory", changes),
+    }
+    figures = []
+    for name in NAMES:
+        if name in wanted:
+            _say(name)
+            if name == "memory":
+                spark.stop()  # it starts processes of its own
+            figures.append(runs[name]())
+    return figures
+
+
+def _say(text: str) -> None:
+    print(f"benchmarks: {text}", file=sys.stderr, flush=True)
+
+
+def _print(figures: Sequence[Figure]) -> None:
+    made = Table(show_edge=False)
+    for column in ("figure", "ratio", "target", "", "made of"):
+        made.add_column(column, overflow="fold")
+    for figure in figures:
+        numbers = "  ".join(f"{name} {value:,.2f}" for name, value in figure.numbers.items())
+        verdict = "met" if figure.met else "missed"
+        made.add_row(figure.name, f"{figure.ratio:.2f}", f"<= {figure.target}", verdict, numbers)
+    Console().print(made)
+    machine = {"cores": os.cpu_count(), "machine": platform.machine(), "system": sys.platform}
+    print(json.dumps({**machine, "figures": [dataclasses.asdict(f) for f in figures]}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
