@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +20,7 @@ class OtherProcess:
     """Runs `engine.demo.writer` and passes it one line a commit. Ended at the end of `with`."""
 
     def __init__(self, folder: Path) -> None:
-        self._log = (folder / "writer.log").open("w+", encoding="utf-8", errors="replace")
+        self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
         self._process = subprocess.Popen(  # noqa: S603
             [sys.executable, "-m", "engine.demo.writer", str(folder)],
             stdin=subprocess.PIPE,
