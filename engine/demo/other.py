@@ -20,7 +20,9 @@ class OtherProcess:
     """Runs `engine.demo.writer` and passes it one line a commit. Ended at the end of `with`."""
 
     def __init__(self, folder: Path) -> None:
-        self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
+        self._log = tempfile.TemporaryFile(  # noqa: SIM115, closed by __exit__
+            "w+", encoding="utf-8", errors="replace"
+        )
         self._process = subprocess.Popen(  # noqa: S603
             [sys.executable, "-m", "engine.demo.writer", str(folder)],
             stdin=subprocess.PIPE,
