@@ -15,6 +15,7 @@ EXCERPT_WIDTH = 90
 
 _OPERATORS = ("within", "without", "and", "or", "then")
 _FUNCTIONS = ("any", "all", "every", "not", "cron", "A", "P")
+_FORMS = "any(m, a, b), any(m, a*), all(a, b), every(n, a), not(b)[a, c], A(a, b, c), P(a, [d], c)"
 _LOOSER = {"_THEN", "_OR", "_AND", "PLUS", "LSQB"}
 _SHOWN = {
     "_WITHIN": "within",
@@ -156,7 +157,7 @@ def _operator(found: _Unexpected) -> _Said:
 
 
 def _function(found: _Unexpected) -> _Said:
-    if found.kind == "NAME" and "INT" in found.accepted:
+    if found.kind == "NAME" and re.search(r"\b(any|every)\s*\(\s*$", found.before):
         return "a count is missing", "write any(2, a, b), any(2, a*), every(2, a)"
     if found.kind == "NAME" and re.search(r"\bnot\s*$", found.before):
         return "not takes a window", "write not(b)[a, c], or a without b"
@@ -186,6 +187,8 @@ def _bracket(found: _Unexpected) -> _Said:
         )
     if found.kind in ("RPAR", "RSQB") and _unclosed(found.before) is None:
         return f"{found.word!r} closes nothing", ""
+    if found.kind in ("RPAR", "RSQB") and "COMMA" in found.accepted:
+        return f"an operand is missing before {found.word!r}", f"forms: {_FORMS}"
     return None
 
 
