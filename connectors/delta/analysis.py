@@ -1,0 +1,126 @@
+"""What a statement reads, decided on the plan as resolved: the second verdict (G6, G27)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from connectors.delta.faults import SPARK_ERRORS, fault
+from connectors.delta.gate import Locate
+from connectors.delta.plans import Part, Plans, items, words
+from rules.errors import InputError, Problem
+
+_FOREIGN = words(  # classes of functions that are not Spark's own
+    "ApplyFunctionExpression CallMethodViaReflection ExternalUserDefinedFunction PythonUDAF "
+    "PythonUDF PythonUDTF ScalaAggregator ScalaUDAF ScalaUDF TryReflect TypedScalaAggregator "
+    "V2Aggregator"
+)
+_OWN_PACKAGES = ("org.apache.spark.sql.catalyst.", "org.apache.spark.sql.delta.")
+_CLOCKS = words(
+    "CurrentBatchTimestamp CurrentDate CurrentTime CurrentTimestamp CurrentTimestampLike "
+    "CurrentUser LocalTimestamp Now"
+)
+_WHOLE = words("Deduplicate Distinct Except Intersect Union")  # use all of their input
+_FIXED = words("LocalRelation OneRowRelation Range View")
+
+_HINTS = {
+    "MISSING_AGGREGATION": "a bare name is for key columns; max(..) or any_value(..) say which row",
+    "UNRESOLVED_COLUMN": "event has the event types' columns and the engine's (semantics 5)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What an analysed plan reads: columns of `event`; and for a MERGE whether its source is the
+    same whenever it is evaluated, because it reads nothing but `event`."""
+
+    columns: frozenset[str]
+    fixed_source: bool
+
+
+class Analysis:
+    """Resolves in one session, in which `event` and the declared tables exist."""
+
+    def __init__(self, plans: Plans, own: Collection[str]) -> None:
+        self._plans = plans
+        self._own = frozenset(name.lower() for name in own)  # names of `event`
+
+    def statement(self, parsed: Any, locate: Locate) -> tuple[Any, Resolved]:
+        """The analysed plan of an action or a query, and what it reads. Raises InputError."""
+        try:
+            plan = self._plans.resolve(parsed)
+        except SPARK_ERRORS as error:
+            raise unresolved(error, locate) from None
+        parts = self.parts(plan, locate)
+        merge = next((p.java for p in parts if p.kind == "MergeIntoCommand"), None)
+        query = next((p.java.query() for p in parts if p.kind == "AppendData"), plan)
+        columns = self.columns(parts, items(query.output()))
+        if any(p.kind == "UnresolvedStarExceptOrReplace" for p in self._plans.walk(parsed)):
+            columns = frozenset(self._names(parts).values())  # it fails where one of them is gone
+        return plan, Resolved(columns, merge is not None and self._fixed(merge.source()))
+
+    def parts(self, plan: Any, locate: Locate) -> list[Part]:
+        """All of an analysed plan. Raises InputError for what is not let in."""
+        parts = list(self._plans.walk(plan, leaves=self._own))
+        for part in parts:
+            java = part.java
+            if part.plan and part.kind == "LogicalRelation" and java.catalogTable().isEmpty():
+                raise _refused("sql-path", "a relation without a name is read", locate)
+            if not part.plan and (
+                part.kind in _FOREIGN or not part.class_name.startswith(_OWN_PACKAGES)
+            ):
+                raise _refused("sql-function", f"the function {java} is not Spark's own", locate)
+        return parts
+
+    def columns(self, parts: list[Part], output: list[Any]) -> frozenset[str]:
+        """Names of the columns of `event` that are read: any attribute above it in the plan, and
+        what passes through to the result or to a set operation without being named."""
+        names = self._names(parts)
+        read = {attribute.exprId().id() for attribute in output}
+        for part in parts:
+            if part.kind == "AttributeReference":
+                read.add(part.java.exprId().id())
+            elif part.kind in _WHOLE:
+                for child in items(part.java.children()):
+                    read |= {attribute.exprId().id() for attribute in items(child.output())}
+            elif not part.plan and self._plans.has_plan(part):
+                read |= {a.exprId().id() for a in items(part.java.plan().output())}
+        return frozenset(name for number, name in names.items() if number in read)
+
+    def _names(self, parts: list[Part]) -> dict[int, str]:
+        """The columns of `event` by the number that each has in a plan."""
+        return {
+            attribute.exprId().id(): str(attribute.name())
+            for part in parts
+            if part.kind == "View" and part.java.desc().identifier().table().lower() in self._own
+            for attribute in items(part.java.output())
+        }
+
+    def _fixed(self, source: Any) -> bool:
+        parts = list(self._plans.walk(source, leaves=self._own))
+        leaves = {p.kind for p in parts if p.plan and items(p.java.children()) == []}
+        return bool(source.deterministic()) and leaves <= _FIXED
+
+
+def changing(parts: Collection[Part]) -> str | None:
+    """The first function found that gives another value another time (G25), as text."""
+    for part in parts:
+        if not part.plan and (part.kind in _CLOCKS or not part.java.deterministic()):
+            return str(part.java.toString())
+    return None
+
+
+def unresolved(error: BaseException, locate: Locate) -> InputError:
+    """Spark's analysis error as a problem of the text."""
+    found = fault(error)
+    hint = next((h for key, h in _HINTS.items() if found.condition.startswith(key)), "")
+    place = locate(found.offset or 0)
+    return InputError(
+        [Problem("sql-analysis", f"[{found.condition}] {found.message}", place, hint)]
+    )
+
+
+def _refused(code: str, message: str, locate: Locate) -> InputError:
+    hint = "declare the table under `tables:`, or use Spark's own functions"
+    return InputError([Problem(code, message, locate(0), hint)])

@@ -1,0 +1,140 @@
+"""The names of a rulebook's tables in SQL: a database of external tables (G31)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from connectors.delta.faults import SPARK_ERRORS, fault
+from connectors.delta.session import new_session
+from rules.errors import InputError, Problem
+from rules.model import Rulebook, Table
+
+# Below it an Arrow table becomes a local relation, whose size the optimiser knows (a small MERGE
+# source is broadcast then); above it that is ten times slower than the alternative.
+LOCAL_RELATION_BYTES = 262_144
+
+_CREATE = "create it before the engine starts, or correct its path or name"
+
+
+class Catalog:
+    """The database `tidegate_<rulebook>_<store id>`, and sessions that use it.
+
+    It stands in the session catalog of `spark` (in memory unless the user's own session says
+    otherwise), holds no data, and is dropped by `close`.
+    """
+
+    def __init__(self, spark: SparkSession, rulebook: Rulebook, store_id: str) -> None:
+        self.spark = spark
+        self.database = f"tidegate_{rulebook.name}_{store_id}".lower()
+        self.locations: Mapping[str, str] = {}
+        self._tables = rulebook.tables
+
+    def open(self) -> None:
+        """Create the database anew. Raises InputError for every table that cannot be had."""
+        self.close()
+        self._sql(f"CREATE DATABASE {self._name()}")
+        problems, locations = [], {}
+        for table in self._tables.values():
+            try:
+                locations[table.name] = location = self._location(table)
+                at = location.replace("\\", "\\\\").replace("'", "\\'")
+                self._sql(f"CREATE TABLE {self._name(table.name)} USING delta LOCATION '{at}'")
+            except SPARK_ERRORS as error:
+                problems.append(_missing(table, error))
+            except InputError as error:
+                problems += error.problems
+        if problems:
+            self.close()
+            raise InputError(problems)
+        self.locations = locations
+
+    def close(self) -> None:
+        """Drop the database; the tables' data is not its own and stays."""
+        self._sql(f"DROP DATABASE IF EXISTS {self._name()} CASCADE")
+
+    @contextmanager
+    def session(self) -> Iterator[SparkSession]:
+        """A session of its own that uses the database; the caller's active session comes back."""
+        with active_session_kept(self.spark):
+            session = new_session(self.spark)
+            session.conf.set(
+                "spark.sql.execution.arrow.localRelationThreshold", f"{LOCAL_RELATION_BYTES}b"
+            )
+            self.use(session)
+            yield session
+
+    def use(self, session: SparkSession) -> None:
+        """Make unqualified names of `session` those of the rulebook."""
+        session.sql(f"USE {self._name()}")
+
+    def _location(self, table: Table) -> str:
+        if table.path is not None:
+            jvm: Any = self.spark._jvm
+            delta = jvm.io.delta.tables.DeltaTable
+            if not delta.isDeltaTable(self.spark._jsparkSession, table.path):
+                message = f"table {table.name}: no Delta table at {table.path}"
+                raise InputError([Problem("table-missing", message, table.place, _CREATE)])
+            return table.path
+        parser: Any = self.spark._jsparkSession.sessionState().sqlParser()
+        parts = parser.parseMultipartIdentifier(table.catalog)
+        name = ".".join(_quoted(parts.apply(n)) for n in range(parts.length()))
+        detail = self.spark.sql(f"DESCRIBE DETAIL {name}").first()
+        if detail is None or detail["format"] != "delta":
+            hint = "tidegate reads and writes Delta tables; CONVERT TO DELTA makes it one"
+            message = f"{table.catalog} is not a Delta table"
+            raise InputError([Problem("table-not-delta", message, table.place, hint)])
+        return str(detail["location"])
+
+    def _name(self, table: str = "") -> str:
+        name = f"spark_catalog.{_quoted(self.database)}"
+        return f"{name}.{_quoted(table)}" if table else name
+
+    def _sql(self, text: str) -> None:
+        self.spark.sql(text)
+
+
+@contextmanager
+def active_session_kept(spark: SparkSession) -> Iterator[None]:
+    """PySpark makes a session active that is given data; put back what was active before."""
+    jvm: Any = spark._jvm
+    sessions = jvm.org.apache.spark.sql.SparkSession
+    python, java = SparkSession._activeSession, sessions.getActiveSession()
+    try:
+        yield
+    finally:
+        SparkSession._activeSession = python
+        if java.isDefined():
+            sessions.setActiveSession(java.get())
+        else:
+            sessions.clearActiveSession()
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """The Spark schema of an Arrow schema; a timestamp without a zone is a TIMESTAMP_NTZ."""
+    return from_arrow_schema(schema, prefer_timestamp_ntz=True)
+
+
+def show(session: SparkSession, table: pa.Table, *names: str) -> DataFrame:
+    """Make an Arrow table visible in one session under `names`."""
+    frame = session.createDataFrame(table, schema=spark_schema(table.schema))
+    for name in names:
+        frame.createOrReplaceTempView(name)
+    return frame
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _missing(table: Table, error: BaseException) -> Problem:
+    found = fault(error)
+    where = table.path or table.catalog
+    message = f"table {table.name}: {where} cannot be used as a Delta table: {found.message}"
+    return Problem("table-missing", message, table.place, _CREATE)
