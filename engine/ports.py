@@ -4,7 +4,7 @@ implement them; simulation and tests bring their own."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import pyarrow as pa
@@ -54,6 +54,27 @@ class TableHead:
     coarse_times: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """What is wanted of the changes of a table.
+
+    `changes`: the feed's change types (insert, delete, update_preimage, update_postimage).
+    `where`: Spark SQL predicates, each of which becomes a boolean column of its name: true; false,
+    also where the predicate is null; null where it raises (G25). `only`: predicates of which one
+    must be true or raise for a row to be wanted at all; none: every row. `same`: adds columns
+    SAME_1 and SAME_2, two hashes of all columns: equal in both, equal rows (G11).
+    """
+
+    columns: Sequence[str]
+    changes: frozenset[str]
+    where: Mapping[str, str] = field(default_factory=dict)
+    only: Sequence[str] = ()
+    same: bool = False
+
+
+CHANGE, VERSION, SAME_1, SAME_2 = "_change_type", "_commit_version", "_same_1", "_same_2"
+
+
 class Feed(Protocol):
     """Reads declared tables. Errors are `EngineError`s naming table, version and remedy."""
 
@@ -66,20 +87,13 @@ class Feed(Protocol):
         """The latest version of a table."""
         ...
 
-    def read(
-        self, table: Table, span: TableRange, columns: Sequence[str], where: Mapping[str, str]
-    ) -> pa.Table:
+    def read(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
         """The changes of `span` in one Spark job, in any order of rows: `_change_type`,
-        `_commit_version`, `columns`, and a boolean for each entry of `where` (name -> Spark SQL
-        predicate): true; false or null as false; null where the predicate raises (G25).
-
-        Columns `_same_1`, `_same_2` are hashes of all columns on update images, if the table has a
-        key: equal in both, nothing changed (G11). A snapshot's rows are inserts.
-        """
+        `_commit_version` and what the request asks for. A snapshot's rows are inserts."""
         ...
 
     def decide(self, rows: pa.Table, where: Mapping[str, str]) -> pa.Table:
-        """Predicates over rows at hand: a boolean column for each, row by row, as in `read`."""
+        """Predicates over rows at hand: a boolean column for each, row by row, as a request's."""
         ...
 
 

@@ -19,7 +19,7 @@ from connectors.delta.commit import (
 )
 
 _FILE = re.compile(r"(\d{20})\.(json|checkpoint\b.*)")
-_CATALOG_FEATURES = frozenset(
+CATALOG_FEATURES = frozenset(
     {"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview"}
 )
 
@@ -35,7 +35,7 @@ class Snapshot:
     @property
     def catalog_managed(self) -> bool:
         """Whether commits are in a catalog's hands, so that the log alone does not show them."""
-        return bool(self.features & _CATALOG_FEATURES) or self.metadata.coordinated
+        return bool(self.features & CATALOG_FEATURES) or self.metadata.coordinated
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,10 @@ class TableLog:
     def __init__(self, session: SparkSession, location: str) -> None:
         self.location = location
         self._session = session
-        self._jvm: Any = session._jvm
-        self._log_class = self._jvm.org.apache.spark.sql.delta.DeltaLog
-        self._path_class = self._jvm.org.apache.hadoop.fs.Path
+        jvm: Any = session._jvm
+        self._none = jvm.scala.Option.empty()
+        self._log_class = jvm.org.apache.spark.sql.delta.DeltaLog
+        self._path_class = jvm.org.apache.hadoop.fs.Path
         log = self._log_class.forTable(session._jsparkSession, location)
         self._store, self._conf, self._path = log.store(), log.newDeltaHadoopConf(), log.logPath()
         self._files = self._path.getFileSystem(self._conf)
@@ -86,14 +87,20 @@ class TableLog:
             self._parsed[version] = known
         return known[1]
 
+    def parsed_ms(self, version: int) -> int | None:
+        """When a version's commit file was last modified as it was parsed."""
+        known = self._parsed.get(version)
+        return known[0] if known else None
+
     def forget(self, version: int) -> None:
-        """Drop the parsed commits up to a version."""
-        for known in [v for v in self._parsed if v <= version]:
+        """Drop the parsed commits before a version."""
+        for known in [v for v in self._parsed if v < version]:
             del self._parsed[known]
 
     def listing(self, version: int = 0) -> LogListing:
         """Every commit file and checkpoint from a version on."""
-        commits, checkpoints = set(), set()
+        commits: set[int] = set()
+        checkpoints: set[int] = set()
         try:
             files = self._store.listFrom(self._commit_path(version), self._conf)
             while files.hasNext():
@@ -115,9 +122,8 @@ class TableLog:
             self._log_class.invalidateCache(java, self._path.getParent())
             found = self._log_class.forTableWithSnapshot(java, self.location)._2()
         else:
-            none = self._jvm.scala.Option.empty()
             log = self._log_class.forTable(java, self.location)
-            found = log.getSnapshotAt(version, none, none, False)
+            found = log.getSnapshotAt(version, self._none, self._none, False)
         metadata = orjson.loads(found.metadata().json())["metaData"]
         protocol = orjson.loads(found.protocol().json())["protocol"]
         return Snapshot(int(found.version()), parse_metadata(metadata), parse_features(protocol))

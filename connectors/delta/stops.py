@@ -14,8 +14,8 @@ def reset_hint(table: str, version: int | None = None) -> str:
     if version is None:
         return f"go on from its head with `tidegate reset {table} --from now`"
     return (
-        f"go on with `tidegate reset {table} --from now`, or `--from {version}`: commits read again "
-        "are new occurrences"
+        f"go on with `tidegate reset {table} --from now`, or `--from {version}` (commits read "
+        "again are new occurrences)"
     )
 
 

@@ -105,9 +105,9 @@ def make_plan(
             c.adjusted for head in listing.heads.values() for c in _taken(head, watermark)
         ),
         more=any(
-            commit.instant <= limit
+            watermark < commit.instant <= limit
             for head in listing.heads.values()
-            for commit in head.commits[len(_taken(head, watermark)) :]
+            for commit in (*head.commits, *filter(None, [head.left_out]))
         ),
     )
 

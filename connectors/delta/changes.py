@@ -1,0 +1,122 @@
+"""The one Spark job that reads a table's changes for all rules, into Arrow."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from functools import reduce
+from operator import or_
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors.exceptions.captured import unwrap_spark_exception
+from pyspark.serializers import Serializer
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.serializers import ArrowCollectSerializer
+from pyspark.sql.types import ArrayType, MapType, StructType
+from pyspark.util import _load_from_socket
+
+from connectors.delta.where import tried
+from engine.ports import CHANGE, SAME_1, SAME_2, VERSION, ReadRequest
+from engine.values import TableRange
+
+_MARKS = (CHANGE, VERSION, "_commit_timestamp")
+
+
+def changes(
+    session: SparkSession, location: str, span: TableRange, request: ReadRequest
+) -> DataFrame:
+    """The rows of `span`, not yet read."""
+    rows = _snapshot(session, location, span) if span.snapshot else _feed(session, location, span)
+    columns = [name for name in rows.columns if name not in _MARKS]
+    if not span.snapshot:
+        rows = rows.where(F.col(CHANGE).isin(*sorted(request.changes)))
+    if span.skipped:
+        rows = rows.where(~F.col(VERSION).isin(*sorted(span.skipped)))
+    if request.only:
+        rows = rows.where(reduce(or_, (_wanted(session, text) for text in request.only)))
+    return rows.select(
+        CHANGE,
+        VERSION,
+        *(_column(name) for name in request.columns),
+        *(tried(session, text).alias(name) for name, text in request.where.items()),
+        *(_hashes(rows.schema, columns) if request.same else ()),
+    )
+
+
+def decisions(session: SparkSession, rows: pa.Table, where: Mapping[str, str]) -> DataFrame:
+    """Predicates over rows at hand, and each row's number `_row`."""
+    number = pa.array(range(rows.num_rows), pa.int64())
+    frame = session.createDataFrame(rows.append_column("_row", number))
+    return frame.select("_row", *(tried(session, text).alias(n) for n, text in where.items()))
+
+
+def to_arrow(frame: DataFrame, spool: bool) -> pa.Table:
+    """Run the job. With `spool`, batches go to a file as they arrive, and the table is mapped."""
+    return _spooled(frame) if spool else frame.toArrow()
+
+
+def _feed(session: SparkSession, location: str, span: TableRange) -> DataFrame:
+    reader = session.read.format("delta").option("readChangeFeed", "true")
+    reader = reader.option("startingVersion", span.first).option("endingVersion", span.last)
+    return reader.load(location)
+
+
+def _snapshot(session: SparkSession, location: str, span: TableRange) -> DataFrame:
+    rows = session.read.format("delta").option("versionAsOf", span.last).load(location)
+    return rows.withColumns({CHANGE: F.lit("insert"), VERSION: F.lit(span.last).cast("long")})
+
+
+def _column(name: str) -> Column:
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def _wanted(session: SparkSession, text: str) -> Column:
+    return F.coalesce(tried(session, text), F.lit(True))
+
+
+def _hashes(schema: StructType, columns: list[str]) -> tuple[Column, Column]:
+    """Two hashes of different families over all columns. Both pass over nulls, so that each column
+    comes with whether it is null; nested values come as JSON, which names what is there."""
+    parts: list[Column] = []
+    for name in columns:
+        nested = isinstance(schema[name].dataType, ArrayType | MapType | StructType)
+        parts += [_column(name).isNull(), _text(name) if nested else _column(name)]
+    return F.xxhash64(*parts).alias(SAME_1), F.hash(*parts).alias(SAME_2)
+
+
+def _text(name: str) -> Column:
+    return F.to_json(F.struct(_column(name)))
+
+
+def _spooled(frame: DataFrame) -> pa.Table:
+    batches = _arriving(frame)
+    with tempfile.NamedTemporaryFile(prefix="tidegate-", suffix=".arrow") as file:
+        order: list[int] = []
+        writer = None
+        for batch in batches:
+            if isinstance(batch, list):
+                order = batch
+                continue
+            writer = writer or pa.ipc.new_file(file, batch.schema)
+            writer.write_batch(batch)
+        if writer is None:
+            return frame.limit(0).toArrow()
+        writer.close()
+        file.flush()
+        stored = pa.ipc.open_file(pa.memory_map(file.name))
+        # The mapping outlives the name.
+        return pa.Table.from_batches([stored.get_batch(at) for at in order], stored.schema)
+
+
+def _arriving(frame: DataFrame) -> Iterator[Any]:
+    """The record batches as the job's partitions end, then a list of their proper order."""
+    port, secret, server = frame._jdf.collectAsArrowToPython()
+    serializer: Serializer = ArrowCollectSerializer()  # type: ignore[no-untyped-call]
+    try:
+        with _load_from_socket((port, secret), serializer) as stream:
+            yield from stream
+    finally:
+        with unwrap_spark_exception():
+            server.getResult()

@@ -1,0 +1,232 @@
+"""Delta tables as the engine's feed: `engine.ports.Feed`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from connectors.delta import stops
+from connectors.delta.changes import changes, decisions, to_arrow
+from connectors.delta.commit import LoggedCommit
+from connectors.delta.log import CATALOG_FEATURES, LogListing, Snapshot, TableLog
+from connectors.delta.session import new_session
+from connectors.delta.start import start_cursor
+from engine.capture.schema import same_schema
+from engine.ports import ReadRequest, TableHead
+from engine.values import Commit, Cursor, TableRange
+from rules.errors import EngineError
+from rules.model import Table
+
+_COMMITS_MAX = 1_000  # of one table in one listing; the others come in the next
+_LISTING_SECONDS = 10.0  # an idle log is looked through for gaps this often
+_WHOLE_SECOND_SCHEMES = frozenset({"s3", "s3a", "s3n", "gs", "oss", "cos", "obs", "wasb", "wasbs"})
+
+
+@dataclass(slots=True)
+class _Source:
+    """What is known of one table."""
+
+    log: TableLog
+    listing: LogListing = field(default_factory=lambda: LogListing((), frozenset()))
+    listed_at: float = float("-inf")
+    in_commit_timestamps: bool = True
+    version: int | None = None  # the latest found by `DeltaFeed.version`
+
+
+class DeltaFeed:
+    """Reads tables in a session of its own. `locations`: of tables declared by a catalog's name.
+
+    A range estimated above `spool_rows` goes through a memory-mapped file (G8).
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        locations: Mapping[str, str] | None = None,
+        spool_rows: int = 1_000_000,
+    ) -> None:
+        self._session = new_session(spark)
+        self._locations = locations or {}
+        self._spool_rows = spool_rows
+        self._sources: dict[str, _Source] = {}
+
+    def head(self, table: Table, after: Cursor | None) -> TableHead:
+        """See `engine.ports.Feed.head`. Raises EngineError `table-missing`, `table-replaced`,
+        `table-truncated`, `table-restored`, `log-gap`, `version-gone`, `feed-off`,
+        `catalog-managed`, `start-version`."""
+        source = self._source(table)
+        if after is None:
+            cursor = start_cursor(table, source.log, self._snapshot(table, source))
+        else:
+            cursor = after
+            self._identify(table, source, after)
+        source.log.forget(cursor.version)
+        commits, left_out = self._follow(table, source, cursor)
+        last = commits[-1].version if commits else cursor.version
+        coarse = not source.in_commit_timestamps and source.log.scheme in _WHOLE_SECOND_SCHEMES
+        return TableHead(
+            cursor=cursor,
+            head=max(last, *source.listing.commits) if source.listing.commits else last,
+            commits=tuple(commits),
+            left_out=left_out,
+            snapshot=after is None and table.start.kind == "snapshot",
+            in_commit_timestamps=source.in_commit_timestamps,
+            coarse_times=coarse,
+        )
+
+    def version(self, table: Table) -> int:
+        """See `engine.ports.Feed.version`. Raises EngineError `table-missing`."""
+        source = self._source(table)
+        at = source.version
+        if at is None or source.log.modified_ms(at) is None:
+            at = self._snapshot(table, source, source_of_events=False).version
+        while source.log.modified_ms(at + 1) is not None:
+            at += 1
+        source.version = at
+        return at
+
+    def read(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
+        """See `engine.ports.Feed.read`. Raises EngineError `version-gone`, `log-gap`, `feed-off`,
+        `schema-incompatible`, `table-unreadable`."""
+        location = self._source(table).log.location
+        with stops.reading(table.name, span.first, span.last):
+            frame = changes(self._session, location, span, request)
+            return to_arrow(frame, spool=span.rows_estimate > self._spool_rows)
+
+    def decide(self, rows: pa.Table, where: Mapping[str, str]) -> pa.Table:
+        """See `engine.ports.Feed.decide`."""
+        decided = decisions(self._session, rows, where).toArrow().sort_by("_row")
+        return decided.drop_columns("_row")
+
+    def _source(self, table: Table) -> _Source:
+        if table.name not in self._sources:
+            location = self._locations.get(table.name, table.path)
+            if location is None:
+                raise ValueError(f"no location is known of catalog table {table.catalog}")
+            with stops.reading(table.name, 0, 0):
+                self._sources[table.name] = _Source(TableLog(self._session, location))
+        return self._sources[table.name]
+
+    def _snapshot(self, table: Table, source: _Source, source_of_events: bool = True) -> Snapshot:
+        """The table as it is now, checked to be there and, as a source, to show its commits."""
+        with stops.reading(table.name, 0, 0):
+            snapshot = source.log.snapshot()
+        if snapshot.version < 0:
+            raise stops.table_missing(table.name, source.log.location)
+        source.in_commit_timestamps = snapshot.metadata.in_commit_timestamps
+        if source_of_events and snapshot.catalog_managed:
+            raise stops.catalog_managed(table.name)
+        return snapshot
+
+    def _identify(self, table: Table, source: _Source, cursor: Cursor) -> None:
+        """Whether the table is still the one that the cursor is about (G10).
+
+        The cursor's own commit file tells, as long as it is the one that was seen in this run;
+        else the metadata id as of the cursor's version does.
+        """
+        log = source.log
+        modified = log.modified_ms(cursor.version)
+        if modified is not None and modified == log.parsed_ms(cursor.version):
+            return
+        with stops.reading(table.name, cursor.version, cursor.version):
+            head = log.snapshot()
+        if head.version < 0:
+            raise stops.table_missing(table.name, log.location)
+        known = head
+        if head.metadata.id != cursor.table_id and 0 <= cursor.version <= head.version:
+            known = self._at(log, cursor.version) or head
+        if known.metadata.id != cursor.table_id and cursor.version >= 0:
+            raise stops.table_replaced(table.name, 0, known.metadata.id, cursor.table_id)
+        if head.version < cursor.version:
+            raise stops.table_truncated(table.name, head.version, cursor.version)
+        if head.catalog_managed:
+            raise stops.catalog_managed(table.name)
+        source.in_commit_timestamps = head.metadata.in_commit_timestamps
+        log.commit(cursor.version)
+
+    def _at(self, log: TableLog, version: int) -> Snapshot | None:
+        try:
+            return log.snapshot(version)
+        except Py4JJavaError:
+            return None
+
+    def _follow(
+        self, table: Table, source: _Source, cursor: Cursor
+    ) -> tuple[list[Commit], Commit | None]:
+        """The commits after the cursor up to the first obstacle; that one is left out, and raised
+        when it comes first."""
+        commits: list[Commit] = []
+        schema, version = cursor.schema, cursor.version + 1
+        while True:
+            logged = self._commit(table, source, version)
+            if logged is None:
+                obstacle = self._gap(table, source, cursor, version)
+                if obstacle is None:
+                    return commits, None
+                logged = self._commit(table, source, self._next(source, version) or version)
+            else:
+                obstacle = _obstacle(table, cursor, logged)
+            if obstacle is not None and not commits:
+                raise obstacle
+            if logged is None:
+                return commits, None
+            commit = _as_commit(table, logged, schema)
+            if obstacle is not None or len(commits) == _COMMITS_MAX:
+                return commits, commit
+            schema = commit.schema or schema
+            commits.append(commit)
+            version += 1
+
+    def _commit(self, table: Table, source: _Source, version: int) -> LoggedCommit | None:
+        with stops.reading(table.name, version, version):
+            return source.log.commit(version)
+
+    def _gap(
+        self, table: Table, source: _Source, cursor: Cursor, version: int
+    ) -> EngineError | None:
+        """What is wrong if a version is missing: nothing, if the log ends there."""
+        if time.monotonic() - source.listed_at > _LISTING_SECONDS:
+            source.listing = source.log.listing(version)
+            source.listed_at = time.monotonic()
+        next_version = self._next(source, version)
+        if next_version is None or source.log.modified_ms(version) is not None:
+            return None
+        if version == cursor.version + 1 and source.log.modified_ms(cursor.version) is None:
+            return stops.version_gone(table.name, version, "its log file was cleaned up")
+        return stops.log_gap(table.name, version, next_version)
+
+    def _next(self, source: _Source, version: int) -> int | None:
+        return next((v for v in source.listing.commits if v > version), None)
+
+
+def _obstacle(table: Table, cursor: Cursor, logged: LoggedCommit) -> EngineError | None:
+    """Why a commit cannot be taken."""
+    found = logged.metadata
+    if found is not None and found.id != cursor.table_id:
+        return stops.table_replaced(table.name, logged.version, found.id, cursor.table_id)
+    if found is not None and not found.feed:
+        return stops.feed_off(table.name, logged.version)
+    if (found is not None and found.coordinated) or logged.features & CATALOG_FEATURES:
+        return stops.catalog_managed(table.name)
+    if logged.operation == "RESTORE" and table.on_restore == "stop":
+        return stops.table_restored(table.name, logged.version)
+    return None
+
+
+def _as_commit(table: Table, logged: LoggedCommit, schema: str) -> Commit:
+    found = logged.metadata
+    changed = found is not None and not same_schema(schema, found.schema)
+    return Commit(
+        version=logged.version,
+        instant=logged.instant,
+        rows_estimate=logged.rows,
+        depth=logged.depth,
+        schema=found.schema if found is not None and changed else None,
+        skip=not logged.changes_data
+        or (logged.operation == "RESTORE" and table.on_restore == "skip"),
+    )
