@@ -8,7 +8,6 @@ from graphlib import CycleError, TopologicalSorter
 
 from rules import expression as x
 from rules.book import Book, refuse
-from rules.form import KEYWORDS
 from rules.keys import TRANSACTION_COLUMNS
 from rules.kinds import Record, Report, did_you_mean
 from rules.model import Change, SignalAction, SignalEvent, Switch, TableEvent
@@ -146,7 +145,7 @@ def _expression(book: Book, node: x.Expression, scalar: Scalar, report: Report) 
     events, rules = book.names("events"), book.names("rules")
     for below in node.walk():
         if isinstance(below, x.Name | x.BeginOf | x.EndOf) and below.name not in events | rules:
-            hint = did_you_mean(below.name, events | rules | set(KEYWORDS))
+            hint = did_you_mean(below.name, events | rules)
             message = f"unknown event {below.name!r}"
             refuse(report, "unknown-event", message, scalar, below, hint)
         elif isinstance(below, x.BeginOf | x.EndOf) and below.name in events:

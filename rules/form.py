@@ -245,7 +245,7 @@ EVENT = k.by_key(
 _SIGNAL = k.by_form(
     "the name of a signal event, or {name: {field: expression}}",
     one=NAME,
-    named=k.mapping(SQL_VALUES, _NAME, "the name of an event"),
+    named=k.mapping(SQL_VALUES, _NAME, "the name of an event", single=True),
 )
 _SECRET = k.text("a variable named TIDEGATE_SECRET_..", r"TIDEGATE_SECRET_[A-Z0-9_]+")
 _WEBHOOK = k.record(

@@ -92,7 +92,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def scalar(what: str, schema: Schema, convert: Callable[[Scalar, Report], Any]) -> Kind:
-    """A scalar. `convert` may raise `ValueError` with the message for the user."""
+    """A scalar. `convert` may raise `ValueError` with `message; hint` for the user."""
 
     def read(node: Node, report: Report) -> Any:
         if not isinstance(node, Scalar):
@@ -100,7 +100,8 @@ def scalar(what: str, schema: Schema, convert: Callable[[Scalar, Report], Any]) 
         try:
             return convert(node, report)
         except ValueError as error:
-            return report.add("value", str(error), node.place)
+            message, _, hint = str(error).partition("; ")
+            return report.add("value", message, node.place, hint)
 
     return Kind(read, schema)
 
@@ -164,6 +165,7 @@ FLAG = scalar("true or false", {"type": "boolean"}, _flag)
 
 def choice(*names: str) -> Kind:
     """One of some words."""
+    names = tuple(str(name) for name in names)
 
     def convert(node: Scalar, report: Report) -> Any:
         if node.text in names:
@@ -177,15 +179,15 @@ def choice(*names: str) -> Kind:
 
 
 def listing(item: Kind, least: int = 0) -> Kind:
-    """A sequence, read as a tuple."""
+    """A sequence, read as a tuple of what could be read."""
 
     def read(node: Node, report: Report) -> Any:
         if not isinstance(node, Items):
             return report.add("type", f"expected a list, found {_named(node)}", node.place)
         if len(node.items) < least:
             return report.add("value", "the list is empty", node.place)
-        values = tuple(item.read(child, report) for child in node.items)
-        return BAD if BAD in values else values
+        values = [item.read(child, report) for child in node.items]
+        return tuple(value for value in values if value is not BAD)
 
     schema: Schema = {"type": "array", "items": item.schema}
     if least:
@@ -193,15 +195,17 @@ def listing(item: Kind, least: int = 0) -> Kind:
     return Kind(read, schema)
 
 
-def mapping(value: Kind, key: str, what: str) -> Kind:
-    """A mapping from free names that match the pattern `key` to values of one kind.
-
-    What could be read is kept, so that later checks see the names that are declared.
+def mapping(value: Kind, key: str, what: str, single: bool = False) -> Kind:
+    """A mapping from free names that match the pattern `key` to values of one kind; a `single` one
+    has one entry. Values that are refused are kept as BAD, so that their names stay known.
     """
 
     def read(node: Node, report: Report) -> Any:
         if not isinstance(node, Fields):
             return report.add("type", f"expected a mapping, found {_named(node)}", node.place)
+        if single and len(node.entries) != 1:
+            message = f"expected one entry, found {len(node.entries)}"
+            return report.add("value", message, node.place)
         values: dict[str, Any] = {}
         for name, child in node.entries.items():
             if not re.fullmatch(key, name):
@@ -209,14 +213,14 @@ def mapping(value: Kind, key: str, what: str) -> Kind:
             values[name] = value.read(child, report)
         return values
 
-    return Kind(
-        read,
-        {
-            "type": "object",
-            "propertyNames": {"pattern": f"^(?:{key})$"},
-            "additionalProperties": value.schema,
-        },
-    )
+    schema: Schema = {
+        "type": "object",
+        "propertyNames": {"pattern": f"^(?:{key})$"},
+        "additionalProperties": value.schema,
+    }
+    if single:
+        schema |= {"minProperties": 1, "maxProperties": 1}
+    return Kind(read, schema)
 
 
 def record(what: str, *keys: Key) -> Kind:

@@ -181,6 +181,9 @@ class _Reader:
             name = key.text if isinstance(key, Scalar) else ""
             below = f"{path}.{name}" if path else name
             value = self._node(next(self.events), below, depth + 1)
+            if isinstance(value, Scalar) and not value.raw:
+                # An omitted value stands nowhere: the parser says where the next token is.
+                value = replace(value, place=self._place(event, below))
             if not isinstance(key, Scalar):
                 self._refuse(event, path, "a key must be text", "write it as name: value")
             elif name in entries:

@@ -282,18 +282,15 @@ def _action(record: Record, place: Place, key_names: tuple[str, ...], book: Book
     return Switch(value, kind == "enable", record.place(kind))
 
 
-def _signal(given: Any, place: Place, key_names: tuple[str, ...], book: Book) -> Action | None:
+def _signal(given: Any, place: Place, key_names: tuple[str, ...], book: Book) -> SignalAction:
     if isinstance(given, str):
         # A bare name hands the key columns on; an event without fields has no use for them.
         event = book.events.get(given)
         bare = isinstance(event, SignalEvent) and not event.fields
         return SignalAction(given, {} if bare else {key: key for key in key_names}, place)
-    for event_name, values in given.items():
-        texts = {} if values is BAD else values
-        return SignalAction(
-            event_name, {key: text for key, text in texts.items() if text is not BAD}, place
-        )
-    return None
+    [(event_name, values)] = given.items()
+    texts = {} if values is BAD else values
+    return SignalAction(event_name, {f: t for f, t in texts.items() if t is not BAD}, place)
 
 
 def _columns(given: str | tuple[str, ...]) -> tuple[str, ...]:

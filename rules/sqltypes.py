@@ -35,7 +35,7 @@ _WORD = re.compile(r"\s*(`[^`]+`|[A-Za-z_]\w*|[0-9]+|[(),:<>])", re.ASCII)
 def sql_type(text: str) -> str:
     """The type as written, without needless blanks. Raises `ValueError` for the user."""
     words = [found[1] for found in _WORD.finditer(text)]
-    if "".join(words) != re.sub(r"\s+", "", text):
+    if re.sub(r"\s+", "", "".join(words)) != re.sub(r"\s+", "", text):
         raise ValueError(f"{text!r} is not a Spark SQL type")
     if len(words) > 1_000:
         raise ValueError("the type is longer than 1000 words")

@@ -78,7 +78,7 @@ def refuse_unbuilt(book: Book, features: frozenset[str], report: Report) -> None
     found = [*_keys(book), *_values(book)]
     for feature, place in found:
         if feature not in features:
-            report.add("unbuilt", f"{feature} is not built yet", place)
+            report.add("unbuilt", f"{feature!r} is not built yet", place)
 
 
 def all_features() -> frozenset[str]:
@@ -109,7 +109,7 @@ def _expression(
         if feature and feature not in said:
             said.add(feature)
             hint = "built: event types, or, and, ;, without, within, any(m, a, b, ..), labels"
-            refuse(report, "unbuilt", f"{feature} is not built yet", scalar, below, hint)
+            refuse(report, "unbuilt", f"{feature!r} is not built yet", scalar, below, hint)
 
 
 def _keys(book: Book) -> Iterator[tuple[str, Place]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rules import parse
 from rules import expression as x
+from rules import parse
 from rules.errors import InputError, Place
 from rules.formatter import format_expression
 from rules.parser import NESTING_MAX

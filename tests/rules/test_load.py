@@ -1,0 +1,146 @@
+"""Whole rulebooks: what is refused and warned about, and where; as text fixtures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import rules
+from rules.errors import InputError, Problem
+from rules.unbuilt import all_features
+
+FOLDER = Path(__file__).parent
+FILE = "/rulebooks/bank.yaml"
+
+
+def blocks(file: str) -> list[object]:
+    """The cases of a fixture: `=== title`, the YAML text, `---`, the problems, one a line."""
+    found = []
+    for block in (FOLDER / file).read_text(encoding="utf-8").split("=== ")[1:]:
+        title, _, rest = block.partition("\n")
+        text, _, said = rest.partition("---\n")
+        found.append(pytest.param(text, said.splitlines(), id=title))
+    return found
+
+
+def lines(problems: tuple[Problem, ...]) -> list[str]:
+    """Each problem as the fixtures write it."""
+    return [
+        f"{p.place.line}:{p.place.column} {p.place.path or '.'} | {p.message} | {p.hint}".rstrip()
+        for p in problems
+    ]
+
+
+def refused(text: str, **options: object) -> tuple[Problem, ...]:
+    with pytest.raises(InputError) as caught:
+        rules.load(text, file=FILE, **options)  # type: ignore[arg-type]
+    return caught.value.problems
+
+
+@pytest.mark.parametrize(("text", "said"), blocks("refused.txt"))
+def test_refused(text: str, said: list[str]) -> None:
+    problems = refused(text, features=all_features())
+    assert lines(problems) == said
+    assert {p.place.file for p in problems} == {FILE}
+
+
+@pytest.mark.parametrize(("text", "said"), blocks("unbuilt.txt"))
+def test_unbuilt(text: str, said: list[str]) -> None:
+    problems = refused(text)
+    assert lines(problems) == said
+    assert {p.code for p in problems} == {"unbuilt"}
+    assert rules.load(text, file=FILE, features=all_features())
+
+
+@pytest.mark.parametrize(("text", "said"), blocks("warnings.txt"))
+def test_warnings(text: str, said: list[str]) -> None:
+    assert lines(rules.load(text, file=FILE, features=all_features()).warnings) == said
+
+
+def test_one_feature_can_be_accepted_alone() -> None:
+    text = "rulebook: b\nevents: {a: {signal: {}}}\nrules:\n  r: {on: 'every(2, a[3])'}\n"
+    assert [p.message for p in refused(text)] == [
+        "'every' is not built yet",
+        "'a[i]' is not built yet",
+    ]
+    assert [p.message for p in refused(text, features=frozenset({"every"}))] == [
+        "'a[i]' is not built yet"
+    ]
+
+
+def test_a_problem_prints_place_message_path_excerpt_and_hint() -> None:
+    text = "rulebook: b\nevents: {withdrawal: {signal: {}}}\n"
+    text += "rules:\n  r: {on: withdrawl or withdrawal}\n"
+    with pytest.raises(InputError) as caught:
+        rules.load(text, file=FILE)
+    assert str(caught.value) == (
+        "/rulebooks/bank.yaml:4:11: unknown event 'withdrawl' (rules.r.on)\n"
+        "    withdrawl or withdrawal\n"
+        "    ^^^^^^^^^\n"
+        "    did you mean 'withdrawal'?"
+    )
+    assert caught.value.exit_code == 1
+
+
+def test_malformed_yaml_has_one_place(tmp_path: Path) -> None:
+    file = tmp_path / "bank.yaml"
+    file.write_text("rulebook: bank\nrules:\n  r: {on: L: (a)}\n")
+    with pytest.raises(InputError) as caught:
+        rules.load(file)
+    (problem,) = caught.value.problems
+    assert (problem.place.file, problem.place.line) == (str(file), 3)
+    assert problem.message.startswith("YAML")
+    assert "quotes" in problem.hint
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "- a\n", "bank\n"])
+def test_the_top_is_a_mapping(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "bank.yaml"
+    file.write_text(text)
+    with pytest.raises(InputError, match="a rulebook is a mapping"):
+        rules.load(file)
+
+
+def test_several_documents_are_refused() -> None:
+    (problem,) = refused("rulebook: a\n---\nrulebook: b\n")
+    assert (problem.place.line, problem.message) == (2, "a second document in one file")
+
+
+def test_a_file_that_is_not_there_or_not_text(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        rules.load(tmp_path / "none.yaml")
+    with pytest.raises(InputError, match="cannot be read"):
+        rules.load(tmp_path)
+    file = tmp_path / "latin.yaml"
+    file.write_bytes(b"rulebook: a\n# caf\xe9\n")
+    with pytest.raises(InputError) as caught:
+        rules.load(file)
+    place = caught.value.problems[0].place
+    assert (place.line, place.column) == (2, 6)
+
+
+def test_characters_that_yaml_forbids() -> None:
+    (problem,) = refused("rulebook: a\nrules: \x07\n")
+    assert (problem.place.line, problem.place.column) == (2, 8)
+    assert "U+0007" in problem.message
+
+
+def test_yaml_bytes_max() -> None:
+    text = "rulebook: bank\n# " + "é" * 100
+    (problem,) = refused(text, settings={"yaml_bytes_max": "200"})
+    assert problem.message == "the text is 217 bytes, more than yaml_bytes_max = 200"
+    assert rules.load(text, settings={"yaml_bytes_max": "217"}).name == "bank"
+
+
+def test_deep_nesting_is_refused_and_does_not_crash() -> None:
+    (problem,) = refused("rulebook: bank\nrules: " + "[" * 100_000)
+    assert "nested deeper" in problem.message
+
+
+def test_hostile_scalars() -> None:
+    text = (
+        "rulebook: bank\nevents: {a: {signal: {}}}\nrules:\n  r: {on: a, priority: " + "9" * 5_000
+    )
+    (problem,) = refused(text + "}\n")
+    assert problem.place.path == "rules.r.priority"

@@ -1,0 +1,28 @@
+"""Reading a rulebook is quick and needs neither Spark, Arrow nor a database."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+HEAVY = ("pyspark", "delta", "pyarrow", "pandas", "numpy", "numba", "sqlalchemy", "engine")
+
+
+def test_loading_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, rules\n"
+        "rules.load('rulebook: b\\nevents: {a: {signal: {}}}\\nrules: {r: {on: a ; a}}\\n')\n"
+        "print(*sys.modules)\n"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout.split()
+    assert not set(HEAVY) & set(found)
+
+
+def test_the_model_alone_needs_no_parser() -> None:
+    code = "import sys, rules.model\nprint(*sys.modules)\n"
+    found = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout.split()
+    assert not {"lark", "ruamel.yaml"} & set(found)

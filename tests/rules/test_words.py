@@ -1,0 +1,116 @@
+"""Small readers of text: lengths of time, cron lines, type names, words of SQL."""
+
+from __future__ import annotations
+
+import pytest
+
+from rules.clocks import cron
+from rules.durations import duration, format_duration
+from rules.expression import Duration
+from rules.sqltypes import sql_type
+from rules.sqlwords import image_words, unsteady_words
+
+DAY = 86_400_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("5", Duration(0, 5_000_000)),
+        ("5 us", Duration(0, 5)),
+        ("1.5 ms", Duration(0, 1_500)),
+        ("0.1 s", Duration(0, 100_000)),
+        ("5m", Duration(0, 300_000_000)),
+        ("1 year", Duration(12, 0)),
+        ("2 months", Duration(2, 0)),
+        ("0", Duration(0, 0)),
+        ("(01:02:03)04/05/06", Duration(76, 5 * DAY + 3_723_000_000)),
+    ],
+)
+def test_duration(text: str, value: Duration) -> None:
+    assert duration(text) == value
+    assert duration(format_duration(value)) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["", "min", "5 5", "-5", "5 min 3 s", "1,5 s", "٣ s", "1 month 2 s"]
+)
+def test_no_duration(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a length of time"):
+        duration(text)
+
+
+def test_s11_cron_is_vixies() -> None:
+    fields = cron("*/20 8-10 1,15 jan-mar 5-7")
+    assert fields.minutes == {0, 20, 40}
+    assert fields.hours == {8, 9, 10}
+    assert (fields.days, fields.months) == ({1, 15}, {1, 2, 3})
+    assert fields.weekdays == {5, 6, 0}
+    assert fields.either_day
+    assert cron("0 0 * * 0").weekdays == cron("0 0 * * 7").weekdays == {0}
+    assert cron("0 0 * * *").weekdays == set(range(7))
+    assert not cron("0 0 1 * *").either_day
+    assert not cron("0 0 */2 * mon").either_day
+    assert cron("0 0 30 2,3 *").days == {30}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "bigint",
+        "DECIMAL( 12 , 2 )",
+        "decimal",
+        "timestamp_ntz",
+        "varchar(10)",
+        "array<string>",
+        "map<string, array<int>>",
+        "struct<a: int, b: struct<c: map<int, decimal(3)>>>",
+        "struct<`a b` string>",
+    ],
+)
+def test_type(text: str) -> None:
+    assert sql_type(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "bigit", "int int", "decimal(0)", "decimal(39)", "decimal(3,4)", "decimal(a)", "varchar",
+     "array", "array<int", "map<int>", "array<int, int>", "int; DROP TABLE t", "decimal(1", "["],
+)  # fmt: skip
+def test_no_type(text: str) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        sql_type(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("now() > x", ["now"]),
+        ("x > CURRENT_TIMESTAMP", ["CURRENT_TIMESTAMP"]),
+        ("rand ( 3 ) < 1 and uuid() = y", ["rand", "uuid"]),
+        ("now > 3 and rand = 1", []),
+        ("x = 'now()' or y = \"rand()\"", []),
+        ("x = 'it''s' and y = 'a\\'b now()'", []),
+        ("x = r'a\\' and now() > y", ["now"]),
+        ("-- now()\nx > 1 /* rand() */", []),
+        ("`current_date` > t.current_date", []),
+        ("unix_timestamp('2020-01-01') > unix_timestamp()", ["unix_timestamp"]),
+        ("unix_timestamp(x) > 3", []),
+    ],
+)
+def test_g25_words_that_depend_on_when_they_run(text: str, found: list[str]) -> None:
+    assert [word.text for word in unsteady_words(text)] == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("new.x > OLD . y", ["new", "OLD"]),
+        ("old > new", []),
+        ("t.old.x > 1", []),
+        ("x = 'old.x'", []),
+        ("`old`.x > 1", ["old"]),
+    ],
+)
+def test_g11_mentions_of_images(text: str, found: list[str]) -> None:
+    assert [word.text for word in image_words(text)] == found
