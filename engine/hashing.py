@@ -58,6 +58,15 @@ def count_equal(hashes: UInt64) -> UInt64:
     return out
 
 
+def match_rows(a: UInt64, b: UInt64) -> tuple[Int64, Int64]:
+    """For each row of a the row of b with the same hash, and the other way round: -1 if there is
+    none, -2 if the hash is not unique in a or in b."""
+    to_b, to_a = np.full(len(a), -1, np.int64), np.full(len(b), -1, np.int64)
+    slots = 1 << max(4, int(2 * len(a)).bit_length())
+    _match_rows(a, b, np.full(slots, -1, np.int64), to_b, to_a)
+    return to_b, to_a
+
+
 def _add_column(total: UInt64, name: str, array: pa.Array) -> None:
     """Add the hash of every valid value of one column to the rows' totals."""
     array = _plain(array)
@@ -194,14 +203,42 @@ def _sum_by_offsets(hashes, offsets, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _count_equal(hashes, slot, seen, out):  # type: ignore[no-untyped-def]
+def _find(hashes, slot, first, second):  # type: ignore[no-untyped-def]
+    """The slot that holds the row with this hash, or the empty one where it would be."""
     mask = slot.shape[0] - 1
+    at = np.int64(first & np.uint64(mask))
+    while slot[at] >= 0 and (hashes[slot[at], 0] != first or hashes[slot[at], 1] != second):
+        at = (at + 1) & mask
+    return at
+
+
+@njit(cache=True)
+def _match_rows(a, b, slot, to_b, to_a):  # type: ignore[no-untyped-def]
+    for i in range(a.shape[0]):
+        at = _find(a, slot, a[i, 0], a[i, 1])
+        if slot[at] < 0:
+            slot[at] = i
+        else:
+            to_b[slot[at]] = -2
+            to_b[i] = -2
+    for j in range(b.shape[0]):
+        i = slot[_find(a, slot, b[j, 0], b[j, 1])]
+        if i < 0:
+            continue
+        if to_b[i] == -1:
+            to_b[i] = j
+            to_a[j] = i
+        else:
+            if to_b[i] >= 0:
+                to_a[to_b[i]] = -2
+            to_b[i] = -2
+            to_a[j] = -2
+
+
+@njit(cache=True)
+def _count_equal(hashes, slot, seen, out):  # type: ignore[no-untyped-def]
     for i in range(hashes.shape[0]):
-        at = np.int64(hashes[i, 0] & np.uint64(mask))
-        while slot[at] >= 0 and (
-            hashes[slot[at], 0] != hashes[i, 0] or hashes[slot[at], 1] != hashes[i, 1]
-        ):
-            at = (at + 1) & mask
+        at = _find(hashes, slot, hashes[i, 0], hashes[i, 1])
         if slot[at] < 0:
             slot[at] = i
         else:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from engine.hashing import count_equal, mix_rows, row_hash, sum_by_offsets
-from engine.values import Int64, UInt64
+from engine.values import ChangeKind, Int64, UInt64
 
 __all__ = [
     "as_binary",
@@ -34,12 +34,16 @@ def column_set(columns: Iterable[str]) -> str:
 
 
 def occurrence_ids(
-    event: str, table_id: str, version: Int64, change: str, columns: pa.Table
+    event: str, table_id: str, version: Int64, kind: Int64, hashes: UInt64
 ) -> UInt64:
     """Ids uint64[n, 2] of n rows of a table: (event type, table id, version, change kind,
-    parameter hash, duplicate number). A null is as if the column were not there."""
-    ids = mix_rows(row_hash(columns), _seed("occurrence", event, table_id, change), version)
-    return count_equal(ids)
+    parameter hash, duplicate number).
+
+    `hashes` are `engine.hashing.row_hash` of the parameters: a null is as if the column were not
+    there. `kind` is one of `engine.values.ChangeKind`.
+    """
+    number = version * np.int64(len(ChangeKind)) + kind
+    return count_equal(mix_rows(hashes, _seed("occurrence", event, table_id), number))
 
 
 def signal_ids(event: str, ids: Sequence[str]) -> UInt64:

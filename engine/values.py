@@ -10,14 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from rules.model import Condition
+
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
+
+
+class ChangeKind(IntEnum):
+    """What a row of a table's changes tells. The numbers are part of occurrence ids (G6)."""
+
+    INSERT = 0
+    DELETE = 1
+    UPDATE = 2
+    SNAPSHOT = 3  # there when the reading began (`start: snapshot`)
+
 
 # -- capture ------------------------------------------------------------------------------------
 
@@ -83,6 +96,20 @@ class Signal:
 
 
 @dataclass(frozen=True, slots=True)
+class Control:
+    """What an operator asked for, effective at the next plan (G24).
+
+    `kind` `reset`: the cursor of table `subject` is to be set so that `version` is the next one to
+    be read, None: after the head (G10).
+    """
+
+    id: int
+    kind: str
+    subject: str
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What the next bucket holds: exactly the instants in (`watermark_before`, `watermark`] (G2).
 
@@ -100,6 +127,7 @@ class Plan:
     activations: Mapping[str, int] = field(default_factory=dict)
     pinned: Mapping[str, int] = field(default_factory=dict)  # version a condition sees, by table
     adjusted_commits: int = 0  # commits whose instant had to be moved (G1)
+    controls: tuple[int, ...] = ()  # ids of the control rows that it carries out (G24)
     more: bool = False  # commits already visible that did not fit (G8): plan again at once
 
 
@@ -206,6 +234,36 @@ class Carried:
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """What one text of a rule is, found on its analysed plan (G6, G27).
+
+    `columns` of the parameter relation that it reads (`old.x` for a field of `old`); the declared table that it writes, if any;
+    the declared `tables` that it names. `fixed_source`: a MERGE whose source reads nothing but
+    `event`, and so is the same whenever it is evaluated.
+    """
+
+    columns: frozenset[str]
+    target: str | None = None
+    tables: frozenset[str] = frozenset()
+    fixed_source: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A rule's condition, asked of its firings in one bucket.
+
+    `group`: the columns with one value a firing that an expression names; `tables`: the declared
+    tables that a query names.
+    """
+
+    rule: str
+    condition: Condition
+    group: tuple[str, ...]
+    tables: frozenset[str]
+    relation: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
 class Firings:
     """The firings of one rule in one bucket, by the column.
 
@@ -218,6 +276,22 @@ class Firings:
     rule: str
     firings: pa.Table
     relation: pa.Table
+
+    def __len__(self) -> int:
+        return self.firings.num_rows
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """The key columns, in order."""
+        fixed = {"firing_id", "started_at", "detected_at", "depth", "condition", "constituents"}
+        return tuple(name for name in self.firings.column_names if name not in fixed)
+
+    def hex_ids(self) -> pa.StringArray:
+        """The firing ids as they stand in the relation."""
+        ids = self.firings["firing_id"].combine_chunks()
+        text = b"".join(ids.to_pylist()).hex().encode()
+        offsets = np.arange(0, 32 * (len(ids) + 1), 32, dtype=np.int32)
+        return pa.StringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(text))
 
 
 @dataclass(frozen=True, slots=True)

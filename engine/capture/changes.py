@@ -1,0 +1,115 @@
+"""A table's changes in one bucket, as one Arrow table that all its event types share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.capture.images import Images, pair_images
+from engine.capture.request import TableRequest
+from engine.parameters import CHANGE_TYPE, OLD
+from engine.ports import CHANGE, VERSION
+from engine.values import ChangeKind, Int64, TableRange
+
+_NO_ROWS: Int64 = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """n changes. `rows`: what the request asked for; `before`: columns of the pre-images, null
+    where there is none, n rows too; version[n], kind[n] (`ChangeKind`), time[n]; `order` are the
+    row numbers in order of time."""
+
+    rows: pa.Table
+    before: pa.Table
+    version: Int64
+    kind: Int64
+    time: Int64
+    order: Int64
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """A column by the name that a filter, an id or a rule has for it."""
+        if name == CHANGE_TYPE:
+            names = pa.array(["insert", "delete", "update", "insert"])
+            return pa.chunked_array([names.take(pa.array(self.kind))])
+        if name == OLD:
+            return self.struct(self.before, self.before.column_names)
+        if name.startswith(f"{OLD}."):
+            return self.before.column(name.removeprefix(f"{OLD}."))
+        return self.rows.column(name)
+
+    def struct(self, table: pa.Table, names: list[str]) -> pa.ChunkedArray:
+        """Columns as one struct column, null where the change is no update."""
+        columns = table.select(names).combine_chunks().columns
+        arrays = [c.chunk(0) if c.num_chunks else pa.array([], c.type) for c in columns]
+        mask = pa.array(self.kind != ChangeKind.UPDATE)
+        return pa.chunked_array([pa.StructArray.from_arrays(arrays, names, mask=mask)])
+
+
+def arrange(rows: pa.Table, span: TableRange, request: TableRequest) -> Changes:
+    """The changes from what the feed gave: images paired, kinds and instants as numbers.
+
+    Raises EngineError `unpaired-update`.
+    """
+    version = rows.column(VERSION).to_numpy()
+    codes = _kind_codes(rows)
+    before = rows.select([])
+    if request.paired:
+        first, second = np.flatnonzero(codes == _PRE), np.flatnonzero(codes == ChangeKind.UPDATE)
+        images = pair_images(rows, first, second, request.table)
+        taken, kind = _put_together(codes, images)
+        before = _pre_images(rows, taken, kind, images, request)
+        rows, version = rows.take(taken), version[taken]
+    else:
+        kind = codes
+    if span.snapshot:
+        kind = np.full(len(kind), ChangeKind.SNAPSHOT, np.int64)
+    time = _instants(span)[version - span.first] if len(version) else _NO_ROWS
+    order = np.arange(len(version))
+    if np.any(np.diff(version) < 0):
+        order = np.argsort(version, kind="stable")
+    return Changes(rows, before, version, kind, time, order)
+
+
+_PRE = -1
+_CODES = {
+    "insert": ChangeKind.INSERT,
+    "delete": ChangeKind.DELETE,
+    "update_preimage": _PRE,
+    "update_postimage": ChangeKind.UPDATE,
+}
+
+
+def _kind_codes(rows: pa.Table) -> Int64:
+    names = pa.array(list(_CODES))
+    index = pc.index_in(rows.column(CHANGE), value_set=names).to_numpy()
+    return np.asarray(np.array(list(_CODES.values()), np.int64)[index])
+
+
+def _put_together(codes: Int64, images: Images) -> tuple[Int64, Int64]:
+    """The row numbers of all changes, and their kinds."""
+    inserted = np.concatenate([np.flatnonzero(codes == ChangeKind.INSERT), images.inserted])
+    deleted = np.concatenate([np.flatnonzero(codes == ChangeKind.DELETE), images.deleted])
+    taken = np.concatenate([inserted, deleted, images.after])
+    counts = [len(inserted), len(deleted), len(images.after)]
+    return taken, np.repeat(np.arange(3), counts)
+
+
+def _pre_images(
+    rows: pa.Table, taken: Int64, kind: Int64, images: Images, request: TableRequest
+) -> pa.Table:
+    """The columns of the pre-images beside the changes, null for inserts and deletes."""
+    others = len(taken) - len(images.before)
+    index = pa.array(
+        np.concatenate([np.zeros(others, np.int64), images.before]),
+        mask=kind != ChangeKind.UPDATE,
+    )
+    return rows.select(request.old).take(index)
+
+
+def _instants(span: TableRange) -> npt.NDArray[np.int64]:
+    return np.array([span.instants[v] for v in range(span.first, span.last + 1)], np.int64)

@@ -1,0 +1,77 @@
+"""Pre- and post-images of updates, paired by the table's key (G11).
+
+The feed gives the two images of an updated row as two rows without a link. They are paired here by
+(version, key); a pair that is equal in all columns is no update.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from engine.hashing import match_rows, mix_rows, row_hash
+from engine.ports import SAME_1, SAME_2, VERSION
+from engine.values import Int64
+from rules.errors import EngineError
+from rules.model import Table
+
+_SEED = (np.uint64(0), np.uint64(1))
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """Row numbers: the pre- and post-image of each update, and the images that belong to no pair,
+    which are deletes and inserts (`on_unpaired: delete_insert`)."""
+
+    before: Int64
+    after: Int64
+    deleted: Int64
+    inserted: Int64
+
+
+def pair_images(rows: pa.Table, before: Int64, after: Int64, table: Table) -> Images:
+    """Pair the pre-images `before` with the post-images `after`, row numbers of `rows`; pairs that
+    are equal in all columns are left out.
+
+    Raises EngineError `unpaired-update` for a key that is not unique among a commit's images, or
+    that an update changed, unless the table's `on_unpaired` is `delete_insert`.
+    """
+    to_after, to_before = match_rows(_identity(rows, before, table), _identity(rows, after, table))
+    if table.on_unpaired == "stop" and (np.any(to_after < 0) or np.any(to_before < 0)):
+        raise _unpaired(rows, before[to_after < 0], after[to_before < 0], table)
+    paired = to_after >= 0
+    first, second = before[paired], after[to_after[paired]]
+    changed = ~(_same(rows, SAME_1, first, second) & _same(rows, SAME_2, first, second))
+    return Images(first[changed], second[changed], before[~paired], after[to_before < 0])
+
+
+def changed(before: pa.ChunkedArray, after: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """Where two columns differ; null is equal to null, and NaN to NaN."""
+    hashes = [row_hash(pa.table({"value": column})) for column in (before, after)]
+    return np.asarray(np.any(hashes[0] != hashes[1], axis=1), np.bool_)
+
+
+def _identity(rows: pa.Table, at: Int64, table: Table) -> npt.NDArray[np.uint64]:
+    versions = rows.column(VERSION).to_numpy()[at]
+    return mix_rows(row_hash(rows.select(table.key).take(at)), _SEED, versions)
+
+
+def _same(rows: pa.Table, mark: str, first: Int64, second: Int64) -> npt.NDArray[np.bool_]:
+    values = rows.column(mark).to_numpy()
+    return np.asarray(values[first] == values[second], np.bool_)
+
+
+def _unpaired(rows: pa.Table, before: Int64, after: Int64, table: Table) -> EngineError:
+    at = np.concatenate([before, after])[:1]
+    row = rows.select([VERSION, *table.key]).take(at).to_pylist()[0]
+    key = ", ".join(f"{name} = {row[name]!r}" for name in table.key)
+    return EngineError(
+        "unpaired-update",
+        f"table `{table.name}`: version {row[VERSION]}: the images of an update cannot be paired "
+        f"by the key ({key}): it is not unique in that commit, or the update changed it",
+        "declare a key that is unique and never updated, or say `on_unpaired: delete_insert` "
+        "(such an update is then a delete and an insert)",
+    )

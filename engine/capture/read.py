@@ -1,0 +1,237 @@
+"""Capture: a plan becomes a bucket of occurrences (G2, G5, G6, G11, G25)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from engine.capture.changes import Changes, arrange
+from engine.capture.images import changed
+from engine.capture.request import EventRequest, TableRequest, table_request
+from engine.fields import fields_table
+from engine.hashing import row_hash
+from engine.ids import column_set, occurrence_ids, signal_ids
+from engine.parameters import OLD
+from engine.ports import Feed
+from engine.values import (
+    Batch,
+    Bucket,
+    ChangeKind,
+    Int64,
+    Needs,
+    Plan,
+    Rejected,
+    Signal,
+    TableRange,
+    UInt64,
+)
+from rules.model import Change, Rulebook, SignalEvent, TableEvent
+
+_KINDS: Mapping[Change, tuple[ChangeKind, ...]] = {
+    Change.INSERT: (ChangeKind.INSERT, ChangeKind.SNAPSHOT),
+    Change.DELETE: (ChangeKind.DELETE,),
+    Change.UPDATE: (ChangeKind.UPDATE,),
+    Change.CHANGE: tuple(ChangeKind),
+}
+
+
+class Capture:
+    """Reads for one rulebook. Made anew when the rulebook, or what it needs, changes."""
+
+    def __init__(self, rulebook: Rulebook, needs: Needs) -> None:
+        self._rulebook = rulebook
+        self._needs = needs
+        self._requests: dict[tuple[str, str], TableRequest | None] = {}
+        self._id_sets: dict[str, dict[str, tuple[str, ...]]] = {}
+        for (_, event), columns in needs.ids.items():
+            self._id_sets.setdefault(event, {})[column_set(columns)] = tuple(columns)
+
+    def used(self, table: str, schema: str) -> Collection[str]:
+        """The columns of a table that the rulebook reads, for `make_plan`."""
+        request = self._request(table, schema)
+        return request.used if request else ()
+
+    def capture(self, plan: Plan, feed: Feed) -> Bucket:
+        """Read what the plan holds: one Spark job a table, a second one only where a `where` over
+        old and new is beyond Arrow. Raises EngineError as `Feed.read` does, and
+        `unpaired-update`."""
+        batches: dict[str, Batch] = {}
+        rejected: list[Rejected] = []
+        rows = 0
+        for span in plan.ranges:
+            request = self._request(span.table, span.cursor.schema)
+            if request is None or _is_empty(span):
+                continue
+            found = feed.read(request.table, span, request.read)
+            rows += found.num_rows
+            table = _TableCapture(request, span, arrange(found, span, request), feed)
+            for event in request.events:
+                batch, wrong = table.batch(event)
+                rejected += wrong
+                if len(batch):
+                    batches[event.event.name] = batch
+        batches.update(self._signals(plan.signals))
+        return Bucket(plan, batches, tuple(rejected), rows + len(plan.signals))
+
+    def _request(self, table: str, schema: str) -> TableRequest | None:
+        if (table, schema) not in self._requests:
+            events = [
+                event
+                for event in self._rulebook.events.values()
+                if isinstance(event, TableEvent)
+                and event.table == table
+                and event.name in self._needs.carry
+            ]
+            declared = self._rulebook.tables[table]
+            self._requests[table, schema] = (
+                table_request(declared, events, schema, self._needs, self._id_sets)
+                if events
+                else None
+            )
+        return self._requests[table, schema]
+
+    def _signals(self, signals: Sequence[Signal]) -> Iterator[tuple[str, Batch]]:
+        by_event: dict[str, list[Signal]] = {}
+        for signal in sorted(signals, key=lambda s: (s.instant, s.id)):
+            by_event.setdefault(signal.event, []).append(signal)
+        for name, raised in by_event.items():
+            event = self._rulebook.events.get(name)
+            if not isinstance(event, SignalEvent) or name not in self._needs.carry:
+                continue
+            ids = signal_ids(name, [signal.id for signal in raised])
+            depth = np.array([signal.depth for signal in raised], np.int32)
+            yield (
+                name,
+                Batch(
+                    event=name,
+                    time=np.array([signal.instant for signal in raised], np.int64),
+                    row=np.arange(len(raised)),
+                    table=fields_table(event, [signal.fields for signal in raised]),
+                    ids=dict.fromkeys(self._id_sets.get(name, {}), ids),
+                    depth=depth if depth.any() else None,
+                ),
+            )
+
+
+def _is_empty(span: TableRange) -> bool:
+    """Whether a range raises nothing, so that no job is needed."""
+    return not span.snapshot and all(v in span.skipped for v in range(span.first, span.last + 1))
+
+
+class _TableCapture:
+    """The occurrences of the event types of one table; what several of them share is done once."""
+
+    def __init__(
+        self, request: TableRequest, span: TableRange, changes: Changes, feed: Feed
+    ) -> None:
+        self._request = request
+        self._span = span
+        self._changes = changes
+        self._decided = (
+            feed.decide(_images(request, changes), request.decide)
+            if (request.decide and changes.rows.num_rows)
+            else None
+        )
+        self._rows: dict[tuple[object, ...], tuple[Int64, Int64]] = {}
+        self._hashes: dict[tuple[str, ...], UInt64] = {}
+        self._tables: dict[tuple[tuple[str, str], ...], pa.Table] = {}
+        depths = [span.depths.get(v, 0) for v in range(span.first, span.last + 1)]
+        self._depth = np.array(depths, np.int32) if span.depths else None
+
+    def batch(self, request: EventRequest) -> tuple[Batch, list[Rejected]]:
+        """The occurrences of one event type, and the rows on which its `where` raises."""
+        name, changes = request.event.name, self._changes
+        rows, raising = self._occurrences(request)
+        version = changes.version[rows]
+        ids = {
+            digest: occurrence_ids(
+                name,
+                self._span.cursor.table_id,
+                version,
+                changes.kind[rows],
+                self._hash(columns)[rows],
+            )
+            for digest, columns in request.ids.items()
+        }
+        depth = None if self._depth is None else self._depth[version - self._span.first]
+        batch = Batch(name, changes.time[rows], rows, self._table(request), ids, depth)
+        return batch, self._reject(name, raising) if len(raising) else []
+
+    def _occurrences(self, request: EventRequest) -> tuple[Int64, Int64]:
+        """Row numbers in order of time, and those on which the predicate raises."""
+        event, asked = request.event, request.asked
+        sort = (event.change, request.filter.text if request.filter else None, asked, event.of)
+        if sort not in self._rows:
+            mask = np.isin(self._changes.kind, _KINDS[event.change])
+            raising = np.zeros_like(mask)
+            if event.of:
+                mask &= self._changed(event.of)
+            if request.filter is not None:
+                columns = {name: self._changes.column(name) for name in request.filter.columns}
+                mask &= request.filter.run(columns)
+            elif asked is not None and len(mask):
+                answer = self._answer(asked)
+                raising = mask & answer.is_null().to_numpy()
+                mask &= answer.fill_null(False).to_numpy()
+            order = self._changes.order
+            self._rows[sort] = order[mask[order]], order[raising[order]]
+        return self._rows[sort]
+
+    def _changed(self, columns: Sequence[str]) -> npt.NDArray[np.bool_]:
+        pairs = ((self._changes.column(f"{OLD}.{c}"), self._changes.column(c)) for c in columns)
+        masks = [changed(before, after) for before, after in pairs]
+        return np.asarray(np.any(masks, axis=0), np.bool_)
+
+    def _answer(self, asked: str) -> pa.ChunkedArray:
+        decided = self._decided
+        if decided is not None and asked in decided.column_names:
+            return decided.column(asked)
+        return self._changes.rows.column(asked)
+
+    def _hash(self, columns: tuple[str, ...]) -> UInt64:
+        if columns not in self._hashes:
+            table = pa.table({name: self._changes.column(name) for name in columns})
+            self._hashes[columns] = (
+                row_hash(table) if columns else np.zeros((len(self._changes.kind), 2), np.uint64)
+            )
+        return self._hashes[columns]
+
+    def _table(self, request: EventRequest) -> pa.Table:
+        """The parameters as columns; fields `old.x` of the pre-image become one struct `old`."""
+        sort = tuple(request.carry.items())
+        if sort not in self._tables:
+            fields = [c.removeprefix(f"{OLD}.") for c in request.carry if c.startswith(f"{OLD}.")]
+            columns = {
+                name: self._changes.column(column)
+                for name, column in request.carry.items()
+                if not name.startswith(f"{OLD}.")
+            }
+            if fields and OLD not in columns:
+                columns[OLD] = self._changes.struct(self._changes.before, fields)
+            self._tables[sort] = pa.table(columns)
+        return self._tables[sort]
+
+    def _reject(self, event: str, rows: Int64) -> list[Rejected]:
+        shown = self._changes.rows.select(self._request.read.columns).take(rows).to_pylist()
+        return [
+            Rejected(
+                event=event,
+                source=f"{self._span.table}@{self._changes.version[at]}",
+                reason="`where` raises on this row",
+                row=row,
+            )
+            for at, row in zip(rows, shown, strict=True)
+        ]
+
+
+def _images(request: TableRequest, changes: Changes) -> pa.Table:
+    """Rows as a `where` over old and new sees them."""
+    columns = changes.rows.select(request.read.columns)
+    new = pa.StructArray.from_arrays(
+        [c.combine_chunks() for c in columns.columns], columns.column_names
+    )
+    old = changes.struct(changes.before, list(request.old))
+    return columns.append_column(OLD, old).append_column("new", pa.chunked_array([new]))

@@ -1,0 +1,182 @@
+"""What is asked of one table for all event types at once, worked out once for a schema."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from engine.capture.filters import Filter, compile_filter
+from engine.parameters import CHANGE_TYPE, OLD
+from engine.ports import ReadRequest
+from engine.sparktypes import arrow_schema, plain_columns
+from engine.values import Needs
+from rules.model import Change, Table, TableEvent
+
+_ONLY_MAX = 8  # distinct predicates that are worth putting into the scan
+_WORD = re.compile(r"`([^`]+)`|([A-Za-z_]\w*)")
+_FEED_TYPES: Mapping[Change, frozenset[str]] = {
+    Change.INSERT: frozenset({"insert"}),
+    Change.DELETE: frozenset({"delete"}),
+    Change.UPDATE: frozenset({"update_postimage"}),
+    Change.CHANGE: frozenset({"insert", "delete", "update_postimage"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EventRequest:
+    """One event type of the table.
+
+    `carry` maps its parameters to columns of the table (`old`, `old.x` and `_change_type` stand for
+    themselves); `ids` the columns that each set of parameters (`engine.ids.column_set`) is hashed
+    of. Exactly one of `filter` (Arrow decides) and `asked` (a column that Spark has decided or will
+    decide) is set if there is a `where`.
+    """
+
+    event: TableEvent
+    carry: Mapping[str, str]
+    ids: Mapping[str, tuple[str, ...]]
+    filter: Filter | None = None
+    asked: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableRequest:
+    """`read` goes to the feed; `decide` are predicates over paired images, by column name.
+
+    `old` are the columns of the pre-image that are wanted.
+    """
+
+    table: Table
+    events: tuple[EventRequest, ...]
+    read: ReadRequest
+    decide: Mapping[str, str]
+    old: tuple[str, ...]
+    paired: bool
+
+    @property
+    def used(self) -> frozenset[str]:
+        """The table's columns that the rulebook needs (G12)."""
+        return frozenset(self.read.columns)
+
+
+def table_request(
+    table: Table,
+    events: Iterable[TableEvent],
+    schema_json: str,
+    needs: Needs,
+    id_sets: Mapping[str, Mapping[str, tuple[str, ...]]],
+) -> TableRequest:
+    """`id_sets`: by event type, parameters by the digest of their set."""
+    schema = arrow_schema(schema_json)
+    events = tuple(events)
+    paired = bool(table.key) and any(e.change in (Change.UPDATE, Change.CHANGE) for e in events)
+    compiler = _Compiler(table, schema, plain_columns(schema_json), paired)
+    requests = tuple(
+        compiler.event(event, needs.carry[event.name], id_sets.get(event.name, {}))
+        for event in events
+    )
+    types = frozenset().union(*(_FEED_TYPES[event.change] for event in events))
+    wheres = {event.where for event in events}
+    only = not paired and None not in wheres and len(wheres) <= _ONLY_MAX
+    read = ReadRequest(
+        columns=sorted(compiler.columns),
+        changes=types | ({"update_preimage"} if paired else frozenset()),
+        where=compiler.asked,
+        only=sorted(where for where in wheres if where is not None) if only else (),
+        same=paired,
+    )
+    return TableRequest(
+        table=table,
+        events=requests,
+        read=read,
+        decide=compiler.decided,
+        old=tuple(name for name in schema.names if name in compiler.old),
+        paired=paired,
+    )
+
+
+class _Compiler:
+    """Collects what the event types of a table need together."""
+
+    def __init__(
+        self, table: Table, schema: pa.Schema, plain: frozenset[str], paired: bool
+    ) -> None:
+        self.columns: set[str] = set(table.key)
+        self.old: set[str] = set()
+        self.asked: dict[str, str] = {}
+        self.decided: dict[str, str] = {}
+        self._table = table
+        self._schema = schema
+        self._paired = paired
+        self._types = {f.name: f.type for f in schema if f.name in plain}
+        self._paired_types = {**self._types, **{f"old.{n}": t for n, t in self._types.items()}}
+        self._filters: dict[tuple[str, bool], Filter | None] = {}
+
+    def event(
+        self,
+        event: TableEvent,
+        carry: Iterable[str],
+        id_sets: Mapping[str, tuple[str, ...]],
+    ) -> EventRequest:
+        columns = {name: self._column(event, name) for name in carry}
+        ids = {
+            digest: tuple(sorted({*(self._column(event, n) for n in names), *self._table.key}))
+            for digest, names in id_sets.items()
+        }
+        for column in (*columns.values(), *(c for names in ids.values() for c in names)):
+            self._need(column)
+        for column in event.of:
+            self._need(f"{OLD}.{column}")
+        self.columns.update([event.time] if event.time else [])
+        if event.where is None:
+            return EventRequest(event, columns, ids)
+        images = self._paired and event.change in (Change.UPDATE, Change.CHANGE)
+        found = self._filter(event.where, images)
+        if found is not None:
+            for name in found.columns:
+                self._need(name)
+            return EventRequest(event, columns, ids, filter=found)
+        return EventRequest(event, columns, ids, asked=self._ask(event.where, images))
+
+    def _column(self, event: TableEvent, parameter: str) -> str:
+        if parameter in (CHANGE_TYPE, OLD) or parameter.startswith(f"{OLD}."):
+            return parameter
+        return event.columns.get(parameter, parameter)
+
+    def _need(self, column: str) -> None:
+        if column == OLD:
+            self.old.update(self._schema.names)
+            self.columns.update(self._schema.names)
+        elif column.startswith(f"{OLD}."):
+            self.old.add(column.removeprefix(f"{OLD}."))
+            self.columns.add(column.removeprefix(f"{OLD}."))
+        elif column != CHANGE_TYPE:
+            self.columns.add(column)
+
+    def _filter(self, text: str, images: bool) -> Filter | None:
+        if (text, images) not in self._filters:
+            types = self._paired_types if images else self._types
+            self._filters[text, images] = compile_filter(text, types)
+        return self._filters[text, images]
+
+    def _ask(self, text: str, images: bool) -> str:
+        """The column that will say whether the predicate holds."""
+        asked = self.decided if images else self.asked
+        for name, known in asked.items():
+            if known == text:
+                return name
+        name = f"_{'decided' if images else 'where'}_{len(asked)}"
+        asked[name] = text
+        if images:
+            self._need_mentioned(text)
+        return name
+
+    def _need_mentioned(self, text: str) -> None:
+        """Spark gets these rows from here, so every column that may be meant must be at hand."""
+        words = {(quoted or word).lower() for quoted, word in _WORD.findall(text)}
+        mentioned = {name for name in self._schema.names if name.lower() in words}
+        self.columns.update(mentioned)
+        self.old.update(mentioned)

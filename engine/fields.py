@@ -1,0 +1,183 @@
+"""Fields of explicit events: values checked against the Spark types that the rulebook declares.
+
+A field arrives as text (a command line), as JSON (the inbox, the store) or as a Python value, and
+is kept as JSON: decimals, dates, times and bytes as strings.
+"""
+
+from __future__ import annotations
+
+import base64
+import difflib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from engine.sparktypes import arrow_type
+from rules.errors import InputError, Place, Problem
+from rules.model import SignalEvent
+
+
+def check_fields(
+    event: SignalEvent, fields: Mapping[str, Any], *, text: bool = False
+) -> dict[str, Any]:
+    """The fields as they are stored. Missing ones are null; with `text`, values are as on a command
+    line. Raises InputError with a problem for each field that is unknown or of another type."""
+    problems, stored = [], {}
+    for name in fields:
+        if name not in event.fields:
+            near = difflib.get_close_matches(name, event.fields, 1)
+            hint = f"did you mean `{near[0]}`?" if near else _declared(event)
+            problems.append(_problem(event, name, f"`{event.name}` has no field `{name}`", hint))
+    for name, ddl in event.fields.items():
+        kind, value = arrow_type(ddl), fields.get(name)
+        try:
+            value = _from_text(value, kind) if text and isinstance(value, str) else value
+            stored[name] = _stored(_convert(value, kind))
+        except (ValueError, TypeError, InvalidOperation, OverflowError):
+            message = f"field `{name}` of `{event.name}` is to be {ddl}, but is {value!r}"
+            problems.append(_problem(event, name, message, _declared(event)))
+    if problems:
+        raise InputError(problems)
+    return stored
+
+
+def fields_table(event: SignalEvent, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Stored fields of n signals as a table of n rows, a column for each declared field."""
+    columns = {}
+    for name, ddl in event.fields.items():
+        kind = arrow_type(ddl)
+        columns[name] = pa.array([_convert(row.get(name), kind) for row in rows], kind)
+    return pa.table(columns)
+
+
+def _declared(event: SignalEvent) -> str:
+    fields = ", ".join(f"{name}: {ddl}" for name, ddl in event.fields.items())
+    return f"its fields are {fields}" if fields else "it has no fields"
+
+
+def _problem(event: SignalEvent, name: str, message: str, hint: str) -> Problem:
+    place = Place(event.place.file, event.place.line, event.place.column, f"{event.name}.{name}")
+    return Problem("signal-field", message, place, hint)
+
+
+def _from_text(text: str, kind: pa.DataType) -> Any:
+    """What a word on a command line says: JSON, where the type is not written as plain text."""
+    if text == "null" and not pa.types.is_string(kind):
+        return None
+    if pa.types.is_integer(kind):
+        return int(text)
+    if pa.types.is_boolean(kind) or pa.types.is_nested(kind):
+        return orjson.loads(text)
+    return text
+
+
+def _convert(value: Any, kind: pa.DataType) -> Any:
+    """The Python value that Arrow takes for this type. Raises where it is not of the type."""
+    if value is None or pa.types.is_null(kind):
+        return None
+    for is_kind, convert in _CONVERSIONS:
+        if is_kind(kind):
+            return convert(value, kind)
+    raise TypeError(f"no signal carries {kind}")
+
+
+def _stored(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, list):
+        return [_stored(item) for item in value]
+    if isinstance(value, tuple):
+        return [_stored(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _stored(item) for name, item in value.items()}
+    return value
+
+
+def _of(value: Any, *types: type) -> Any:
+    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+        raise TypeError
+    return value
+
+
+def _integer(value: Any, kind: pa.DataType) -> int:
+    bound = 1 << (kind.bit_width - 1)
+    if not -bound <= _of(value, int) < bound:
+        raise OverflowError
+    return int(value)
+
+
+def _double(value: Any, kind: pa.DataType) -> float:
+    number = float(_of(value, int, float, Decimal, str))
+    return pa.scalar(number, kind).as_py() if pa.types.is_float32(kind) else number
+
+
+def _decimal(value: Any, kind: pa.DataType) -> Decimal:
+    number = Decimal(str(_of(value, int, float, Decimal, str)))
+    exact = number.quantize(Decimal(1).scaleb(-kind.scale))
+    if exact != number or len(exact.as_tuple().digits) > kind.precision:
+        raise OverflowError
+    return exact
+
+
+def _timestamp(value: Any, kind: pa.DataType) -> datetime:
+    moment = value if isinstance(value, datetime) else datetime.fromisoformat(_of(value, str))
+    if kind.tz is None:
+        if moment.tzinfo is not None:
+            raise ValueError
+        return moment
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _date(value: Any, _: pa.DataType) -> date:
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value
+    return date.fromisoformat(_of(value, str))
+
+
+def _bytes(value: Any, _: pa.DataType) -> bytes:
+    return value if isinstance(value, bytes) else base64.b64decode(_of(value, str), validate=True)
+
+
+def _list(value: Any, kind: pa.DataType) -> list[Any]:
+    return [_convert(item, kind.value_type) for item in _of(value, list, tuple)]
+
+
+def _map(value: Any, kind: pa.DataType) -> list[tuple[Any, Any]]:
+    """From an object, or from a list of pairs."""
+    pairs = value.items() if isinstance(value, dict) else _of(value, list)
+    return [(_convert(k, kind.key_type), _convert(v, kind.item_type)) for k, v in pairs]
+
+
+def _struct(value: Any, kind: pa.DataType) -> dict[str, Any]:
+    names = {field.name for field in kind}
+    if not set(_of(value, dict)) <= names:
+        raise ValueError
+    return {field.name: _convert(value.get(field.name), field.type) for field in kind}
+
+
+_CONVERSIONS: Sequence[tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = (
+    (pa.types.is_boolean, lambda value, _: _of(value, bool)),
+    (pa.types.is_integer, _integer),
+    (pa.types.is_floating, _double),
+    (pa.types.is_decimal, _decimal),
+    (pa.types.is_string, lambda value, _: _of(value, str)),
+    (pa.types.is_timestamp, _timestamp),
+    (pa.types.is_date, _date),
+    (pa.types.is_binary, _bytes),
+    (pa.types.is_list, _list),
+    (pa.types.is_map, _map),
+    (pa.types.is_struct, _struct),
+)
