@@ -37,7 +37,7 @@ class Choice:
 
     def ending(self, now: int) -> list[Instance]:
         """D: the instances that end now, built from occurrences not yet used up."""
-        return distinct(i for i in self.meaning.of(self.expression) if i.end == now)
+        return [i for i in self.meaning.of(self.expression) if i.end == now]
 
     def next_instant(self, after: int | None) -> int | None:
         ends = [i.end for i in self.meaning.of(self.expression)]
@@ -46,7 +46,7 @@ class Choice:
 
 def unrestricted(choice: Choice, now: int) -> Iterator[Instance]:
     """All of D; nothing is used up."""
-    yield from choice.ending(now)
+    yield from distinct(choice.ending(now))
 
 
 def restricted(choice: Choice, now: int) -> Iterator[Instance]:
@@ -67,13 +67,13 @@ def recent(choice: Choice, now: int) -> Iterator[Instance]:
 def chronicle(choice: Choice, now: int) -> Iterator[Instance]:
     """The one with the oldest `times`, its occurrences used up; then again, until D is empty. An
     instance without occurrences is detected once."""
-    without: list[Instance] = []
-    while left := [i for i in choice.ending(now) if i not in without]:
+    without: set[int] = set()  # starts of what has been detected without occurrences
+    while left := [i for i in choice.ending(now) if i.occurrences() or i.start not in without]:
         detected = min(left, key=chronicle_order)
         yield detected
         choice.use_up(detected.occurrences())
         if not detected.occurrences():
-            without.append(detected)
+            without.add(detected.start)
 
 
 def initiator(instance: Instance) -> object:

@@ -108,9 +108,10 @@ def _detected(
 def _detection(rule: str, key: Mapping[str, Any], instance: Instance) -> Detection:
     """Constituents are primitive occurrences in parameter roles, each once, and ticks; those of a
     rule used as an event are its own."""
-    inside: set[Constituent] = set(instance.ticks)
-    for held in instance.parameters:
-        inside.update([held] if held.parts is None else held.parts)
+    inside: set[Constituent] = set()
+    for held in instance.constituents():
+        parts = held.parts if isinstance(held, Occurrence) else None
+        inside.update([held] if parts is None else parts)
     constituents = tuple(sorted(inside, key=lambda c: c.order()))
     return Detection(rule, key, instance.start, instance.end, constituents)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rules.expression import (
@@ -126,17 +126,21 @@ class Meaning:
             self.known[expression] = list(found)
         return self.known[expression]
 
+    def at(self, number: int, operand: Expression) -> list[Instance]:
+        """The instances of an operator's operand with that number."""
+        return [instance.under(number) for instance in self.of(operand)]
+
     def _instances(self, expression: Expression) -> Iterable[Instance]:
         leaf = leaf_type(expression)
         if leaf is not None:
             return [
-                Instance(o.start, o.end, parameters=frozenset([o]))
+                Instance(o.start, o.end, parameters=frozenset([((), o)]))
                 for o in self.world.occurrences.get(leaf, ())
             ]
         rows: dict[type[Expression], Callable[[Any], Iterable[Instance]]] = {
             Labelled: lambda e: self.of(e.part),
-            Or: lambda e: itertools.chain(*map(self.of, e.parts)),
-            And: lambda e: self._together(e.parts),
+            Or: lambda e: itertools.chain(*itertools.starmap(self.at, enumerate(e.parts))),
+            And: lambda e: self._together(enumerate(e.parts)),
             AnyOf: self._any_of,
             AnyRepeat: self._any_repeat,
             Seq: self._seq,
@@ -158,14 +162,15 @@ class Meaning:
 
     # -- any order ---------------------------------------------------------------------------
 
-    def _together(self, parts: Iterable[Expression]) -> Iterator[Instance]:
+    def _together(self, parts: Iterable[tuple[int, Expression]]) -> Iterator[Instance]:
         """a u b, any order, also simultaneous; one occurrence may fill two operands (S5)."""
-        for combination in itertools.product(*map(self.of, parts)):
+        for combination in itertools.product(*itertools.starmap(self.at, parts)):
             yield hull(combination)
 
     def _any_of(self, e: AnyOf) -> Iterator[Instance]:
         """One instance each of m distinct operands; m > n means all."""
-        for parts in itertools.combinations(e.parts, min(e.count, len(e.parts))):
+        operands = list(enumerate(e.parts))
+        for parts in itertools.combinations(operands, min(e.count, len(operands))):
             yield from self._together(parts)
 
     def _any_repeat(self, e: AnyRepeat) -> Iterator[Instance]:
@@ -187,17 +192,17 @@ class Meaning:
         """a u b with e(a) < s(b)."""
         own = own_terminator(e.first, e.then)
         if own:
-            for a in self.of(e.first):
+            for a in self.at(0, e.first):
                 yield self._until(a, own)
             return
-        for a, b in itertools.product(self.of(e.first), self.of(e.then)):
+        for a, b in itertools.product(self.at(0, e.first), self.at(1, e.then)):
             if a.end < b.start:
                 yield hull([a, b])
 
     def _until(self, a: Instance, own: Own) -> Instance:
         """a with the point d after it, which belongs to no other a."""
         end = self.after(a.end, own.duration)
-        return Instance(a.start, end, a.parameters, a.used, a.ticks)
+        return replace(a, end=end)
 
     def _minus(self, e: Minus) -> Iterator[Instance]:
         """a with no b wholly inside [s(a), e(a)]."""
@@ -220,11 +225,11 @@ class Meaning:
             return not any(since < b.start and b.end <= until for b in absent)
 
         own = own_terminator(e.opener, e.closer)
-        for a in self.of(e.opener):
+        for a in self.at(0, e.opener):
             if own:
                 pairs = [self._until(a, own)]
             else:
-                pairs = [hull([a, c]) for c in self.of(e.closer) if a.end < c.start]
+                pairs = [hull([a, c]) for c in self.at(1, e.closer) if a.end < c.start]
             yield from (pair for pair in pairs if free(a.end, pair.end))
 
     # -- windows -----------------------------------------------------------------------------
@@ -235,7 +240,7 @@ class Meaning:
         own = own_terminator(e.opener, e.closer)
         if own:
             return self.after(a.end, own.duration), None
-        candidates = [c for c in self.of(e.closer) if c.start > a.end]
+        candidates = [c for c in self.at(2, e.closer) if c.start > a.end]
         if not candidates:
             return None
         first = min(candidates, key=lambda c: (c.end, c.ranks(), c.start))
@@ -253,16 +258,16 @@ class Meaning:
 
     def _closed_windows(self, e: Window) -> Iterator[tuple[int, Instance]]:
         """Each closed window of an unused a: where it opens, and its a and c as used roles."""
-        for a in self.of(e.opener):
+        for a in self.at(0, e.opener):
             close = self._close(e, a)
             if close is not None:
                 end, c = close
-                used = a.occurrences() | (c.occurrences() if c else NOTHING)
+                used = a.parameters | a.used | (c.parameters | c.used if c else NOTHING)
                 yield a.end, Instance(a.start, end, used=used)
 
     def _aperiodic_star(self, e: AperiodicStar) -> Iterator[Instance]:
         """One per closed window, with the b's in it; interval [s(a), close]."""
-        each = self._each(e.part)
+        each = [b.under(1) for b in self._each(e.part)]
         for opened, window in self._closed_windows(e):
             inside = [b for b in each if opened <= b.start and b.end <= window.end]
             content = [window, *inside]

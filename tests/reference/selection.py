@@ -46,8 +46,8 @@ class Runs:
         node = core(expression)
         first, then = node.parts if isinstance(node, And) else (node.first, node.then)
         self.sequence = isinstance(node, Seq)
-        self.operands = (meaning.of(first), meaning.of(then))
-        self.instances = set(distinct(meaning.of(expression)))
+        self.operands = (meaning.at(0, first), meaning.at(1, then))
+        self.instances = set(meaning.of(expression))
 
     def runs(self, now: int) -> list[tuple[int, Run]]:
         """Maximal runs of one operand uninterrupted by the other, as (operand, run)."""

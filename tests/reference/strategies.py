@@ -47,7 +47,7 @@ from tests.reference.keys import needs_keyed
 from tests.reference.meaning import TooLargeError
 
 SECOND = 1_000_000
-NAMES = ("a", "b", "c", "d")
+NAMES = ("a", "b", "c")
 PLACE = Place()
 
 Operator = type[Expression]
@@ -136,14 +136,15 @@ def rulebooks(
     keyed: bool = True,
     rules_max: int = 1,
 ) -> Rulebook:
-    """A rulebook over the signals a, b, c, d: without keys, or keyed and broadcast ones mixed.
+    """A rulebook over the signals a, b, c: without keys, or keyed and broadcast ones mixed.
 
     Keyed signals declare `k` (or `k` and `j`), all declare `v`. With `rules_max` > 1 a rule may use
     earlier ones as events. A rule that cannot be evaluated by key is evaluated without.
     """
     choices: list[tuple[str, ...]] = [(), ("k",), ("k", "j")] if keyed else [()]
     keys = draw(st.sampled_from(choices))
-    columns = {name: keys for name in NAMES if keys and draw(st.integers(0, 3))}
+    broadcast = draw(st.sets(st.sampled_from(NAMES), max_size=2))
+    columns = {name: keys for name in NAMES if keys and name not in broadcast}
     events: dict[str, EventType] = {
         name: SignalEvent(name, PLACE, dict.fromkeys((*columns.get(name, ()), "v"), "bigint"))
         for name in NAMES
@@ -176,7 +177,7 @@ def histories(
     rulebook: Rulebook, lines_max: int = 10, instants: int = 7
 ) -> st.SearchStrategy[list[Line]]:
     """Lines of the rulebook's signals in any order: few instants, few values, duplicates, nulls."""
-    values: dict[str, list[int | None]] = {"k": [1, 2, None], "j": [1, 2], "v": [0, 1, None]}
+    values: dict[str, list[int | None]] = {"k": [1, 1, 2, None], "j": [1, 1, 2], "v": [0, 1, None]}
     lines = [
         st.tuples(
             st.just(event.name),
@@ -186,7 +187,8 @@ def histories(
         for event in rulebook.events.values()
         if isinstance(event, SignalEvent)
     ]
-    return st.lists(st.one_of(lines), max_size=lines_max)
+    least = st.sampled_from([0, lines_max // 2, lines_max])  # most cases shall detect something
+    return least.flatmap(lambda n: st.lists(st.one_of(lines), min_size=n, max_size=lines_max))
 
 
 def cases(lines_max: int = 10, **options: Any) -> st.SearchStrategy[tuple[Rulebook, list[Line]]]:

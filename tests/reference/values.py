@@ -9,7 +9,7 @@ import itertools
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -74,6 +74,10 @@ Constituent = Occurrence | Tick
 NOTHING: frozenset[Any] = frozenset()
 
 
+Role = tuple[int, ...]  # the position of a leaf: operand numbers from the root down
+Filled = frozenset[tuple[Role, Occurrence]]
+
+
 @dataclass(frozen=True)
 class Instance:
     """An instance: its occurrences by role, its interval, its ticks.
@@ -84,29 +88,35 @@ class Instance:
 
     start: int
     end: int
-    parameters: frozenset[Occurrence] = NOTHING
-    used: frozenset[Occurrence] = NOTHING
+    parameters: Filled = NOTHING
+    used: Filled = NOTHING
     ticks: frozenset[Tick] = NOTHING
 
-    def occurrences(self) -> frozenset[Occurrence]:
-        return self.parameters | self.used
+    def under(self, operand: int) -> Instance:
+        """The same as the instance of an operand, its roles seen from the operator."""
+        parameters = frozenset(((operand, *role), o) for role, o in self.parameters)
+        used = frozenset(((operand, *role), o) for role, o in self.used)
+        return replace(self, parameters=parameters, used=used)
 
-    def by_role(self) -> list[Occurrence]:
-        """An occurrence counts once per role (S1)."""
-        return [*self.parameters, *self.used]
+    def occurrences(self) -> frozenset[Occurrence]:
+        return frozenset(o for _, o in self.parameters | self.used)
+
+    def constituents(self) -> frozenset[Constituent]:
+        return frozenset(o for _, o in self.parameters) | self.ticks
 
     def times(self) -> tuple[int, ...]:
-        """The sorted instants; an instance without occurrences counts its own (S1)."""
-        return tuple(sorted(o.end for o in self.by_role())) or (self.end,)
+        """The sorted instants; an occurrence counts once per role, an instance without
+        occurrences its own instant (S1)."""
+        return tuple(sorted(o.end for _, o in self.parameters | self.used)) or (self.end,)
 
     def ranks(self) -> tuple[Any, ...]:
-        return tuple(sorted(o.rank() for o in self.by_role()))
+        return tuple(sorted(o.rank() for _, o in self.parameters | self.used))
 
     def tie(self) -> tuple[Any, ...]:
-        """For instances that S1 cannot order: ticks like `times`, then the roles."""
+        """For instances that S1 cannot order: ticks like `times`, then the parameters."""
         ticks = sorted(tick.time for tick in self.ticks)
-        roles = tuple(sorted(o.rank() for o in self.parameters))
-        return (*ticks, math.inf), roles
+        parameters = tuple(sorted(o.rank() for _, o in self.parameters))
+        return (*ticks, math.inf), parameters
 
 
 def hull(instances: Iterable[Instance]) -> Instance:
@@ -139,10 +149,12 @@ def greatest(instances: Iterable[Instance]) -> Instance:
 
 
 def distinct(instances: Iterable[Instance]) -> list[Instance]:
-    """D is a set of (occurrences of all roles, start, end) (S5). Ticks are not among these: of
-    instances that differ in their ticks alone the greatest stays."""
+    """D is a set of (occurrences of all roles, start, end) (S5): it does not matter which operand
+    an occurrence fills. Ticks are not among these: of instances that differ in their ticks alone
+    one stays."""
     found: dict[tuple[Any, ...], Instance] = {}
     for instance in instances:
-        key = (instance.start, instance.end, instance.parameters, instance.used)
+        parameters = instance.constituents() - instance.ticks
+        key = (instance.start, instance.end, parameters, instance.occurrences())
         found[key] = max(found.get(key, instance), instance, key=Instance.tie)
     return list(found.values())
