@@ -117,7 +117,7 @@ def _cron_field(word: str, name: str, low: int, high: int, names: dict[str, int]
     values: set[int] = set()
     for item in word.split(","):
         body, slash, step = item.partition("/")
-        if slash and not (step.isascii() and step.isdigit() and int(step) > 0):
+        if slash and not (step.isascii() and step.isdigit() and len(step) <= 4 and int(step) > 0):
             raise ValueError(f"{name} {item!r}: a step is a number above 0")
         first, dash, last = body.partition("-")
         if slash and not dash and body != "*":
@@ -136,7 +136,7 @@ def _cron_field(word: str, name: str, low: int, high: int, names: dict[str, int]
 def _cron_value(text: str, name: str, low: int, high: int, names: dict[str, int]) -> int:
     value = names.get(text.lower())
     if value is None:
-        if not (text.isascii() and text.isdigit()):
+        if not (text.isascii() and text.isdigit() and len(text) <= 4):
             raise ValueError(f"{name} {text!r} is not a number" + (" or name" if names else ""))
         value = int(text)
     if not low <= value <= high:

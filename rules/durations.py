@@ -62,21 +62,26 @@ def duration(text: str) -> Duration:
     """Read a length of time. Raises `ValueError` with a message for the user."""
     found = _TEXT.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text.strip()!r} is not a length of time; write 5 min, 1.5 s, 2 months")
+        raise ValueError(f"{_shown(text)} is not a length of time; write 5 min, 1.5 s, 2 months")
     if found[3]:
         return _span(found)
     number, unit = Decimal(found[1]), found[2] or "s"
     if unit in _MONTHS:
         if number != int(number):
-            raise ValueError(f"{text.strip()!r}: months and years are whole numbers")
+            raise ValueError(f"{_shown(text)}: months and years are whole numbers")
         return _limited(Duration(int(number) * _MONTHS[unit], 0), text)
     unit = _SAME.get(unit, unit)
     if unit not in _MICROS:
         raise ValueError(f"unknown unit {unit!r}; {unit_hint(unit)}")
     micros = number * _MICROS[unit]
     if micros != int(micros):
-        raise ValueError(f"{text.strip()!r} is finer than a microsecond")
+        raise ValueError(f"{_shown(text)} is finer than a microsecond")
     return _limited(Duration(0, int(micros)), text)
+
+
+def _shown(text: str) -> str:
+    text = text.strip()
+    return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
 def unit_hint(unit: str) -> str:
@@ -114,5 +119,5 @@ def _span(found: re.Match[str]) -> Duration:
 
 def _limited(value: Duration, text: str) -> Duration:
     if value.months > YEARS_MAX * 12 or value.micros > YEARS_MAX * 366 * _DAY:
-        raise ValueError(f"{text.strip()!r} is longer than {YEARS_MAX} years")
+        raise ValueError(f"{_shown(text)} is longer than {YEARS_MAX} years")
     return value

@@ -132,8 +132,11 @@ class _Reader:
         return top
 
     def _parse(self) -> Iterator[Any]:
+        place = Place(self.file)
         try:
-            yield from YAML(typ="safe", pure=True).parse(self.source)
+            for event in YAML(typ="safe", pure=True).parse(self.source):
+                place = self._place(event, "")
+                yield event
         except MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             place = Place(self.file, mark.line + 1, mark.column + 1) if mark else Place(self.file)
@@ -150,6 +153,10 @@ class _Reader:
                 f"the character U+{ord(self.source[error.position]):04X} is not allowed in YAML"
             )
             raise InputError([Problem("yaml", message, place)]) from None
+        except (OverflowError, ValueError):
+            # An escape of a code point that does not exist: the parser does not say where.
+            message = "behind this, an escape in double quotes names no character"
+            raise InputError([Problem("yaml", message, place)]) from None
 
     def _node(self, event: Any, path: str, depth: int) -> Node:
         place = self._place(event, path)
@@ -164,6 +171,9 @@ class _Reader:
             message = f"nested deeper than {NESTING_MAX} levels"
             raise InputError([*self.problems, Problem("yaml", message, place)])
         if isinstance(event, ScalarEvent):
+            if any(0xD800 <= ord(c) < 0xE000 for c in event.value):
+                hint = "write the character itself"
+                self._refuse(event, path, "an escape names half a surrogate pair", hint)
             raw = self.source[event.start_mark.index : event.end_mark.index]
             return Scalar(place, event.value, event.style or "", raw)
         if isinstance(event, SequenceStartEvent):

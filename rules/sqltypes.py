@@ -29,6 +29,7 @@ _DECIMAL = {"decimal", "dec", "numeric"}
 _SIZED = {"char", "character", "varchar"}
 _NESTED = {"array", "map", "struct"}
 _PRECISION_MAX = 38
+NESTED_MAX = 100
 _WORD = re.compile(r"\s*(`[^`]+`|[A-Za-z_]\w*|[0-9]+|[(),:<>])", re.ASCII)
 
 
@@ -37,8 +38,8 @@ def sql_type(text: str) -> str:
     words = [found[1] for found in _WORD.finditer(text)]
     if re.sub(r"\s+", "", "".join(words)) != re.sub(r"\s+", "", text):
         raise ValueError(f"{text!r} is not a Spark SQL type")
-    if len(words) > 1_000:
-        raise ValueError("the type is longer than 1000 words")
+    if words.count("<") > NESTED_MAX:
+        raise ValueError(f"the type holds more than {NESTED_MAX} nested types")
     rest = _type(words, text)
     if rest:
         raise ValueError(f"{text!r} is not a Spark SQL type: {''.join(rest)!r} is left over")

@@ -144,3 +144,22 @@ def test_hostile_scalars() -> None:
     )
     (problem,) = refused(text + "}\n")
     assert problem.place.path == "rules.r.priority"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ('rulebook: b\nx: "\\UFFFFFFFF"\n', 2, "an escape in double quotes names no character"),
+        ('rulebook: b\nx: "\\ud800"\n', 2, "an escape names half a surrogate pair"),
+        ("rulebook: \ud800\n", 1, "U+D800 is not allowed"),
+        ("%YAML 2.0\n---\nrulebook: b\n", 1, "incompatible YAML document"),
+        ("rulebook: b\nevents: {c: {cron: '" + "9" * 5_000 + " * * * *'}}\n", 2, "minute '999"),
+        ("rulebook: b\nevents: {c: {signal: {x: " + "array<" * 500 + "}}}\n", 2, "nested types"),
+        ("rulebook: b\nrules: {r: {on: a within " + "9" * 6_000 + "}}\n", 2, "9...' is longer"),
+    ],
+)
+def test_what_the_yaml_parser_or_python_would_stumble_on(
+    text: str, line: int, message: str
+) -> None:
+    found = [p for p in refused(text) if message in p.message]
+    assert [p.place.line for p in found] == [line]
