@@ -1,0 +1,1 @@
+"""Detection: occurrences of event types -> detections of rules. Pure and columnar."""

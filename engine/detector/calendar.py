@@ -1,0 +1,46 @@
+"""Lengths of time that count in months (S11)."""
+
+from __future__ import annotations
+
+from calendar import monthrange
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from engine.detector.instances import Bools
+from engine.values import Int64
+from rules.expression import Duration
+
+_DAY = 86_400_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def add(instant: int, duration: Duration, zone: str) -> int:
+    """`instant` + `duration` in microseconds: months in the zone's calendar, clamped to the month's
+    end, a skipped local time moved forward, a repeated one taken first; then the rest."""
+    if duration.months:
+        place = ZoneInfo(zone)
+        local = (_EPOCH + instant * _MICROSECOND).astimezone(place)
+        year, month = divmod(local.year * 12 + local.month - 1 + duration.months, 12)
+        day = min(local.day, monthrange(year, month + 1)[1])
+        moved = local.replace(year=year, month=month + 1, day=day, fold=0)
+        instant = (moved - _EPOCH) // _MICROSECOND
+    return instant + duration.micros
+
+
+def longest(duration: Duration) -> int:
+    """Microseconds that no span of this duration exceeds."""
+    return duration.micros + (duration.months * 31 + 2 * bool(duration.months)) * _DAY
+
+
+def at_most(start: Int64, end: Int64, duration: Duration, zone: str) -> Bools:
+    """Marks the spans with end - start <= duration. The calendar is only asked where it decides."""
+    span = end - start
+    if not duration.months:
+        return np.asarray(span <= duration.micros)
+    mark = np.asarray(span <= duration.micros + max(duration.months * 28 - 2, 0) * _DAY)
+    for i in np.flatnonzero(~mark & (span <= longest(duration))):
+        mark[i] = end[i] <= add(int(start[i]), duration, zone)
+    return mark

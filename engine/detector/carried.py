@@ -1,0 +1,168 @@
+"""What outlives a step, as Arrow tables: `engine.values.Carried`.
+
+`occ:<event type>` holds the occurrences that carried instances refer to, a row each: serial, time,
+rank, depth, an `id:<column set>` for each set of occurrence ids, and the parameters as `p:<name>`.
+`node:<digest>` holds what one node carries, a row an instance: slot, the key as columns k0, k1, ..
+(`every`: the instance of every key, or of keys not seen yet), start, end, and its entries as
+the lists `serials` and `roles`. `keys:<digest>` holds the known keys of the rules that keep their
+keys apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.detector.graph import Node
+from engine.detector.instances import EVERY_KEY, Carry, Instances, Int32, concat
+from engine.detector.keys import Keys
+from engine.detector.occurrences import CarriedOccurrences
+from engine.values import Batch, Int64
+from rules.errors import EngineError
+
+SCHEMA = {b"tidegate.carried": b"1"}
+
+
+def check(name: str, table: pa.Table) -> None:
+    """Raises `EngineError('carried-schema')` for a table of another version."""
+    found = (table.schema.metadata or {}).get(b"tidegate.carried")
+    if found != SCHEMA[b"tidegate.carried"]:
+        raise EngineError(
+            "carried-schema",
+            f"carried table {name} has schema version {found!r}, this engine reads 1",
+            "run the engine version that wrote the store, or start with a new store",
+        )
+
+
+# -- occurrences --------------------------------------------------------------------------------
+
+
+def read_occurrences(event: str, table: pa.Table) -> CarriedOccurrences:
+    """The carried occurrences of an event type."""
+    names = table.column_names
+    ids = {
+        n[3:]: np.frombuffer(b"".join(table.column(n).to_pylist()), dtype=np.uint64).reshape(-1, 2)
+        for n in names
+        if n.startswith("id:")
+    }
+    parameters = [n for n in names if n.startswith("p:")]
+    depth = numbers(table, "depth").astype(np.int32)
+    batch = Batch(
+        event,
+        numbers(table, "time"),
+        np.arange(table.num_rows),
+        table.select(parameters).rename_columns([n[2:] for n in parameters]),
+        ids,
+        depth if depth.any() else None,
+    )
+    next_serial = int((table.schema.metadata or {})[b"next_serial"])
+    return CarriedOccurrences(batch, numbers(table, "serial"), numbers(table, "rank"), next_serial)
+
+
+def write_occurrences(
+    batch: Batch, kept: Int64, serial: Int64, rank: Int64, next_serial: int
+) -> pa.Table:
+    """The table of the occurrences kept[n] of `batch`, with their serials and ranks."""
+    depth = np.zeros(len(kept), np.int32) if batch.depth is None else batch.depth[kept]
+    columns = {
+        "serial": pa.array(serial),
+        "time": pa.array(batch.time[kept]),
+        "rank": pa.array(rank),
+        "depth": pa.array(depth),
+    }
+    for name, ids in batch.ids.items():
+        raw = np.ascontiguousarray(ids[kept]).tobytes()
+        columns["id:" + name] = pa.Array.from_buffers(
+            pa.binary(16), len(kept), [None, pa.py_buffer(raw)]
+        )
+    table = pa.table(columns)
+    parameters = batch.table.take(batch.row[kept])
+    for name in parameters.column_names:
+        table = table.append_column("p:" + name, parameters.column(name))
+    metadata = {**SCHEMA, b"next_serial": str(next_serial).encode()}
+    return table.replace_schema_metadata(metadata).combine_chunks()
+
+
+def numbers(table: pa.Table, name: str) -> Int64:
+    """A column without nulls as an array of its own."""
+    return np.array(table.column(name).to_numpy())
+
+
+# -- nodes --------------------------------------------------------------------------------------
+
+
+def key_columns(table: pa.Table) -> list[pa.ChunkedArray]:
+    """The key columns of the rows that are of one key."""
+    names = [n for n in table.column_names if n[0] == "k"]
+    if "every" in table.column_names:
+        table = table.filter(pc.invert(table.column("every")))
+    return [table.column(n) for n in names]
+
+
+def serials_of(table: pa.Table, roles: Sequence[str]) -> Mapping[str, Int64]:
+    """The serials that a node's table refers to, by event type."""
+    serial = np.array(table.column("serials").combine_chunks().flatten())
+    role = np.array(table.column("roles").combine_chunks().flatten())
+    events: dict[str, list[Int64]] = {}
+    for i, event in enumerate(roles):
+        events.setdefault(event, []).append(serial[role == i])
+    found = {event: np.unique(np.concatenate(parts)) for event, parts in events.items()}
+    return {event: serials for event, serials in found.items() if len(serials)}
+
+
+def read_carry(
+    node: Node, table: pa.Table, key: Int32, unseen: int, found: Mapping[str, tuple[int, Int64]]
+) -> Carry:
+    """What `node` carries. key[n] are the codes of `key_columns`; `unseen` the code of the keys not
+    seen yet; `found` gives for each event type its first row and its serials in order."""
+    every = np.array(table.column("every"))
+    code = np.empty(table.num_rows, dtype=np.int32)
+    code[every] = unseen if node.census else EVERY_KEY
+    code[~every] = key
+    lists = table.column("serials").combine_chunks()
+    serial, role = np.array(lists.flatten()), np.array(_flat(table, "roles"))
+    row = np.empty(len(serial), dtype=np.int64)
+    for i, event in enumerate(node.roles):
+        mark = role == i
+        if mark.any():
+            base, serials = found[event]
+            row[mark] = base + np.searchsorted(serials, serial[mark])
+    offsets = np.zeros(table.num_rows + 1, dtype=np.int64)
+    np.cumsum(lists.value_lengths(), out=offsets[1:])
+    start, end = numbers(table, "start"), numbers(table, "end")
+    whole = Instances(code, start, end, offsets, row, role)
+    slot = numbers(table, "slot")
+    return tuple(whole.take(np.flatnonzero(slot == s)) for s in range(node.shape.slots))
+
+
+def write_carry(node: Node, carry: Carry, keys: Keys, unseen: int, serial: Int64) -> pa.Table:
+    """The table of what `node` carries; serial[r] is that of the step's occurrence r."""
+    whole = concat(carry)
+    slot = np.repeat(np.arange(len(carry), dtype=np.int16), [len(part) for part in carry])
+    columns = {
+        "slot": pa.array(slot),
+        "every": pa.array(whole.key == (unseen if node.census else EVERY_KEY)),
+        **{f"k{i}": column for i, column in enumerate(keys.values(whole.key))},
+        "start": pa.array(whole.start),
+        "end": pa.array(whole.end),
+        "serials": _lists(whole.offsets, serial[whole.row]),
+        "roles": _lists(whole.offsets, whole.role),
+    }
+    return pa.table(columns).replace_schema_metadata(SCHEMA)
+
+
+def write_keys(keys: Keys, known: Int32) -> pa.Table:
+    """The table of known keys."""
+    columns = {f"k{i}": column for i, column in enumerate(keys.values(known))}
+    return pa.table(columns).replace_schema_metadata(SCHEMA)
+
+
+def _flat(table: pa.Table, name: str) -> pa.Array:
+    return table.column(name).combine_chunks().flatten()
+
+
+def _lists(offsets: Int64, values: np.ndarray) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(values))

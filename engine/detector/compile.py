@@ -1,0 +1,218 @@
+"""A rule's expression -> nodes of the event graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from engine.detector.calendar import longest
+from engine.detector.graph import Census, Node, Stream, digest
+from engine.detector.operators.conjunction import Conjunction
+from engine.detector.operators.either import Either
+from engine.detector.operators.event import Event
+from engine.detector.operators.minus import Minus
+from engine.detector.operators.repeated import Repeated
+from engine.detector.operators.sequence import Sequence
+from engine.detector.operators.shape import Shape
+from engine.detector.operators.within import Within
+from rules import expression as x
+from rules.errors import EngineError
+from rules.model import Context, Rule
+
+
+def compile_rule(rule: Rule, activation: int, zone: str) -> tuple[Node, Census | None]:
+    """The node of a rule's whole expression, and the census that it needs, if any.
+
+    Raises `EngineError('not-detectable')` for an operator or a context that is not built.
+    """
+    builder = _Builder(rule.per, activation, zone, rule.context)
+    root = builder.build(rule.on)
+    if not builder.excepts_keys:
+        return root, None
+    streams = frozenset(rule.per.items())
+    census = Census("keys:" + digest(sorted(streams), activation), streams, activation)
+    builder = _Builder(rule.per, activation, zone, rule.context, census)
+    return builder.build(rule.on), census
+
+
+@dataclass
+class _Builder:
+    per: Mapping[str, tuple[str, ...]]
+    activation: int
+    zone: str
+    context: Context
+    census: Census | None = None
+    excepts_keys: bool = field(default=False, init=False)
+
+    def build(self, expression: x.Expression) -> Node:
+        if self.context is Context.RESTRICTED:
+            return self._node(expression, None)
+        if self.context is Context.UNRESTRICTED and _plain(expression):
+            return self._every_row(expression)
+        raise EngineError(
+            "not-detectable",
+            f"context {self.context} is not built for this expression",
+            "use restricted",
+        )
+
+    def _node(self, e: x.Expression, horizon: int | None) -> Node:
+        match e:
+            case x.Name(name=name):
+                return self._event(name, all_rows=False)
+            case x.Labelled(part=part):
+                return self._node(part, horizon)
+            case x.Or(parts=parts):
+                operands = self._operands(parts, horizon)
+                return self._make(
+                    Either(_first_roles(operands), all_rows=False),
+                    operands,
+                    own=any(o.own for o in operands),
+                    every=any(o.every for o in operands),
+                    point=all(o.point for o in operands),
+                    horizon=horizon,
+                )
+            case x.And(parts=parts):
+                return self._conjunction(len(parts), parts, horizon)
+            case x.AnyOf(count=count, parts=parts):
+                return self._conjunction(min(count, len(parts)), parts, horizon)
+            case x.Seq(first=first, then=then):
+                return self._sequence(first, then, horizon)
+            case x.Minus(part=part, absent=absent):
+                return self._minus(part, absent, horizon)
+            case x.Within(part=part, duration=duration):
+                bound = longest(duration)
+                inner = self._node(part, bound if horizon is None else min(bound, horizon))
+                shape = Within(duration, self.zone if duration.months else "")
+                return self._like(shape, (inner,), inner, horizon)
+        raise EngineError(
+            "not-detectable",
+            f"the operator {type(e).__name__} is not built",
+            "validate the rulebook: it says where it stands",
+        )
+
+    def _operands(self, parts: tuple[x.Expression, ...], horizon: int | None) -> tuple[Node, ...]:
+        """Operands of one node; where keys are told apart, broadcasts are repeated for each."""
+        operands = tuple(self._node(part, horizon) for part in parts)
+        census = self.census
+        if census is None or not any(o.own for o in operands):
+            return operands
+        return tuple(o if o.own else self._repeated(o, census, horizon) for o in operands)
+
+    def _event(self, name: str, *, all_rows: bool) -> Node:
+        columns = self.per.get(name)
+        shape = Event(name, columns, self.activation, all_rows)
+        streams = frozenset() if columns is None else frozenset([(name, columns)])
+        own = columns is not None
+        return Node(digest(shape), shape, (), (name,), streams, own=own, every=not own, point=True)
+
+    def _conjunction(
+        self, count: int, parts: tuple[x.Expression, ...], horizon: int | None
+    ) -> Node:
+        operands = self._operands(parts, horizon)
+        return self._make(
+            Conjunction(count, _first_roles(operands)),
+            operands,
+            own=any(o.own for o in operands),
+            every=sum(o.every for o in operands) >= count,
+            point=count == 1 and all(o.point for o in operands),
+            horizon=horizon,
+        )
+
+    def _sequence(self, first: x.Expression, then: x.Expression, horizon: int | None) -> Node:
+        operands = self._operands((first, then), horizon)
+        a, b = operands
+        return self._make(
+            Sequence(len(a.roles), b.point, mixed=b.own and b.every),
+            operands,
+            own=a.own or b.own,
+            every=a.every and b.every,
+            point=False,
+            horizon=horizon,
+        )
+
+    def _minus(self, part: x.Expression, absent: x.Expression, horizon: int | None) -> Node:
+        operands = self._operands((part, absent), horizon)
+        a, b = operands
+        if a.every and b.own:
+            # an instance of every key but some: only a rule that tells its keys apart can say it
+            self.excepts_keys = True
+        return self._like(Minus(), operands, a, horizon)
+
+    def _every_row(self, e: x.Expression) -> Node:
+        """`unrestricted` over event types: all rows, each event type once (D is a set, S5)."""
+        names = list(dict.fromkeys(n.name for n in e.walk() if isinstance(n, x.Name)))
+        operands = tuple(self._event(name, all_rows=True) for name in names)
+        if len(operands) == 1:
+            return operands[0]
+        return self._make(
+            Either(_first_roles(operands), all_rows=True),
+            operands,
+            own=any(o.own for o in operands),
+            every=any(o.every for o in operands),
+            point=True,
+            horizon=None,
+        )
+
+    def _repeated(self, inner: Node, census: Census, horizon: int | None) -> Node:
+        return Node(
+            digest(Repeated(), inner.digest, census.name),
+            Repeated(),
+            (inner,),
+            inner.roles,
+            census.streams,
+            own=True,
+            every=False,
+            point=inner.point,
+            horizon_micros=horizon,
+            census=census.name,
+        )
+
+    def _like(
+        self, shape: Shape, operands: tuple[Node, ...], part: Node, horizon: int | None
+    ) -> Node:
+        """A node that passes some of `part`'s instances on, the first of its operands."""
+        return self._make(
+            shape, operands, own=part.own, every=part.every, point=part.point, horizon=horizon
+        )
+
+    def _make(
+        self,
+        shape: Shape,
+        operands: tuple[Node, ...],
+        *,
+        own: bool,
+        every: bool,
+        point: bool,
+        horizon: int | None,
+    ) -> Node:
+        streams = frozenset[Stream]().union(*(o.streams for o in operands))
+        census = self.census.name if self.census and own else None
+        return Node(
+            digest(shape, [o.digest for o in operands], horizon, census),
+            shape,
+            operands,
+            tuple(role for o in operands for role in o.roles),
+            streams,
+            own,
+            every,
+            point,
+            horizon,
+            census,
+        )
+
+
+def _first_roles(operands: tuple[Node, ...]) -> tuple[int, ...]:
+    sizes = [len(o.roles) for o in operands]
+    return tuple(sum(sizes[:i]) for i in range(len(sizes)))
+
+
+def _plain(e: x.Expression) -> bool:
+    """An event type's name or an `or` of such, labels aside."""
+    match e:
+        case x.Name():
+            return True
+        case x.Labelled(part=part):
+            return _plain(part)
+        case x.Or(parts=parts):
+            return all(_plain(part) for part in parts)
+    return False

@@ -1,0 +1,205 @@
+"""The compiled loop of `and`, `all` and `any`: one instance each of m distinct operands.
+
+All operands stand in one pool of instances, operand o in bounds[o]:bounds[o + 1] in order of end,
+its first carried[o] instances carried from before. The other names are those of `kernels`.
+"""
+# mypy: allow-untyped-decorators, allow-untyped-defs, allow-untyped-calls
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from engine.detector.kernels import grow, later, later_list, union_into, union_size
+
+
+@njit(cache=True)
+def conjoin(bounds, carried, count, key, start, end, offsets, row, role, time, rank, keys):
+    """For each (key, instant) with an arrival the greatest union of `count` operands, one of which
+    arrives now: key[n], end[n], members[n, count], and slot[operand, key] at the end.
+
+    The order of S1 is invariant under union with the same instance (it compares, at the oldest
+    difference, how many occurrences stand there), so the greatest union is that of the greatest
+    operands.
+    """
+    operands = len(bounds) - 1
+    slot = np.full((operands, keys + 1), -1, dtype=np.int64)
+    fresh = np.full((operands, keys + 1), -1, dtype=np.int64)
+    at = bounds[:-1] + carried
+    stamp = np.full(keys + 1, -(2**63), dtype=np.int64)
+    touched = np.empty(keys + 1, dtype=np.int32)
+    own = np.empty(keys + 1, dtype=np.int32)
+    owners = 0
+    owns = np.zeros(keys + 1, dtype=np.bool_)
+    for o in range(operands):
+        for i in range(bounds[o], at[o]):
+            k = key[i]
+            if slot[o, k] < 0 or later(start, offsets, row, time, rank, i, slot[o, k]):
+                slot[o, k] = i
+            if k > 0 and not owns[k]:
+                owns[k] = True
+                own[owners] = k
+                owners += 1
+    room = 1024
+    out_key = np.empty(room, dtype=np.int32)
+    out_end = np.empty(room, dtype=np.int64)
+    members = np.empty(room * count, dtype=np.int64)
+    last = np.empty(operands, dtype=np.int64)
+    now = np.empty(operands, dtype=np.int64)
+    top = np.empty(count, dtype=np.int64)
+    n = 0
+    while True:
+        instant = 2**63 - 1
+        more = False
+        for o in range(operands):
+            if at[o] < bounds[o + 1]:
+                more = True
+                instant = min(instant, end[at[o]])
+        if not more:
+            break
+        touches = 0
+        for o in range(operands):
+            while at[o] < bounds[o + 1] and end[at[o]] == instant:
+                i = at[o]
+                k = key[i]
+                at[o] += 1
+                f = fresh[o, k]
+                if f < 0 or end[f] != instant or later(start, offsets, row, time, rank, i, f):
+                    fresh[o, k] = i
+                if slot[o, k] < 0 or later(start, offsets, row, time, rank, i, slot[o, k]):
+                    slot[o, k] = i
+                if stamp[k] != instant:
+                    stamp[k] = instant
+                    touched[touches] = k
+                    touches += 1
+                if k > 0 and not owns[k]:
+                    owns[k] = True
+                    own[owners] = k
+                    owners += 1
+        every = stamp[0] == instant
+        for c in range(owners + 1 if every else touches):
+            k = touched[c]
+            if every:
+                k = own[c] if c < owners else np.int32(0)
+            if not choose(
+                k,
+                instant,
+                slot,
+                fresh,
+                last,
+                now,
+                top,
+                start,
+                end,
+                offsets,
+                row,
+                role,
+                time,
+                rank,
+            ):
+                continue
+            if every and k > 0 and not some_own(top, key):
+                continue
+            if n == room:
+                room *= 2
+                out_key = grow(out_key, room)
+                out_end = grow(out_end, room)
+                members = grow(members, room * count)
+            out_key[n] = k
+            out_end[n] = instant
+            members[n * count : (n + 1) * count] = top
+            n += 1
+    return out_key[:n], out_end[:n], members[: n * count].reshape((n, count)), slot
+
+
+@njit(cache=True)
+def some_own(chosen, key):
+    """Is one of the chosen instances of one key?"""
+    return (key[chosen] > 0).any()
+
+
+@njit(cache=True)
+def choose(k, instant, slot, fresh, last, now, top, start, end, offsets, row, role, time, rank):
+    """Write to `top` the greatest union for key k at `instant`; False if there is none."""
+    present = 0
+    arrived = False
+    for o in range(len(last)):
+        last[o] = slot[o, k]
+        now[o] = fresh[o, k]
+        if now[o] >= 0 and end[now[o]] != instant:
+            now[o] = -1
+        if k > 0:
+            s = slot[o, 0]
+            if s >= 0 and (last[o] < 0 or later(start, offsets, row, time, rank, s, last[o])):
+                last[o] = s
+            f = fresh[o, 0]
+            if (
+                f >= 0
+                and end[f] == instant
+                and (now[o] < 0 or later(start, offsets, row, time, rank, f, now[o]))
+            ):
+                now[o] = f
+        present += last[o] >= 0
+        arrived |= now[o] >= 0
+    count = len(top)
+    if present < count or not arrived:
+        return False
+    order = descending(last, start, offsets, row, time, rank)
+    holds_arrival = False
+    for m in range(count):
+        top[m] = last[order[m]]
+        holds_arrival |= end[top[m]] == instant
+    if not holds_arrival:
+        force(order, now, top, start, offsets, row, role, time, rank)
+    return True
+
+
+@njit(cache=True)
+def descending(last, start, offsets, row, time, rank):
+    """The operands that have an instance, the greatest first (few: insertion sort)."""
+    order = np.empty(len(last), dtype=np.int64)
+    n = 0
+    for o in range(len(last)):
+        if last[o] < 0:
+            continue
+        p = n
+        while p > 0 and later(start, offsets, row, time, rank, last[o], last[order[p - 1]]):
+            order[p] = order[p - 1]
+            p -= 1
+        order[p] = o
+        n += 1
+    return order[:n]
+
+
+@njit(cache=True)
+def force(order, now, top, start, offsets, row, role, time, rank):
+    """None of the greatest operands arrives now: put one that does in its own place, or in that of
+    the least of them, such that the union is greatest."""
+    count = len(top)
+    base = top.copy()
+    best_start = np.int64(-(2**63))
+    best_rows = np.empty(0, dtype=np.int64)
+    found = False
+    for o in order:
+        if now[o] < 0:
+            continue
+        candidate = base.copy()
+        place = count - 1
+        for m in range(count):
+            if order[m] == o:
+                place = m
+        candidate[place] = now[o]
+        size = union_size(candidate, offsets)
+        rows = np.empty(size, dtype=np.int64)
+        roles = np.empty(size, dtype=np.int16)
+        union_into(candidate, offsets, row, role, time, rank, rows, roles)
+        first = start[candidate].min()
+        better = first > best_start or (
+            first == best_start and later_list(rows, best_rows, time, rank)
+        )
+        if not found or better:
+            found = True
+            best_start = first
+            best_rows = rows
+            top[:] = candidate

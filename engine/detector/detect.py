@@ -1,0 +1,132 @@
+"""Detection over a table, without an engine: `engine.detect`."""
+
+from __future__ import annotations
+
+import os
+from difflib import get_close_matches
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import rules
+from engine.detector.detector import Detector
+from engine.values import Batch, Carried, Detections, Int64
+from rules.errors import InputError, Place, Problem
+from rules.model import ClockEvent, Rulebook
+
+_TIMESTAMP = pa.timestamp("us", "UTC")
+_TICK = pa.struct([("event", pa.string()), ("time", _TIMESTAMP)])
+
+
+def detect(rulebook: str | os.PathLike[str] | Rulebook, occurrences: pa.Table) -> pa.Table:
+    """Every detection of every enabled rule over a table of occurrences, without Spark or store.
+
+    `rulebook`: a path, YAML text or a `Rulebook`. `occurrences`, in any order: `event` (string or
+    dictionary), `time` (int64 microseconds since the epoch, or a timestamp) and the parameters as
+    columns. Rules are active from the first occurrence on.
+
+    Returns `rule`, the key columns of all rules, `start`, `end` (timestamp[us, UTC]),
+    `constituents` (list<int64>: row numbers in `occurrences`) and `ticks`
+    (list<struct<event, time>>), ordered by end, rule, key, start, constituents.
+
+    Raises `InputError` for a rulebook or occurrences that are wrong.
+    """
+    book = rulebook if isinstance(rulebook, Rulebook) else rules.load(rulebook)
+    time = _times(occurrences)
+    batches = _batches(book, occurrences, time)
+    first, last = (int(time.min()), int(time.max())) if len(time) else (0, 0)
+    detector = Detector(book, dict.fromkeys(book.rules, first))
+    found, _ = detector.step(Carried(), batches, last)
+    return _result(book, found)
+
+
+def _times(occurrences: pa.Table) -> Int64:
+    missing = {"event", "time"} - {*occurrences.column_names}
+    if missing:
+        raise _wrong("no-column", f"occurrences lack the column {min(missing)}")
+    column = occurrences.column("time")
+    if column.null_count or occurrences.column("event").null_count:
+        raise _wrong("null", "event and time of an occurrence cannot be null")
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
+    elif not pa.types.is_integer(column.type):
+        raise _wrong("time-type", f"column time is {column.type}, not int64 or a timestamp")
+    return np.array(column.cast(pa.int64()).to_numpy())
+
+
+def _batches(book: Rulebook, occurrences: pa.Table, time: Int64) -> dict[str, Batch]:
+    """The occurrences by event type, in order of time; their rows are those of the table."""
+    column = occurrences.column("event")
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    column = column.combine_chunks()
+    code = column.indices.to_numpy()
+    order = None if (time[1:] >= time[:-1]).all() else np.argsort(time, kind="stable")
+    if order is not None:
+        code = code[order]
+    batches = {}
+    for number, event in enumerate(column.dictionary.to_pylist()):
+        row = np.flatnonzero(code == number)
+        if len(row):
+            _check_event(book, event)
+            row = row if order is None else order[row]
+            batches[event] = Batch(event, time[row], row, occurrences)
+    return batches
+
+
+def _check_event(book: Rulebook, event: str) -> None:
+    if event in book.events and not isinstance(book.events[event], ClockEvent):
+        return
+    if event in book.events or event in book.rules:
+        raise _wrong("not-an-occurrence", f"{event} cannot be given as an occurrence")
+    near = get_close_matches(event, book.events, n=1)
+    raise _wrong(
+        "unknown-event", f"unknown event {event}", f"did you mean {near[0]}?" if near else ""
+    )
+
+
+def _wrong(code: str, message: str, hint: str = "") -> InputError:
+    return InputError([Problem(code, message, Place("<occurrences>"), hint)])
+
+
+def _result(book: Rulebook, found: tuple[Detections, ...]) -> pa.Table:
+    names = list(dict.fromkeys(n for rule in book.rules.values() for n in rule.key_names))
+    parts = [_table(detections) for detections in sorted(found, key=lambda d: d.rule)]
+    empty = _plain(
+        [], np.empty(0, np.int64), np.empty(0, np.int64), pa.array([], pa.list_(pa.int64()))
+    )
+    table = pa.concat_tables([empty, *parts], promote_options="permissive")
+    order = pc.sort_indices(table, sort_keys=[("end", "ascending")]) if len(parts) > 1 else None
+    table = table if order is None else table.take(order)
+    keys = {n: table.column(n) if n in table.column_names else pa.nulls(len(table)) for n in names}
+    return pa.table(
+        {"rule": table.column("rule"), **keys}
+        | {n: table.column(n) for n in ("start", "end", "constituents", "ticks")}
+    )
+
+
+def _table(found: Detections) -> pa.Table:
+    row = np.empty(len(found.event_row), dtype=np.int64)
+    for number, event in enumerate(found.events):
+        mine = found.event_code == number
+        row[mine] = found.batches[event].row[found.event_row[mine]]
+    lists = pa.LargeListArray.from_arrays(pa.array(found.offsets), pa.array(row))
+    table = _plain(
+        [found.rule] * len(found), found.start, found.end, lists.cast(pa.list_(pa.int64()))
+    )
+    for name in found.keys.column_names:
+        table = table.append_column(name, found.keys.column(name))
+    return table
+
+
+def _plain(rule: list[str], start: Int64, end: Int64, constituents: pa.Array) -> pa.Table:
+    return pa.table(
+        {
+            "rule": pa.array(rule, pa.string()),
+            "start": pa.array(start).cast(_TIMESTAMP),
+            "end": pa.array(end).cast(_TIMESTAMP),
+            "constituents": constituents,
+            "ticks": pa.array([[]] * len(rule), pa.list_(_TICK)),
+        }
+    )

@@ -1,0 +1,144 @@
+"""The columnar table of instances that every node of the event graph reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.detector import kernels
+from engine.values import Int64
+
+Int16 = npt.NDArray[np.int16]
+Int32 = npt.NDArray[np.int32]
+Bools = npt.NDArray[np.bool_]
+
+EVERY_KEY = 0
+"""The key code of an instance made of broadcasts only: it counts for every key (S7)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instances:
+    """n instances, in order of `end`.
+
+    key[n] are codes of one step's key dictionary, from 1 (`EVERY_KEY` = 0); start[n], end[n] in
+    microseconds. The occurrences of instance i are the entries offsets[i]:offsets[i+1], in order of
+    (time, rank, row): row[e] numbers the step's occurrences, role[e] says which event of the
+    node's expression, counted from the left, the occurrence is.
+    """
+
+    key: Int32
+    start: Int64
+    end: Int64
+    offsets: Int64
+    row: Int64
+    role: Int16
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def take(self, index: Int64) -> Instances:
+        """The instances at `index`, in that order."""
+        offsets, row, role = kernels.take_entries(self.offsets, self.row, self.role, index)
+        return Instances(self.key[index], self.start[index], self.end[index], offsets, row, role)
+
+    def where(self, mask: Bools) -> Instances:
+        return self if mask.all() else self.take(np.flatnonzero(mask))
+
+    def shifted(self, roles: int) -> Instances:
+        """The same with every role moved up by `roles`: as the parent node counts."""
+        return replace(self, role=self.role + np.int16(roles)) if roles else self
+
+    def by_end(self) -> Instances:
+        """In order of end; what is simultaneous keeps its order."""
+        if (self.end[1:] >= self.end[:-1]).all():
+            return self
+        return self.take(np.argsort(self.end, kind="stable"))
+
+
+def points(key: Int32, time: Int64, row: Int64) -> Instances:
+    """Occurrences as instances of an event type: start = end, one entry in role 0."""
+    offsets = np.arange(len(row) + 1, dtype=np.int64)
+    return Instances(key, time, time, offsets, row, np.zeros(len(row), dtype=np.int16))
+
+
+def bare(key: Int32, start: Int64, end: Int64) -> Instances:
+    """Intervals without occurrences."""
+    offsets = np.zeros(len(key) + 1, dtype=np.int64)
+    return Instances(key, start, end, offsets, np.empty(0, np.int64), np.empty(0, np.int16))
+
+
+def concat(parts: Sequence[Instances]) -> Instances:
+    """One after the other; not sorted."""
+    filled = [part for part in parts if len(part)]
+    if len(filled) < 2:
+        return filled[0] if filled else NONE
+    base = np.cumsum([0, *(len(part.row) for part in filled)])
+    offsets = [part.offsets[:-1] + shift for part, shift in zip(filled, base, strict=False)]
+    return Instances(
+        np.concatenate([part.key for part in filled]),
+        np.concatenate([part.start for part in filled]),
+        np.concatenate([part.end for part in filled]),
+        np.concatenate([*offsets, base[-1:]]),
+        np.concatenate([part.row for part in filled]),
+        np.concatenate([part.role for part in filled]),
+    )
+
+
+NONE = bare(np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Pending starts of a node: starts, up to now, that an instance still to come may have.
+
+    key[n] as in `Instances`, start[n] in microseconds; in any order, repeats allowed. They bound
+    what `;` and `-` must remember (semantics 4).
+    """
+
+    key: Int32
+    start: Int64
+
+    def since(self, oldest: int) -> Pending:
+        mark = self.start >= oldest
+        return Pending(self.key[mark], self.start[mark])
+
+
+def no_pending() -> Pending:
+    return Pending(np.empty(0, np.int32), np.empty(0, np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """What a node hands to its parents in one step."""
+
+    instances: Instances
+    pending: Pending
+
+
+def pending_of(stored: Sequence[Instances], operands: Sequence[Flow]) -> Pending:
+    """The starts of stored instances and the operands' own pending starts."""
+    key = [*(part.key for part in stored), *(flow.pending.key for flow in operands)]
+    start = [*(part.start for part in stored), *(flow.pending.start for flow in operands)]
+    return Pending(np.concatenate(key), np.concatenate(start))
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What a step knows beside instances.
+
+    time[r], rank[r] of the step's occurrences r (rank orders the simultaneous, S1); `keys`: key
+    codes go up to it; `known`: the codes that stand for single keys where broadcasts are repeated
+    for each of them, the last one that of the keys not seen yet.
+    """
+
+    time: Int64
+    rank: Int64
+    keys: int
+    known: Int32
+
+
+Carry = tuple[Instances, ...]
+"""What outlives a step of one node: a few instances for each of its slots, in order of end."""

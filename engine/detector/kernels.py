@@ -1,0 +1,255 @@
+"""The compiled loops all operators share. Each walks streams once, in time order, over dense key
+codes: no sort by key, no object per event.
+
+Names: key, start, end, offsets, row are the columns of `Instances`; time, rank those of the step's
+occurrences; `keys` the largest key code. Code 0 stands for every key (broadcasts, S7): what a key
+sees is its own instances and those of code 0.
+"""
+# mypy: allow-untyped-decorators, allow-untyped-defs, allow-untyped-calls
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+NEVER = -(2**63)
+
+
+@njit(cache=True)
+def later(start, offsets, row, time, rank, i, j):
+    """Is instance i greater than j in the order of S1? Later start; then times, oldest first, then
+    ranks, oldest first: at the first difference the later wins, a list that has ended wins."""
+    if start[i] != start[j]:
+        return start[i] > start[j]
+    return later_list(
+        row[offsets[i] : offsets[i + 1]], row[offsets[j] : offsets[j + 1]], time, rank
+    )
+
+
+@njit(cache=True)
+def later_list(left, right, time, rank):
+    """The order of S1 for two lists of occurrences, each in order of (time, rank)."""
+    common = min(len(left), len(right))
+    for p in range(common):
+        if time[left[p]] != time[right[p]]:
+            return time[left[p]] > time[right[p]]
+    if len(left) != len(right):
+        return len(left) < len(right)
+    for p in range(common):
+        if rank[left[p]] != rank[right[p]]:
+            return rank[left[p]] > rank[right[p]]
+    return False
+
+
+@njit(cache=True)
+def tied(key, time, keys):
+    """Marks the occurrences that share key and time with another. time is non-decreasing."""
+    mark = np.zeros(len(key), dtype=np.bool_)
+    last = np.full(keys + 1, -1, dtype=np.int64)
+    for i in range(len(key)):
+        j = last[key[i]]
+        if j >= 0 and time[j] == time[i]:
+            mark[i] = True
+            mark[j] = True
+        last[key[i]] = i
+    return mark
+
+
+@njit(cache=True)
+def greatest_per_end(key, start, end, offsets, row, time, rank, keys):
+    """For each (key, end) the greatest instance (policy `rem` of Carlson & Lisper)."""
+    kept = np.empty(len(key), dtype=np.int64)
+    last = np.full(keys + 1, -1, dtype=np.int64)
+    n = 0
+    for i in range(len(key)):
+        k = key[i]
+        at = last[k]
+        if at >= 0 and end[kept[at]] == end[i]:
+            if later(start, offsets, row, time, rank, i, kept[at]):
+                kept[at] = i
+        else:
+            kept[n] = i
+            last[k] = n
+            n += 1
+    return kept[:n]
+
+
+@njit(cache=True)
+def take_entries(offsets, row, role, index):
+    """The entries of the instances at `index`: offsets, row, role."""
+    n = len(index)
+    out = np.empty(n + 1, dtype=np.int64)
+    out[0] = 0
+    for i in range(n):
+        out[i + 1] = out[i] + offsets[index[i] + 1] - offsets[index[i]]
+    out_row = np.empty(out[n], dtype=np.int64)
+    out_role = np.empty(out[n], dtype=np.int16)
+    for i in range(n):
+        e = offsets[index[i]]
+        for o in range(out[i], out[i + 1]):
+            out_row[o] = row[e]
+            out_role[o] = role[e]
+            e += 1
+    return out, out_row, out_role
+
+
+@njit(cache=True)
+def as_of(key, start, end, offsets, row, time, rank, query_key, query_time, keys):
+    """For each query the greatest instance with end < query_time: left, query, key, best.
+
+    query_time is non-decreasing. A query of code 0 is asked for every key: it finds the greatest of
+    code 0, and besides, for each key that has a greater one of its own, that. `best` is
+    the greatest of all for each code (-1 = none).
+    """
+    best = np.full(keys + 1, -1, dtype=np.int64)
+    own = np.empty(keys, dtype=np.int64)
+    owners = 0
+    room = len(query_key)
+    left = np.empty(room, dtype=np.int64)
+    query = np.empty(room, dtype=np.int64)
+    out_key = np.empty(room, dtype=np.int32)
+    n = 0
+    i = 0
+    for q in range(len(query_key) + 1):
+        until_end = q == len(query_key)
+        while i < len(end) and (until_end or end[i] < query_time[q]):
+            k = key[i]
+            if best[k] < 0:
+                best[k] = i
+                if k > 0:
+                    own[owners] = k
+                    owners += 1
+            elif later(start, offsets, row, time, rank, i, best[k]):
+                best[k] = i
+            i += 1
+        if until_end:
+            break
+        k = query_key[q]
+        every = best[0]
+        found = best[k]
+        if every >= 0 and (found < 0 or later(start, offsets, row, time, rank, every, found)):
+            found = every
+        if n + 1 + owners > room:
+            room = 2 * room + owners + 1
+            left = grow(left, room)
+            query = grow(query, room)
+            out_key = grow(out_key, room)
+        if found >= 0:
+            left[n] = found
+            query[n] = q
+            out_key[n] = k
+            n += 1
+        if k == 0:
+            for o in range(owners):
+                found = best[own[o]]
+                if every < 0 or later(start, offsets, row, time, rank, found, every):
+                    left[n] = found
+                    query[n] = q
+                    out_key[n] = own[o]
+                    n += 1
+    return left[:n], query[:n], out_key[:n], best
+
+
+@njit(cache=True)
+def grow(array, room):
+    grown = np.empty(room, dtype=array.dtype)
+    grown[: len(array)] = array
+    return grown
+
+
+@njit(cache=True)
+def join_entries(a_offsets, a_row, a_role, b_offsets, b_row, b_role, left, right):
+    """Entries of the unions a[left] u b[right] where every occurrence of a is before those of b."""
+    n = len(left)
+    out = np.empty(n + 1, dtype=np.int64)
+    out[0] = 0
+    for i in range(n):
+        size = a_offsets[left[i] + 1] - a_offsets[left[i]]
+        out[i + 1] = out[i] + size + b_offsets[right[i] + 1] - b_offsets[right[i]]
+    out_row = np.empty(out[n], dtype=np.int64)
+    out_role = np.empty(out[n], dtype=np.int16)
+    for i in range(n):
+        o = out[i]
+        for e in range(a_offsets[left[i]], a_offsets[left[i] + 1]):
+            out_row[o] = a_row[e]
+            out_role[o] = a_role[e]
+            o += 1
+        for e in range(b_offsets[right[i]], b_offsets[right[i] + 1]):
+            out_row[o] = b_row[e]
+            out_role[o] = b_role[e]
+            o += 1
+    return out, out_row, out_role
+
+
+@njit(cache=True)
+def without(a_key, a_start, a_end, b_key, b_start, b_end, keys):
+    """Marks each a with no b wholly inside it; and the latest start of the b's, by key code."""
+    latest = np.full(keys + 1, NEVER, dtype=np.int64)
+    mark = np.empty(len(a_key), dtype=np.bool_)
+    j = 0
+    for i in range(len(a_key)):
+        while j < len(b_key) and b_end[j] <= a_end[i]:
+            latest[b_key[j]] = max(latest[b_key[j]], b_start[j])
+            j += 1
+        mark[i] = a_start[i] > max(latest[a_key[i]], latest[0])
+    while j < len(b_key):
+        latest[b_key[j]] = max(latest[b_key[j]], b_start[j])
+        j += 1
+    return mark, latest
+
+
+@njit(cache=True)
+def after(left, right, time, rank):
+    """Does occurrence `left` come after `right` in an instance's list of entries?"""
+    if time[left] != time[right]:
+        return time[left] > time[right]
+    if rank[left] != rank[right]:
+        return rank[left] > rank[right]
+    return left > right
+
+
+@njit(cache=True)
+def union_size(members, offsets):
+    """How many entries the union of some instances has."""
+    size = 0
+    for m in members:
+        size += offsets[m + 1] - offsets[m]
+    return size
+
+
+@njit(cache=True)
+def union_into(members, offsets, row, role, time, rank, out_row, out_role):
+    """Write the entries of the instances `members`, in order of (time, rank, row, role)."""
+    n = 0
+    for m in members:
+        for e in range(offsets[m], offsets[m + 1]):
+            o = n
+            while o > 0 and (
+                after(out_row[o - 1], row[e], time, rank)
+                or (out_row[o - 1] == row[e] and out_role[o - 1] > role[e])
+            ):
+                out_row[o] = out_row[o - 1]
+                out_role[o] = out_role[o - 1]
+                o -= 1
+            out_row[o] = row[e]
+            out_role[o] = role[e]
+            n += 1
+
+
+@njit(cache=True)
+def unite(members, start, offsets, row, role, time, rank):
+    """The unions of the instances members[n, m]: start, offsets, row, role."""
+    n = len(members)
+    out_start = np.empty(n, dtype=np.int64)
+    out = np.empty(n + 1, dtype=np.int64)
+    out[0] = 0
+    for i in range(n):
+        out_start[i] = start[members[i]].min()
+        out[i + 1] = out[i] + union_size(members[i], offsets)
+    out_row = np.empty(out[n], dtype=np.int64)
+    out_role = np.empty(out[n], dtype=np.int16)
+    for i in range(n):
+        a, b = out[i], out[i + 1]
+        union_into(members[i], offsets, row, role, time, rank, out_row[a:b], out_role[a:b])
+    return out_start, out, out_row, out_role

@@ -1,0 +1,91 @@
+"""Key values as dense codes, for the length of one step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.detector import order
+from engine.detector.instances import Int32
+from engine.values import Int64
+
+Columns = Sequence[pa.ChunkedArray]
+
+SPREAD_MAX = 4
+"""Integers are their own codes while their range is at most so many times their number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of one step: code c (from 1) stands for row c - 1 of `columns`."""
+
+    columns: tuple[pa.Array, ...]
+    count: int
+
+    def values(self, code: Int32) -> list[pa.Array]:
+        """The key columns of some codes; null where the code is `EVERY_KEY` or past the last."""
+        index = pa.array(code.astype(np.int64) - 1, mask=(code < 1) | (code > self.count))
+        return [column.take(index) for column in self.columns]
+
+    def ranks(self, code: Int32) -> Int64:
+        """A number for each code, in the order of keys: column by column, by value."""
+        present, place = np.unique(code, return_inverse=True)
+        rank = np.zeros(len(present), dtype=np.int64)
+        for column in self.values(present):
+            ordered = order.codes(column)
+            rank = rank * (int(ordered.max(initial=0)) + 1) + ordered
+            rank = np.unique(rank, return_inverse=True)[1].astype(np.int64)
+        return rank[place]
+
+
+NO_KEYS = Keys((), 0)
+
+
+def encode(chunks: Sequence[Columns]) -> tuple[list[Int32], Keys]:
+    """The codes of each chunk's rows, chunk by chunk, and the keys they stand for.
+
+    A chunk is a list of key columns; a key may be of different types in two chunks, then their
+    common one is taken. Null is a key value.
+    """
+    sizes = np.cumsum([0, *(len(chunk[0]) for chunk in chunks)])
+    single = [_encode_column([chunk[c] for chunk in chunks]) for c in range(len(chunks[0]))]
+    codes, columns = single[0][0], [single[0][1]]
+    for more, column in single[1:]:
+        joint = codes.astype(np.int64) * max(len(column), 1) + more
+        encoded = pa.array(joint).dictionary_encode()
+        codes = encoded.indices.to_numpy()
+        first, second = np.divmod(encoded.dictionary.to_numpy(), max(len(column), 1))
+        columns = [*(c.take(pa.array(first)) for c in columns), column.take(pa.array(second))]
+    shifted = (codes + 1).astype(np.int32)
+    parts = [shifted[a:b] for a, b in pairwise(sizes)]
+    return parts, Keys(tuple(columns), len(columns[0]))
+
+
+def _encode_column(parts: list[pa.ChunkedArray]) -> tuple[Int64, pa.Array]:
+    """Codes from 0 of all parts together, and the values they stand for."""
+    types = {part.type for part in parts}
+    if len(types) > 1:
+        table = pa.concat_tables(
+            [pa.table([p], ["k"]) for p in parts], promote_options="permissive"
+        )
+        whole = table.column("k")
+    else:
+        whole = pa.chunked_array([chunk for part in parts for chunk in part.chunks], types.pop())
+    if pa.types.is_dictionary(whole.type):
+        whole = whole.cast(whole.type.value_type)
+    if pa.types.is_floating(whole.type):
+        whole = pc.add(whole, 0.0)  # -0.0 is 0.0
+    if pa.types.is_integer(whole.type) and not whole.null_count and len(whole):
+        values = whole.to_numpy().astype(np.int64, copy=False)
+        low, high = int(values.min()), int(values.max())
+        if high - low < SPREAD_MAX * len(values) + 1024 and high < 2**62:
+            return values - low, pa.array(np.arange(low, high + 1)).cast(whole.type)
+    if pa.types.is_null(whole.type):
+        return np.zeros(len(whole), dtype=np.int64), pa.nulls(1)
+    encoded = whole.combine_chunks().dictionary_encode(null_encoding="encode")
+    return encoded.indices.to_numpy(), encoded.dictionary

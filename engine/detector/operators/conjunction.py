@@ -1,0 +1,55 @@
+"""`a and b ..`, `all(a, b, ..)`, `any(m, a, b, ..)`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.detector.conjunction import conjoin
+from engine.detector.instances import (
+    Carry,
+    Flow,
+    Instances,
+    Moment,
+    concat,
+    pending_of,
+)
+from engine.detector.kernels import unite
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunction:
+    """`[[any(m, a_1, .., a_n)]]` = { union of one instance each of m distinct a_i }, in any order,
+    also simultaneous; `and` and `all` have m = n.
+
+    `roles` is the first role of each operand, `count` is m. Carries per key and operand the
+    greatest instance so far, lastmax(a_i): bound n. What ends now is the union of the greatest m of
+    them, one of which arrives now. Source: Carlson & Lisper, conjunction `+`; Snoop `ANY`.
+    """
+
+    count: int
+    roles: tuple[int, ...]
+
+    @property
+    def slots(self) -> int:
+        return len(self.roles)
+
+    def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
+        parts: list[Instances] = []
+        for operand, stored, role in zip(operands, carry, self.roles, strict=True):
+            parts += [stored, operand.instances.shifted(role)]
+        sizes = np.array([len(part) for part in parts])
+        bounds = np.concatenate([[0], np.cumsum(sizes)])[::2]
+        pool = concat(parts)
+        columns = (pool.key, pool.start, pool.end, pool.offsets, pool.row, pool.role)
+        key, end, members, slot = conjoin(
+            bounds, sizes[::2], self.count, *columns, moment.time, moment.rank, moment.keys
+        )
+        start, *entries = unite(
+            members, pool.start, pool.offsets, pool.row, pool.role, moment.time, moment.rank
+        )
+        carried = tuple(pool.take(np.sort(kept[kept >= 0])) for kept in slot)
+        found = Instances(key, start, end, *entries)
+        return Flow(found, pending_of(carried, operands)), carried

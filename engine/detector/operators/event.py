@@ -1,0 +1,30 @@
+"""An event type: the leaf of every expression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.detector.instances import Carry, Flow, Moment
+from engine.detector.operators.shape import greatest
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """`[[E]]` = the occurrences of primitive event type E, each with start = end.
+
+    `columns` are the key columns by the rule's `per:`, None for a broadcast. `all_rows` keeps the
+    simultaneous ones of a key, for `unrestricted`. Its operand is the step's arrivals from the
+    activation on. Carries nothing: bound 0. Source: Carlson & Lisper, primitive event streams.
+    """
+
+    event: str
+    columns: tuple[str, ...] | None
+    activation: int
+    all_rows: bool
+    slots: int = 0
+
+    def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
+        arrivals = operands[0].instances
+        found = arrivals if self.all_rows else greatest(arrivals, moment)
+        return Flow(found, operands[0].pending), carry

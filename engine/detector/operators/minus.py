@@ -1,0 +1,42 @@
+"""`a - b`, `a without b`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.detector.instances import (
+    Carry,
+    Flow,
+    Moment,
+    bare,
+    concat,
+)
+from engine.detector.kernels import NEVER, without
+
+
+@dataclass(frozen=True, slots=True)
+class Minus:
+    """`[[a - b]]` = { a : no b with s(a) <= s(b), e(b) <= e(a) }.
+
+    Carries per key the latest start of b, as a bare interval, while a pending start of a is not
+    later: bound 1. An a passes iff it starts after it. Source: Carlson & Lisper, negation.
+    """
+
+    slots: int = 1
+
+    def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
+        part, absent = operands[0].instances, concat([carry[0], operands[1].instances])
+        mark, latest = without(
+            part.key, part.start, part.end, absent.key, absent.start, absent.end, moment.keys
+        )
+        earliest = np.full(moment.keys + 1, np.iinfo(np.int64).max)
+        pending = operands[0].pending
+        np.minimum.at(earliest, pending.key, pending.start)
+        of_one = np.minimum(earliest, earliest[0])
+        of_one[0] = earliest.min()
+        key = np.flatnonzero((latest > NEVER) & (of_one <= latest)).astype(np.int32)
+        stored = bare(key, latest[key], np.full(len(key), NEVER))
+        return Flow(part.where(mark), pending), (stored,)

@@ -1,0 +1,38 @@
+"""What every operator of the event graph is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from engine.detector import kernels
+from engine.detector.instances import Carry, Flow, Instances, Moment
+
+
+class Shape(Protocol):
+    """A frozen value: its fields are what the rule wrote, and name the node."""
+
+    @property
+    def slots(self) -> int:
+        """How many slots its carry has."""
+        ...
+
+    def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
+        """The instances that end in this step, from the operands' and from what was carried:
+        for each (key, end) at most one, the greatest; and what to carry on. Pure."""
+        ...
+
+
+def greatest(found: Instances, moment: Moment) -> Instances:
+    """For each (key, end) the greatest of the instances found, which are in order of end."""
+    kept = kernels.greatest_per_end(
+        found.key,
+        found.start,
+        found.end,
+        found.offsets,
+        found.row,
+        moment.time,
+        moment.rank,
+        moment.keys,
+    )
+    return found if len(kept) == len(found) else found.take(kept)

@@ -1,0 +1,57 @@
+"""The order of values (`language.md` 4): null < false < true < numbers by value < strings."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.values import Int64
+
+
+def codes(column: pa.ChunkedArray | pa.Array) -> Int64:
+    """A dense code for each value, in the order of the values; equal values have equal codes."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_null(column.type):
+        return np.zeros(len(column), dtype=np.int64)
+    if pa.types.is_nested(column.type):
+        texts = [None if v is None else json.dumps(v, default=str, sort_keys=True)
+                 for v in column.to_pylist()]  # fmt: skip
+        column = pa.array(texts, pa.string())
+    ranked = pc.rank(column, sort_keys="ascending", tiebreaker="dense")
+    found: Int64 = ranked.to_numpy().astype(np.int64)
+    if column.null_count:
+        found[column.is_null().to_numpy(zero_copy_only=False)] = 0
+    return found
+
+
+def refine(groups: Int64, table: pa.Table) -> Int64:
+    """Rank rows within their group by the table's columns, in order of their names.
+
+    groups[n] numbers the group of each row; the result orders the rows of one group, equal rows
+    alike (and says nothing about rows of two groups).
+    """
+    rank = np.unique(groups, return_inverse=True)[1].astype(np.int64)
+    for name in sorted(table.column_names):
+        count = int(rank.max(initial=-1)) + 1
+        if count == len(rank):
+            break
+        for column in _flat(table.column(name)):
+            code = codes(column)
+            joint = rank * (int(code.max(initial=0)) + 1) + code
+            rank = np.unique(joint, return_inverse=True)[1].astype(np.int64)
+    return rank
+
+
+def _flat(column: pa.ChunkedArray) -> list[pa.ChunkedArray]:
+    """A struct's fields in order of their names, anything else as it is."""
+    if not pa.types.is_struct(column.type):
+        return [column]
+    fields = sorted(range(column.type.num_fields), key=lambda i: str(column.type.field(i).name))
+    inner = column.flatten()
+    return [pc.is_valid(column), *(part for i in fields for part in _flat(inner[i]))]

@@ -1,0 +1,80 @@
+"""Running the detector over the reference's histories, its state written and read in between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from engine.detector.detector import Detector
+from engine.values import Batch, Carried, Detections
+from rules.model import Rulebook, SignalEvent
+from tests.reference.evaluate import Line, canonical, seconds
+
+
+def batches(rulebook: Rulebook, lines: Sequence[Line]) -> dict[str, Batch]:
+    """The lines of one bucket by event type."""
+    found = {}
+    for name, event in rulebook.events.items():
+        assert isinstance(event, SignalEvent)
+        mine = sorted((line for line in lines if line[0] == name), key=lambda line: line[1])
+        rows = [fields for _, _, fields in mine]
+        table = pa.table({f: pa.array([r[f] for r in rows], pa.int64()) for f in event.fields})
+        time = np.array([time for _, time, _ in mine], dtype=np.int64)
+        found[name] = Batch(name, time, np.arange(len(mine)), table)
+    return found
+
+
+def through_ipc(carried: Carried) -> Carried:
+    """Written to bytes and read back, as by the store."""
+    tables = {}
+    for name, table in carried.tables.items():
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        tables[name] = pa.ipc.open_stream(sink.getvalue()).read_all()
+    return Carried(tables)
+
+
+def printed(found: Detections) -> list[dict[str, Any]]:
+    """Detections as the reference prints them."""
+    lines = []
+    for i, key in enumerate(
+        found.keys.to_pylist() if found.keys.num_columns else [{}] * len(found)
+    ):
+        constituents = []
+        for j in range(found.offsets[i], found.offsets[i + 1]):
+            batch = found.batches[found.events[found.event_code[j]]]
+            at = found.event_row[j]
+            fields = batch.table.slice(batch.row[at], 1).to_pylist()[0]
+            time = seconds(int(batch.time[at]))
+            constituents.append({"event": batch.event, "time": time, **fields})
+        start, end = seconds(int(found.start[i])), seconds(int(found.end[i]))
+        lines.append(
+            {"rule": found.rule, "key": key, "start": start, "end": end}
+            | {"constituents": constituents}
+        )
+    return lines
+
+
+def run(rulebook: Rulebook, buckets: Sequence[Sequence[Line]]) -> list[str]:
+    """What the detector finds over a history cut into buckets, canonical."""
+    times = [time for bucket in buckets for _, time, _ in bucket]
+    if not times:
+        return []
+    detector = Detector(rulebook, dict.fromkeys(rulebook.rules, min(times)))
+    carried = Carried()
+    lines = []
+    for bucket in buckets:
+        watermark = max((time for _, time, _ in bucket), default=None)
+        if watermark is None:
+            continue
+        before = carried
+        found, carried = detector.step(carried, batches(rulebook, bucket), watermark)
+        unchanged = {*carried.tables, *before.tables} - carried.changed
+        assert all(carried.tables[n].equals(before.tables[n]) for n in unchanged)
+        carried = through_ipc(carried)
+        lines += [line for detections in found for line in printed(detections)]
+    return canonical(lines)
