@@ -3,7 +3,7 @@ implement them; simulation and tests bring their own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -12,18 +12,20 @@ import pyarrow as pa
 from engine.values import (
     Carried,
     Commit,
+    Control,
     Cursor,
-    Detections,
     Entry,
     Firings,
     Outcome,
     Plan,
+    Question,
+    Reading,
     Rejected,
     Signal,
     State,
     TableRange,
 )
-from rules.model import Rule, Table
+from rules.model import Rule, SignalAction, Sql, Table
 
 
 class Clock(Protocol):
@@ -97,20 +99,68 @@ class Feed(Protocol):
         ...
 
 
-class Sink(Protocol):
-    """Runs SQL against the declared tables: conditions at pinned versions, actions with markers."""
+class Analyst(Protocol):
+    """Decides on SQL, and says what it reads, without running it (G19, G25, G27).
 
-    def run(self, rule: Rule, entry: Entry, firings: Firings) -> None:
-        """Run one sql entry under its marker (G16); returns when it is committed or was already.
-        Raises on failure; nothing has been committed then, as far as Spark can tell."""
+    `event` is the full schema of the rule's parameter relation. All raise InputError, with places
+    inside the text where Spark tells them.
+    """
+
+    def action(
+        self, rule: Rule, action: Sql, event: pa.Schema, parameters: Sequence[str]
+    ) -> Reading:
+        """One statement; `parameters` are the named ones that it may use."""
         ...
+
+    def condition(self, rule: Rule, event: pa.Schema, per_firing: Sequence[str]) -> Reading:
+        """The rule's `if`; an expression may name the columns `per_firing` outside aggregates."""
+        ...
+
+    def fields(
+        self,
+        rule: Rule,
+        action: SignalAction,
+        event: pa.Schema,
+        per_firing: Sequence[str],
+        types: Mapping[str, str],
+    ) -> Reading:
+        """The fields of a signal, expressions as in `if`, cast to the signal's Spark `types`."""
+        ...
+
+
+class Conditions(Protocol):
+    """Asks conditions."""
 
     def hold(
-        self, rule: Rule, detections: Detections, relation: pa.Table, pinned: Mapping[str, int]
-    ) -> Iterable[str]:
-        """The firing ids (hex) of `relation` for which the rule's condition holds, each table read
-        at its pinned version."""
+        self, questions: Sequence[Question], pinned: Mapping[str, int]
+    ) -> Mapping[str, frozenset[str]]:
+        """By rule, the firing ids (hex) of its relation for which its condition holds; each
+        declared table is seen at its pinned version. `EngineError('condition-failed')` names the
+        rule."""
         ...
+
+
+class Sink(Protocol):
+    """Runs entries against the declared tables. `firings` are those of the entry, all to be acted
+    on."""
+
+    def run(self, entry: Entry, firings: Firings) -> None:
+        """Run one sql entry under its marker (G16); returns when it is committed or was already.
+        Raises SinkError; nothing has been committed then, as far as Spark can tell."""
+        ...
+
+    def landed(self, entry: Entry) -> bool:
+        """Whether the entry's marker stands in its target: it was committed before."""
+        ...
+
+    def fields(self, entry: Entry, firings: Firings) -> pa.Table:
+        """The fields of a signal entry: a row a firing, in any order, `firing_id` (hex) first.
+        Raises SinkError."""
+        ...
+
+
+class SinkError(Exception):
+    """A statement failed; the message is one line, the error's class first."""
 
 
 class Store(Protocol):
@@ -123,14 +173,22 @@ class Store(Protocol):
 
     def acquire(self, rulebook: str, holder: str, seconds: int) -> int:
         """Take the rulebook's lease; returns its new epoch. `EngineError('lease-held')` if another
-        holder's lease has not expired."""
+        holder's lease has not expired, unless that is a process of this machine that has ended."""
         ...
 
     def renew(self, rulebook: str, epoch: int, seconds: int) -> None:
         """Extend the lease; `EngineError('lease-lost')` if the epoch is not ours any more."""
         ...
 
+    def check_lease(self, rulebook: str, epoch: int) -> None:
+        """`EngineError('lease-lost')` if the epoch is not ours any more; before each entry (G21)."""
+        ...
+
     def release(self, rulebook: str, epoch: int) -> None: ...
+
+    def clock_skew(self) -> int:
+        """The store's clock minus this machine's, microseconds (G3); 0 where it has none."""
+        ...
 
     def register(self, rulebook: str, text: str, file: str | None) -> None:
         """Keep the active rulebook, so that commands that need the store only can use it."""
@@ -150,7 +208,16 @@ class Store(Protocol):
     ) -> tuple[Entry, ...]:
         """Step 3: everything of a bucket in one transaction under the lease's epoch. Places the
         signals, stores cursors, W, plan, carried instances, firings, and entries; returns the
-        entries with their numbers. `EngineError('lease-lost')` if the epoch is stale."""
+        entries with their numbers, in their order.
+
+        `activation_digests` are those of *all* rules active after the bucket: a rule that is not
+        in it is forgotten. `EngineError('lease-lost')` if the epoch is stale, `'bucket-order'`
+        unless the bucket is the one after the last, `'signal-placed'` if a signal is in another
+        bucket already; nothing is written then."""
+        ...
+
+    def pending_controls(self, rulebook: str) -> tuple[Control, ...]:
+        """What operators asked for and no committed plan has in its `controls`, oldest first."""
         ...
 
     def raise_signal(self, rulebook: str, signal: Signal) -> bool:
@@ -171,5 +238,11 @@ class Store(Protocol):
         ...
 
     def settle(self, rulebook: str, epoch: int, outcome: Outcome) -> None:
-        """Record an outcome; a done entry's signals are inserted in the same transaction (G22)."""
+        """Record an outcome; a done entry's signals are inserted in the same transaction (G22).
+        A failed entry stays pending, with its attempts and error. `EngineError('lease-lost')`."""
+        ...
+
+    def purge(self, rulebook: str, epoch: int, before: int) -> int:
+        """Forget the firings of buckets planned before an instant whose entries are all done, and
+        those entries; returns how many firings (G13)."""
         ...

@@ -237,15 +237,28 @@ class Carried:
 class Reading:
     """What one text of a rule is, found on its analysed plan (G6, G27).
 
-    `columns` of the parameter relation that it reads (`old.x` for a field of `old`); the declared table that it writes, if any;
-    the declared `tables` that it names. `fixed_source`: a MERGE whose source reads nothing but
-    `event`, and so is the same whenever it is evaluated.
+    `columns` of the parameter relation that it reads (`old.x` for a field of `old`); the declared
+    table that it writes, if any; the declared `tables` that it names. `fixed_source`: a MERGE whose
+    source reads nothing but `event`, and so is the same whenever it is evaluated.
     """
 
     columns: frozenset[str]
     target: str | None = None
     tables: frozenset[str] = frozenset()
     fixed_source: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """An action as it stands in an entry: its kind and text, and the table that it writes.
+
+    The text of a signal is JSON: `event`, `fields` (expressions by field), `types` (Spark's, by
+    field), `group` (the columns with one value a firing that the expressions name).
+    """
+
+    kind: str  # sql | signal
+    text: str
+    target: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +291,7 @@ class Firings:
     relation: pa.Table
 
     def __len__(self) -> int:
-        return self.firings.num_rows
+        return int(self.firings.num_rows)
 
     @property
     def key_names(self) -> tuple[str, ...]:
@@ -299,8 +312,7 @@ class Entry:
     """One outbox entry: one statement for one set of firings, or for one firing (G16).
 
     `number` is drawn from the store's one increasing sequence when the bucket is committed
-    (0 before). `kind`: sql | signal. `text`: the statement, or the signal's JSON
-    `{"event": .., "fields": {..expression..}}`. `target`: the declared table written, if any.
+    (0 before). `kind`, `text` and `target` are those of its Statement.
     `firing_ids`: hex ids when the entry is for some of the rule's firings only, None for all held.
     State: pending | done | dead. `order` is the position in the bucket's order of actions (G15).
     """

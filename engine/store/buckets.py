@@ -1,0 +1,159 @@
+"""A rulebook's state between two buckets, and the step from one to the next (step 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import sqlalchemy as sa
+
+from engine.store import signals
+from engine.store import tables as t
+from engine.store.blobs import table_from_bytes, table_to_bytes
+from engine.store.database import upsert
+from engine.store.fieldtext import fields_to_text
+from engine.store.plans import plan_to_text
+from engine.values import Carried, Cursor, Plan, Rejected, State
+from rules.errors import EngineError
+
+
+def load(connection: sa.Connection, rulebook: str) -> State:
+    """What the engine starts from; that of no bucket if there is none."""
+    last = connection.execute(
+        sa.select(t.buckets.c.bucket, t.buckets.c.watermark, t.buckets.c.now)
+        .where(t.buckets.c.rulebook == rulebook)
+        .order_by(t.buckets.c.bucket.desc())
+        .limit(1)
+    ).one_or_none()
+    active = _rows(connection, t.activations, rulebook)
+    return State(
+        bucket=last.bucket if last else 0,
+        watermark=last.watermark if last else None,
+        now=last.now if last else 0,
+        cursors={
+            row.table_name: Cursor(
+                row.table_name, row.table_id, row.version, row.instant, row.schema
+            )
+            for row in _rows(connection, t.cursors, rulebook)
+        },
+        activations={row.rule: row.instant for row in active},
+        activation_digests={row.rule: row.digest for row in active},
+        carried=Carried(
+            {
+                row.name: table_from_bytes(row.arrow)
+                for row in _rows(connection, t.carried, rulebook)
+            }
+        ),
+    )
+
+
+def insert_bucket(connection: sa.Connection, plan: Plan) -> None:
+    """The bucket's own row and what its plan claims: cursors, signals, controls.
+
+    Raises EngineError `bucket-order` unless it is the one after the last.
+    """
+    last = connection.execute(
+        sa.select(sa.func.max(t.buckets.c.bucket)).where(t.buckets.c.rulebook == plan.rulebook)
+    ).scalar_one()
+    if plan.bucket != (last or 0) + 1:
+        raise EngineError(
+            "bucket-order",
+            f"bucket {plan.bucket} of {plan.rulebook!r} cannot follow bucket {last or 0}",
+            "is a second engine at work on this store? start again",
+        )
+    connection.execute(
+        sa.insert(t.buckets).values(
+            rulebook=plan.rulebook,
+            bucket=plan.bucket,
+            watermark_before=plan.watermark_before,
+            watermark=plan.watermark,
+            now=plan.now,
+            adjusted_commits=plan.adjusted_commits,
+            plan=plan_to_text(plan),
+        )
+    )
+    upsert(connection, t.cursors, [_cursor(plan.rulebook, span.cursor) for span in plan.ranges])
+    signals.place(connection, plan.rulebook, plan.bucket, plan.signals)
+    if plan.controls:
+        asked = t.controls.c.id.in_(plan.controls) & (t.controls.c.rulebook == plan.rulebook)
+        connection.execute(sa.update(t.controls).where(asked).values(bucket=plan.bucket))
+
+
+def save_activations(connection: sa.Connection, plan: Plan, digests: Mapping[str, str]) -> None:
+    """The rules in `digests` are those active after the bucket; any other is forgotten.
+
+    Raises ValueError for one that neither the plan nor the store knows an instant of.
+    """
+    old = {row.rule: row for row in _rows(connection, t.activations, plan.rulebook)}
+    rows = []
+    for rule, digest in digests.items():
+        if rule in plan.activations:
+            instant = plan.activations[rule]
+        elif rule in old:
+            instant = old[rule].instant
+        else:
+            raise ValueError(f"rule {rule!r} is active without an activation")
+        if rule not in old or (old[rule].instant, old[rule].digest) != (instant, digest):
+            rows.append(
+                {"rulebook": plan.rulebook, "rule": rule, "instant": instant, "digest": digest}
+            )
+    upsert(connection, t.activations, rows)
+    _delete(connection, t.activations, t.activations.c.rule, plan.rulebook, set(old) - set(digests))
+
+
+def save_carried(connection: sa.Connection, rulebook: str, carried: Carried) -> None:
+    """Write the tables that changed, and forget those that are no longer there."""
+    names = sa.select(t.carried.c.name).where(t.carried.c.rulebook == rulebook)
+    old = set(connection.execute(names).scalars())
+    upsert(
+        connection,
+        t.carried,
+        [
+            {"rulebook": rulebook, "name": name, "arrow": table_to_bytes(table)}
+            for name, table in carried.tables.items()
+            if name in carried.changed or name not in old
+        ],
+    )
+    _delete(connection, t.carried, t.carried.c.name, rulebook, old - set(carried.tables))
+
+
+def insert_rejected(connection: sa.Connection, plan: Plan, rows: Sequence[Rejected]) -> None:
+    """Rows that could not become occurrences (G5)."""
+    if rows:
+        connection.execute(
+            sa.insert(t.rejected),
+            [
+                {
+                    "rulebook": plan.rulebook,
+                    "bucket": plan.bucket,
+                    "ordinal": ordinal,
+                    "event": row.event,
+                    "source": row.source,
+                    "reason": row.reason,
+                    "fields": fields_to_text(row.row),
+                }
+                for ordinal, row in enumerate(rows)
+            ],
+        )
+
+
+def _cursor(rulebook: str, cursor: Cursor) -> dict[str, Any]:
+    values = asdict(cursor)
+    return {"rulebook": rulebook, "table_name": values.pop("table"), **values}
+
+
+def _rows(connection: sa.Connection, table: sa.Table, rulebook: str) -> Sequence[sa.Row[Any]]:
+    return connection.execute(sa.select(table).where(table.c.rulebook == rulebook)).all()
+
+
+def _delete(
+    connection: sa.Connection,
+    table: sa.Table,
+    column: sa.Column[str],
+    rulebook: str,
+    names: set[str],
+) -> None:
+    if names:
+        where = (table.c.rulebook == rulebook) & (column == sa.bindparam("gone"))
+        connection.execute(sa.delete(table).where(where), [{"gone": name} for name in names])

@@ -1,0 +1,161 @@
+"""The database under the store: how it is reached, its transactions, its errors as ours.
+
+SQLite: one file, write-ahead log (readers never wait for the engine, nor it for them), every commit
+synced to disk. Writers begin with BEGIN IMMEDIATE, so that none has read what another changes.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+
+from rules.errors import EngineError
+
+BUSY_SECONDS = 60
+_IMMEDIATE = "tidegate_immediate"
+
+
+class Database:
+    """Connections to one database, and transactions on them.
+
+    Raises EngineError `bad-store-url`, `store-driver`; from a transaction `store-unreachable`,
+    `store-busy`, `store-failed`, each naming the URL without its password.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = _parse(url)
+        self.shown = redacted(self.url)
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        try:
+            engine = sa.create_engine(self.url, connect_args=self._connect_args())
+        except ModuleNotFoundError as error:
+            hint = "pip install 'tidegate[postgres]'"
+            raise EngineError("store-driver", f"{self.shown}: {error}", hint) from error
+        self._reading: sa.Engine = engine
+        self._writing: sa.Engine = engine
+        if self.is_sqlite:
+            sa.event.listen(engine, "connect", _prepare_sqlite)
+            sa.event.listen(engine, "begin", _begin_sqlite)
+            self._writing = engine.execution_options(**{_IMMEDIATE: True})
+        else:
+            self._reading = engine.execution_options(isolation_level="REPEATABLE READ")
+
+    @property
+    def file(self) -> Path | None:
+        """The file of an SQLite database."""
+        return Path(self.url.database or "") if self.is_sqlite else None
+
+    @contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        """A transaction that sees one state of the database and changes nothing."""
+        with self._errors(), self._reading.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[sa.Connection]:
+        """A transaction that is committed at its end, or leaves nothing if it raises."""
+        with self._errors(), self._writing.begin() as connection:
+            yield connection
+
+    def close(self) -> None:
+        self._reading.dispose()
+
+    def _connect_args(self) -> dict[str, Any]:
+        return {"timeout": BUSY_SECONDS} if self.is_sqlite else {"connect_timeout": 10}
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            raise self._stopped(error) from error
+
+    def _stopped(self, error: DBAPIError) -> EngineError:
+        reason = " ".join(str(error.orig).split())
+        kept = "the last bucket committed stands; start again once this is mended"
+        if "database is locked" in reason:
+            message = f"store {self.shown} was locked by another writer for {BUSY_SECONDS} s"
+            return EngineError("store-busy", message, "end the program that holds it, start again")
+        if error.connection_invalidated or _never_connected(error):
+            message = f"store {self.shown} cannot be reached: {reason}"
+            return EngineError("store-unreachable", message, f"check the URL and server; {kept}")
+        return EngineError("store-failed", f"store {self.shown} failed: {reason}", kept)
+
+
+def server_now(connection: sa.Connection) -> int:
+    """The store's clock: the database server's, SQLite's is the machine's (G3). Microseconds."""
+    if connection.dialect.name == "sqlite":
+        return time.time_ns() // 1000
+    seconds = sa.func.extract("epoch", sa.func.clock_timestamp())
+    return int(connection.execute(sa.select(seconds * 1_000_000)).scalar_one())
+
+
+def insert_new(
+    connection: sa.Connection, table: sa.Table, rows: Mapping[str, Any] | list[dict[str, Any]]
+) -> int:
+    """Insert rows whose key is not there yet; returns how many were."""
+    return connection.execute(_insert(connection, table).on_conflict_do_nothing(), rows).rowcount
+
+
+def upsert(connection: sa.Connection, table: sa.Table, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Insert rows; where the primary key is there already, its other columns are set."""
+    statement = _insert(connection, table)
+    rest = {c.name: statement.excluded[c.name] for c in table.columns if not c.primary_key}
+    if found := [dict(row) for row in rows]:
+        keys = list(table.primary_key.columns)
+        connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=rest), found)
+
+
+def redacted(url: sa.URL) -> str:
+    """The URL as it may be shown: without passwords, wherever they stand."""
+    secret = [name for name in url.query if "password" in name.lower()]
+    return url.difference_update_query(secret).render_as_string(hide_password=True)
+
+
+def _insert(connection: sa.Connection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
+    made = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
+    return made(table)
+
+
+def _parse(text: str) -> sa.URL:
+    shown = re.sub(r":[^:@/]*@", ":***@", text)
+    hint = "write sqlite:///folder/bank.db or postgresql://user@host/database"
+    try:
+        url = sa.make_url(text)
+        backend = url.get_backend_name()
+    except (ArgumentError, NoSuchModuleError, ValueError) as error:
+        raise EngineError("bad-store-url", f"{shown!r} is no URL of a store", hint) from error
+    if backend == "sqlite" and url.database in (None, "", ":memory:"):
+        raise EngineError("bad-store-url", f"{shown!r} names no file; it would not last", hint)
+    if url.drivername in ("postgresql", "postgres"):
+        return url.set(drivername="postgresql+psycopg")
+    if url.drivername not in ("sqlite", "postgresql+psycopg"):
+        raise EngineError("bad-store-url", f"{shown!r} is neither SQLite nor PostgreSQL", hint)
+    return url
+
+
+def _never_connected(error: DBAPIError) -> bool:
+    reason = str(error.orig)
+    return error.statement is None and ("connect" in reason or "unable to open" in reason)
+
+
+def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+    connection.isolation_level = None  # else the driver begins and commits where it likes
+    if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+        connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    immediate = connection.get_execution_options().get(_IMMEDIATE, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")

@@ -1,0 +1,40 @@
+"""Who holds a lease: a process, named so that its death can be seen from the same machine."""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from pathlib import Path
+
+
+def this_holder() -> str:
+    """`machine/process id/random`: a name for one lease of this process."""
+    return f"{_machine()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
+
+
+def is_dead(holder: str) -> bool:
+    """Whether the holder was a process of this machine that has ended.
+
+    Then its lease need not be waited for. False where that cannot be known.
+    """
+    machine, _, rest = holder.rpartition("/")[0].rpartition("/")
+    if machine != _machine() or not rest.isdigit():
+        return False
+    try:
+        os.kill(int(rest), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _machine() -> str:
+    """Host name, boot and process namespace: process ids mean the same where this is equal."""
+    parts = [socket.gethostname()]
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    if boot.exists():
+        parts.append(boot.read_text().strip()[:8])
+        parts.append(os.readlink("/proc/self/ns/pid").strip("pid:[]"))
+    return "-".join(parts)

@@ -1,0 +1,90 @@
+"""Keeps a lease while an engine runs."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from engine.ports import Store
+from engine.store.holder import this_holder
+from rules.errors import EngineError
+
+log = logging.getLogger(__name__)
+
+
+class LeaseKeeper:
+    """Takes a rulebook's lease on entry, renews it in a thread, gives it back on exit.
+
+    The lease is renewed at a third of its time. It is lost when another engine has it, or when it
+    could not be renewed before it ran out: `lost` is set then, and `on_loss` called once, from
+    the thread. Entry raises EngineError `lease-held`.
+    """
+
+    epoch: int
+
+    def __init__(
+        self,
+        store: Store,
+        rulebook: str,
+        seconds: int,
+        on_loss: Callable[[EngineError], None] | None = None,
+    ) -> None:
+        self._store = store
+        self._rulebook = rulebook
+        self._seconds = seconds
+        self._on_loss = on_loss
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="lease", daemon=True)
+        self.lost: EngineError | None = None
+
+    def __enter__(self) -> Self:
+        self._renewed = time.monotonic()
+        self.epoch = self._store.acquire(self._rulebook, this_holder(), self._seconds)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+        if self.lost is None:
+            try:
+                self._store.release(self._rulebook, self.epoch)
+            except EngineError as failed:
+                log.warning("the lease was not given back: %s", failed)
+
+    def check(self) -> None:
+        """Raise the EngineError `lease-lost` if the lease was lost."""
+        if self.lost is not None:
+            raise self.lost
+
+    def _keep(self) -> None:
+        while not self._ended.wait(self._seconds / 3):
+            begun = time.monotonic()
+            try:
+                self._store.renew(self._rulebook, self.epoch, self._seconds)
+                self._renewed = begun
+            except EngineError as error:
+                if error.code == "lease-lost" or begun - self._renewed >= self._seconds:
+                    self._lose(error)
+                    return
+                log.warning("the lease was not renewed, trying again: %s", error)
+
+    def _lose(self, error: EngineError) -> None:
+        if error.code != "lease-lost":
+            error = EngineError(
+                "lease-lost",
+                f"the lease of {self._rulebook!r} ran out, unrenewed: {error.message}",
+                error.hint,
+            )
+        self.lost = error
+        if self._on_loss is not None:
+            self._on_loss(error)

@@ -1,0 +1,66 @@
+"""The lease of a rulebook: one engine at a time, told apart by epochs (G21)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import sqlalchemy as sa
+
+from engine.store.database import insert_new, server_now
+from engine.store.holder import is_dead
+from engine.store.tables import leases
+from rules.errors import EngineError
+
+
+def acquire(connection: sa.Connection, rulebook: str, holder: str, seconds: int) -> int:
+    """Take the lease if it is free, expired, or its holder's process has ended; its new epoch."""
+    empty = {"rulebook": rulebook, "holder": "", "epoch": 0, "expires_at": 0}
+    insert_new(connection, leases, empty)
+    held = connection.execute(_row(rulebook).with_for_update()).one()
+    now = server_now(connection)
+    if held.expires_at > now and held.holder != holder and not is_dead(held.holder):
+        until = datetime.fromtimestamp(held.expires_at // 1_000_000, UTC)
+        raise EngineError(
+            "lease-held",
+            f"rulebook {rulebook!r} is run by {held.holder} (machine/process), whose lease lasts "
+            f"until {until:%Y-%m-%d %H:%M:%S} UTC unless it is renewed",
+            "stop that engine, or give this one another store; if its machine is gone, start again "
+            "after that time",
+        )
+    values = {"holder": holder, "epoch": held.epoch + 1, "expires_at": now + seconds * 1_000_000}
+    connection.execute(sa.update(leases).where(leases.c.rulebook == rulebook).values(values))
+    return int(held.epoch) + 1
+
+
+def renew(connection: sa.Connection, rulebook: str, epoch: int, seconds: int) -> None:
+    """Let the lease last `seconds` from now; EngineError `lease-lost` if the epoch is not ours."""
+    check(connection, rulebook, epoch)
+    expires_at = server_now(connection) + seconds * 1_000_000
+    ours = leases.c.rulebook == rulebook
+    connection.execute(sa.update(leases).where(ours).values(expires_at=expires_at))
+
+
+def release(connection: sa.Connection, rulebook: str, epoch: int) -> None:
+    """Give the lease back; nothing happens if it is not ours any more."""
+    ours = (leases.c.rulebook == rulebook) & (leases.c.epoch == epoch)
+    connection.execute(sa.update(leases).where(ours).values(expires_at=0))
+
+
+def check(
+    connection: sa.Connection, rulebook: str, epoch: int, *, until_commit: bool = True
+) -> None:
+    """EngineError `lease-lost` unless the lease has this epoch, and keeps it `until_commit`."""
+    row = _row(rulebook)
+    found = connection.execute(row.with_for_update() if until_commit else row).one_or_none()
+    if found is None or found.epoch != epoch:
+        holder = found.holder if found is not None else "nobody"
+        raise EngineError(
+            "lease-lost",
+            f"rulebook {rulebook!r} is run by {holder} now; this engine's epoch {epoch} is over",
+            "nothing of this bucket was written; let the other engine go on",
+        )
+
+
+def _row(rulebook: str) -> sa.Select[str, int, int]:
+    where = leases.c.rulebook == rulebook
+    return sa.select(leases.c.holder, leases.c.epoch, leases.c.expires_at).where(where)

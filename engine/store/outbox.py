@@ -1,0 +1,161 @@
+"""Firings and the outbox: what a bucket made due, until it is done (G16, G17)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import sqlalchemy as sa
+
+from engine.store import signals
+from engine.store import tables as t
+from engine.store.blobs import (
+    ids_from_bytes,
+    ids_to_bytes,
+    sorted_ids,
+    table_from_bytes,
+    table_to_bytes,
+)
+from engine.values import Entry, Firings, Outcome, Plan
+from rules.errors import EngineError
+
+DONE, DEAD, PENDING = "done", "dead", "pending"
+
+
+def insert_firings(connection: sa.Connection, plan: Plan, firings: Sequence[Firings]) -> None:
+    """One row a rule: its firings in this bucket, by the column."""
+    rows = [
+        {
+            "rulebook": plan.rulebook,
+            "bucket": plan.bucket,
+            "rule": fired.rule,
+            "firing_count": fired.firings.num_rows,
+            "firings": table_to_bytes(fired.firings),
+            "relation": table_to_bytes(fired.relation),
+            "ids": sorted_ids(fired.firings.column("firing_id")),
+        }
+        for fired in firings
+        if fired.firings.num_rows
+    ]
+    if rows:
+        connection.execute(sa.insert(t.firings), rows)
+
+
+def insert_entries(
+    connection: sa.Connection, plan: Plan, entries: Sequence[Entry]
+) -> tuple[Entry, ...]:
+    """Number the entries, in their order, from the store's one sequence."""
+    if not entries:
+        return ()
+    count = len(entries)
+    last = connection.execute(
+        sa.update(t.meta)
+        .values(last_entry=t.meta.c.last_entry + count)
+        .returning(t.meta.c.last_entry)
+    ).scalar_one()
+    numbered = tuple(
+        replace(entry, number=number, bucket=plan.bucket)
+        for number, entry in enumerate(sorted(entries, key=lambda e: e.order), last - count + 1)
+    )
+    connection.execute(sa.insert(t.outbox), [_row(plan.rulebook, entry) for entry in numbered])
+    return numbered
+
+
+def pending(connection: sa.Connection, rulebook: str) -> tuple[Entry, ...]:
+    """Entries neither done nor dead, by number."""
+    c = t.outbox.c
+    query = sa.select(t.outbox).where(c.rulebook == rulebook, c.state == PENDING)
+    query = query.where(c.state != DONE)  # said again for SQLite, which then uses the index
+    return tuple(_entry(row) for row in connection.execute(query.order_by(c.number)))
+
+
+def entry_firings(connection: sa.Connection, rulebook: str, bucket: int, rule: str) -> Firings:
+    """The stored firings of a rule in a bucket; EngineError `firings-gone` if there are none."""
+    c = t.firings.c
+    row = connection.execute(
+        sa.select(c.firings, c.relation).where(
+            c.rulebook == rulebook, c.bucket == bucket, c.rule == rule
+        )
+    ).one_or_none()
+    if row is None:
+        raise EngineError(
+            "firings-gone",
+            f"rule {rule!r} of {rulebook!r} has no stored firings in bucket {bucket}",
+            "firings are kept for firings_retention_days after they are done",
+        )
+    return Firings(rule, table_from_bytes(row.firings), table_from_bytes(row.relation))
+
+
+def settle(connection: sa.Connection, rulebook: str, outcome: Outcome) -> None:
+    """Record an outcome; with `done` the signals that it raised. Once done, an entry stays so."""
+    number = outcome.entry.number
+    state = outcome.state if outcome.state in (DONE, DEAD) else PENDING
+    changed = connection.execute(
+        sa.update(t.outbox)
+        .where(
+            t.outbox.c.number == number, t.outbox.c.rulebook == rulebook, t.outbox.c.state != DONE
+        )
+        .values(state=state, attempts=outcome.attempts, error=outcome.error)
+    ).rowcount
+    if changed and state == DONE:
+        signals.raise_by_entry(connection, rulebook, outcome.entry, outcome.signals)
+
+
+def purge(connection: sa.Connection, rulebook: str, before: int) -> int:
+    """Delete the firings of buckets planned before an instant whose entries are all done, and
+    those entries; returns the number of firings."""
+    firings, outbox, buckets = t.firings.c, t.outbox.c, t.buckets.c
+    unfinished = sa.exists().where(
+        outbox.rulebook == firings.rulebook,
+        outbox.bucket == firings.bucket,
+        outbox.rule == firings.rule,
+        outbox.state != DONE,
+    )
+    old = connection.execute(
+        sa.select(firings.bucket, firings.rule, firings.firing_count)
+        .join(t.buckets)
+        .where(firings.rulebook == rulebook, buckets.now < before, ~unfinished)
+    ).all()
+    keys = [{"b": row.bucket, "r": row.rule} for row in old]
+    for table in (t.outbox, t.firings) if keys else ():
+        c = table.c
+        same = (c.bucket == sa.bindparam("b")) & (c.rule == sa.bindparam("r"))
+        connection.execute(sa.delete(table).where(c.rulebook == rulebook, same), keys)
+    return sum(row.firing_count for row in old)
+
+
+def _row(rulebook: str, entry: Entry) -> dict[str, Any]:
+    ids = entry.firing_ids
+    return {
+        "number": entry.number,
+        "rulebook": rulebook,
+        "bucket": entry.bucket,
+        "rule": entry.rule,
+        "kind": entry.kind,
+        "text": entry.text,
+        "target": entry.target,
+        "position": entry.order,
+        "firing_ids": None if ids is None else ids_to_bytes(ids),
+        "depth": entry.depth,
+        "state": entry.state,
+        "attempts": entry.attempts,
+        "error": entry.error,
+    }
+
+
+def _entry(row: sa.Row[Any]) -> Entry:
+    return Entry(
+        rule=row.rule,
+        kind=row.kind,
+        text=row.text,
+        target=row.target,
+        order=row.position,
+        firing_ids=None if row.firing_ids is None else ids_from_bytes(row.firing_ids),
+        number=row.number,
+        bucket=row.bucket,
+        state=row.state,
+        attempts=row.attempts,
+        error=row.error,
+        depth=row.depth,
+    )

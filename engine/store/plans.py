@@ -1,0 +1,35 @@
+"""A plan as JSON: what a bucket held, for whoever asks later (G1, G2)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from engine.values import Plan, TableRange
+
+
+def plan_to_text(plan: Plan) -> str:
+    """The parts of a plan that have no column of their own."""
+    return json.dumps(
+        {
+            "ranges": [_range(span) for span in plan.ranges],
+            "signals": [signal.id for signal in plan.signals],
+            "pinned": dict(plan.pinned),
+            "activations": dict(plan.activations),
+            "controls": list(plan.controls),
+        },
+        separators=(",", ":"),
+    )
+
+
+def _range(span: TableRange) -> dict[str, Any]:
+    return {
+        "table": span.table,
+        "table_id": span.cursor.table_id,
+        "first": span.first,
+        "last": span.last,
+        "instants": {str(v): instant for v, instant in span.instants.items()},
+        "depths": {str(v): depth for v, depth in span.depths.items()},
+        "skipped": sorted(span.skipped),
+        "snapshot": span.snapshot,
+    }

@@ -1,0 +1,98 @@
+"""The version of a store's schema: found, refused, brought up to date."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import sqlalchemy as sa
+
+import migrations
+from engine.store import tables as t
+from engine.store.database import Database
+from rules.errors import EngineError
+
+SCHEMA = "0001"  # the last revision in migrations/versions
+_VERSIONS = sa.table("tidegate_version", sa.column("version_num", sa.Text))
+_LOCK = 0x7464_6761_7465  # PostgreSQL: one migration at a time
+
+
+def open_schema(database: Database, *, create: bool) -> None:
+    """Check that the store has this version's schema; an empty one gets it if `create`.
+
+    Raises EngineError `no-store`, `store-older`, `store-newer`.
+    """
+    file = database.file
+    if file is not None and not file.exists() and not create:
+        raise _missing(database)
+    found = None if file is not None and not file.exists() else _read_version(database)
+    if found is None and create:
+        migrate_schema(database)
+        return
+    if found is None:
+        raise _missing(database)
+    if found < SCHEMA:
+        raise EngineError(
+            "store-older",
+            f"store {database.shown} has schema {found}, this tidegate needs {SCHEMA}",
+            f"stop what uses it, then: tidegate migrate --store {database.shown}",
+        )
+    _refuse_newer(database, found)
+
+
+def migrate_schema(database: Database) -> tuple[str | None, str]:
+    """Bring the schema up to date in one transaction; returns (version before, version after).
+
+    Raises EngineError `store-newer`, and `no-store` where an SQLite file's folder is missing.
+    """
+    from alembic import command
+    from alembic.config import Config
+
+    if database.file is not None and not database.file.absolute().parent.is_dir():
+        message = f"store {database.shown}: there is no folder {database.file.parent}"
+        raise EngineError("no-store", message, "create the folder, or name another store")
+    with database.write() as connection:
+        if not database.is_sqlite:
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+        found = version(connection)
+        if found is not None:
+            _refuse_newer(database, found)
+        if found != SCHEMA:
+            config = Config()
+            config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+        if found is None:
+            row = {"one": 1, "store_id": uuid.uuid4().hex, "last_entry": 0}
+            connection.execute(sa.insert(t.meta), row)
+    return found, SCHEMA
+
+
+def version(connection: sa.Connection) -> str | None:
+    """The schema's version, None where there is none yet."""
+    if not sa.inspect(connection).has_table(_VERSIONS.name):
+        return None
+    return connection.execute(sa.select(_VERSIONS.c.version_num)).scalar_one_or_none()
+
+
+def _read_version(database: Database) -> str | None:
+    with database.read() as connection:
+        return version(connection)
+
+
+def _refuse_newer(database: Database, found: str) -> None:
+    if found > SCHEMA:
+        raise EngineError(
+            "store-newer",
+            f"store {database.shown} has schema {found}, made by a newer tidegate; this one "
+            f"knows schemas up to {SCHEMA}",
+            "install the newer tidegate, or name another store",
+        )
+
+
+def _missing(database: Database) -> EngineError:
+    return EngineError(
+        "no-store",
+        f"there is no store at {database.shown}",
+        "`tidegate run` makes it; or is the URL another one?",
+    )

@@ -1,0 +1,104 @@
+"""Explicit occurrences, from the moment they are raised until a bucket claims them (G4, G22)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+
+from engine.store.database import insert_new
+from engine.store.fieldtext import fields_from_text, fields_to_text
+from engine.store.tables import signals
+from engine.values import Entry, Signal
+from rules.errors import EngineError
+
+
+def raise_signal(connection: sa.Connection, rulebook: str, signal: Signal) -> bool:
+    """Insert a signal, unplaced; False if it is there already.
+
+    Raises EngineError `signal-conflict` if its id stands for another event or other fields.
+    """
+    row = _row(rulebook, signal)
+    if insert_new(connection, signals, row):
+        return True
+    same = (signals.c.rulebook == rulebook) & (signals.c.id == signal.id)
+    found = connection.execute(sa.select(signals.c.event, signals.c.fields).where(same)).one()
+    if (found.event, found.fields) != (row["event"], row["fields"]):
+        raise EngineError(
+            "signal-conflict",
+            f"signal id {signal.id!r} of rulebook {rulebook!r} stands for {found.event} "
+            f"{found.fields}, not for {row['event']} {row['fields']}",
+            "an id means one occurrence: give a new one, or none",
+        )
+    return False
+
+
+def raise_by_entry(
+    connection: sa.Connection, rulebook: str, entry: Entry, raised: Sequence[Signal]
+) -> None:
+    """Insert the signals that an action raised, each unique by entry and ordinal.
+
+    Raises EngineError `signal-conflict` if an id is taken.
+    """
+    rows = [
+        {**_row(rulebook, signal), "entry": entry.number, "ordinal": ordinal}
+        for ordinal, signal in enumerate(raised)
+    ]
+    if rows and insert_new(connection, signals, rows) != len(rows):
+        raise EngineError(
+            "signal-conflict",
+            f"entry {entry.number} of rule {entry.rule!r} raises signals whose ids are taken",
+            "ids of signals from outside must not look like those of actions",
+        )
+
+
+def unplaced(connection: sa.Connection, rulebook: str, limit: int) -> tuple[Signal, ...]:
+    """The first `limit` signals that no bucket has claimed, by (received_at, id)."""
+    c = signals.c
+    query = (
+        sa.select(c.id, c.event, c.fields, c.received_at, c.depth)
+        .where(c.rulebook == rulebook, c.bucket.is_(None))
+        .order_by(c.received_at, c.id)
+        .limit(limit)
+    )
+    return tuple(
+        Signal(row.id, row.event, fields_from_text(row.fields), row.received_at, row.depth)
+        for row in connection.execute(query)
+    )
+
+
+def place(connection: sa.Connection, rulebook: str, bucket: int, placed: Sequence[Signal]) -> None:
+    """Claim signals for a bucket, at their instants.
+
+    Raises EngineError `signal-placed` if one of them is in a bucket already, or not there.
+    """
+    if not placed:
+        return
+    statement = (
+        sa.update(signals)
+        .where(
+            signals.c.rulebook == rulebook,
+            signals.c.id == sa.bindparam("signal_id"),
+            signals.c.bucket.is_(None),
+        )
+        .values(bucket=bucket, instant=sa.bindparam("at"))
+    )
+    found = connection.execute(statement, [{"signal_id": s.id, "at": s.instant} for s in placed])
+    if found.rowcount != len(placed):
+        raise EngineError(
+            "signal-placed",
+            f"{len(placed) - found.rowcount} signals of bucket {bucket} of {rulebook!r} are in "
+            "another bucket, or gone",
+            "is a second engine at work? start again",
+        )
+
+
+def _row(rulebook: str, signal: Signal) -> dict[str, object]:
+    return {
+        "rulebook": rulebook,
+        "id": signal.id,
+        "event": signal.event,
+        "fields": fields_to_text(signal.fields),
+        "received_at": signal.received_at,
+        "depth": signal.depth,
+    }

@@ -1,0 +1,228 @@
+"""The store: every method one transaction on the database."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import sqlalchemy as sa
+
+from engine.failpoints import failpoint
+from engine.store import buckets, controls, lease, listing, outbox, signals, status
+from engine.store import tables as t
+from engine.store.database import Database, server_now, upsert
+from engine.store.schema import migrate_schema, open_schema
+from engine.values import (
+    Carried,
+    Control,
+    Entry,
+    Firings,
+    Outcome,
+    Plan,
+    Rejected,
+    Signal,
+    State,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRulebook:
+    """The text of a registered rulebook and the file it came from."""
+
+    text: str
+    file: str | None
+
+
+def open_store(url: str, *, create: bool) -> SqlStore:
+    """Open the store at a database URL; an empty one is made if `create`.
+
+    Raises EngineError `bad-store-url`, `store-driver`, `no-store`, `store-older`, `store-newer`,
+    `store-unreachable`, each with its remedy and never with a password.
+    """
+    database = Database(url)
+    try:
+        open_schema(database, create=create)
+        return SqlStore(database)
+    except BaseException:
+        database.close()
+        raise
+
+
+def migrate(url: str) -> tuple[str | None, str]:
+    """Bring a store's schema to this version, or make it; (version before, version after)."""
+    database = Database(url)
+    try:
+        return migrate_schema(database)
+    finally:
+        database.close()
+
+
+class SqlStore:
+    """Implements `engine.ports.Store` (see there) on SQLite and PostgreSQL, and answers commands.
+
+    Every method may raise EngineError `store-unreachable`, `store-busy` or `store-failed`;
+    nothing of it is written then.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        with database.read() as connection:
+            self._id = str(connection.execute(sa.select(t.meta.c.store_id)).scalar_one())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._database.close()
+
+    @property
+    def id(self) -> str:
+        return self._id
+
+    def wall(self) -> int:
+        """The store's clock, microseconds: the database server's, SQLite has the machine's."""
+        with self._database.read() as connection:
+            return server_now(connection)
+
+    def clock_skew(self) -> int:
+        if self._database.is_sqlite:
+            return 0
+        with self._database.read() as connection:
+            before = time.time_ns() // 1000
+            server = server_now(connection)
+            return server - (before + time.time_ns() // 1000) // 2
+
+    # -- lease ----------------------------------------------------------------------------------
+
+    def acquire(self, rulebook: str, holder: str, seconds: int) -> int:
+        with self._database.write() as connection:
+            return lease.acquire(connection, rulebook, holder, seconds)
+
+    def renew(self, rulebook: str, epoch: int, seconds: int) -> None:
+        with self._database.write() as connection:
+            lease.renew(connection, rulebook, epoch, seconds)
+
+    def check_lease(self, rulebook: str, epoch: int) -> None:
+        with self._database.read() as connection:
+            lease.check(connection, rulebook, epoch, until_commit=False)
+
+    def release(self, rulebook: str, epoch: int) -> None:
+        with self._database.write() as connection:
+            lease.release(connection, rulebook, epoch)
+
+    # -- rulebooks and controls -----------------------------------------------------------------
+
+    def register(self, rulebook: str, text: str, file: str | None) -> None:
+        with self._database.write() as connection:
+            row = {"name": rulebook, "text": text, "file": file}
+            upsert(connection, t.rulebooks, [{**row, "registered_at": server_now(connection)}])
+
+    def rulebooks(self) -> Mapping[str, KeptRulebook]:
+        """The registered rulebooks by name."""
+        with self._database.read() as connection:
+            rows = connection.execute(sa.select(t.rulebooks))
+            return {row.name: KeptRulebook(row.text, row.file) for row in rows}
+
+    def add_reset(self, rulebook: str, table: str, version: int | None) -> None:
+        """Ask that `version` be the next to be read of a table, None: what comes after its head."""
+        with self._database.write() as connection:
+            controls.add(connection, rulebook, "reset", table, version)
+
+    def pending_controls(self, rulebook: str) -> tuple[Control, ...]:
+        with self._database.read() as connection:
+            return controls.pending(connection, rulebook)
+
+    # -- buckets --------------------------------------------------------------------------------
+
+    def load(self, rulebook: str) -> State:
+        with self._database.read() as connection:
+            return buckets.load(connection, rulebook)
+
+    def commit(
+        self,
+        epoch: int,
+        plan: Plan,
+        carried: Carried,
+        firings: Sequence[Firings],
+        entries: Sequence[Entry],
+        rejected: Sequence[Rejected],
+        activation_digests: Mapping[str, str],
+    ) -> tuple[Entry, ...]:
+        with self._database.write() as connection:
+            lease.check(connection, plan.rulebook, epoch)
+            buckets.insert_bucket(connection, plan)
+            buckets.save_activations(connection, plan, activation_digests)
+            buckets.save_carried(connection, plan.rulebook, carried)
+            buckets.insert_rejected(connection, plan, rejected)
+            failpoint("commit.middle")
+            outbox.insert_firings(connection, plan, firings)
+            numbered = outbox.insert_entries(connection, plan, entries)
+            failpoint("commit.before")
+        failpoint("commit.after")
+        return numbered
+
+    # -- signals --------------------------------------------------------------------------------
+
+    def raise_signal(self, rulebook: str, signal: Signal) -> bool:
+        with self._database.write() as connection:
+            return signals.raise_signal(connection, rulebook, signal)
+
+    def unplaced_signals(self, rulebook: str, limit: int) -> tuple[Signal, ...]:
+        with self._database.read() as connection:
+            return signals.unplaced(connection, rulebook, limit)
+
+    # -- outbox ---------------------------------------------------------------------------------
+
+    def pending_entries(self, rulebook: str) -> tuple[Entry, ...]:
+        with self._database.read() as connection:
+            return outbox.pending(connection, rulebook)
+
+    def entry_firings(self, rulebook: str, bucket: int, rule: str) -> Firings:
+        with self._database.read() as connection:
+            return outbox.entry_firings(connection, rulebook, bucket, rule)
+
+    def settle(self, rulebook: str, epoch: int, outcome: Outcome) -> None:
+        with self._database.write() as connection:
+            lease.check(connection, rulebook, epoch)
+            outbox.settle(connection, rulebook, outcome)
+            failpoint("settle.before")
+
+    def purge(self, rulebook: str, epoch: int, before: int) -> int:
+        with self._database.write() as connection:
+            lease.check(connection, rulebook, epoch)
+            return outbox.purge(connection, rulebook, before)
+
+    # -- what commands show ---------------------------------------------------------------------
+
+    def status(self, rulebook: str) -> dict[str, Any]:
+        """See `engine.store.status`."""
+        with self._database.read() as connection:
+            return status.rulebook_status(connection, rulebook)
+
+    def firings(
+        self,
+        rulebook: str,
+        rule: str | None = None,
+        since: int | None = None,
+        limit: int | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """The firings as language.md 3 has them, in the order of `simulate`; at most the newest
+        `limit`, none that ended before `since` (microseconds)."""
+        return listing.list_firings(self._database, rulebook, rule, since, limit)
+
+    def find_firing(self, rulebook: str, firing_id: str) -> tuple[int, str] | None:
+        """The (bucket, rule) of a firing by its hexadecimal id."""
+        with self._database.read() as connection:
+            return listing.find_firing(connection, rulebook, firing_id)

@@ -1,0 +1,194 @@
+"""The store's tables, valid on SQLite and PostgreSQL. `migrations/` makes them.
+
+Times are microseconds since the epoch, UTC. Rulebooks are named by their names; whatever belongs
+to one has its name first in its key.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    text,
+)
+
+metadata = MetaData()
+
+# One row: the random id of the store (G20), the last number of the outbox's sequence (G16).
+meta = Table(
+    "meta",
+    metadata,
+    Column("one", Integer, primary_key=True),
+    Column("store_id", Text, nullable=False),
+    Column("last_entry", BigInteger, nullable=False),
+    CheckConstraint("one = 1", name="meta_one"),
+)
+
+rulebooks = Table(
+    "rulebooks",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("text", Text, nullable=False),
+    Column("file", Text),
+    Column("registered_at", BigInteger, nullable=False),
+)
+
+# A lease is held while the store's clock is before `expires_at` (G21).
+leases = Table(
+    "leases",
+    metadata,
+    Column("rulebook", Text, primary_key=True),
+    Column("holder", Text, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+)
+
+cursors = Table(
+    "cursors",
+    metadata,
+    Column("rulebook", Text, primary_key=True),
+    Column("table_name", Text, primary_key=True),
+    Column("table_id", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("instant", BigInteger, nullable=False),
+    Column("schema", Text, nullable=False),
+)
+
+activations = Table(
+    "activations",
+    metadata,
+    Column("rulebook", Text, primary_key=True),
+    Column("rule", Text, primary_key=True),
+    Column("instant", BigInteger, nullable=False),
+    Column("digest", Text, nullable=False),
+)
+
+# `plan`: JSON of ranges with their instants, signal ids, pinned versions, control rows (G2).
+buckets = Table(
+    "buckets",
+    metadata,
+    Column("rulebook", Text, primary_key=True),
+    Column("bucket", BigInteger, primary_key=True),
+    Column("watermark_before", BigInteger, nullable=False),
+    Column("watermark", BigInteger, nullable=False),
+    Column("now", BigInteger, nullable=False),
+    Column("adjusted_commits", Integer, nullable=False),
+    Column("plan", Text, nullable=False),
+)
+
+
+def _of_bucket() -> ForeignKeyConstraint:
+    return ForeignKeyConstraint(["rulebook", "bucket"], ["buckets.rulebook", "buckets.bucket"])
+
+
+carried = Table(
+    "carried",
+    metadata,
+    Column("rulebook", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("arrow", LargeBinary, nullable=False),
+)
+
+# All firings of a rule in a bucket: two Arrow tables, and their ids, sorted, 16 bytes each.
+firings = Table(
+    "firings",
+    metadata,
+    Column("rulebook", Text, primary_key=True),
+    Column("bucket", BigInteger, primary_key=True),
+    Column("rule", Text, primary_key=True),
+    Column("firing_count", Integer, nullable=False),
+    Column("ids", LargeBinary, nullable=False),
+    Column("firings", LargeBinary, nullable=False),
+    Column("relation", LargeBinary, nullable=False),
+    _of_bucket(),
+)
+
+# `firing_ids` null: all firings of (bucket, rule) that held. State: pending | done | dead.
+outbox = Table(
+    "outbox",
+    metadata,
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("rulebook", Text, nullable=False),
+    Column("bucket", BigInteger, nullable=False),
+    Column("rule", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("target", Text),
+    Column("position", Integer, nullable=False),
+    Column("firing_ids", LargeBinary),
+    Column("depth", Integer, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("error", Text),
+    _of_bucket(),
+    Index("outbox_by_bucket", "rulebook", "bucket", "rule"),
+    Index(
+        "outbox_not_done",
+        "rulebook",
+        "number",
+        sqlite_where=text("state <> 'done'"),
+        postgresql_where=text("state <> 'done'"),
+    ),
+)
+
+# Placed once `bucket` and `instant` are set (G4); `entry`, `ordinal`: the action that raised it.
+signals = Table(
+    "signals",
+    metadata,
+    Column("rulebook", Text, primary_key=True),
+    Column("id", Text, primary_key=True),
+    Column("event", Text, nullable=False),
+    Column("fields", Text, nullable=False),
+    Column("received_at", BigInteger, nullable=False),
+    Column("depth", Integer, nullable=False),
+    Column("instant", BigInteger),
+    Column("bucket", BigInteger),
+    Column("entry", BigInteger),
+    Column("ordinal", Integer),
+    _of_bucket(),
+    Index("signals_by_entry", "entry", "ordinal", unique=True),
+    Index(
+        "signals_unplaced",
+        "rulebook",
+        "received_at",
+        "id",
+        sqlite_where=text("bucket IS NULL"),
+        postgresql_where=text("bucket IS NULL"),
+    ),
+)
+
+# Rows that could not become occurrences (G5).
+rejected = Table(
+    "rejected",
+    metadata,
+    Column("rulebook", Text, primary_key=True),
+    Column("bucket", BigInteger, primary_key=True),
+    Column("ordinal", Integer, primary_key=True),
+    Column("event", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("fields", Text, nullable=False),
+    _of_bucket(),
+)
+
+# What an operator asked for, effective at the next plan, which sets `bucket` (G24).
+controls = Table(
+    "controls",
+    metadata,
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("rulebook", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("version", BigInteger),
+    Column("asked_at", BigInteger, nullable=False),
+    Column("bucket", BigInteger),
+    _of_bucket(),
+)
