@@ -14,6 +14,8 @@ from typing import Any
 from rules.errors import Place, Problem
 from rules.expression import Expression
 
+AHEAD_MICROS = 3_600_000_000  # how far an event time may lie ahead of its commit (G5)
+
 
 class Change(StrEnum):
     """Which rows of the change data feed are occurrences of a table event type."""
@@ -96,7 +98,7 @@ class TableEvent:
     where_place: Place | None = None
     time: str | None = None
     lateness_micros: int = 0
-    ahead_micros: int = 3_600_000_000
+    ahead_micros: int = AHEAD_MICROS
     columns: Mapping[str, str] = field(default_factory=dict)
 
 

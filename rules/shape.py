@@ -17,6 +17,7 @@ from rules.form import read_setting
 from rules.keys import resolve_keys
 from rules.kinds import BAD, Record, Report
 from rules.model import (
+    AHEAD_MICROS,
     Action,
     Change,
     ClockEvent,
@@ -37,7 +38,7 @@ from rules.model import (
     TableEvent,
     Webhook,
 )
-from rules.reader import Node, Scalar
+from rules.reader import Fields, Items, Node, Scalar
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -173,7 +174,7 @@ def _table_event(name: str, place: Place, record: Record, report: Report) -> Tab
         where_place=where[1].locate(0) if where else None,
         time=record.get("time"),
         lateness_micros=record.get("lateness", 0),
-        ahead_micros=record.get("ahead", TableEvent.__dataclass_fields__["ahead_micros"].default),
+        ahead_micros=record.get("ahead", AHEAD_MICROS),
         columns=columns,
     )
 
@@ -301,8 +302,8 @@ def _plain(value: Any) -> Any:
     """What an option says, without marks."""
     if isinstance(value, Scalar):
         return value.value
-    items = getattr(value, "items", None)
-    if isinstance(items, tuple):
-        return [_plain(item) for item in items]
-    entries = getattr(value, "entries", None)
-    return {key: _plain(item) for key, item in entries.items()} if entries is not None else value
+    if isinstance(value, Items):
+        return [_plain(item) for item in value.items]
+    if isinstance(value, Fields):
+        return {key: _plain(item) for key, item in value.entries.items()}
+    return value
