@@ -79,6 +79,14 @@ def duration(text: str) -> Duration:
     return _limited(Duration(0, int(micros)), text)
 
 
+def duration_micros(text: str) -> int:
+    """A length of time that is the same everywhere, in microseconds. Raises `ValueError`."""
+    value = duration(text)
+    if value.months:
+        raise ValueError(f"{_shown(text)}: months and years have no fixed length here; write days")
+    return value.micros
+
+
 def _shown(text: str) -> str:
     text = text.strip()
     return repr(text if len(text) <= 40 else text[:37] + "...")

@@ -12,7 +12,7 @@ from dataclasses import fields
 
 from rules import kinds as k
 from rules.clocks import clock, cron, daily
-from rules.durations import duration
+from rules.durations import duration_micros
 from rules.errors import InputError, Place
 from rules.kinds import BAD, Key, Kind, Report
 from rules.model import Change, Context, Coupling, Settings
@@ -33,15 +33,8 @@ _FREE_NAME = rf"(?!(?:{'|'.join(KEYWORDS)})$){_NAME}"
 _MAY_BE_ZERO = {"commit_slack_ms", "skew_max_seconds"}
 
 
-def _micros(text: str) -> int:
-    value = duration(text)
-    if value.months:
-        raise ValueError(f"{text!r}: months and years have no fixed length here; write days")
-    return value.micros
-
-
 def _positive(text: str) -> int:
-    value = _micros(text)
+    value = duration_micros(text)
     if value == 0:
         raise ValueError("the length of time must be above 0")
     return value
@@ -134,7 +127,7 @@ NAME = k.text("a name", _NAME)
 COLUMN = k.text("a column name")
 COLUMNS = k.by_form("a column or a list of columns", one=COLUMN, many=k.listing(COLUMN, 1))
 SQL = k.with_node(k.text("Spark SQL"))
-LENGTH = k.parsed("a length of time", _micros)
+LENGTH = k.parsed("a length of time", duration_micros)
 LENGTH_ABOVE_0 = k.parsed("a length of time", _positive)
 ZONE = k.parsed("a time zone", _zone)
 DATES = k.listing(k.parsed("a date", _date))

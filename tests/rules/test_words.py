@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rules import parse_duration_micros
 from rules.clocks import cron
 from rules.durations import duration, format_duration
 from rules.expression import Duration
@@ -38,6 +39,14 @@ def test_duration(text: str, value: Duration) -> None:
 def test_no_duration(text: str) -> None:
     with pytest.raises(ValueError, match="is not a length of time"):
         duration(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "micros"),
+    [("500ms", 500_000), ("2s", 2_000_000), ("0", 0), ("1 month", None), ("soon", None)],
+)
+def test_length_in_microseconds(text: str, micros: int | None) -> None:
+    assert parse_duration_micros(text) == micros
 
 
 def test_s11_cron_is_vixies() -> None:
