@@ -122,7 +122,7 @@ class _Builder:
         operands = self._operands((first, then), horizon)
         a, b = operands
         return self._make(
-            Sequence(len(a.roles), b.point, mixed=b.own and b.every),
+            Sequence(len(a.roles), b.point, mixed=b.own and b.every, span_micros=horizon),
             operands,
             own=a.own or b.own,
             every=a.every and b.every,

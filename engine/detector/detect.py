@@ -94,7 +94,10 @@ def _result(book: Rulebook, found: tuple[Detections, ...]) -> pa.Table:
     names = list(dict.fromkeys(n for rule in book.rules.values() for n in rule.key_names))
     parts = [_table(detections) for detections in sorted(found, key=lambda d: d.rule)]
     empty = _plain(
-        [], np.empty(0, np.int64), np.empty(0, np.int64), pa.array([], pa.list_(pa.int64()))
+        pa.nulls(0, pa.string()),
+        np.empty(0, np.int64),
+        np.empty(0, np.int64),
+        pa.array([], pa.list_(pa.int64())),
     )
     table = pa.concat_tables([empty, *parts], promote_options="permissive")
     order = pc.sort_indices(table, sort_keys=[("end", "ascending")]) if len(parts) > 1 else None
@@ -120,13 +123,15 @@ def _table(found: Detections) -> pa.Table:
     return table
 
 
-def _plain(rule: list[str], start: Int64, end: Int64, constituents: pa.Array) -> pa.Table:
+def _plain(rule: pa.Array, start: Int64, end: Int64, constituents: pa.Array) -> pa.Table:
+    none = pa.array(np.zeros(len(rule) + 1, dtype=np.int32))
+    no_ticks = pa.ListArray.from_arrays(none, pa.nulls(0, _TICK))
     return pa.table(
         {
-            "rule": pa.array(rule, pa.string()),
+            "rule": rule,
             "start": pa.array(start).cast(_TIMESTAMP),
             "end": pa.array(end).cast(_TIMESTAMP),
             "constituents": constituents,
-            "ticks": pa.array([[]] * len(rule), pa.list_(_TICK)),
+            "ticks": no_ticks,
         }
     )

@@ -103,6 +103,7 @@ def as_of(key, start, end, offsets, row, time, rank, query_key, query_time, keys
     the greatest of all for each code (-1 = none).
     """
     best = np.full(keys + 1, -1, dtype=np.int64)
+    best_start = np.empty(keys + 1, dtype=np.int64)
     own = np.empty(keys, dtype=np.int64)
     owners = 0
     room = len(query_key)
@@ -117,11 +118,15 @@ def as_of(key, start, end, offsets, row, time, rank, query_key, query_time, keys
             k = key[i]
             if best[k] < 0:
                 best[k] = i
+                best_start[k] = start[i]
                 if k > 0:
                     own[owners] = k
                     owners += 1
-            elif later(start, offsets, row, time, rank, i, best[k]):
+            elif start[i] > best_start[k] or (
+                start[i] == best_start[k] and later(start, offsets, row, time, rank, i, best[k])
+            ):
                 best[k] = i
+                best_start[k] = start[i]
             i += 1
         if until_end:
             break

@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.model import Context
 from tests.detector.history import run
 from tests.reference.strategies import FIRST_SLICE, cases, cuts, expected
 

@@ -27,15 +27,17 @@ class Sequence:
     """`[[a ; b]]` = { a u b : e(a) < s(b) }.
 
     `role` is the first role of b; `point`: b's instances have start = end; `mixed`: b has both
-    instances of one key and of every key. An as-of lookup: for each b the greatest a that ended
-    before s(b). Carries per key the greatest a, and for each pending start of b the greatest a
-    before it: bound 1 + the pending starts of b. Source: Carlson & Lisper, sequence; the bound
-    is that of Carlson's thesis (bounded sequence without a `within`).
+    instances of one key and of every key; a longer instance than `span_micros` is of no use. An
+    as-of lookup: for each b the greatest a that ended before s(b). Carries per key the greatest a,
+    and for each pending start of b the greatest a before it: bound 1 + the pending starts of b.
+    Source: Carlson & Lisper, sequence; the bound is that of Carlson's thesis (bounded sequence
+    without a `within`).
     """
 
     role: int
     point: bool
     mixed: bool
+    span_micros: int | None = None
     slots: int = 1
 
     def step(self, operands: Many[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
@@ -50,6 +52,9 @@ class Sequence:
             right = order[right]
             order = np.argsort(right, kind="stable")
             left, right, key = left[order], right[order], key[order]
+        if self.span_micros is not None:
+            useful = then.end[right] - first.start[left] <= self.span_micros
+            left, right, key = left[useful], right[useful], key[useful]
         entries = join_entries(
             first.offsets, first.row, first.role,
             then.offsets, then.row, then.role + np.int16(self.role),
@@ -58,10 +63,12 @@ class Sequence:
         found = Instances(key, first.start[left], then.end[right], *entries)
         if self.mixed:
             found = greatest(found, moment)
-        pending = operands[1].pending
-        order = np.argsort(pending.start, kind="stable")
-        held, *_ = _as_of(first, Pending(pending.key[order], pending.start[order]), moment)
-        kept = first.take(np.union1d(best[best >= 0], held))
+        held, pending = best[best >= 0], operands[1].pending
+        if len(pending.key):
+            order = np.argsort(pending.start, kind="stable")
+            starts = Pending(pending.key[order], pending.start[order])
+            held = np.concatenate([held, _as_of(first, starts, moment)[0]])
+        kept = first.take(np.unique(held))
         return Flow(found, pending_of([kept], operands[:1])), (kept,)
 
 
