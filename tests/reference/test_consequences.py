@@ -8,15 +8,17 @@ from typing import Any
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from rules.expression import AnyRepeat, AperiodicStar, Expression, PeriodicStar
+from rules.expression import AnyRepeat, AperiodicStar, Clock, Expression, PeriodicStar
 from rules.model import Context, Rulebook
 from tests.golden.load import read
 from tests.golden.write import fixture
 from tests.reference.evaluate import Detection, Line, canonical, evaluate
-from tests.reference.meaning import TooLargeError, is_composite
-from tests.reference.strategies import EVERYTHING, cases
+from tests.reference.keys import needs_keyed
+from tests.reference.meaning import Meaning, TooLargeError, World, is_composite
+from tests.reference.strategies import EVERYTHING, NAMES, SECOND, cases, expressions
+from tests.reference.values import Occurrence
 
-ALL = settings(max_examples=150, deadline=None)
+ALL = settings(max_examples=100, deadline=None)
 CONTEXTS = tuple(Context)
 
 
@@ -137,3 +139,24 @@ def test_a_case_survives_being_kept_as_a_fixture(case: tuple[Rulebook, list[Line
 
 def _joined(block: str) -> str:
     return block.replace("\n  ", " ").strip()
+
+
+@ALL
+@given(
+    expressions(EVERYTHING),
+    st.sets(st.sampled_from(NAMES), min_size=1),
+    st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 6)), max_size=8),
+)
+def test_s07_what_needs_a_keyed_occurrence_has_no_instance_without_one(
+    on: Expression, keyed: set[str], history: list[tuple[str, int]]
+) -> None:
+    assume(needs_keyed(on, keyed))
+    seen: dict[Any, list[Occurrence]] = {}
+    for name, second in history:
+        if name not in keyed:
+            time = second * SECOND
+            seen.setdefault(name, []).append(Occurrence(name, name, time, time))
+    for node in on.walk():
+        if isinstance(node, Clock):
+            seen[node] = [Occurrence(node, node.text, SECOND, SECOND)]
+    assert not Meaning(World(seen, 6 * SECOND)).of(on)

@@ -1,0 +1,85 @@
+"""Carlson & Lisper's laws hold of `[[E]]`, and in `restricted` on starts and ends (Cor. 4.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from rules.expression import Expression, Name
+from rules.model import Context
+from tests.laws.table import Law, laws
+from tests.reference.contexts import detections
+from tests.reference.meaning import TooLargeError, World
+from tests.reference.strategies import CARLSON_LISPER, NAMES, SECOND, expressions
+from tests.reference.values import Instance, Occurrence, distinct
+
+LAWS = list(laws())
+VARIABLES = expressions(CARLSON_LISPER, depth=1)
+
+
+def world(history: Iterable[tuple[str, int]]) -> World:
+    found: dict[Any, list[Occurrence]] = {name: [] for name in NAMES}
+    for name, second in history:
+        found[name].append(Occurrence(name, name, second * SECOND, second * SECOND))
+    return World(found, 10 * SECOND, instances_max=1_000)
+
+
+def seen(instances: Iterable[Instance]) -> set[Any]:
+    return {(i.start, i.end, i.constituents()) for i in distinct(instances)}
+
+
+def spans(instances: Iterable[Instance]) -> list[tuple[int, int]]:
+    return [(i.start, i.end) for i in instances]
+
+
+def agree(law: Law, left: Expression, right: Expression, seeing: World) -> None:
+    """Assert what the law says of one history."""
+    try:
+        if law.instances:
+            both = [detections(e, seeing, Context.UNRESTRICTED) for e in (left, right)]
+            assert seen(both[0]) == seen(both[1])
+        both = [detections(e, seeing, Context.RESTRICTED) for e in (left, right)]
+        assert spans(both[0]) == spans(both[1])
+    except TooLargeError:
+        assume(False)
+
+
+def test_there_are_36_laws_each_with_its_own_name() -> None:
+    assert len({law.name for law in LAWS}) == len(LAWS) == 36
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
+@given(
+    x=VARIABLES,
+    y=VARIABLES,
+    z=VARIABLES,
+    s=st.integers(0, 5),
+    t=st.integers(0, 5),
+    history=st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 5)), max_size=8),
+)
+@settings(max_examples=25, deadline=None)
+def test_law(
+    law: Law,
+    x: Expression,
+    y: Expression,
+    z: Expression,
+    s: int,
+    t: int,
+    history: list[tuple[str, int]],
+) -> None:
+    left, right = law.sides({"x": x, "y": y, "z": z}, s, t)
+    agree(law, left, right, world(history))
+
+
+def test_and_is_idempotent_in_restricted_only() -> None:
+    """S9: `a and a` is not `a`."""
+    seeing = world([("a", 1), ("a", 2)])
+    law = next(law for law in LAWS if law.name == "and-idempotent")
+    left, right = law.sides({"x": Name("a")}, 0, 0)
+    assert seen(detections(left, seeing, Context.UNRESTRICTED)) != seen(
+        detections(right, seeing, Context.UNRESTRICTED)
+    )
