@@ -4,7 +4,8 @@ The page leaves open how runs meet filters and equal instants; here: a pair must
 the rule's expression (filters act first); of each run of the earlier operand one takes the first,
 the last or all that have such a partner in the later run, then for each of these the first, the
 last or all of its partners; for `;` the later operand of one instant stands before the earlier one
-(they are never in sequence), for `and` in the order written.
+(they are never in sequence), for `and` in the order written. For `and` a run of either operand
+is the earlier one of the run that follows it, so a run may be paired with both its neighbours.
 """
 
 from __future__ import annotations

@@ -75,6 +75,17 @@ def test_restricted_detects_once_whenever_unrestricted_does_with_the_latest_star
 
 
 @ALL
+@given(cases(operators=EVERYTHING), st.sampled_from(CONTEXTS))
+def test_restricted_detects_wherever_any_context_does(
+    case: tuple[Rulebook, list[Line]], context: Context
+) -> None:
+    """Semantics 4: the exact, cheap pre-filter; not for `A*`, `P*`."""
+    assume(not any(isinstance(e, AperiodicStar | PeriodicStar) for e in root(case[0]).walk()))
+    at_all = {(str(d.key), d.end) for d in run(*case, context=Context.RESTRICTED)}
+    assert {(str(d.key), d.end) for d in run(*case, context=context)} <= at_all
+
+
+@ALL
 @given(cases(operators=EVERYTHING))
 def test_in_chronicle_an_occurrence_is_in_at_most_one_detection(
     case: tuple[Rulebook, list[Line]],
