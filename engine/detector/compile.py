@@ -17,21 +17,25 @@ from engine.detector.operators.shape import Shape
 from engine.detector.operators.within import Within
 from rules import expression as x
 from rules.errors import EngineError
-from rules.model import Context, Rule
+from rules.model import Context, Rule, Rulebook
 
 
-def compile_rule(rule: Rule, activation: int, zone: str) -> tuple[Node, Census | None]:
+def compile_rule(rule: Rule, activation: int, book: Rulebook) -> tuple[Node, Census | None]:
     """The node of a rule's whole expression, and the census that it needs, if any.
 
     Raises `EngineError('not-detectable')` for an operator or a context that is not built.
     """
-    builder = _Builder(rule.per, activation, zone, rule.context)
+    for node in rule.on.walk():
+        if isinstance(node, x.Name) and node.name in book.rules:
+            hint = "validate the rulebook: it says where it stands"
+            raise EngineError("not-detectable", f"rule {node.name} as an event is not built", hint)
+    builder = _Builder(rule.per, activation, book.timezone, rule.context)
     root = builder.build(rule.on)
     if not builder.excepts_keys:
         return root, None
     streams = frozenset(rule.per.items())
     census = Census("keys:" + digest(sorted(streams), activation), streams, activation)
-    builder = _Builder(rule.per, activation, zone, rule.context, census)
+    builder = _Builder(rule.per, activation, book.timezone, rule.context, census)
     return builder.build(rule.on), census
 
 

@@ -35,7 +35,7 @@ class Detector:
         self._ranking = ranking
         self._rules = {rule.name: rule for rule in rulebook.rules.values() if rule.enabled}
         compiled = {
-            name: compile_rule(rule, activations[name], rulebook.timezone)
+            name: compile_rule(rule, activations[name], rulebook)
             for name, rule in self._rules.items()
         }
         self._graph = connect(

@@ -1,0 +1,1 @@
+"""Other clocks than the wall's: simulation over a trace."""

@@ -1,0 +1,110 @@
+"""`tidegate simulate`: detection over a trace, in simulated time, without Spark and store."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import pyarrow as pa
+
+import rules
+from engine.detector.detector import Detector
+from engine.replay import times
+from engine.replay.json_values import ranking
+from engine.replay.printing import Printer
+from engine.replay.trace import Trace, read
+from engine.replay.trace import times as instants
+from engine.values import Batch, Carried
+from rules.errors import InputError, Place, Problem
+from rules.model import Context, Rulebook
+
+
+def simulate(
+    path: Path,
+    trace: Path,
+    *,
+    context: str | None = None,
+    until: str | None = None,
+    bucket: int | None = None,
+    out: IO[bytes],
+) -> None:
+    """Write what the rulebook at `path` detects over the lines of `trace`, one JSON object a
+    detection, to `out`.
+
+    `context` overrides every rule's; lines after `until` (seconds, or ISO 8601) are skipped;
+    `bucket` cuts the trace into buckets of so many instants and keeps the state as bytes between
+    them, which makes no difference to the output. Raises `InputError`, before anything is written.
+    """
+    book = rules.load(path)
+    if context is not None:
+        chosen = _context(context)
+        overridden = {n: replace(r, context=chosen, selection=None) for n, r in book.rules.items()}
+        book = replace(book, rules=overridden)
+    with tempfile.TemporaryDirectory(prefix="tidegate-") as folder:
+        occurrences = read(trace, book, _until(until), Path(folder))
+        run(book, occurrences, bucket, out)
+
+
+def run(book: Rulebook, trace: Trace, bucket: int | None, out: IO[bytes]) -> None:
+    """Detect over a trace that has been read, active from its first instant on."""
+    first = trace.first()
+    if first is None:
+        return
+    detector = Detector(book, dict.fromkeys(book.rules, first), ranking)
+    printer = Printer(book, trace.iso)
+    carried = Carried()
+    for window in _buckets(trace, bucket):
+        watermark = int(instants(window)[-1])
+        found, carried = detector.step(carried, _batches(trace, window), watermark)
+        printer.write(found, out)
+        if bucket is not None:
+            carried = Carried({n: _through_bytes(table) for n, table in carried.tables.items()})
+
+
+def _buckets(trace: Trace, bucket: int | None) -> Iterator[pa.Table]:
+    for window in trace.windows():
+        if bucket is None:
+            yield window
+            continue
+        starts = np.unique(instants(window), return_index=True)[1][::bucket]
+        for start, end in zip(starts, [*starts[1:], window.num_rows], strict=True):
+            yield window.slice(start, end - start)
+
+
+def _batches(trace: Trace, window: pa.Table) -> dict[str, Batch]:
+    code, time = window.column("event").to_numpy(), instants(window)
+    table = window.drop_columns(["event", "time"])
+    batches = {}
+    for number in np.unique(code):
+        event, row = trace.events[number], np.flatnonzero(code == number)
+        batches[event] = Batch(event, time[row], row, table)
+    return batches
+
+
+def _through_bytes(table: pa.Table) -> pa.Table:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return pa.ipc.open_stream(sink.getvalue()).read_all()
+
+
+def _context(name: str) -> Context:
+    try:
+        return Context(name)
+    except ValueError:
+        hint = "one of " + ", ".join(Context)
+        problem = Problem("unknown-context", f"unknown context {name!r}", Place("--context"), hint)
+        raise InputError([problem]) from None
+
+
+def _until(text: str | None) -> int | None:
+    try:
+        return None if text is None else times.of_argument(text)
+    except ValueError as error:
+        hint = "give seconds, or ISO 8601"
+        problem = Problem("time", f"{text!r} is no instant: {error}", Place("--until"), hint)
+        raise InputError([problem]) from None
