@@ -81,17 +81,12 @@ def the_store(url: str | None, rulebook: Path | None = None) -> str:
     if url:
         return url
     if rulebook is not None:
-        return default_store(rulebook)
+        return f"sqlite:///{rulebook.resolve().with_suffix('.db')}"
     raise EngineError(
         "no-store",
         "no store is named",
         "give --store URL or set TIDEGATE_STORE (`run` uses sqlite:///<rulebook>.db by default)",
     )
-
-
-def default_store(rulebook: Path) -> str:
-    """`bank.yaml` -> `sqlite:////abs/bank.db`."""
-    return f"sqlite:///{rulebook.resolve().with_suffix('.db')}"
 
 
 @main.command()
@@ -174,13 +169,14 @@ def run(
 ) -> None:
     """Run a rulebook on its tables."""
     from engine.app import Engine, stop_on_signals
-    from rules import parse_duration_micros
+    from rules.durations import duration_micros
 
     if once and until_idle:
         raise click.UsageError("--once and --until-idle exclude each other")
-    poll_micros = parse_duration_micros(poll)
-    if not poll_micros:
-        raise click.UsageError(f"--poll takes a duration such as 500ms or 2s, got {poll!r}")
+    try:
+        poll_micros = duration_micros(poll)
+    except ValueError as error:
+        raise click.UsageError(f"--poll takes a duration such as 500ms or 2s: {error}") from error
     with Engine(
         rulebook,
         store=the_store(store, rulebook),

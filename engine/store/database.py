@@ -99,19 +99,18 @@ def server_now(connection: sa.Connection) -> int:
     return int(connection.execute(sa.select(seconds * 1_000_000)).scalar_one())
 
 
-def insert_new(
-    connection: sa.Connection, table: sa.Table, rows: Mapping[str, Any] | list[dict[str, Any]]
-) -> int:
-    """Insert rows whose key is not there yet; returns how many were."""
-    return connection.execute(_insert(connection, table).on_conflict_do_nothing(), rows).rowcount
+def insert_new(connection: sa.Connection, table: sa.Table, row: Mapping[str, Any]) -> bool:
+    """Insert a row unless its key is there already; whether it was inserted."""
+    statement = _insert(connection, table).on_conflict_do_nothing().values(row)
+    return connection.execute(statement.execution_options(preserve_rowcount=True)).rowcount == 1
 
 
 def upsert(connection: sa.Connection, table: sa.Table, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Insert rows; where the primary key is there already, its other columns are set."""
-    statement = _insert(connection, table)
-    rest = {c.name: statement.excluded[c.name] for c in table.columns if not c.primary_key}
+    """Insert rows of the same columns; where the primary key is there, the others are set."""
     if found := [dict(row) for row in rows]:
+        statement = _insert(connection, table)
         keys = list(table.primary_key.columns)
+        rest = {name: statement.excluded[name] for name in found[0].keys() - {c.name for c in keys}}
         connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=rest), found)
 
 

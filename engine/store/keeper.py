@@ -62,9 +62,11 @@ class LeaseKeeper:
                 log.warning("the lease was not given back: %s", failed)
 
     def check(self) -> None:
-        """Raise the EngineError `lease-lost` if the lease was lost."""
+        """Raise the EngineError `lease-lost` if the lease was lost: as the store has it now, for
+        this process may have slept past the lease's time."""
         if self.lost is not None:
             raise self.lost
+        self._store.check_lease(self._rulebook, self.epoch)
 
     def _keep(self) -> None:
         while not self._ended.wait(self._seconds / 3):

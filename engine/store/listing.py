@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from engine.store import shown
 from engine.store import tables as t
-from engine.store.blobs import ids_from_bytes, table_from_bytes
+from engine.store.blobs import ID_BYTES, ids_from_bytes, table_from_bytes
 from engine.store.database import Database
 from engine.values import Firings
 
@@ -41,7 +41,7 @@ def list_firings(
     found = (
         firing
         for bucket, rules in _buckets(database, rulebook, rule, since, limit)
-        for firing in _of_bucket(database, rulebook, bucket, rules, since)
+        for firing in _of_bucket(database, rulebook, bucket, rules, since, limit)
     )
     return found if limit is None else iter(deque(found, maxlen=limit))
 
@@ -51,10 +51,13 @@ def find_firing(connection: sa.Connection, rulebook: str, firing_id: str) -> tup
     wanted = bytes.fromhex(firing_id)
     c = t.firings.c
     sqlite = connection.dialect.name == "sqlite"
-    at = sa.func.instr(c.ids, wanted) if sqlite else sa.func.position(c.ids, wanted)
+    at = sa.func.instr(c.ids, wanted) if sqlite else sa.func.pg_catalog.position(c.ids, wanted)
     query = sa.select(c.bucket, c.rule, c.ids).where(c.rulebook == rulebook, at > 0)
     for row in connection.execute(query):
-        if firing_id in ids_from_bytes(row.ids):  # not between two ids
+        found = row.ids.find(wanted)
+        while found > 0 and found % ID_BYTES:  # it lies across two ids
+            found = row.ids.find(wanted, found + 1)
+        if found >= 0:
             return row.bucket, row.rule
     return None
 
@@ -81,13 +84,19 @@ def _buckets(
 
 
 def _of_bucket(
-    database: Database, rulebook: str, bucket: int, rules: Sequence[str], since: int | None
+    database: Database,
+    rulebook: str,
+    bucket: int,
+    rules: Sequence[str],
+    since: int | None,
+    limit: int | None,
 ) -> Iterator[dict[str, Any]]:
     with database.read() as connection:
         payloads = _payloads(connection, rulebook, bucket, rules)
         entries = _entries(connection, rulebook, bucket)
     streams = [
-        _of_rule(bucket, firings, entries.get(firings.rule, []), since) for firings in payloads
+        _of_rule(bucket, firings, entries.get(firings.rule, []), since, limit)
+        for firings in payloads
     ]
     merged = heapq.merge(*streams, key=lambda timed: (timed[0], timed[1]["rule"]))
     return (firing for _, firing in merged)
@@ -123,14 +132,15 @@ def _of_rule(
     fired: Firings,
     entries: Sequence[_Entry],
     since: int | None,
+    limit: int | None,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(end, firing) in detection order."""
+    """(end, firing) in detection order, the last `limit` of them."""
     for_all = [entry.shows for entry in entries if entry.firing_ids is None]
     for_some: dict[str, list[dict[str, Any]]] = {}
     for entry in entries:
         for firing_id in entry.firing_ids or ():
             for_some.setdefault(firing_id, []).append(entry.shows)
-    for chunk, constituents in _chunks(fired):
+    for chunk, constituents in _chunks(fired, limit):
         keys = _objects(chunk.select(fired.key_names))
         ends = chunk["detected_at"].cast(pa.int64()).to_pylist()
         starts = chunk["started_at"].cast(pa.int64()).to_pylist()
@@ -158,11 +168,14 @@ def _of_rule(
             )
 
 
-def _chunks(fired: Firings) -> Iterator[tuple[pa.Table, list[list[dict[str, Any]]]]]:
+def _chunks(
+    fired: Firings, limit: int | None
+) -> Iterator[tuple[pa.Table, list[list[dict[str, Any]]]]]:
     """Some firings at a time, with the constituents of each as they are printed."""
     groups = pc.run_end_encode(fired.relation["firing_id"].combine_chunks())
     ends = np.concatenate([[0], np.asarray(groups.run_ends)])
-    for first in range(0, len(fired), _CHUNK_ROWS):
+    skipped = 0 if limit is None else max(0, len(fired) - limit)
+    for first in range(skipped, len(fired), _CHUNK_ROWS):
         chunk = fired.firings.slice(first, _CHUNK_ROWS)
         bounds = ends[first : first + len(chunk) + 1]
         rows = _constituents(fired.relation.slice(bounds[0], bounds[-1] - bounds[0]))

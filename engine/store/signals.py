@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
 
 from engine.store.database import insert_new
 from engine.store.fieldtext import fields_from_text, fields_to_text
@@ -44,12 +45,15 @@ def raise_by_entry(
         {**_row(rulebook, signal), "entry": entry.number, "ordinal": ordinal}
         for ordinal, signal in enumerate(raised)
     ]
-    if rows and insert_new(connection, signals, rows) != len(rows):
+    try:
+        if rows:
+            connection.execute(sa.insert(signals), rows)
+    except IntegrityError as error:
         raise EngineError(
             "signal-conflict",
             f"entry {entry.number} of rule {entry.rule!r} raises signals whose ids are taken",
             "ids of signals from outside must not look like those of actions",
-        )
+        ) from error
 
 
 def unplaced(connection: sa.Connection, rulebook: str, limit: int) -> tuple[Signal, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -96,14 +95,6 @@ class SqlStore:
         with self._database.read() as connection:
             return server_now(connection)
 
-    def clock_skew(self) -> int:
-        if self._database.is_sqlite:
-            return 0
-        with self._database.read() as connection:
-            before = time.time_ns() // 1000
-            server = server_now(connection)
-            return server - (before + time.time_ns() // 1000) // 2
-
     # -- lease ----------------------------------------------------------------------------------
 
     def acquire(self, rulebook: str, holder: str, seconds: int) -> int:
@@ -134,6 +125,12 @@ class SqlStore:
         with self._database.read() as connection:
             rows = connection.execute(sa.select(t.rulebooks))
             return {row.name: KeptRulebook(row.text, row.file) for row in rows}
+
+    def set_stopped(self, rulebook: str, reason: str | None) -> None:
+        """Keep why the engine stopped (G7); None once it runs again."""
+        with self._database.write() as connection:
+            named = t.rulebooks.c.name == rulebook
+            connection.execute(sa.update(t.rulebooks).where(named).values(stopped=reason))
 
     def add_reset(self, rulebook: str, table: str, version: int | None) -> None:
         """Ask that `version` be the next to be read of a table, None: what comes after its head."""

@@ -17,8 +17,9 @@ ENTRIES_SHOWN_MAX = 100
 def rulebook_status(connection: sa.Connection, rulebook: str) -> dict[str, Any]:
     """Where a rulebook's engine stands. Times are ISO 8601, UTC; lists hold mappings or names.
 
-    `entries` are the first 100 that are not done; a pending one that has an error has failed and
-    will be tried again. `adjusted_commits` are those whose instant had to be moved (G1).
+    `stopped` says why the engine stopped, None if it did not. `entries` are the first 100 that are
+    not done; a pending one that has an error has failed and will be tried again.
+    `adjusted_commits` are those whose instant had to be moved (G1).
     """
     b = t.buckets.c
     last = connection.execute(
@@ -34,6 +35,7 @@ def rulebook_status(connection: sa.Connection, rulebook: str) -> dict[str, Any]:
         "store_id": connection.execute(sa.select(t.meta.c.store_id)).scalar_one(),
         "bucket": last.bucket if last else 0,
         "watermark": shown.instant(last.watermark) if last else None,
+        "stopped": _stopped(connection, rulebook),
         **_lease(connection, rulebook),
         "adjusted_commits": connection.execute(adjusted.where(b.rulebook == rulebook)).scalar_one(),
         "unplaced_signals": _count(connection, t.signals, unplaced),
@@ -44,6 +46,12 @@ def rulebook_status(connection: sa.Connection, rulebook: str) -> dict[str, Any]:
         "entries": _entries(connection, rulebook),
         "asked_for": _asked_for(connection, rulebook),
     }
+
+
+def _stopped(connection: sa.Connection, rulebook: str) -> str | None:
+    c = t.rulebooks.c
+    query = sa.select(c.stopped).where(c.name == rulebook)
+    return connection.execute(query).scalar_one_or_none()
 
 
 def _lease(connection: sa.Connection, rulebook: str) -> dict[str, Any]:

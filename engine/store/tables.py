@@ -32,6 +32,7 @@ meta = Table(
     CheckConstraint("one = 1", name="meta_one"),
 )
 
+# `stopped`: why the engine stopped, if it did so by itself (G7).
 rulebooks = Table(
     "rulebooks",
     metadata,
@@ -39,6 +40,7 @@ rulebooks = Table(
     Column("text", Text, nullable=False),
     Column("file", Text),
     Column("registered_at", BigInteger, nullable=False),
+    Column("stopped", Text),
 )
 
 # A lease is held while the store's clock is before `expires_at` (G21).

@@ -51,6 +51,7 @@ def _rulebooks() -> None:
         _text("text"),
         _text("file", nullable=True),
         _big("registered_at"),
+        _text("stopped", nullable=True),
         sa.PrimaryKeyConstraint("name"),
     )
     op.create_table(

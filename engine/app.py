@@ -1,0 +1,310 @@
+"""Settings and files -> objects that run: the only importer of `connectors`."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from pyspark.sql import SparkSession
+
+import rules
+from connectors.clock import SystemClock
+from connectors.delta.analyst import DeltaAnalyst
+from connectors.delta.catalog import Catalog
+from connectors.delta.conditions import DeltaConditions
+from connectors.delta.feed import DeltaFeed
+from connectors.delta.session import check_session, start_session
+from connectors.delta.sink import DeltaSink
+from connectors.scheduler import Wakeup
+from engine.act.run import Runner
+from engine.capture.instants import Instants
+from engine.capture.now import Now
+from engine.capture.read import Capture
+from engine.capture.sources import sources
+from engine.detector.detect import detect
+from engine.evaluate.prepare import Prepared, prepare
+from engine.explicit import make_signal
+from engine.loop import Loop
+from engine.sparktypes import arrow_schema
+from engine.store import LeaseKeeper, SqlStore, open_store
+from engine.values import BucketReport
+from rules.errors import EngineError, InputError, Problem
+from rules.formatter import format_expression
+from rules.model import Rule, Rulebook
+
+OnBucket = Callable[[BucketReport], None]
+SLACK_POLL_SECONDS = 0.02  # while commits are visible that the slack (G2) still holds back
+PURGE_EVERY_BUCKETS = 1_000
+MICROS_PER_DAY = 86_400_000_000
+
+
+def default_store(rulebook: Path) -> str:
+    """SQLite beside the rulebook: `bank.yaml` -> `bank.db`."""
+    return f"sqlite:///{rulebook.resolve().with_suffix('.db')}"
+
+
+class Engine:
+    """One rulebook, running on its tables.
+
+    `rulebook`: a path, YAML text, or a `Rulebook`; `spark`: a classic session with Delta, by
+    default one is started (and stopped at the end); `store`: a database URL, by default SQLite
+    beside the rulebook; `settings` override the rulebook's; `spark_conf` configures a session that
+    is started here.
+
+        with Engine("bank.yaml", spark=spark, store="sqlite:///bank.db") as engine:
+            engine.signal("atm_empty", atm_id=4, amount=100)
+            reports = engine.run_once()
+
+    Entering raises InputError for what is wrong with rulebook, SQL or tables, and EngineError where
+    the engine cannot start (`lease-held`, `store-unreachable`, `java-missing`, ..).
+    """
+
+    detect = staticmethod(detect)
+
+    def __init__(
+        self,
+        rulebook: str | os.PathLike[str] | Rulebook,
+        *,
+        spark: SparkSession | None = None,
+        store: str | None = None,
+        settings: Mapping[str, str] | None = None,
+        spark_conf: Mapping[str, str] | None = None,
+    ) -> None:
+        self.rulebook = (
+            rulebook
+            if isinstance(rulebook, Rulebook)
+            else rules.load(rulebook, settings=settings or {})
+        )
+        self._store_url = store or self._default_store()
+        self._given_spark = spark
+        self._spark_conf = dict(spark_conf or {})
+        self._stop = threading.Event()
+        self._wakeup: Wakeup | None = None
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self._loop = self._open(stack)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    def signal(self, event: str, /, *, id: str | None = None, **fields: Any) -> str:
+        """Raise an explicit event, durably (G4); returns its id. The same `id` and fields again are
+        accepted and insert nothing. Raises InputError, or EngineError `signal-conflict`."""
+        raised = make_signal(self.rulebook, event, fields, id, self._store.wall())
+        self._store.raise_signal(self.rulebook.name, raised)
+        if self._wakeup is not None:
+            self._wakeup.wake()
+        return raised.id
+
+    def run_once(self, on_bucket: OnBucket | None = None) -> tuple[BucketReport, ...]:
+        """Everything visible at the start, in as many buckets as it takes. Waits for the slack of
+        late commits (G2), not for retries. Raises EngineError; what is committed stays."""
+        with self._stopping_cause():
+            self._loop.resume()
+            seen = self._loop.visible()
+            reports = []
+            while not self._stop.is_set() and not self._loop.done(seen):
+                report = self._loop.bucket()
+                if report is None:
+                    self._stop.wait(SLACK_POLL_SECONDS)
+                else:
+                    reports.append(report)
+                    if on_bucket:
+                        on_bucket(report)
+        return tuple(reports)
+
+    def run(
+        self,
+        *,
+        poll_seconds: float = 0.5,
+        until_idle: bool = False,
+        on_bucket: OnBucket | None = None,
+        on_idle: Callable[[], bool] | None = None,
+    ) -> None:
+        """Bucket after bucket until `stop`; with `until_idle` until nothing is left to do.
+
+        `on_bucket` is called after a bucket's actions; `on_idle` whenever there is nothing left to
+        do: true ends the run. Raises EngineError; what is committed stays.
+        """
+        with Wakeup(poll_seconds) as self._wakeup, self._stopping_cause():
+            if self._stop.is_set():
+                return
+            self._loop.resume()
+            while not self._wakeup.stopped:
+                report = self._loop.bucket()
+                if report is not None:
+                    if on_bucket:
+                        on_bucket(report)
+                    if report.bucket % PURGE_EVERY_BUCKETS == 0:
+                        self._purge()
+                elif not self._loop.idle:
+                    self._wakeup.wait(SLACK_POLL_SECONDS)
+                elif until_idle or (on_idle is not None and on_idle()):
+                    return
+                else:
+                    self._wakeup.wait()
+
+    def stop(self) -> None:
+        """End the run after the bucket in hand. May be called from any thread."""
+        self._stop.set()
+        if self._wakeup is not None:
+            self._wakeup.stop()
+
+    def _default_store(self) -> str:
+        if self.rulebook.file is None:
+            raise EngineError(
+                "no-store", "a rulebook given as text has no default store", "name a store URL"
+            )
+        return default_store(Path(self.rulebook.file))
+
+    def _open(self, stack: ExitStack) -> Loop:
+        book = self.rulebook
+        self._store = store = stack.enter_context(open_store(self._store_url, create=True))
+        _check_clock(store, book)
+        lease = LeaseKeeper(store, book.name, book.settings.lease_seconds, self._lease_lost)
+        stack.enter_context(lease)
+        self._spark = spark = self._session(stack)
+        parts = stack.enter_context(open_sql(spark, book, store.id))
+        store.register(book.name, book.text, book.file)
+        state = store.load(book.name)
+        clock = SystemClock()
+        now = Now(clock, state.now)
+        return Loop(
+            rulebook=book,
+            digests={rule.name: _detects(rule) for rule in book.rules.values() if rule.enabled},
+            store=store,
+            epoch=lease.epoch,
+            check_lease=lease.check,
+            feed=DeltaFeed(spark, parts.catalog.locations),
+            capture=Capture(book, parts.prepared.needs),
+            prepared=parts.prepared,
+            conditions=DeltaConditions(parts.catalog),
+            runner=Runner(
+                book,
+                DeltaSink(parts.catalog, book),
+                lambda outcome: store.settle(book.name, lease.epoch, outcome),
+                lease.check,
+                now,
+            ),
+            now=now,
+            instants=Instants(book.settings.skew_max_seconds * 1_000_000),
+            state=state,
+        )
+
+    def _session(self, stack: ExitStack) -> SparkSession:
+        if self._given_spark is not None:
+            check_session(self._given_spark)
+            return self._given_spark
+        running = SparkSession.getActiveSession() is not None
+        spark = start_session("tidegate", self._spark_conf)
+        if not running:
+            stack.callback(spark.stop)
+        return spark
+
+    def _lease_lost(self, error: EngineError) -> None:  # noqa: ARG002
+        """From the lease's thread: nothing that runs may land any more (G21)."""
+        self._spark.sparkContext.cancelAllJobs()
+
+    @contextmanager
+    def _stopping_cause(self) -> Iterator[None]:
+        """Keeps the reason of a stop in the store, for `status` (G7)."""
+        self._store.set_stopped(self.rulebook.name, None)
+        try:
+            yield
+        except EngineError as error:
+            self._store.set_stopped(self.rulebook.name, str(error))
+            raise
+
+    def _purge(self) -> None:
+        days = self.rulebook.settings.firings_retention_days
+        before = self._loop.now() - days * MICROS_PER_DAY
+        self._store.purge(self.rulebook.name, self._loop.epoch, before)
+
+
+@dataclass(frozen=True, slots=True)
+class SqlParts:
+    """The rulebook's names in Spark, and what its SQL reads and writes."""
+
+    catalog: Catalog
+    prepared: Prepared
+
+
+@contextmanager
+def open_sql(spark: SparkSession, book: Rulebook, name: str) -> Iterator[SqlParts]:
+    """The rulebook's database in Spark, and every text analysed in it.
+
+    Raises InputError with the problems of all rules and tables.
+    """
+    catalog = Catalog(spark, book, name)
+    catalog.open()
+    try:
+        schemas = {
+            table: arrow_schema(spark.read.format("delta").load(location).schema.json())
+            for table, location in catalog.locations.items()
+        }
+        yield SqlParts(catalog, prepare(book, schemas, DeltaAnalyst(catalog, book)))
+    finally:
+        catalog.close()
+
+
+def check_tables(book: Rulebook, *, spark_conf: Mapping[str, str]) -> None:
+    """`validate --tables`: tables, feeds and SQL against what is there. Raises InputError."""
+    spark = start_session("tidegate validate", spark_conf)
+    problems: list[Problem] = []
+    with open_sql(spark, book, "validate") as parts:
+        feed = DeltaFeed(spark, parts.catalog.locations)
+        capture = Capture(book, parts.prepared.needs)
+        for name in sources(book):
+            table = book.tables[name]
+            try:
+                capture.used(name, feed.head(table, None).cursor.schema)
+            except EngineError as error:
+                problems.append(Problem(error.code, error.message, table.place, error.hint))
+    if problems:
+        raise InputError(problems)
+
+
+def stop_on_signals(engine: Engine) -> None:
+    """SIGTERM and Ctrl-C end the engine after the bucket in hand; a second one at once."""
+
+    def handler(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        signal.signal(number, signal.SIG_DFL)
+        # Not here: the interrupted thread may hold the lock that `stop` takes.
+        threading.Thread(target=engine.stop).start()
+
+    signal.signal(signal.SIGTERM, handler)
+    signal.signal(signal.SIGINT, handler)
+
+
+def _check_clock(store: SqlStore, book: Rulebook) -> None:
+    """G3: the store's clock and this machine's must agree; SQLite has this machine's."""
+    skew_seconds = abs(store.wall() - SystemClock().wall()) / 1e6
+    if skew_seconds > book.settings.skew_max_seconds:
+        raise EngineError(
+            "clock-skew",
+            f"this machine's clock and the store's differ by {skew_seconds:.1f} s, allowed are "
+            f"{book.settings.skew_max_seconds} (skew_max_seconds)",
+            "set the machine's clock right (NTP), then run again",
+        )
+
+
+def _detects(rule: Rule) -> str:
+    """Digest of what a rule detects: `on`, `per`, context (G9)."""
+    parts = (format_expression(rule.on), rule.key_names, sorted(rule.per.items()), rule.context)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]

@@ -1,0 +1,23 @@
+"""Cursors that an operator asked to be set (`tidegate reset`, G10, G24)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from engine.values import Control, State
+from rules.model import Rulebook, Start
+
+
+def with_resets(
+    rulebook: Rulebook, state: State, controls: Iterable[Control]
+) -> tuple[Rulebook, State]:
+    """Rulebook and state as the next plan is to see them: a reset table is as one never read, that
+    starts at its head or at the version asked for. What it reads again are new occurrences."""
+    tables, cursors = dict(rulebook.tables), dict(state.cursors)
+    for control in controls:
+        if control.kind == "reset" and control.subject in tables:
+            start = Start() if control.version is None else Start("version", control.version)
+            tables[control.subject] = replace(tables[control.subject], start=start)
+            cursors.pop(control.subject, None)
+    return replace(rulebook, tables=tables), replace(state, cursors=cursors)

@@ -1,0 +1,36 @@
+"""Explicit events, checked against their declaration before they are stored."""
+
+from __future__ import annotations
+
+import difflib
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from engine.fields import check_fields
+from engine.values import Signal
+from rules.errors import InputError, Place, Problem
+from rules.model import Rulebook, SignalEvent
+
+
+def make_signal(
+    book: Rulebook,
+    event: str,
+    fields: Mapping[str, Any],
+    signal_id: str | None,
+    received_at: int,
+    *,
+    text: bool = False,
+) -> Signal:
+    """A signal as the store takes it; without an id it gets a random one. With `text`, fields are
+    as on a command line. Raises InputError naming the event or every field that is wrong."""
+    declared = book.events.get(event)
+    if not isinstance(declared, SignalEvent):
+        known = sorted(n for n, e in book.events.items() if isinstance(e, SignalEvent))
+        near = difflib.get_close_matches(event, known, 1)
+        what = "is not a signal" if declared else "is not declared"
+        hint = f"did you mean `{near[0]}`?" if near else f"signals: {', '.join(known) or 'none'}"
+        place = Place(file=book.file or "<text>", path=f"events.{event}")
+        raise InputError([Problem("unknown-signal", f"event `{event}` {what}", place, hint)])
+    values = check_fields(declared, fields, text=text)
+    return Signal(signal_id or str(uuid.uuid4()), event, values, received_at)
