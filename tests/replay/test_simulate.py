@@ -1,0 +1,191 @@
+"""`simulate`: its output, its order, its errors (`language.md` 4)."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.replay import trace as traces
+from engine.replay.simulate import simulate
+from rules.errors import InputError
+from tests.reference.evaluate import evaluate
+from tests.reference.meaning import TooLargeError
+from tests.reference.strategies import FIRST_SLICE, cases
+from tests.replay.traces import simulated
+
+BOOK = """
+rulebook: bank
+events:
+  withdrawal: {signal: {account: bigint, amount: double}}
+  alarm: {signal: {account: bigint}}
+rules:
+  pair: {on: withdrawal ; alarm, per: account}
+  each: {on: withdrawal}
+  off: {on: alarm, enabled: false}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("simulate")
+
+
+def lines_of(folder: Path, trace: str, book: str = BOOK, **options: Any) -> list[str]:
+    (folder / "book.yaml").write_text(book)
+    (folder / "trace.jsonl").write_text(trace)
+    out = io.BytesIO()
+    simulate(folder / "book.yaml", folder / "trace.jsonl", out=out, **options)
+    return out.getvalue().decode().splitlines()
+
+
+def refused(folder: Path, trace: str, **options: Any) -> str:
+    with pytest.raises(InputError) as error:
+        lines_of(folder, trace, **options)
+    return str(error.value)
+
+
+@given(data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_output_is_the_reference_s_line_by_line_for_any_bucket(
+    data: st.DataObject, folder: Path
+) -> None:
+    book, history = data.draw(cases(operators=FIRST_SLICE, rules_max=1, depth=2))
+    second = replace(book.rules["r0"], name="q")
+    book = replace(book, rules={**book.rules, "q": second})
+    try:
+        expected = [d.printed() for d in evaluate(book, history, instances_max=2_000)]
+    except TooLargeError:
+        return
+    for bucket in (None, 1, 2):
+        assert simulated(book, history, folder, bucket) == expected
+
+
+def test_a_detection_is_printed_as_the_language_says(folder: Path) -> None:
+    trace = (
+        '{"event": "withdrawal", "account": 7, "time": 3, "amount": 50.00, "note": "ä"}\n'
+        '{"time": 4.25, "event": "alarm", "account": 7}\n'
+    )
+    assert lines_of(folder, trace) == [
+        '{"rule":"each","key":{},"start":3,"end":3,"constituents":['
+        '{"event":"withdrawal","time":3,"account":7,"amount":50.00,"note":"ä"}]}',
+        '{"rule":"pair","key":{"account":7},"start":3,"end":4.25,"constituents":['
+        '{"event":"withdrawal","time":3,"account":7,"amount":50.00,"note":"ä"},'
+        '{"event":"alarm","time":4.25,"account":7}]}',
+    ]
+
+
+def test_missing_fields_are_null_and_null_is_a_key(folder: Path) -> None:
+    found = lines_of(folder, '{"event":"withdrawal","time":1}\n{"event":"alarm","time":2}')
+    pair = json.loads(found[1])
+    assert pair["key"] == {"account": None}
+    assert pair["constituents"][0] == {
+        "event": "withdrawal",
+        "time": 1,
+        "account": None,
+        "amount": None,
+    }
+
+
+def test_equal_numbers_are_one_key_and_other_kinds_are_not(folder: Path) -> None:
+    trace = "".join(
+        f'{{"event":"{event}","time":{time},"account":{account}}}\n'
+        for event, time, account in [
+            ("withdrawal", 1, "7"),
+            ("withdrawal", 2, '"7"'),
+            ("withdrawal", 3, "true"),
+            ("alarm", 4, "7.0"),
+            ("alarm", 4, "true"),
+            ("alarm", 4, '"7"'),
+            ("alarm", 4, "1"),
+        ]
+    )
+    found = [json.loads(line) for line in lines_of(folder, trace)]
+    pairs = [(d["key"]["account"], d["start"]) for d in found if d["rule"] == "pair"]
+    assert pairs == [(True, 3), (7, 1), ("7", 2)]
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("3", "3"),
+        ("3.0", "3"),
+        ("0.1", "0.1"),
+        ("0.0000005", "0"),
+        ("0.0000015", "0.000002"),
+        ("1700000000.1234565", "1700000000.123456"),
+        ("-1.5", "-1.5"),
+        ("1e3", "1000"),
+        ('"2026-03-02T09:00:00"', '"2026-03-02T09:00:00Z"'),
+        ('"2026-03-02T09:00:00.5+01:00"', '"2026-03-02T08:00:00.500000Z"'),
+    ],
+)
+def test_times_are_rounded_half_even_and_printed_shortest(
+    folder: Path, written: str, shown: str
+) -> None:
+    (line,) = lines_of(folder, f'{{"event":"withdrawal","time":{written}}}')
+    assert f'"start":{shown},"end":{shown},' in line
+
+
+def test_an_unordered_trace_of_many_chunks_is_sorted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(traces, "CHUNK_LINES", 8)
+    monkeypatch.setattr(traces, "_SAMPLE_LINES", 4)
+    times = [(i * 37) % 50 for i in range(100)]
+    trace = "".join(f'{{"event":"withdrawal","time":{t},"amount":{t}}}\n' for t in times)
+    found = [json.loads(line) for line in lines_of(folder, trace)]
+    assert [d["end"] for d in found] == sorted(times)
+
+
+def test_until_is_inclusive(folder: Path) -> None:
+    trace = "".join(f'{{"event":"withdrawal","time":{t}}}\n' for t in (1, 2, 3))
+    assert len(lines_of(folder, trace, until="2")) == 2
+
+
+def test_an_empty_trace_prints_nothing(folder: Path) -> None:
+    assert lines_of(folder, "\n") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"event": "withdrawl", "time": 1}', "unknown event 'withdrawl'"),
+        ('{"event": "withdrawl", "time": 1}', "did you mean withdrawal?"),
+        ('{"event": "pair", "time": 1}', "pair is a rule"),
+        ('{"time": 1}', "the line has no event"),
+        ('{"event": "alarm"}', "the line has no time"),
+        ('{"event": "alarm", "time": true}', "the line has no time"),
+        ('{"event": "alarm", "time": 1e30}', "no instant"),
+        ('{"event": "alarm", "time": "2026-03-02"}', "either numbers or ISO 8601"),
+        ('{"event": "alarm", ', "no JSON"),
+        ("[]", "one JSON object"),
+    ],
+)
+def test_a_wrong_line_is_refused_with_its_place(folder: Path, line: str, said: str) -> None:
+    message = refused(folder, f'{{"event":"alarm","time":1}}\n{line}\n')
+    assert said in message
+    assert f"{folder / 'trace.jsonl'}:2:" in message
+
+
+def test_all_wrong_lines_are_said_at_once_and_nothing_is_printed(folder: Path) -> None:
+    message = refused(folder, '{"event":"withdrawal","time":1}\n{\n{"time":1}\n')
+    assert "trace.jsonl:2:" in message
+    assert "trace.jsonl:3:" in message
+
+
+def test_a_trace_that_is_not_there_is_refused(folder: Path) -> None:
+    (folder / "book.yaml").write_text(BOOK)
+    with pytest.raises(InputError, match="cannot be read"):
+        simulate(folder / "book.yaml", folder / "none.jsonl", out=io.BytesIO())
+
+
+def test_wrong_options_are_refused(folder: Path) -> None:
+    assert "one of restricted" in refused(folder, "", context="latest")
+    assert "ISO 8601" in refused(folder, "", until="tomorrow")
