@@ -131,10 +131,8 @@ class Analyst(Protocol):
 class Conditions(Protocol):
     """Asks conditions."""
 
-    def hold(
-        self, questions: Sequence[Question], pinned: Mapping[str, int]
-    ) -> Mapping[str, frozenset[str]]:
-        """By rule, the firing ids (hex) of its relation for which its condition holds; each
+    def hold(self, questions: Sequence[Question], pinned: Mapping[str, int]) -> frozenset[str]:
+        """The firing ids (hex) of all relations for which the condition of their rule holds; each
         declared table is seen at its pinned version. `EngineError('condition-failed')` names the
         rule."""
         ...
@@ -181,14 +179,10 @@ class Store(Protocol):
         ...
 
     def check_lease(self, rulebook: str, epoch: int) -> None:
-        """`EngineError('lease-lost')` if the epoch is not ours any more; before each entry (G21)."""
+        """`EngineError('lease-lost')` if the epoch is not ours any more; before each entry."""
         ...
 
     def release(self, rulebook: str, epoch: int) -> None: ...
-
-    def clock_skew(self) -> int:
-        """The store's clock minus this machine's, microseconds (G3); 0 where it has none."""
-        ...
 
     def register(self, rulebook: str, text: str, file: str | None) -> None:
         """Keep the active rulebook, so that commands that need the store only can use it."""

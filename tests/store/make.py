@@ -1,0 +1,95 @@
+"""Small buckets to commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from engine.ids import as_binary, as_hex
+from engine.store import SqlStore
+from engine.values import Carried, Cursor, Entry, Firings, Plan, Rejected, Signal, TableRange
+
+SECOND = 1_000_000
+HOUR = 3_600 * SECOND
+BEGIN = 1_772_442_000 * SECOND  # 2026-03-02T09:00:00Z
+UTC = pa.timestamp("us", "UTC")
+
+
+def plan(bucket: int = 1, **changes: Any) -> Plan:
+    """Bucket n ends n hours after BEGIN."""
+    values = {
+        "rulebook": "bank",
+        "bucket": bucket,
+        "watermark_before": BEGIN + (bucket - 1) * HOUR,
+        "watermark": BEGIN + bucket * HOUR,
+        "now": BEGIN + bucket * HOUR + SECOND,
+    }
+    return Plan(**{**values, **changes})
+
+
+def a_range(table: str, first: int, last: int) -> TableRange:
+    instants = {version: BEGIN + version * SECOND for version in range(first, last + 1)}
+    cursor = Cursor(table, f"id-of-{table}", last, BEGIN + last * SECOND, '{"fields":[]}')
+    return TableRange(table, first, last, instants, cursor)
+
+
+def firings(rule: str = "blocked", count: int = 2, bucket: int = 1, **columns: Any) -> Firings:
+    """`count` firings, one a minute from the bucket's begin, of two constituents each."""
+    seed = np.frombuffer(rule.encode().ljust(8)[:8], np.uint64)[0]
+    numbers = np.arange(count, dtype=np.uint64)
+    ids = np.stack([numbers * np.uint64(0x9E3779B97F4A7C15) + seed, numbers + np.uint64(bucket)], 1)
+    ends = BEGIN + (bucket - 1) * HOUR + (np.arange(count) + 1) * 60 * SECOND
+    keys = np.arange(count) + 7
+    table = {
+        "firing_id": as_binary(ids),
+        "account_id": pa.array(keys),
+        "started_at": pa.array(ends - 30 * SECOND, pa.int64()).cast(UTC),
+        "detected_at": pa.array(ends, pa.int64()).cast(UTC),
+        "depth": pa.array(np.ones(count, np.int32)),
+        "condition": pa.array(["none"] * count),
+        "constituents": pa.array(np.full(count, 2, np.int32)),
+    }
+    twice = pa.array(np.repeat(np.arange(count), 2))
+    times = np.stack([ends - 30 * SECOND, ends], 1).ravel()
+    relation = {
+        "firing_id": as_hex(ids).take(twice),
+        "event_type": pa.array(["withdrawal", "transfer"] * count),
+        "label": pa.array([None] * 2 * count, pa.string()),
+        "occurred_at": pa.array(times, pa.int64()).cast(UTC),
+        "started_at": table["started_at"].take(twice),
+        "detected_at": table["detected_at"].take(twice),
+        "account_id": table["account_id"].take(twice),
+        "amount": pa.array([50.5, None] * count),
+    }
+    return Firings(rule, pa.table({**table, **columns}), pa.table(relation))
+
+
+def hex_ids(fired: Firings) -> list[str]:
+    return [found.hex() for found in fired.firings["firing_id"].to_pylist()]
+
+
+def entry(rule: str = "blocked", order: int = 0, **changes: Any) -> Entry:
+    values = {"rule": rule, "kind": "sql", "text": "UPDATE a", "target": "a", "order": order}
+    return Entry(**{**values, **changes})
+
+
+def commit(
+    store: SqlStore,
+    epoch: int,
+    made: Plan,
+    *,
+    carried: Carried | None = None,
+    fired: Sequence[Firings] = (),
+    entries: Sequence[Entry] = (),
+    rejected: Sequence[Rejected] = (),
+    digests: Mapping[str, str] | None = None,
+) -> tuple[Entry, ...]:
+    return store.commit(epoch, made, carried or Carried(), fired, entries, rejected, digests or {})
+
+
+def signal(id: str = "s1", at: int = BEGIN, **changes: Any) -> Signal:
+    values = {"id": id, "event": "atm_empty", "fields": {"atm_id": 4}, "received_at": at}
+    return Signal(**{**values, **changes})

@@ -1,0 +1,210 @@
+"""Step 3: everything of a bucket, or nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from engine import failpoints
+from engine.store import SqlStore, open_store
+from engine.values import Carried, Rejected
+from rules.errors import EngineError
+from tests.store import make
+
+
+@pytest.fixture
+def epoch(store: SqlStore) -> int:
+    return store.acquire("bank", "one", 60)
+
+
+@pytest.fixture
+def disarm() -> Iterator[None]:
+    yield
+    failpoints.arm("")
+
+
+def everything(store: SqlStore, epoch: int, bucket: int = 1) -> None:
+    """Commit a bucket with something in each of its parts."""
+    store.raise_signal("bank", make.signal(f"s{bucket}"))
+    placed = replace(make.signal(f"s{bucket}"), instant=make.BEGIN + 5)
+    store.add_reset("bank", "accounts", bucket)
+    controls = tuple(control.id for control in store.pending_controls("bank"))
+    make.commit(
+        store,
+        epoch,
+        make.plan(
+            bucket,
+            ranges=(make.a_range("transactions", bucket, bucket),),
+            signals=(placed,),
+            activations={"blocked": make.BEGIN + 1},
+            controls=controls,
+        ),
+        carried=Carried({"node": pa.table({"n": [bucket]})}, frozenset({"node"})),
+        fired=[make.firings(bucket=bucket)],
+        entries=[make.entry(), make.entry(order=1)],
+        rejected=[Rejected("withdrawal", "transactions", "no time", {"id": 4})],
+        digests={"blocked": "d1"},
+    )
+
+
+def seen(store: SqlStore) -> dict[str, Any]:
+    """All that a caller can see of a rulebook."""
+    state = store.load("bank")
+    return {
+        "bucket": state.bucket,
+        "watermark": state.watermark,
+        "now": state.now,
+        "cursors": state.cursors,
+        "activations": (state.activations, state.activation_digests),
+        "carried": {name: table.to_pydict() for name, table in state.carried.tables.items()},
+        "signals": [signal.id for signal in store.unplaced_signals("bank", 10)],
+        "controls": [control.subject for control in store.pending_controls("bank")],
+        "entries": store.pending_entries("bank"),
+        "firings": list(store.firings("bank")),
+        "rejected": store.status("bank")["rejected_rows"],
+    }
+
+
+def test_a_rulebook_begins_with_nothing(store: SqlStore) -> None:
+    state = store.load("bank")
+    assert (state.bucket, state.watermark, state.now) == (0, None, 0)
+    assert [*state.cursors, *state.activations, *state.carried.tables] == []
+
+
+def test_what_is_committed_is_there_after_reopening(url: str, store: SqlStore, epoch: int) -> None:
+    everything(store, epoch)
+    everything(store, epoch, 2)
+    with open_store(url, create=False) as again:
+        assert again.id == store.id
+        state = again.load("bank")
+        found = seen(again)
+    assert (state.bucket, state.watermark) == (2, make.BEGIN + 2 * make.HOUR)
+    assert state.now == make.BEGIN + 2 * make.HOUR + make.SECOND
+    assert state.cursors == {"transactions": make.a_range("transactions", 2, 2).cursor}
+    assert state.activations == {"blocked": make.BEGIN + 1}
+    assert state.activation_digests == {"blocked": "d1"}
+    assert found["carried"] == {"node": {"n": [2]}}
+    assert [entry.number for entry in found["entries"]] == [1, 2, 3, 4]
+    assert [firing["bucket"] for firing in found["firings"]] == [1, 1, 2, 2]
+    assert (found["signals"], found["controls"], found["rejected"]) == ([], [], 2)
+
+
+@pytest.mark.parametrize("point", ["commit.middle", "commit.before"])
+@pytest.mark.usefixtures("disarm")
+def test_a_commit_that_fails_leaves_nothing(store: SqlStore, epoch: int, point: str) -> None:
+    everything(store, epoch)
+    store.raise_signal("bank", make.signal("s2"))
+    store.add_reset("bank", "accounts", 2)
+    before = seen(store)
+    failpoints.arm(f"{point}=raise")
+    with pytest.raises(failpoints.FailpointError):
+        everything(store, epoch, 2)
+    after = seen(store)
+    assert after.pop("controls") == ["accounts"] * 2  # asked for in a transaction of its own
+    before.pop("controls")
+    assert after == before
+    everything(store, epoch, 2)  # and the same bucket can be committed still
+    assert store.load("bank").bucket == 2
+
+
+@pytest.mark.parametrize(
+    ("point", "bucket", "entries"), [("commit.before", 0, 0), ("commit.after", 1, 2)]
+)
+def test_a_process_that_dies_around_the_commit(
+    url: str, store: SqlStore, point: str, bucket: int, entries: int
+) -> None:
+    script = (
+        "from engine.store import open_store\n"
+        "from tests.store.test_commit import everything\n"
+        f"store = open_store({url!r}, create=False)\n"
+        "everything(store, store.acquire('bank', 'child', 60))\n"
+    )
+    environment = {**os.environ, failpoints.VARIABLE: f"{point}=exit"}
+    ended = subprocess.run([sys.executable, "-c", script], env=environment, check=False)
+    assert ended.returncode == failpoints.EXIT_CODE
+    assert store.load("bank").bucket == bucket
+    assert len(store.pending_entries("bank")) == entries
+    assert len(store.unplaced_signals("bank", 9)) == 1 - bucket
+
+
+def test_g21_a_stale_epoch_writes_nothing(store: SqlStore, epoch: int) -> None:
+    store.release("bank", epoch)
+    store.acquire("bank", "two", 60)
+    before = seen(store)
+    with pytest.raises(EngineError, match="nothing of this bucket was written") as caught:
+        make.commit(store, epoch, make.plan(), fired=[make.firings()], entries=[make.entry()])
+    assert caught.value.code == "lease-lost"
+    assert seen(store) == before
+
+
+def test_g21_a_commit_without_a_lease_is_refused(store: SqlStore) -> None:
+    with pytest.raises(EngineError, match="run by nobody now"):
+        make.commit(store, 1, make.plan())
+
+
+@pytest.mark.parametrize("bucket", [1, 3])
+def test_a_bucket_that_is_not_the_next_is_refused(store: SqlStore, epoch: int, bucket: int) -> None:
+    everything(store, epoch)
+    before = seen(store)
+    with pytest.raises(EngineError, match=f"bucket {bucket} of 'bank' cannot follow bucket 1"):
+        make.commit(store, epoch, make.plan(bucket), entries=[make.entry()])
+    assert seen(store) == before
+
+
+def test_only_changed_instances_are_written(store: SqlStore, epoch: int) -> None:
+    one, two = pa.table({"n": [1]}), pa.table({"n": [2]})
+    make.commit(
+        store,
+        epoch,
+        make.plan(1),
+        carried=Carried({"a": one, "b": one, "c": one}, frozenset("abc")),
+    )
+    make.commit(store, epoch, make.plan(2), carried=Carried({"a": two, "b": two}, frozenset("b")))
+    tables = store.load("bank").carried.tables
+    assert {name: table.to_pydict() for name, table in tables.items()} == {
+        "a": {"n": [1]},  # said to be as it was
+        "b": {"n": [2]},  # c is gone
+    }
+
+
+def test_g09_activations_stay_digests_change_and_rules_leave(store: SqlStore, epoch: int) -> None:
+    first = make.plan(1, activations={"a": 5, "b": 6})
+    make.commit(store, epoch, first, digests={"a": "a1", "b": "b1"})
+    make.commit(store, epoch, make.plan(2, activations={"c": 9}), digests={"a": "a2", "c": "c1"})
+    state = store.load("bank")
+    assert state.activations == {"a": 5, "c": 9}
+    assert state.activation_digests == {"a": "a2", "c": "c1"}
+
+
+def test_g07_rulebooks_have_their_own_buckets(store: SqlStore, epoch: int) -> None:
+    everything(store, epoch)
+    other = store.acquire("stock", "one", 60)
+    make.commit(store, other, make.plan(rulebook="stock"), fired=[make.firings()])
+    assert store.load("stock").bucket == 1
+    assert store.load("stock").cursors == {}
+    assert len(list(store.firings("stock"))) == 2
+
+
+def test_the_registered_rulebook_can_be_read_again(url: str, store: SqlStore) -> None:
+    store.register("bank", "rulebook: bank # é", "/lake/bank.yaml")
+    store.register("bank", "rulebook: bank # 2", None)
+    with open_store(url, create=False) as again:
+        kept = again.rulebooks()
+    assert (kept["bank"].text, kept["bank"].file) == ("rulebook: bank # 2", None)
+
+
+def test_g24_a_reset_waits_for_the_plan_that_carries_it_out(store: SqlStore, epoch: int) -> None:
+    store.add_reset("bank", "accounts", None)
+    store.add_reset("bank", "transactions", 7)
+    first, second = store.pending_controls("bank")
+    assert (first.kind, first.subject, first.version) == ("reset", "accounts", None)
+    assert (second.subject, second.version) == ("transactions", 7)
+    make.commit(store, epoch, make.plan(1, controls=(first.id,)))
+    assert store.pending_controls("bank") == (second,)

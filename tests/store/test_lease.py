@@ -1,0 +1,168 @@
+"""One engine a rulebook (G21), shown with two of them and a clock set by hand."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+
+import pytest
+
+from engine.store import LeaseKeeper, SqlStore, open_store
+from engine.store.holder import this_holder
+from rules.errors import EngineError
+from tests.store import make
+
+
+@dataclass
+class Hand:
+    """A clock that stands until it is set."""
+
+    micros: int = make.BEGIN
+
+    def __call__(self, _connection: object) -> int:
+        return self.micros
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Hand:
+    hand = Hand()
+    monkeypatch.setattr("engine.store.lease.server_now", hand)
+    return hand
+
+
+def test_g21_a_second_holder_is_refused_before_the_deadline(store: SqlStore, clock: Hand) -> None:
+    assert store.acquire("bank", "one", 30) == 1
+    clock.micros += 30 * make.SECOND - 1
+    with pytest.raises(EngineError, match=r"run by one .*until 2026-03-02 09:00:30 UTC") as caught:
+        store.acquire("bank", "two", 30)
+    assert caught.value.code == "lease-held"
+    assert "stop that engine" in caught.value.hint
+    store.renew("bank", 1, 30)  # the first still has it
+
+
+@pytest.mark.parametrize("late_seconds", [0, 1])
+def test_g21_a_second_holder_has_it_from_the_deadline_on(
+    store: SqlStore, clock: Hand, late_seconds: int
+) -> None:
+    store.acquire("bank", "one", 30)
+    clock.micros += (30 + late_seconds) * make.SECOND
+    assert store.acquire("bank", "two", 30) == 2
+    with pytest.raises(EngineError, match="run by two now; this engine's epoch 1 is over"):
+        store.renew("bank", 1, 30)
+    with pytest.raises(EngineError) as caught:
+        store.check_lease("bank", 1)
+    assert caught.value.code == "lease-lost"
+    store.check_lease("bank", 2)
+
+
+def test_g21_renewal_moves_the_deadline(store: SqlStore, clock: Hand) -> None:
+    store.acquire("bank", "one", 30)
+    clock.micros += 20 * make.SECOND
+    store.renew("bank", 1, 30)
+    clock.micros += 20 * make.SECOND
+    with pytest.raises(EngineError, match="09:00:50"):
+        store.acquire("bank", "two", 30)
+
+
+def test_a_lease_late_but_not_taken_can_still_be_renewed(store: SqlStore, clock: Hand) -> None:
+    store.acquire("bank", "one", 30)
+    clock.micros += 31 * make.SECOND
+    store.renew("bank", 1, 30)
+    with pytest.raises(EngineError):
+        store.acquire("bank", "two", 30)
+
+
+def test_a_released_lease_is_free_at_once_and_epochs_go_on(store: SqlStore) -> None:
+    store.acquire("bank", "one", 30)
+    store.release("bank", 1)
+    assert store.acquire("bank", "two", 30) == 2
+    store.release("bank", 1)  # a stale holder gives nothing back
+    with pytest.raises(EngineError):
+        store.acquire("bank", "three", 30)
+
+
+def test_g07_leases_of_rulebooks_do_not_touch(store: SqlStore) -> None:
+    store.acquire("bank", "one", 30)
+    assert store.acquire("stock", "two", 30) == 1
+
+
+def test_the_lease_of_a_process_that_ended_need_not_be_waited_for(store: SqlStore) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    holder = this_holder().replace(f"/{os.getpid()}/", f"/{ended.pid}/")
+    store.acquire("bank", holder, 3600)
+    assert store.acquire("bank", this_holder(), 30) == 2
+    with pytest.raises(EngineError):
+        store.acquire("bank", this_holder(), 30)  # this process is alive
+
+
+def test_a_process_of_another_machine_is_taken_to_live(store: SqlStore) -> None:
+    store.acquire("bank", "elsewhere/999999/ab", 3600)
+    with pytest.raises(EngineError, match="elsewhere/999999/ab"):
+        store.acquire("bank", this_holder(), 30)
+
+
+def test_g21_of_many_that_ask_at_once_one_gets_it(url: str, store: SqlStore) -> None:
+    got: list[int] = []
+    refused: list[str] = []
+
+    def ask(n: int) -> None:
+        with open_store(url, create=False) as own:
+            try:
+                got.append(own.acquire("bank", f"holder-{n}", 30))
+            except EngineError as error:
+                refused.append(error.code)
+
+    threads = [threading.Thread(target=ask, args=(n,)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert got == [1]
+    assert refused == ["lease-held"] * 5
+    store.check_lease("bank", 1)
+
+
+def test_the_keeper_keeps_the_lease_past_its_time_and_gives_it_back(sqlite_url: str) -> None:
+    with open_store(sqlite_url, create=True) as store:
+        with LeaseKeeper(store, "bank", 1) as keeper:
+            assert not threading.Event().wait(1.5)
+            keeper.check()
+            with pytest.raises(EngineError):
+                store.acquire("bank", "two", 1)
+        assert store.acquire("bank", "two", 1) == keeper.epoch + 1
+
+
+def test_g21_the_keeper_says_when_another_has_the_lease(sqlite_url: str) -> None:
+    told = threading.Event()
+    with open_store(sqlite_url, create=True) as store:
+        with LeaseKeeper(store, "bank", 1, on_loss=lambda _: told.set()) as keeper:
+            store.release("bank", keeper.epoch)
+            stolen = store.acquire("bank", "two", 30)
+            assert told.wait(5)
+            with pytest.raises(EngineError, match="run by two now"):
+                keeper.check()
+        store.check_lease("bank", stolen)  # the loser's exit takes nothing from the new holder
+
+
+def test_g21_a_lease_that_cannot_be_renewed_is_lost_in_time() -> None:
+    class Unreachable:
+        def acquire(self, *_: object) -> int:
+            return 1
+
+        def renew(self, *_: object) -> None:
+            raise EngineError("store-unreachable", "no answer", "look at the server")
+
+    told = threading.Event()
+    with LeaseKeeper(Unreachable(), "bank", 1, on_loss=lambda _: told.set()) as keeper:  # type: ignore[arg-type]
+        assert told.wait(5)
+        with pytest.raises(EngineError, match="unrenewed: no answer"):
+            keeper.check()
+
+
+def test_g03_the_store_has_a_clock(store: SqlStore) -> None:
+    assert abs(store.wall() - time.time_ns() // 1000) < make.SECOND  # both are this machine's

@@ -1,0 +1,202 @@
+"""What `firings` and `status` show."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from engine.store import SqlStore
+from engine.values import Firings, Outcome, Rejected
+from tests.store import make
+
+
+@pytest.fixture
+def epoch(store: SqlStore) -> int:
+    return store.acquire("bank", "one", 60)
+
+
+def test_a_firing_is_shown_as_simulate_prints_it_and_more(store: SqlStore, epoch: int) -> None:
+    fired = make.firings(count=1)
+    (entry,) = make.commit(store, epoch, make.plan(), fired=[fired], entries=[make.entry()])
+    store.settle("bank", epoch, Outcome(entry, "failed", 2, "no such column"))
+    assert list(store.firings("bank")) == [
+        {
+            "rule": "blocked",
+            "key": {"account_id": 7},
+            "start": "2026-03-02T09:00:30Z",
+            "end": "2026-03-02T09:01:00Z",
+            "constituents": [
+                {
+                    "event": "withdrawal",
+                    "time": "2026-03-02T09:00:30Z",
+                    "account_id": 7,
+                    "amount": 50.5,
+                },
+                {"event": "transfer", "time": "2026-03-02T09:01:00Z", "account_id": 7},
+            ],
+            "firing_id": make.hex_ids(fired)[0],
+            "bucket": 1,
+            "condition": "none",
+            "depth": 1,
+            "entries": [
+                {"number": 1, "state": "pending", "attempts": 2, "error": "no such column"}
+            ],
+        }
+    ]
+
+
+def test_entries_stand_with_the_firings_that_they_are_for(store: SqlStore, epoch: int) -> None:
+    held = pa.array(["held", "failed", "held"])
+    fired = make.firings(count=3, condition=held)
+    last = make.hex_ids(fired)[2]
+    entries = [make.entry(order=0), make.entry(order=1, firing_ids=(last,))]
+    make.commit(store, epoch, make.plan(), fired=[fired], entries=entries)
+    shown = [[e["number"] for e in firing["entries"]] for firing in store.firings("bank")]
+    assert shown == [[1], [], [1, 2]]
+
+
+def test_firings_are_ordered_by_end_then_rule(store: SqlStore, epoch: int) -> None:
+    many = [make.firings("b", 3), make.firings("a", 2), make.firings("c", 1)]
+    make.commit(store, epoch, make.plan(1), fired=many)
+    make.commit(store, epoch, make.plan(2), fired=[make.firings("a", 1, bucket=2)])
+    order = [(firing["end"][11:16], firing["rule"]) for firing in store.firings("bank")]
+    assert order == [
+        ("09:01", "a"),
+        ("09:01", "b"),
+        ("09:01", "c"),
+        ("09:02", "a"),
+        ("09:02", "b"),
+        ("09:03", "b"),
+        ("10:01", "a"),
+    ]
+    everything = list(store.firings("bank"))
+    for limit in range(1, 9):
+        assert list(store.firings("bank", limit=limit)) == everything[-limit:]
+    assert list(store.firings("bank", rule="b")) == [f for f in everything if f["rule"] == "b"]
+    since = make.BEGIN + 120 * make.SECOND
+    assert list(store.firings("bank", since=since)) == everything[3:]
+    assert list(store.firings("bank", since=since, limit=2)) == everything[-2:]
+    assert list(store.firings("bank", rule="none")) == []
+
+
+def test_a_firing_is_found_by_its_id(store: SqlStore, epoch: int) -> None:
+    first, second = make.firings("a", 3), make.firings("b", 3, bucket=2)
+    make.commit(store, epoch, make.plan(1), fired=[first])
+    make.commit(store, epoch, make.plan(2), fired=[second])
+    assert store.find_firing("bank", make.hex_ids(first)[2]) == (1, "a")
+    assert store.find_firing("bank", make.hex_ids(second)[0]) == (2, "b")
+    assert store.find_firing("stock", make.hex_ids(second)[0]) is None
+    ids = "".join(sorted(make.hex_ids(first)))
+    assert store.find_firing("bank", ids[16:48]) is None  # lies across two of them
+
+
+def test_a_firing_without_constituents_has_none(store: SqlStore, epoch: int) -> None:
+    fired = make.firings(count=2)
+    relation = fired.relation.slice(0, 3)  # the second has one row, made null
+    events = pa.array(["withdrawal", "transfer", None])
+    at = relation.column_names.index("event_type")
+    fired = replace(fired, relation=relation.set_column(at, "event_type", events))
+    make.commit(store, epoch, make.plan(), fired=[fired])
+    assert [len(firing["constituents"]) for firing in store.firings("bank")] == [2, 0]
+
+
+def test_values_are_printed_as_the_language_says(store: SqlStore, epoch: int) -> None:
+    at = datetime(2026, 3, 2, 9, 0, 0, 250_000, tzinfo=UTC)
+    values = {
+        "decimal": (Decimal("12.50"), pa.decimal128(12, 2)),
+        "timestamp": (at, make.UTC),
+        "ntz": (at.replace(tzinfo=None, microsecond=0), pa.timestamp("us")),
+        "date": (date(2026, 3, 2), pa.date32()),
+        "binary": (b"\x00\xff", pa.binary()),
+        "nan": (float("nan"), pa.float64()),
+        "infinite": (float("-inf"), pa.float32()),
+        "old": ({"at": at, "n": None}, pa.struct([("at", make.UTC), ("n", pa.int64())])),
+        "map": ([("b", 2), ("a", None)], pa.map_(pa.string(), pa.int64())),
+        "list": ([date(2026, 1, 1), None], pa.list_(pa.date32())),
+    }
+    fired = make.firings(count=1)
+    relation = fired.relation.slice(0, 1)
+    for name, (value, kind) in values.items():
+        relation = relation.append_column(name, pa.array([value], kind))
+    make.commit(store, epoch, make.plan(), fired=[Firings("blocked", fired.firings, relation)])
+    (constituent,) = next(store.firings("bank"))["constituents"]
+    assert {name: constituent[name] for name in values} == {
+        "decimal": Decimal("12.50"),
+        "timestamp": "2026-03-02T09:00:00.250000Z",
+        "ntz": "2026-03-02T09:00:00",
+        "date": "2026-03-02",
+        "binary": "AP8=",
+        "nan": "NaN",
+        "infinite": "-Infinity",
+        "old": {"at": "2026-03-02T09:00:00.250000Z", "n": None},
+        "map": [["a", None], ["b", 2]],
+        "list": ["2026-01-01", None],
+    }
+
+
+def test_label_columns_are_not_parameters(store: SqlStore, epoch: int) -> None:
+    fired = make.firings(count=1)
+    labels = pa.array(["W", None])
+    relation = fired.relation.set_column(2, "label", labels)
+    for column in ("W_start", "W_end", "period_start"):
+        relation = relation.append_column(column, relation["occurred_at"])
+    make.commit(store, epoch, make.plan(), fired=[replace(fired, relation=relation)])
+    constituent = next(store.firings("bank"))["constituents"][0]
+    assert list(constituent) == ["event", "time", "account_id", "amount", "period_start"]
+
+
+def test_the_status_of_a_rulebook_that_never_ran(store: SqlStore) -> None:
+    status = store.status("bank")
+    assert (status["bucket"], status["watermark"], status["lease_holder"]) == (0, None, None)
+
+
+def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> None:
+    store.register("bank", "rulebook: bank", None)
+    store.raise_signal("bank", make.signal())
+    store.add_reset("bank", "accounts", 7)
+    spans = (make.a_range("transactions", 3, 4), make.a_range("accounts", 1, 1))
+    plan = make.plan(ranges=spans, activations={"b": 1, "a": 1}, adjusted_commits=2)
+    one, _, _ = make.commit(
+        store,
+        epoch,
+        plan,
+        entries=[make.entry(), make.entry(order=1), make.entry(order=2, state="dead", error="x")],
+        rejected=[Rejected("withdrawal", "transactions", "no time", {})] * 3,
+        digests={"a": "1", "b": "1"},
+    )
+    store.settle("bank", epoch, Outcome(one, "failed", 1, "table is gone"))
+    store.set_stopped("bank", "transactions is gone")
+    status = store.status("bank")
+    assert status.pop("store_id") == store.id
+    assert status.pop("lease_until") > "2026"
+    entries = status.pop("entries")
+    assert [(e["number"], e["state"], e["error"]) for e in entries] == [
+        (1, "pending", "table is gone"),
+        (2, "pending", None),
+        (3, "dead", "x"),
+    ]
+    assert status == {
+        "rulebook": "bank",
+        "bucket": 1,
+        "watermark": "2026-03-02T10:00:00Z",
+        "stopped": "transactions is gone",
+        "lease_holder": "one",
+        "adjusted_commits": 2,
+        "unplaced_signals": 1,
+        "rejected_rows": 3,
+        "entries_pending": 2,
+        "entries_failed": 1,
+        "entries_dead": 1,
+        "active_rules": ["a", "b"],
+        "tables": [
+            {"table": "accounts", "version": 1, "instant": "2026-03-02T09:00:01Z"},
+            {"table": "transactions", "version": 4, "instant": "2026-03-02T09:00:04Z"},
+        ],
+        "asked_for": [{"kind": "reset", "subject": "accounts", "version": 7}],
+    }
+    store.set_stopped("bank", None)
+    assert store.status("bank")["stopped"] is None

@@ -1,0 +1,178 @@
+"""Entries and the firings they run from (G16, G22)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from engine.store import SqlStore
+from engine.values import Entry, Outcome
+from rules.errors import EngineError
+from tests.store import make
+
+
+@pytest.fixture
+def epoch(store: SqlStore) -> int:
+    return store.acquire("bank", "one", 60)
+
+
+def due(store: SqlStore, epoch: int, bucket: int = 1, rules: str = "a") -> tuple[Entry, ...]:
+    entries = [make.entry(rule, order) for order, rule in enumerate(rules)]
+    fired = [make.firings(rule, bucket=bucket) for rule in sorted(set(rules))]
+    return make.commit(store, epoch, make.plan(bucket), fired=fired, entries=entries)
+
+
+def test_g16_entries_are_numbered_in_their_order_over_all_rulebooks(
+    store: SqlStore, epoch: int
+) -> None:
+    mixed = [make.entry("b", order=1), make.entry("c", order=2), make.entry("a", order=0)]
+    first = make.commit(store, epoch, make.plan(), entries=mixed)
+    assert [(e.number, e.rule, e.bucket) for e in first] == [(1, "a", 1), (2, "b", 1), (3, "c", 1)]
+    other = store.acquire("stock", "one", 60)
+    entries = make.commit(store, other, make.plan(rulebook="stock"), entries=[make.entry()])
+    assert [entry.number for entry in entries] == [4]
+    assert store.pending_entries("bank") == first
+    assert store.pending_entries("stock") == entries
+
+
+def test_an_entry_comes_back_as_it_was(store: SqlStore, epoch: int) -> None:
+    fired = make.firings()
+    one = make.entry(
+        kind="signal",
+        target=None,
+        text='{"event": "é"}',
+        firing_ids=(make.hex_ids(fired)[1],),
+        depth=3,
+    )
+    dead = make.entry(order=1, state="dead", error="cascade too deep")
+    numbered = make.commit(store, epoch, make.plan(), fired=[fired], entries=[one, dead])
+    assert numbered == (
+        replace(one, number=1, bucket=1),
+        replace(dead, number=2, bucket=1),
+    )
+    assert store.pending_entries("bank") == numbered[:1]  # dead from the start
+
+
+def test_numbers_are_not_used_twice_after_a_purge(store: SqlStore, epoch: int) -> None:
+    (entry,) = due(store, epoch)
+    store.settle("bank", epoch, Outcome(entry, "done", 1))
+    assert store.purge("bank", epoch, make.BEGIN + 9 * make.HOUR) == 2
+    (again,) = due(store, epoch, 2)
+    assert again.number == entry.number + 1
+
+
+def test_the_stored_firings_are_those_that_were_committed(store: SqlStore, epoch: int) -> None:
+    fired = make.firings("a", 5)
+    make.commit(store, epoch, make.plan(), fired=[fired, make.firings("b", 1)])
+    found = store.entry_firings("bank", 1, "a")
+    assert found.rule == "a"
+    assert found.firings.equals(fired.firings)
+    assert found.relation.equals(fired.relation)
+    with pytest.raises(EngineError, match="rule 'a' of 'bank' has no stored firings in bucket 2"):
+        store.entry_firings("bank", 2, "a")
+
+
+def test_150_000_firings_come_back_equal(store: SqlStore, epoch: int) -> None:
+    many = make.firings("a", 150_000)
+    make.commit(store, epoch, make.plan(), fired=[many], entries=[make.entry("a")])
+    found = store.entry_firings("bank", 1, "a")
+    assert found.firings.equals(many.firings)
+    assert found.relation.equals(many.relation)
+    one = make.hex_ids(many)[123_456]
+    assert store.find_firing("bank", one) == (1, "a")
+    assert [f["firing_id"] for f in store.firings("bank", limit=1)] == make.hex_ids(many)[-1:]
+
+
+def test_a_done_entry_stays_done(store: SqlStore, epoch: int) -> None:
+    first, second = due(store, epoch, rules="ab")
+    store.settle("bank", epoch, Outcome(first, "done", 1))
+    assert [entry.rule for entry in store.pending_entries("bank")] == ["b"]
+    store.settle("bank", epoch, Outcome(first, "failed", 2, "late news"))
+    assert store.pending_entries("bank") == (second,)
+    shown = {e["number"]: e for f in store.firings("bank") for e in f["entries"]}
+    assert shown[first.number] == {"number": 1, "state": "done", "attempts": 1, "error": None}
+
+
+def test_a_failed_entry_stays_pending_with_its_error(store: SqlStore, epoch: int) -> None:
+    (entry,) = due(store, epoch)
+    store.settle("bank", epoch, Outcome(entry, "failed", 3, "table is gone"))
+    (left,) = store.pending_entries("bank")
+    assert (left.number, left.attempts, left.error) == (entry.number, 3, "table is gone")
+    store.settle("bank", epoch, Outcome(left, "done", 4))
+    assert store.pending_entries("bank") == ()
+
+
+def test_g21_a_stale_engine_settles_nothing(store: SqlStore, epoch: int) -> None:
+    (entry,) = due(store, epoch)
+    store.release("bank", epoch)
+    store.acquire("bank", "two", 60)
+    with pytest.raises(EngineError) as caught:
+        store.settle("bank", epoch, Outcome(entry, "done", 1, signals=(make.signal(),)))
+    assert caught.value.code == "lease-lost"
+    assert store.pending_entries("bank") == (entry,)
+    assert store.unplaced_signals("bank", 9) == ()
+
+
+def test_g22_signals_of_an_action_are_raised_once_with_their_depth(
+    store: SqlStore, epoch: int
+) -> None:
+    (entry,) = due(store, epoch)
+    raised = (make.signal("e1-0", depth=2), make.signal("e1-1", depth=2))
+    for _ in range(2):  # done again after a crash
+        store.settle("bank", epoch, Outcome(entry, "done", 1, signals=raised))
+    assert store.unplaced_signals("bank", 9) == raised
+
+
+def test_g22_a_failed_action_raises_nothing(store: SqlStore, epoch: int) -> None:
+    (entry,) = due(store, epoch)
+    store.settle("bank", epoch, Outcome(entry, "failed", 1, "no", signals=(make.signal(),)))
+    assert store.unplaced_signals("bank", 9) == ()
+
+
+def test_g22_an_id_that_is_taken_does_not_swallow_an_actions_signal(
+    store: SqlStore, epoch: int
+) -> None:
+    store.raise_signal("bank", make.signal("e1-0"))
+    (entry,) = due(store, epoch)
+    raised = (make.signal("e1-0", depth=2), make.signal("e1-1", depth=2))
+    with pytest.raises(EngineError, match="entry 1 of rule 'a'"):
+        store.settle("bank", epoch, Outcome(entry, "done", 1, signals=raised))
+    assert store.pending_entries("bank") == (entry,)
+    assert [signal.id for signal in store.unplaced_signals("bank", 9)] == ["e1-0"]
+
+
+def test_g13_old_firings_go_once_all_their_entries_are_done(store: SqlStore, epoch: int) -> None:
+    first, _ = due(store, epoch, 1, rules="ab")
+    (second,) = due(store, epoch, 2)
+    for entry in (first, second):
+        store.settle("bank", epoch, Outcome(entry, "done", 1))
+    assert store.purge("bank", epoch, make.plan(1).now) == 0
+    assert store.purge("bank", epoch, make.plan(2).now) == 2
+    left = [(firing["bucket"], firing["rule"]) for firing in store.firings("bank")]
+    assert left == [(1, "b"), (1, "b"), (2, "a"), (2, "a")]  # b of bucket 1 is not done
+    assert store.load("bank").bucket == 2
+
+
+def test_firings_without_rows_are_not_kept(store: SqlStore, epoch: int) -> None:
+    make.commit(store, epoch, make.plan(), fired=[make.firings(count=0)])
+    assert list(store.firings("bank")) == []
+    with pytest.raises(EngineError):
+        store.entry_firings("bank", 1, "blocked")
+
+
+def test_carried_and_fired_tables_keep_types_slices_and_dictionaries(
+    store: SqlStore, epoch: int
+) -> None:
+    words = pa.chunked_array(
+        [pa.array(["a", "b"]).dictionary_encode(), pa.array(["c"]).dictionary_encode()]
+    )
+    table = pa.table({"account_id": words, "n": pa.chunked_array([[1], [2, 3]])})
+    table = table.replace_schema_metadata({"version": "4"}).slice(1)
+    fired = make.firings(count=2)
+    fired = replace(fired, firings=fired.firings.set_column(1, "account_id", table["account_id"]))
+    make.commit(store, epoch, make.plan(), fired=[fired])
+    found = store.entry_firings("bank", 1, "blocked").firings
+    assert found.schema.field("account_id").type == words.type
+    assert found["account_id"].to_pylist() == ["b", "c"]

@@ -1,0 +1,171 @@
+"""Opening a store: made when empty, refused with the remedy when it does not fit."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+import migrations
+from engine.store import migrate, open_store
+from engine.store.database import Database
+from engine.store.schema import SCHEMA
+from engine.store.tables import metadata
+from rules.errors import EngineError
+from tests.store import make
+
+
+def set_version(url: str, version: str) -> None:
+    with Database(url).write() as connection:
+        connection.execute(sa.text(f"UPDATE tidegate_version SET version_num = '{version}'"))
+
+
+def refusal(url: str, *, create: bool = True) -> EngineError:
+    with pytest.raises(EngineError) as caught:
+        open_store(url, create=create)
+    return caught.value
+
+
+def test_migrations_make_the_tables_that_the_code_uses(url: str) -> None:
+    assert migrate(url) == (None, SCHEMA)
+    assert migrate(url) == (SCHEMA, SCHEMA)
+    with Database(url).write() as connection:
+        options = {"compare_type": True, "version_table": "tidegate_version"}
+        context = MigrationContext.configure(connection, opts=options)
+        assert compare_metadata(context, metadata) == []
+
+
+def test_the_schema_is_that_of_the_last_migration() -> None:
+    script = ScriptDirectory(str(Path(migrations.__file__).parent))
+    assert script.get_heads() == [SCHEMA]
+
+
+def test_g20_a_store_has_a_random_id_and_keeps_it(tmp_path: Path) -> None:
+    urls = [f"sqlite:///{tmp_path / name}.db" for name in "ab"]
+    ids = [open_store(url, create=True).id for url in urls]
+    assert len(set(ids)) == 2
+    assert len(ids[0]) == 32
+    assert [open_store(url, create=True).id for url in urls] == ids
+
+
+def test_a_store_that_is_not_there_is_not_made_by_looking(url: str, tmp_path: Path) -> None:
+    error = refusal(url, create=False)
+    assert error.code == "no-store"
+    assert "`tidegate run` makes it" in error.hint
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_older_store_is_refused_with_the_command(url: str) -> None:
+    migrate(url)
+    set_version(url, "0000")
+    error = refusal(url)
+    assert error.code == "store-older"
+    assert f"has schema 0000, this tidegate needs {SCHEMA}" in error.message
+    assert "tidegate migrate --store " in error.hint
+
+
+def test_a_newer_store_is_refused(url: str) -> None:
+    migrate(url)
+    set_version(url, "9999")
+    assert refusal(url).code == "store-newer"
+    with pytest.raises(EngineError, match="made by a newer tidegate"):
+        migrate(url)
+
+
+def test_processes_that_start_together_make_one_store(url: str) -> None:
+    script = f"from engine.store import open_store; print(open_store({url!r}, create=True).id)"
+    command = [sys.executable, "-c", script]
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    found = {process.communicate()[0] for process in started}
+    assert [process.returncode for process in started] == [0, 0, 0]
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        ("bank.db", "'bank.db' is no URL of a store"),
+        ("sqlite://", "names no file; it would not last"),
+        ("sqlite:///:memory:", "names no file"),
+        ("mysql://u@h/d", "is neither SQLite nor PostgreSQL"),
+        ("nonsense://u:geheim@h/d", "is neither SQLite nor PostgreSQL"),
+        ("postgresql://u:geheim@h:port/d", "'postgresql://u:***@h:port/d' is no URL"),
+    ],
+)
+def test_urls_that_name_no_store_are_refused(bad: str, says: str) -> None:
+    error = refusal(bad)
+    assert error.code == "bad-store-url"
+    assert says in error.message
+    assert "sqlite:///" in error.hint
+    assert "geheim" not in str(error)
+
+
+@pytest.mark.parametrize("where", ["u:geheim@127.0.0.1:1/d", "u@127.0.0.1:1/d?password=geheim"])
+def test_an_unreachable_store_is_named_without_its_password(where: str) -> None:
+    error = refusal(f"postgresql://{where}", create=False)
+    assert error.code == "store-unreachable"
+    assert "127.0.0.1:1/d" in error.message
+    assert "geheim" not in str(error)
+    assert error.exit_code == 3
+
+
+def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
+    error = refusal(f"sqlite:///{tmp_path}/none/store.db")
+    assert error.code == "no-store"
+    assert f"there is no folder {tmp_path}/none" in error.message
+
+
+def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "notes.db"
+    file.write_text("these are my notes, no database at all\n" * 99)
+    error = refusal(f"sqlite:///{file}")
+    assert error.code == "store-failed"
+    assert "not a database" in error.message
+    assert file.read_text().startswith("these are my notes")
+
+
+def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'other.db'}"
+    with Database(url).write() as connection:
+        connection.execute(sa.text("CREATE TABLE signals (colour TEXT)"))
+    assert "signals already exists" in refusal(url).message
+    with Database(url).read() as connection:
+        assert sa.inspect(connection).get_table_names() == ["signals"]
+
+
+def test_readers_and_the_engine_do_not_wait_for_each_other(url: str) -> None:
+    with open_store(url, create=True) as store, open_store(url, create=False) as other:
+        epoch = store.acquire("bank", "one", 60)
+        make.commit(store, epoch, make.plan(), fired=[make.firings()])
+        listed = other.firings("bank")
+        next(listed)
+        with Database(url).write() as connection:  # an engine in the middle of its commit
+            connection.execute(sa.text("DELETE FROM firings"))
+            assert other.status("bank")["bucket"] == 1
+            assert len(list(other.firings("bank"))) == 2
+        with Database(url).read() as connection:  # a reader that takes its time
+            connection.execute(sa.text("SELECT * FROM buckets"))
+            make.commit(store, epoch, make.plan(2))
+
+
+def test_sqlite_syncs_every_commit_to_disk(sqlite_url: str) -> None:
+    with Database(sqlite_url).write() as connection:
+        asked = ("journal_mode", "synchronous", "foreign_keys")
+        pragmas = [connection.execute(sa.text(f"PRAGMA {name}")).scalar_one() for name in asked]
+    assert pragmas == ["wal", 2, 1]
+
+
+def test_a_store_that_somebody_locks_is_said_to_be_busy(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.store.database.BUSY_SECONDS", 0)
+    with open_store(sqlite_url, create=True) as store, Database(sqlite_url).write():
+        with pytest.raises(EngineError, match="locked by another writer") as caught:
+            store.raise_signal("bank", make.signal())
+        assert caught.value.code == "store-busy"
