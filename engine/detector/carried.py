@@ -26,8 +26,13 @@ from rules.errors import EngineError
 SCHEMA = {b"tidegate.carried": b"1"}
 
 
-def check(name: str, table: pa.Table) -> None:
-    """Raises `EngineError('carried-schema')` for a table of another version."""
+def check(tables: Mapping[str, pa.Table]) -> None:
+    """Raises `EngineError('carried-schema')` if there is a table of another version."""
+    for name, table in tables.items():
+        _check(name, table)
+
+
+def _check(name: str, table: pa.Table) -> None:
     found = (table.schema.metadata or {}).get(b"tidegate.carried")
     if found != SCHEMA[b"tidegate.carried"]:
         raise EngineError(

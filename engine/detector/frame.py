@@ -72,6 +72,7 @@ def open_frame(
     ranking: Ranking,
 ) -> Frame:
     """Read what the step's `nodes` carry, and number and encode the step's occurrences."""
+    tables.check(stored.tables)
     events = {role for node in nodes.values() for role in node.roles}
     carried = {
         event: tables.read_occurrences(event, stored.tables["occ:" + event])

@@ -1,0 +1,142 @@
+"""`engine.detect`: a table in, a table out (`language.md` 5)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine import detect
+from rules.errors import InputError
+from rules.model import SignalEvent
+from tests.reference.evaluate import evaluate
+from tests.reference.meaning import TooLargeError
+from tests.reference.strategies import FIRST_SLICE, cases
+from tests.reference.values import Occurrence
+
+BOOK = """
+rulebook: bank
+events:
+  withdrawal: {signal: {account: bigint}}
+  alarm: {signal: {account: bigint}}
+rules:
+  pair: {on: withdrawal ; alarm, per: account}
+  alarms: {on: alarm}
+"""
+
+
+def table(**columns: object) -> pa.Table:
+    return pa.table({name: pa.array(values) for name, values in columns.items()})
+
+
+def test_detections_name_rows_of_the_table_as_it_was_given() -> None:
+    occurrences = table(
+        time=[5_000_000, 1_000_000, 2_000_000],
+        event=["alarm", "withdrawal", "withdrawal"],
+        account=[7, 7, 8],
+    )
+    found = detect(BOOK, occurrences)
+    assert found.column_names == ["rule", "account", "start", "end", "constituents", "ticks"]
+    assert found.to_pylist() == [
+        {
+            "rule": rule,
+            "account": account,
+            "start": datetime(1970, 1, 1, 0, 0, start, tzinfo=UTC),
+            "end": datetime(1970, 1, 1, 0, 0, 5, tzinfo=UTC),
+            "constituents": rows,
+            "ticks": [],
+        }
+        for rule, account, start, rows in [("alarms", None, 5, [0]), ("pair", 7, 1, [1, 0])]
+    ]
+
+
+@given(data=st.data())
+@settings(max_examples=200, deadline=None)
+def test_detect_finds_what_the_reference_finds_in_its_order(data: st.DataObject) -> None:
+    book, history = data.draw(cases(operators=FIRST_SLICE, depth=3))
+    try:
+        expected = evaluate(book, history, instances_max=2_000)
+    except TooLargeError:
+        return
+    names = sorted(
+        {f for e in book.events.values() if isinstance(e, SignalEvent) for f in e.fields}
+    )
+    occurrences = pa.table(
+        {
+            "event": pa.array([event for event, _, _ in history], pa.string()),
+            "time": pa.array([time for _, time, _ in history], pa.int64()),
+            **{n: pa.array([f.get(n) for _, _, f in history], pa.int64()) for n in names},
+        }
+    )
+    found = detect(book, occurrences)
+    shown = [
+        [(history[row][0], history[row][1], history[row][2]) for row in rows]
+        for rows in found.column("constituents").to_pylist()
+    ]
+    assert shown == [
+        [(c.event, c.end, dict(c.fields)) for c in d.constituents if isinstance(c, Occurrence)]
+        for d in expected
+    ]
+    assert found.column("start").cast(pa.int64()).to_pylist() == [d.start for d in expected]
+
+
+def test_nothing_given_nothing_found() -> None:
+    found = detect(BOOK, table(time=np.array([], np.int64), event=pa.array([], pa.string())))
+    assert found.num_rows == 0
+    assert found.schema.field("constituents").type == pa.list_(pa.int64())
+
+
+@pytest.mark.parametrize("key", [pa.int32(), pa.string(), pa.decimal128(14, 2), pa.date32()])
+def test_keys_of_any_type_keep_it(key: pa.DataType) -> None:
+    account = pa.array([1, 2, 1, None, None], pa.int32())
+    account = (
+        pa.array([None if v is None else str(v) for v in account.to_pylist()])
+        if pa.types.is_string(key)
+        else account.cast(key)
+    )
+    event = ["withdrawal", "withdrawal", "alarm", "withdrawal", "alarm"]
+    found = detect(BOOK, pa.table({"time": range(5), "event": event, "account": account}))
+    pairs = found.filter(pa.compute.equal(found.column("rule"), "pair"))
+    assert pairs.column("account").type == key
+    assert pairs.column("account").to_pylist() == [account[0].as_py(), None]
+
+
+def test_keys_of_several_columns_and_of_differing_types() -> None:
+    book = """
+rulebook: b
+events: {a: {signal: {k: bigint, j: string}}, b: {signal: {x: int, j: string}}}
+rules:
+  r: {on: a and b, per: {a: [k, j], b: [x, j]}}
+"""
+    occurrences = pa.table(
+        {
+            "event": ["a", "a", "b", "b"],
+            "time": [1, 2, 3, 4],
+            "k": pa.array([1, 2, None, None], pa.int64()),
+            "x": pa.array([None, None, 2, 1], pa.int32()),
+            "j": ["p", "q", "q", "q"],
+        }
+    )
+    assert detect(book, occurrences).select(["k", "j", "constituents"]).to_pylist() == [
+        {"k": 2, "j": "q", "constituents": [1, 2]}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("occurrences", "said"),
+    [
+        (table(time=[1]), "lack the column event"),
+        (table(time=[1.5], event=["alarm"]), "not int64 or a timestamp"),
+        (table(time=[None, 1], event=["alarm"] * 2), "cannot be null"),
+        (table(time=[1], event=["alrm"]), "did you mean alarm?"),
+        (table(time=[1], event=["pair"]), "pair cannot be given"),
+    ],
+)
+def test_wrong_occurrences_are_refused(occurrences: pa.Table, said: str) -> None:
+    with pytest.raises(InputError) as error:
+        detect(BOOK, occurrences)
+    assert said in str(error.value)
