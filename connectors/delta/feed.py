@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
@@ -114,8 +115,10 @@ class DeltaFeed:
 
     def _snapshot(self, table: Table, source: _Source, source_of_events: bool = True) -> Snapshot:
         """The table as it is now, checked to be there and, as a source, to show its commits."""
-        with stops.reading(table.name, 0, 0):
+        try:
             snapshot = source.log.snapshot()
+        except Py4JJavaError as error:
+            raise _unbuilt(table, source.log, error) from error
         if snapshot.version < 0:
             raise stops.table_missing(table.name, source.log.location)
         source.in_commit_timestamps = snapshot.metadata.in_commit_timestamps
@@ -133,10 +136,7 @@ class DeltaFeed:
         modified = log.modified_ms(cursor.version)
         if modified is not None and modified == log.parsed_ms(cursor.version):
             return
-        with stops.reading(table.name, cursor.version, cursor.version):
-            head = log.snapshot()
-        if head.version < 0:
-            raise stops.table_missing(table.name, log.location)
+        head = self._snapshot(table, source)
         known = head
         if head.metadata.id != cursor.table_id and 0 <= cursor.version <= head.version:
             known = self._at(log, cursor.version) or head
@@ -144,9 +144,6 @@ class DeltaFeed:
             raise stops.table_replaced(table.name, 0, known.metadata.id, cursor.table_id)
         if head.version < cursor.version:
             raise stops.table_truncated(table.name, head.version, cursor.version)
-        if head.catalog_managed:
-            raise stops.catalog_managed(table.name)
-        source.in_commit_timestamps = head.metadata.in_commit_timestamps
         log.commit(cursor.version)
 
     def _at(self, log: TableLog, version: int) -> Snapshot | None:
@@ -202,6 +199,15 @@ class DeltaFeed:
 
     def _next(self, source: _Source, version: int) -> int | None:
         return next((v for v in source.listing.commits if v > version), None)
+
+
+def _unbuilt(table: Table, log: TableLog, error: Py4JJavaError) -> EngineError:
+    """Why Delta cannot build the table's latest state: a gap in the log, if there is one."""
+    commits = log.listing().commits
+    for version, following in pairwise(commits):
+        if following != version + 1:
+            return stops.log_gap(table.name, version + 1, following)
+    return stops.translated(table.name, 0, commits[-1] if commits else 0, error)
 
 
 def _obstacle(table: Table, cursor: Cursor, logged: LoggedCommit) -> EngineError | None:

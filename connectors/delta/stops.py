@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from connectors.delta.faults import SPARK_ERRORS, Fault, fault
+from connectors.delta.faults import SPARK_ERRORS, fault
 from rules.errors import EngineError
 
 
@@ -93,10 +93,12 @@ def reading(table: str, first: int, last: int) -> Iterator[None]:
     try:
         yield
     except SPARK_ERRORS as error:
-        raise _stop(table, first, last, fault(error), str(error)) from error
+        raise translated(table, first, last, error) from error
 
 
-def _stop(table: str, first: int, last: int, found: Fault, text: str) -> EngineError:
+def translated(table: str, first: int, last: int, error: BaseException) -> EngineError:
+    """What Spark raised about versions [first, last] of a table."""
+    found, text = fault(error), str(error)
     condition = found.condition
     if "BEYOND_DELETED_FILE_RETENTION" in condition:
         return version_gone(table, first, "it is older than delta.deletedFileRetentionDuration")

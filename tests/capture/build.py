@@ -1,0 +1,137 @@
+"""Rulebooks for tests of capture, built as values, and a loop that has nothing but capture."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from connectors.clock import SystemClock
+from engine.capture.instants import Instants
+from engine.capture.plan import list_sources, make_plan
+from engine.capture.read import Capture
+from engine.ports import Feed
+from engine.values import Bucket, Carried, Needs, Plan, Signal, State
+from rules.errors import Place
+from rules.expression import Name
+from rules.model import (
+    Change,
+    Context,
+    EventType,
+    Rule,
+    Rulebook,
+    Settings,
+    SignalEvent,
+    Start,
+    Table,
+    TableEvent,
+)
+
+HERE = Place("test.yaml")
+FRESH = State(0, None, 0, {}, {}, {}, Carried())
+
+
+def table(name: str, path: str, **options: Any) -> Table:
+    """`start` may be a word or a Start."""
+    start = options.pop("start", "earliest")
+    return Table(
+        name, HERE, path=path, start=start if isinstance(start, Start) else Start(start), **options
+    )
+
+
+def event(name: str, on: str, change: str, **options: Any) -> TableEvent:
+    return TableEvent(name, HERE, Change(change), on, **options)
+
+
+def signal(name: str, **fields: str) -> SignalEvent:
+    return SignalEvent(name, HERE, fields)
+
+
+def rulebook(tables: Sequence[Table], events: Sequence[EventType], **settings: Any) -> Rulebook:
+    """One rule for each event type, called `on_<event>`."""
+    rules = [Rule(f"on_{e.name}", HERE, Name(e.name), e.name, Context.UNRESTRICTED) for e in events]
+    return Rulebook(
+        name="test",
+        file=None,
+        text="",
+        timezone="UTC",
+        tables={t.name: t for t in tables},
+        events={e.name: e for e in events},
+        rules={r.name: r for r in rules},
+        settings=Settings(**settings),
+    )
+
+
+def needs(book: Rulebook, *columns: str) -> Needs:
+    """Every event type's rule reads these columns."""
+    return Needs(
+        carry=dict.fromkeys(book.events, columns),
+        ids={(f"on_{name}", name): columns for name in book.events},
+    )
+
+
+def rows(bucket: Bucket | None, name: str) -> Counter[tuple[Any, ...]]:
+    """The occurrences of an event type as a multiset of their parameters."""
+    batch = bucket.batches.get(name) if bucket else None
+    if batch is None:
+        return Counter()
+    taken = batch.table.take(batch.row)
+    return Counter(
+        tuple(tuple(value.items()) if isinstance(value, dict) else value for value in row.values())
+        for row in taken.to_pylist()
+    )
+
+
+def id_list(bucket: Bucket, name: str) -> list[tuple[int, int]]:
+    (ids,) = bucket.batches[name].ids.values()
+    return sorted((int(a), int(b)) for a, b in np.asarray(ids))
+
+
+class Loop:
+    """Plans and captures until nothing is left, as the engine's loop does; detects nothing."""
+
+    def __init__(self, book: Rulebook, read: Needs, feed: Feed, state: State = FRESH) -> None:
+        self.book, self.feed, self.state = book, feed, state
+        self.capture = Capture(book, read)
+        self.instants = Instants(book.settings.skew_max_seconds * 1_000_000)
+        self.clock = SystemClock()
+        self.plans: list[Plan] = []
+
+    def step(self, signals: Sequence[Signal] = ()) -> Bucket | None:
+        """One bucket, committed; None if there is nothing to do."""
+        listing = list_sources(self.book, self.state, self.feed, self.instants, self.clock.wall())
+        used = {
+            name: self.capture.used(name, head.cursor.schema)
+            for name, head in listing.heads.items()
+        }
+        plan = make_plan(self.book, self.state, listing, signals, used)
+        if plan is None:
+            return None
+        bucket = self.capture.capture(plan, self.feed)
+        self.plans.append(plan)
+        self.state = replace(
+            self.state,
+            bucket=plan.bucket,
+            watermark=plan.watermark,
+            now=plan.now,
+            cursors={**self.state.cursors, **{r.table: r.cursor for r in plan.ranges}},
+            activations={**self.state.activations, **plan.activations},
+        )
+        for span in plan.ranges:
+            self.instants.forget(span.cursor.table_id, span.last)
+        return bucket
+
+    def drain(self) -> list[Bucket]:
+        """Buckets until there is nothing to do at once."""
+        buckets = []
+        while (bucket := self.step()) is not None:
+            buckets.append(bucket)
+        return buckets
+
+
+def total(buckets: Sequence[Bucket], name: str) -> Counter[tuple[Any, ...]]:
+    """The occurrences of an event type in all buckets together."""
+    return sum((rows(bucket, name) for bucket in buckets), Counter())

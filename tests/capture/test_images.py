@@ -1,0 +1,238 @@
+"""G11: pre- and post-images paired by key, and captured events, over a feed made by hand."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from engine.capture.read import Capture
+from engine.ports import CHANGE, SAME_1, SAME_2, VERSION, ReadRequest
+from engine.values import Bucket, Cursor, Needs, Plan, Signal, TableRange
+from rules.errors import EngineError
+from rules.model import EventType, Table
+from tests.capture.build import event, id_list, needs, rows, rulebook, signal, table
+
+Row = tuple[str, int, int | None, int | None, str]  # change, version, id, n, s
+TYPES = {"id": ("integer", pa.int32()), "n": ("integer", pa.int32()), "s": ("string", pa.string())}
+SCHEMA = json.dumps(
+    {
+        "type": "struct",
+        "fields": [{"name": n, "type": t[0], "nullable": True} for n, t in TYPES.items()],
+    }
+)
+
+
+class HandFeed:
+    """Gives the rows it was made with; predicates beyond Arrow are answered from `answers`."""
+
+    def __init__(self, data: Sequence[Row], answers: Mapping[str, Sequence[bool | None]]) -> None:
+        self.data, self.answers, self.requests = data, answers, list[ReadRequest]()
+
+    def read(self, _: Table, span: TableRange, request: ReadRequest) -> pa.Table:
+        self.requests.append(request)
+        wanted = [r for r in self.data if r[0] in request.changes and r[1] not in span.skipped]
+        columns = dict(zip((CHANGE, VERSION, *TYPES), zip(*wanted, strict=True), strict=True))
+        found = {CHANGE: pa.array(columns[CHANGE]), VERSION: pa.array(columns[VERSION])}
+        for name in request.columns:
+            found[name] = pa.array(columns[name], TYPES[name][1])
+        for name, text in request.where.items():
+            found[name] = pa.array(self.answers[text], pa.bool_())
+        if request.same:
+            hashes = [hash(row[2:]) % 1_000_003 for row in wanted]
+            found[SAME_1], found[SAME_2] = pa.array(hashes), pa.array(hashes)
+        return pa.table(found)
+
+    def decide(self, rows: pa.Table, where: Mapping[str, str]) -> pa.Table:
+        assert {"old", "new"} <= set(rows.column_names)
+        return pa.table(
+            {name: pa.array(self.answers[text], pa.bool_()) for name, text in where.items()}
+        )
+
+
+def captured(
+    events: Sequence[EventType],
+    data: Sequence[Row],
+    columns: Sequence[str] = ("id", "n"),
+    answers: Mapping[str, Sequence[bool | None]] | None = None,
+    signals: Sequence[Signal] = (),
+    depths: Mapping[int, int] | None = None,
+    **options: object,
+) -> Bucket:
+    options.setdefault("key", ("id",))
+    book = rulebook([table("t", "/t", **options)], events)
+    versions = [row[1] for row in data] or [0]
+    instants = {v: v * 1_000_000 for v in range(min(versions), max(versions) + 1)}
+    span = TableRange(
+        "t", min(versions), max(versions), instants, Cursor("t", "id", 0, 0, SCHEMA), depths or {}
+    )
+    plan = Plan("test", 1, 0, 10**12, 10**12, (span,) if data else (), tuple(signals))
+    read = Needs(
+        carry={e.name: tuple(columns) if e.name != "s" else ("x",) for e in events},
+        ids={("r", e.name): tuple(columns) for e in events},
+    )
+    return Capture(book, read).capture(plan, HandFeed(data, answers or {}))  # type: ignore[arg-type]
+
+
+UPDATES: list[Row] = [
+    ("update_preimage", 3, 1, 10, "a"),
+    ("update_postimage", 3, 1, 11, "a"),
+    ("update_postimage", 3, 2, 20, "b"),  # changes nothing
+    ("update_preimage", 3, 2, 20, "b"),
+    ("update_postimage", 2, 1, 10, "a"),
+    ("update_preimage", 2, 1, None, "a"),
+    ("update_preimage", 3, None, 5, "n"),
+    ("update_postimage", 3, None, 5, "m"),
+    ("insert", 2, 7, 70, "i"),
+    ("delete", 3, 8, 80, "d"),
+]
+
+
+def test_g11_images_are_paired_and_no_ops_dropped() -> None:
+    found = captured([event("u", "t", "update")], UPDATES, ("id", "n", "old.n"))
+    assert rows(found, "u") == Counter(
+        [(1, 10, (("n", None),)), (1, 11, (("n", 10),)), (None, 5, (("n", 5),))]
+    )
+    batch = found.batches["u"]
+    assert batch.time.tolist() == [2_000_000, 3_000_000, 3_000_000]
+
+
+def test_g11_of_is_null_safe_and_where_sees_both_images() -> None:
+    of_n = event("of_n", "t", "update", of=("n",))
+    grown = event("grown", "t", "update", where="new.n > old.n")
+    wide = event("wide", "t", "update", of=("n", "s"))
+    found = captured([of_n, grown, wide], UPDATES)
+    assert rows(found, "of_n") == Counter([(1, 10), (1, 11)])
+    assert rows(found, "grown") == Counter([(1, 11)])
+    assert rows(found, "wide") == Counter([(1, 10), (1, 11), (None, 5)])
+
+
+def test_change_events_say_which_change_and_keep_the_pre_image() -> None:
+    found = captured([event("c", "t", "change")], UPDATES, ("id", "_change_type", "old"))
+    assert rows(found, "c") == Counter(
+        [
+            (7, "insert", None),
+            (8, "delete", None),
+            (1, "update", (("id", 1), ("n", None), ("s", "a"))),
+            (1, "update", (("id", 1), ("n", 10), ("s", "a"))),
+            (None, "update", (("id", None), ("n", 5), ("s", "n"))),
+        ]
+    )
+
+
+def test_without_a_key_every_post_image_is_an_update() -> None:
+    found = captured([event("u", "t", "update")], UPDATES, key=())
+    assert rows(found, "u") == Counter([(1, 10), (1, 11), (2, 20), (None, 5)])
+
+
+@pytest.mark.parametrize(
+    "images",
+    [
+        [  # not unique
+            ("update_preimage", 3, 1, 10, "a"),
+            ("update_preimage", 3, 1, 20, "a"),
+            ("update_postimage", 3, 1, 11, "a"),
+            ("update_postimage", 3, 1, 21, "a"),
+        ],
+        [  # the key was changed
+            ("update_preimage", 3, 1, 10, "a"),
+            ("update_postimage", 3, 9, 10, "a"),
+        ],
+    ],
+)
+def test_g11_images_that_cannot_be_paired_stop_or_are_delete_and_insert(images: list[Row]) -> None:
+    events = [event("i", "t", "insert"), event("d", "t", "delete"), event("u", "t", "update")]
+    with pytest.raises(EngineError, match=r"table `t`: version 3: .*\(id = 1\)") as stop:
+        captured(events, images)
+    assert stop.value.code == "unpaired-update"
+    assert "on_unpaired: delete_insert" in str(stop.value)
+    found = captured(events, images, on_unpaired="delete_insert")
+    assert rows(found, "u") == Counter()
+    assert rows(found, "d") == Counter(r[2:4] for r in images if r[0] == "update_preimage")
+    assert rows(found, "i") == Counter(r[2:4] for r in images if r[0] == "update_postimage")
+
+
+def test_g25_a_row_on_which_where_raises_is_rejected() -> None:
+    text = "1 / n > 0"
+    data: list[Row] = [
+        ("insert", 2, 1, 1, "a"),
+        ("insert", 2, 2, 0, "b"),
+        ("insert", 3, 3, None, "c"),
+    ]
+    found = captured(
+        [event("i", "t", "insert", where=text)], data, answers={text: [True, None, False]}
+    )
+    assert rows(found, "i") == Counter([(1, 1)])
+    (wrong,) = found.rejected
+    assert (wrong.event, wrong.source, wrong.row["id"]) == ("i", "t@2", 2)
+
+
+def test_a_where_over_images_beyond_arrow_is_decided_after_pairing() -> None:
+    text = "abs(new.n - old.n) = 1"
+    data = [row for row in UPDATES if row[1] == 3]
+    found = captured([event("u", "t", "update", where=text)], data, answers={text: [True, None]})
+    assert rows(found, "u") == Counter([(1, 11)])
+    assert [wrong.row["id"] for wrong in found.rejected] == [None]
+
+
+def test_s05_equal_rows_are_two_occurrences_with_two_ids() -> None:
+    data: list[Row] = [("insert", 2, 1, 1, "a")] * 2
+    found = captured([event("i", "t", "insert")], data)
+    assert rows(found, "i") == Counter({(1, 1): 2})
+    assert len(set(id_list(found, "i"))) == 2
+
+
+def test_g06_ids_do_not_depend_on_the_bucket() -> None:
+    events = [event("i", "t", "insert")]
+    data: list[Row] = [("insert", v, n, n, "a") for v in (2, 3, 4) for n in range(5)]
+    whole = id_list(captured(events, data), "i")
+    parts = [captured(events, [row for row in data if row[1] == v]) for v in (2, 3, 4)]
+    assert sorted(one for part in parts for one in id_list(part, "i")) == whole
+    assert len(set(whole)) == 15
+
+
+def test_occurrences_are_in_order_of_time_with_their_depth() -> None:
+    data: list[Row] = [("insert", v, v, v, "a") for v in (4, 2, 3, 2)]
+    found = captured([event("i", "t", "insert")], data, depths={3: 2})
+    batch = found.batches["i"]
+    assert batch.time.tolist() == [2_000_000, 2_000_000, 3_000_000, 4_000_000]
+    assert batch.depth is not None
+    assert batch.depth.tolist() == [0, 0, 2, 0]
+    assert captured([event("i", "t", "insert")], data).batches["i"].depth is None
+
+
+def test_parameters_are_renamed_by_columns() -> None:
+    renamed = event("i", "t", "insert", columns={"number": "n"})
+    found = captured([renamed], [("insert", 2, 1, 5, "a")], ("number",))
+    assert found.batches["i"].table.to_pylist() == [{"number": 5}]
+
+
+def test_events_that_no_rule_reads_cost_nothing() -> None:
+    book = rulebook([table("t", "/t")], [event("i", "t", "insert")])
+    span = TableRange("t", 1, 1, {1: 1_000}, Cursor("t", "id", 1, 1_000, SCHEMA))
+    feed = HandFeed([("insert", 1, 1, 1, "a")], {})
+    found = Capture(book, Needs({})).capture(Plan("test", 1, 0, 9, 9, (span,)), feed)  # type: ignore[arg-type]
+    assert (found.batches, feed.requests) == ({}, [])
+    skipped = TableRange("t", 1, 1, {1: 1_000}, span.cursor, skipped=frozenset({1}))
+    found = Capture(book, needs(book, "id")).capture(Plan("test", 1, 0, 9, 9, (skipped,)), feed)  # type: ignore[arg-type]
+    assert (found.batches, feed.requests) == ({}, [])
+
+
+def test_signals_become_occurrences() -> None:
+    raised = [
+        Signal("b", "s", {"x": 2}, 5, depth=3, instant=9),
+        Signal("a", "s", {"x": 1}, 5, instant=7),
+    ]
+    found = captured([signal("s", x="bigint")], [], signals=raised)
+    batch = found.batches["s"]
+    assert batch.table.column("x").to_pylist() == [1, 2]
+    assert batch.table.schema.field("x").type == pa.int64()
+    assert (batch.time.tolist(), batch.depth is not None and batch.depth.tolist()) == (
+        [7, 9],
+        [0, 3],
+    )
+    assert len({tuple(row) for row in np.asarray(next(iter(batch.ids.values())))}) == 2
