@@ -8,11 +8,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from engine.store import signals
+from engine.store import plain, signals
 from engine.store import tables as t
 from engine.store.blobs import table_from_bytes, table_to_bytes
 from engine.store.database import upsert
-from engine.store.fieldtext import fields_to_text
 from engine.store.plans import plan_to_text
 from engine.values import Carried, Cursor, Plan, Rejected, State
 from rules.errors import EngineError
@@ -131,7 +130,7 @@ def insert_rejected(connection: sa.Connection, plan: Plan, rows: Sequence[Reject
                     "event": row.event,
                     "source": row.source,
                     "reason": row.reason,
-                    "fields": fields_to_text(row.row),
+                    "fields": plain.text(row.row),
                 }
                 for ordinal, row in enumerate(rows)
             ],

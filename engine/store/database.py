@@ -36,7 +36,13 @@ class Database:
         self.shown = redacted(self.url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         try:
-            engine = sa.create_engine(self.url, connect_args=self._connect_args())
+            engine = sa.create_engine(
+                self.url,
+                connect_args={"timeout": BUSY_SECONDS}
+                if self.is_sqlite
+                else {"connect_timeout": 10},
+                pool_pre_ping=not self.is_sqlite,  # a server may have been restarted meanwhile
+            )
         except ModuleNotFoundError as error:
             hint = "pip install 'tidegate[postgres]'"
             raise EngineError("store-driver", f"{self.shown}: {error}", hint) from error
@@ -68,9 +74,6 @@ class Database:
 
     def close(self) -> None:
         self._reading.dispose()
-
-    def _connect_args(self) -> dict[str, Any]:
-        return {"timeout": BUSY_SECONDS} if self.is_sqlite else {"connect_timeout": 10}
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

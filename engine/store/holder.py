@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import uuid
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -33,8 +34,7 @@ def is_dead(holder: str) -> bool:
 def _machine() -> str:
     """Host name, boot and process namespace: process ids mean the same where this is equal."""
     parts = [socket.gethostname()]
-    boot = Path("/proc/sys/kernel/random/boot_id")
-    if boot.exists():
-        parts.append(boot.read_text().strip()[:8])
+    with suppress(OSError):  # Linux only
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text()[:8])
         parts.append(os.readlink("/proc/self/ns/pid").strip("pid:[]"))
     return "-".join(parts)

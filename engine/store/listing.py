@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
 
-from engine.store import shown
+from engine.store import plain
 from engine.store import tables as t
 from engine.store.blobs import ID_BYTES, ids_from_bytes, table_from_bytes
 from engine.store.database import Database
@@ -156,8 +156,8 @@ def _of_rule(
                 {
                     "rule": fired.rule,
                     "key": keys[n],
-                    "start": shown.instant(starts[n]),
-                    "end": shown.instant(end),
+                    "start": plain.instant(starts[n]),
+                    "end": plain.instant(end),
                     "constituents": constituents[n],
                     "firing_id": ids[n],
                     "bucket": bucket,
@@ -199,7 +199,7 @@ def _constituents(relation: pa.Table) -> list[dict[str, Any]]:
     return [
         {
             "event": event,
-            "time": shown.instant(time),
+            "time": plain.instant(time),
             **{name: found for name, found in row.items() if found is not None},
         }
         for event, time, row in zip(events, times, parameters, strict=True)
@@ -209,7 +209,7 @@ def _constituents(relation: pa.Table) -> list[dict[str, Any]]:
 def _objects(table: pa.Table) -> list[Mapping[str, Any]]:
     """Rows as they are printed."""
     columns = {
-        field.name: [shown.value(v, field.type) for v in table[field.name].to_pylist()]
-        for field in table.schema
+        name: [plain.value(found) for found in table[name].to_pylist()]
+        for name in table.column_names
     }
     return [{name: column[n] for name, column in columns.items()} for n in range(table.num_rows)]

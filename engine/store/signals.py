@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
+from engine.store import plain
 from engine.store.database import insert_new
-from engine.store.fieldtext import fields_from_text, fields_to_text
 from engine.store.tables import signals
 from engine.values import Entry, Signal
 from rules.errors import EngineError
@@ -17,7 +18,8 @@ from rules.errors import EngineError
 def raise_signal(connection: sa.Connection, rulebook: str, signal: Signal) -> bool:
     """Insert a signal, unplaced; False if it is there already.
 
-    Raises EngineError `signal-conflict` if its id stands for another event or other fields.
+    Its fields are kept as JSON, and come back so. Raises EngineError `signal-conflict` if its id
+    stands for another event or other fields.
     """
     row = _row(rulebook, signal)
     if insert_new(connection, signals, row):
@@ -66,7 +68,7 @@ def unplaced(connection: sa.Connection, rulebook: str, limit: int) -> tuple[Sign
         .limit(limit)
     )
     return tuple(
-        Signal(row.id, row.event, fields_from_text(row.fields), row.received_at, row.depth)
+        Signal(row.id, row.event, json.loads(row.fields), row.received_at, row.depth)
         for row in connection.execute(query)
     )
 
@@ -102,7 +104,7 @@ def _row(rulebook: str, signal: Signal) -> dict[str, object]:
         "rulebook": rulebook,
         "id": signal.id,
         "event": signal.event,
-        "fields": fields_to_text(signal.fields),
+        "fields": plain.text(signal.fields),
         "received_at": signal.received_at,
         "depth": signal.depth,
     }

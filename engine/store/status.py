@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from engine.store import shown
+from engine.store import plain
 from engine.store import tables as t
 from engine.store.database import server_now
 from engine.store.outbox import DEAD, DONE, PENDING
@@ -34,7 +34,7 @@ def rulebook_status(connection: sa.Connection, rulebook: str) -> dict[str, Any]:
         "rulebook": rulebook,
         "store_id": connection.execute(sa.select(t.meta.c.store_id)).scalar_one(),
         "bucket": last.bucket if last else 0,
-        "watermark": shown.instant(last.watermark) if last else None,
+        "watermark": plain.instant(last.watermark) if last else None,
         "stopped": _stopped(connection, rulebook),
         **_lease(connection, rulebook),
         "adjusted_commits": connection.execute(adjusted.where(b.rulebook == rulebook)).scalar_one(),
@@ -61,7 +61,7 @@ def _lease(connection: sa.Connection, rulebook: str) -> dict[str, Any]:
     held = row is not None and row.expires_at > server_now(connection)
     return {
         "lease_holder": row.holder if row is not None and held else None,
-        "lease_until": shown.instant(row.expires_at) if row is not None and held else None,
+        "lease_until": plain.instant(row.expires_at) if row is not None and held else None,
     }
 
 
@@ -88,7 +88,7 @@ def _tables(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
     c = t.cursors.c
     query = sa.select(c.table_name, c.version, c.instant).where(c.rulebook == rulebook)
     return [
-        {"table": row.table_name, "version": row.version, "instant": shown.instant(row.instant)}
+        {"table": row.table_name, "version": row.version, "instant": plain.instant(row.instant)}
         for row in connection.execute(query.order_by(c.table_name))
     ]
 

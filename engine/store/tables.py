@@ -6,6 +6,8 @@ to one has its name first in its key.
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     CheckConstraint,
@@ -17,10 +19,23 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    TypeDecorator,
     text,
 )
 
 metadata = MetaData()
+
+
+class Message(TypeDecorator[str]):
+    """Text from elsewhere, such as Spark's errors with the user's data in them: what a database
+    cannot hold (NUL, half characters) is replaced."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Any) -> str | None:  # noqa: ARG002
+        return value and value.replace("\0", "?").encode(errors="replace").decode()
+
 
 # One row: the random id of the store (G20), the last number of the outbox's sequence (G16).
 meta = Table(
@@ -40,7 +55,7 @@ rulebooks = Table(
     Column("text", Text, nullable=False),
     Column("file", Text),
     Column("registered_at", BigInteger, nullable=False),
-    Column("stopped", Text),
+    Column("stopped", Message),
 )
 
 # A lease is held while the store's clock is before `expires_at` (G21).
@@ -129,7 +144,7 @@ outbox = Table(
     Column("depth", Integer, nullable=False),
     Column("state", Text, nullable=False),
     Column("attempts", Integer, nullable=False),
-    Column("error", Text),
+    Column("error", Message),
     _of_bucket(),
     Index("outbox_by_bucket", "rulebook", "bucket", "rule"),
     Index(
@@ -176,7 +191,7 @@ rejected = Table(
     Column("ordinal", Integer, primary_key=True),
     Column("event", Text, nullable=False),
     Column("source", Text, nullable=False),
-    Column("reason", Text, nullable=False),
+    Column("reason", Message, nullable=False),
     Column("fields", Text, nullable=False),
     _of_bucket(),
 )

@@ -104,6 +104,13 @@ def test_a_failed_entry_stays_pending_with_its_error(store: SqlStore, epoch: int
     assert store.pending_entries("bank") == ()
 
 
+def test_an_error_may_hold_what_no_database_takes(store: SqlStore, epoch: int) -> None:
+    (entry,) = due(store, epoch)
+    store.settle("bank", epoch, Outcome(entry, "failed", 1, "bad value 'a\0b\ud800é'"))
+    (left,) = store.pending_entries("bank")
+    assert left.error == "bad value 'a?b?é'"
+
+
 def test_g21_a_stale_engine_settles_nothing(store: SqlStore, epoch: int) -> None:
     (entry,) = due(store, epoch)
     store.release("bank", epoch)

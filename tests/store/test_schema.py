@@ -18,7 +18,7 @@ from engine.store.database import Database
 from engine.store.schema import SCHEMA
 from engine.store.tables import metadata
 from rules.errors import EngineError
-from tests.store import make
+from tests.store import make, postgres
 
 
 def set_version(url: str, version: str) -> None:
@@ -169,3 +169,19 @@ def test_a_store_that_somebody_locks_is_said_to_be_busy(
         with pytest.raises(EngineError, match="locked by another writer") as caught:
             store.raise_signal("bank", make.signal())
         assert caught.value.code == "store-busy"
+
+
+def test_a_server_that_was_restarted_is_reached_again(server: postgres.Server) -> None:
+    url = server.new_url()
+    with open_store(url, create=True) as store:
+        with Database(url).write() as connection:
+            others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> "
+            connection.execute(sa.text(others + "pg_backend_pid() AND backend_type LIKE 'client%'"))
+        assert store.load("bank").bucket == 0
+
+
+def test_a_server_that_goes_away_in_mid_transaction_is_unreachable(server: postgres.Server) -> None:
+    database = Database(server.new_url())
+    with pytest.raises(EngineError, match="cannot be reached") as caught, database.write() as begun:
+        begun.execute(sa.text("SELECT pg_terminate_backend(pg_backend_pid())"))
+    assert caught.value.code == "store-unreachable"
