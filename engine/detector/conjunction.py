@@ -47,6 +47,7 @@ def conjoin(bounds, carried, count, key, start, end, offsets, row, role, time, r
     members = np.empty(room * count, dtype=np.int64)
     last = np.empty(operands, dtype=np.int64)
     now = np.empty(operands, dtype=np.int64)
+    order = np.empty(operands, dtype=np.int64)
     top = np.empty(count, dtype=np.int64)
     n = 0
     while True:
@@ -89,6 +90,7 @@ def conjoin(bounds, carried, count, key, start, end, offsets, row, role, time, r
                 fresh,
                 last,
                 now,
+                order,
                 top,
                 start,
                 end,
@@ -120,7 +122,9 @@ def some_own(chosen, key):
 
 
 @njit(cache=True)
-def choose(k, instant, slot, fresh, last, now, top, start, end, offsets, row, role, time, rank):
+def choose(
+    k, instant, slot, fresh, last, now, order, top, start, end, offsets, row, role, time, rank
+):
     """Write to `top` the greatest union for key k at `instant`; False if there is none."""
     present = 0
     arrived = False
@@ -145,20 +149,19 @@ def choose(k, instant, slot, fresh, last, now, top, start, end, offsets, row, ro
     count = len(top)
     if present < count or not arrived:
         return False
-    order = descending(last, start, offsets, row, time, rank)
+    descending(last, order, start, offsets, row, time, rank)
     holds_arrival = False
     for m in range(count):
         top[m] = last[order[m]]
         holds_arrival |= end[top[m]] == instant
     if not holds_arrival:
-        force(order, now, top, start, offsets, row, role, time, rank)
+        force(order[:present], now, top, start, offsets, row, role, time, rank)
     return True
 
 
 @njit(cache=True)
-def descending(last, start, offsets, row, time, rank):
-    """The operands that have an instance, the greatest first (few: insertion sort)."""
-    order = np.empty(len(last), dtype=np.int64)
+def descending(last, order, start, offsets, row, time, rank):
+    """Write the operands that have an instance to `order`, the greatest first (insertion sort)."""
     n = 0
     for o in range(len(last)):
         if last[o] < 0:
@@ -169,7 +172,6 @@ def descending(last, start, offsets, row, time, rank):
             p -= 1
         order[p] = o
         n += 1
-    return order[:n]
 
 
 @njit(cache=True)
