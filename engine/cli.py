@@ -235,7 +235,7 @@ def status(store: str | None, name: str | None, as_json: bool) -> None:
 
 @main.command()
 @click.option("--rule", help="Only this rule's.")
-@click.option("--limit", type=click.IntRange(min=1), help="At most so many, newest buckets first.")
+@click.option("--limit", type=click.IntRange(min=1), help="Only the newest so many.")
 @of_store
 def firings(
     rule: str | None, limit: int | None, store: str | None, name: str | None, as_json: bool

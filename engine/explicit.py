@@ -13,6 +13,9 @@ from rules.errors import InputError, Place, Problem
 from rules.model import Rulebook, SignalEvent
 
 
+ID_CHARACTERS_MAX = 200
+
+
 def make_signal(
     book: Rulebook,
     event: str,
@@ -32,5 +35,14 @@ def make_signal(
         hint = f"did you mean `{near[0]}`?" if near else f"signals: {', '.join(known) or 'none'}"
         place = Place(file=book.file or "<text>", path=f"events.{event}")
         raise InputError([Problem("unknown-signal", f"event `{event}` {what}", place, hint)])
+    if signal_id is not None and not _storable(signal_id):
+        place = Place(file=book.file or "<text>", path=f"events.{event}")
+        message = f"{signal_id!r} cannot be a signal's id"
+        hint = "an id is a text of 1 to 200 characters without control characters"
+        raise InputError([Problem("signal-id", message, place, hint)])
     values = check_fields(declared, fields, text=text)
     return Signal(signal_id or str(uuid.uuid4()), event, values, received_at)
+
+
+def _storable(signal_id: str) -> bool:
+    return 0 < len(signal_id) <= ID_CHARACTERS_MAX and signal_id.isprintable()

@@ -6,6 +6,7 @@ import dataclasses
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,13 @@ from rules.model import Rulebook
 
 def json_line(value: Mapping[str, Any]) -> None:
     """One JSON object and a newline on stdout, at once (a reader may be waiting)."""
-    sys.stdout.write(orjson.dumps(value, default=str).decode() + "\n")
+    sys.stdout.write(orjson.dumps(value, default=_plain).decode() + "\n")
     sys.stdout.flush()
+
+
+def _plain(value: Any) -> Any:
+    """A decimal is a number with its scale; anything else JSON has no form for is its text."""
+    return orjson.Fragment(str(value)) if isinstance(value, Decimal) else str(value)
 
 
 def instant_text(micros: int | None) -> str:
