@@ -97,14 +97,19 @@ def _entries(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
     c = t.outbox.c
     query = sa.select(c.number, c.rule, c.bucket, c.kind, c.target, c.state, c.attempts, c.error)
     query = query.where(c.rulebook == rulebook, c.state != DONE).order_by(c.number)
-    return [dict(row._mapping) for row in connection.execute(query.limit(ENTRIES_SHOWN_MAX))]
+    return [_mapping(row) for row in connection.execute(query.limit(ENTRIES_SHOWN_MAX))]
 
 
 def _asked_for(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
     c = t.controls.c
     query = sa.select(c.kind, c.subject, c.version)
     query = query.where(c.rulebook == rulebook, c.bucket.is_(None)).order_by(c.id)
-    return [dict(row._mapping) for row in connection.execute(query)]
+    return [_mapping(row) for row in connection.execute(query)]
+
+
+def _mapping(row: sa.Row[Any]) -> dict[str, Any]:
+    """A row by column; SQLAlchemy's names are a kind of str that JSON writers refuse."""
+    return {str(name): value for name, value in row._mapping.items()}
 
 
 def _count(connection: sa.Connection, table: sa.Table, where: sa.ColumnElement[bool]) -> int:

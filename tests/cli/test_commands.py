@@ -1,0 +1,146 @@
+"""The commands that need no Spark: what they print, and how they end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import SIGNALS, Tidegate
+
+
+def test_validate_says_ok_and_counts(tidegate: Tidegate, doors: Path) -> None:
+    result = tidegate("validate", doors)
+    assert result.exit_code == 0
+    assert result.stdout == f"{doors}: ok (0 tables, 2 events, 1 rules)\n"
+
+
+def test_validate_names_every_error_with_its_place_and_ends_with_1(
+    tidegate: Tidegate, tmp_path: Path
+) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(
+        SIGNALS.replace("closed\n    per", "closde\n    per") + "  worse: {on: opend}\n"
+    )
+    result = tidegate("validate", file)
+    assert result.exit_code == 1
+    assert f"{file}:7:18: " in result.stdout
+    assert "did you mean 'closed'" in result.stdout
+    assert "did you mean 'opened'" in result.stdout
+
+
+def test_validate_json_gives_a_line_a_file(tidegate: Tidegate, doors: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("rulebook: x\nrules: {a: {on: b}}\n")
+    result = tidegate("validate", doors, bad, "--json")
+    good, wrong = (json.loads(line) for line in result.stdout.splitlines())
+    assert result.exit_code == 1
+    assert (good["ok"], good["errors"]) == (True, [])
+    assert (wrong["ok"], wrong["errors"][0]["line"]) == (False, 2)
+    assert wrong["errors"][0]["path"] == "rules.a.on"
+
+
+@pytest.mark.parametrize(
+    "words", [["validate"], ["validate", "no-such-file.yaml"], ["nonsense"], ["signal"]]
+)
+def test_wrong_usage_ends_with_2(tidegate: Tidegate, words: list[str]) -> None:
+    assert tidegate(*words).exit_code == 2
+
+
+def test_a_setting_can_be_overridden_and_an_unknown_one_is_refused(
+    tidegate: Tidegate, doors: Path
+) -> None:
+    assert tidegate("validate", doors, "--set", "lease_seconds=5").exit_code == 0
+    refused = tidegate("validate", doors, "--set", "lease_second=5")
+    assert refused.exit_code == 1
+    assert "lease_seconds" in refused.stdout
+
+
+def test_simulate_prints_a_line_a_detection(
+    tidegate: Tidegate, doors: Path, tmp_path: Path
+) -> None:
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text(
+        '{"event": "opened", "time": 1, "door": 7, "by": "ada"}\n'
+        '{"event": "closed", "time": 2.5, "door": 7}\n'
+    )
+    result = tidegate("simulate", doors, "--trace", trace)
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == {
+        "rule": "passed",
+        "key": {"door": 7},
+        "start": 1,
+        "end": 2.5,
+        "constituents": [
+            {"event": "opened", "time": 1, "door": 7, "by": "ada"},
+            {"event": "closed", "time": 2.5, "door": 7},
+        ],
+    }
+
+
+def test_g04_a_signal_is_durable_before_the_first_run(tidegate: Tidegate, doors: Path) -> None:
+    words = ("opened", "door=7", "by=ada", "--id", "x1", "--json")
+    first = tidegate("signal", *words, "--rulebook-file", doors)
+    assert json.loads(first.stdout)["inserted"] is True
+    store = f"sqlite:///{doors.with_suffix('.db')}"
+    again = tidegate("signal", *words, "--store", store)
+    assert (again.exit_code, json.loads(again.stdout)["inserted"]) == (0, False)
+    other = tidegate("signal", "opened", "door=8", "--id", "x1", "--store", store)
+    assert other.exit_code == 3
+    assert "x1" in other.stderr
+    status = json.loads(tidegate("status", "--store", store, "--json").stdout)
+    assert status["unplaced_signals"] == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["opend", "door=7"], "did you mean `opened`?"),
+        (["opened", "dor=7"], "did you mean `door`?"),
+        (["opened", "door=seven"], "is to be bigint"),
+        (["opened", "door=7", "--id", ""], "cannot be a signal's id"),
+    ],
+)
+def test_a_wrong_signal_is_refused_and_nothing_is_stored(
+    tidegate: Tidegate, doors: Path, words: list[str], said: str
+) -> None:
+    result = tidegate("signal", *words, "--rulebook-file", doors)
+    assert result.exit_code == 1
+    assert said in result.stderr
+
+
+def test_commands_of_the_store_ask_for_one(tidegate: Tidegate) -> None:
+    result = tidegate("status")
+    assert result.exit_code == 3
+    assert "TIDEGATE_STORE" in result.stderr
+
+
+def test_a_store_that_is_not_there_is_named(tidegate: Tidegate, tmp_path: Path) -> None:
+    result = tidegate("firings", "--store", f"sqlite:///{tmp_path}/none.db")
+    assert result.exit_code == 3
+    assert "none.db" in result.stderr
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_reset_is_asked_for_and_shown(tidegate: Tidegate, tmp_path: Path) -> None:
+    file = tmp_path / "r.yaml"
+    file.write_text(
+        "rulebook: r\ntables: {t: {path: ./t, key: [id]}}\n"
+        "events: {e: {on: insert, table: t}, s: {signal: {a: int}}}\nrules: {x: {on: e}}\n"
+    )
+    store = f"sqlite:///{file.with_suffix('.db')}"
+    assert tidegate("signal", "s", "a=1", "--rulebook-file", file).exit_code == 0
+    assert tidegate("reset", "t", "--from", "7", "--store", store).exit_code == 0
+    asked = json.loads(tidegate("status", "--store", store, "--json").stdout)["asked_for"]
+    assert asked == [{"kind": "reset", "subject": "t", "version": 7}]
+    misspelt = tidegate("reset", "tt", "--from", "now", "--store", store)
+    assert (misspelt.exit_code, "did you mean `t`?" in misspelt.stderr) == (1, True)
+    assert tidegate("reset", "t", "--from", "yesterday", "--store", store).exit_code == 1
+
+
+def test_migrate_makes_a_store_and_is_idempotent(tidegate: Tidegate, tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/s.db"
+    first = json.loads(tidegate("migrate", "--store", store, "--json").stdout)
+    again = json.loads(tidegate("migrate", "--store", store, "--json").stdout)
+    assert (first["from"], again["from"]) == (None, first["to"])
