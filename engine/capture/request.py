@@ -73,7 +73,7 @@ def table_request(
     schema = arrow_schema(schema_json)
     events = tuple(events)
     paired = bool(table.key) and any(e.change in (Change.UPDATE, Change.CHANGE) for e in events)
-    compiler = _Compiler(table, schema, plain_columns(schema_json), paired)
+    compiler = _Compiler(table, schema_json, paired)
     requests = tuple(
         compiler.event(event, needs.carry[event.name], id_sets.get(event.name, {}))
         for event in events
@@ -98,21 +98,25 @@ def table_request(
     )
 
 
+def filter_types(schema_json: str, images: bool) -> dict[str, pa.DataType]:
+    """The columns that a filter on Arrow may read (G30), pre-images too if the rows have them."""
+    plain = plain_columns(schema_json)
+    types = {f.name: f.type for f in arrow_schema(schema_json) if f.name in plain}
+    return {**types, **{f"{OLD}.{n}": t for n, t in types.items()}} if images else types
+
+
 class _Compiler:
     """Collects what the event types of a table need together."""
 
-    def __init__(
-        self, table: Table, schema: pa.Schema, plain: frozenset[str], paired: bool
-    ) -> None:
+    def __init__(self, table: Table, schema_json: str, paired: bool) -> None:
         self.columns: set[str] = set(table.key)
         self.old: set[str] = set()
         self.asked: dict[str, str] = {}
         self.decided: dict[str, str] = {}
         self._table = table
-        self._schema = schema
+        self._schema = arrow_schema(schema_json)
         self._paired = paired
-        self._types = {f.name: f.type for f in schema if f.name in plain}
-        self._paired_types = {**self._types, **{f"old.{n}": t for n, t in self._types.items()}}
+        self._types = {images: filter_types(schema_json, images) for images in (False, True)}
         self._filters: dict[tuple[str, bool], Filter | None] = {}
 
     def event(
@@ -158,8 +162,7 @@ class _Compiler:
 
     def _filter(self, text: str, images: bool) -> Filter | None:
         if (text, images) not in self._filters:
-            types = self._paired_types if images else self._types
-            self._filters[text, images] = compile_filter(text, types)
+            self._filters[text, images] = compile_filter(text, self._types[images])
         return self._filters[text, images]
 
     def _ask(self, text: str, images: bool) -> str:

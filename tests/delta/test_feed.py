@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
+import time
 from collections import Counter
 
 import pytest
 
+from connectors.delta.events import check_events
 from connectors.delta.feed import DeltaFeed
-from tests.capture.build import Loop, event, needs, rows, rulebook, table
+from rules.errors import EngineError, InputError
+from rules.model import Start
+from tests.capture.build import Loop, event, needs, rows, rulebook, table, total
 from tests.delta.conftest import Lake
 
 KINDS = ("insert", "delete", "update", "change")
@@ -49,3 +55,186 @@ def test_what_each_statement_raises(lake: Lake, vectors: str) -> None:
     assert rows(third, "delete") == Counter({(1, 11): 1, (2, 21): 1, (4, 40): 1})
     assert rows(third, "insert") == Counter({(2, 21): 1, (5, 50): 1})
     assert loop.step() is None
+
+
+def test_g09_where_reading_begins(lake: Lake) -> None:
+    """`start:` on one table of four commits, the feed on from version 1 on."""
+    lake.sql("CREATE TABLE {t} (id INT) USING delta")
+    lake.sql("ALTER TABLE {t} SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
+    for version in (2, 3):
+        lake.sql(f"INSERT INTO {{t}} VALUES ({version})")
+    hour = int(time.time()) // 3600 * 3600 - 4 * 3600
+    for version in range(4):
+        os.utime(lake.log("t", version), (hour + version, hour + version))
+
+    def begin(start: Start) -> Loop:
+        book = rulebook([table("t", lake.path("t"), start=start)], [event("i", "t", "insert")])
+        return Loop(book, needs(book, "id"), DeltaFeed(lake.spark))
+
+    starts = {
+        Start("earliest"): [2, 3],
+        Start("version", 3): [3],
+        Start("version", 4): [],
+        Start("time", (hour + 2) * 1_000_000 + 1): [3],
+        Start("time", (hour + 2) * 1_000_000): [2, 3],
+        Start("snapshot"): [2, 3],
+        Start("now"): [],
+    }
+    loops = {start: begin(start) for start in starts}
+    for start, ids in starts.items():
+        found = total(loops[start].drain(), "i")
+        assert found == Counter((n,) for n in ids), start
+        assert loops[start].state.cursors["t"].version == 3, start
+    with pytest.raises(EngineError, match="off at version 0"):
+        begin(Start("version", 0)).drain()
+
+    snapshot = loops[Start("snapshot")]
+    (first,) = snapshot.plans
+    assert set(first.ranges[0].instants.values()) == {first.watermark_before + 2}
+    lake.sql("INSERT INTO {t} VALUES (4)")
+    for start in (Start("now"), Start("snapshot")):
+        assert total(loops[start].drain(), "i") == Counter([(4,)])
+
+
+def test_g01_instants_are_in_commit_timestamps_else_file_times(lake: Lake) -> None:
+    lake.create("t", "id INT")
+    lake.create("u", "id INT", enableInCommitTimestamps="false")
+    hour = int(time.time()) // 3600 * 3600
+    for name in "tu":
+        lake.sql(f"INSERT INTO {{{name}}} VALUES (1)")
+        os.utime(lake.log(name, 1), (hour, hour))
+    tables = [table(name, lake.path(name)) for name in "tu"]
+    feed = DeltaFeed(lake.spark)
+    stamped, modified = (feed.head(t, None).commits[1].instant for t in tables)
+    logged = json.loads(lake.log("t", 1).read_text().splitlines()[0])["commitInfo"]
+    assert stamped == logged["inCommitTimestamp"] * 1000
+    assert modified == hour * 1_000_000
+
+
+def test_g25_predicates_that_spark_decides(lake: Lake) -> None:
+    """Beyond the closed list: over inserted rows, and over both images of updates; a row on which
+    one raises is rejected and the others go on."""
+    path = lake.create("t", "id INT, n INT, s STRING")
+    events = [
+        event("odd", "t", "insert", where="n % 2 = 1 AND length(s) = 1"),
+        event("plain", "t", "insert", where="n >= 2"),
+        event("raising", "t", "insert", where="10 / n > 4"),
+        event("doubled", "t", "update", where="new.n = 2 * old.n"),
+        event("ratio", "t", "update", where="new.n / old.n > 1"),
+    ]
+    book = rulebook([table("t", path, key=("id",))], events)
+    loop = Loop(book, needs(book, "id"), DeltaFeed(lake.spark))
+    lake.sql("INSERT INTO {t} VALUES (1, 1, 'a'), (2, 0, 'b'), (3, 3, 'cc'), (4, NULL, 'd')")
+    first = loop.step()
+    assert first
+    assert rows(first, "odd") == Counter([(1,)])
+    assert rows(first, "plain") == Counter([(3,)])
+    assert rows(first, "raising") == Counter([(1,)])
+    (wrong,) = first.rejected
+    assert (wrong.event, wrong.source, wrong.row["id"], wrong.row["n"]) == ("raising", "t@1", 2, 0)
+    lake.sql("UPDATE {t} SET n = 2 * coalesce(n, 5)")
+    second = loop.step()
+    assert second
+    assert rows(second, "doubled") == Counter([(1,), (3,)])  # 2 stays 0: no update
+    assert rows(second, "ratio") == Counter([(1,), (3,)])
+
+
+def test_what_event_types_say_of_their_tables_is_checked(lake: Lake) -> None:
+    path = lake.create("t", "id INT, name STRING")
+    wheres = {
+        "unknown": "upper(nome) = 'X'",
+        "of_no_event": "old.id = upper(name)",
+        "number": "length(name)",
+        "clock": "name = cast(current_date() AS STRING)",
+        "query": "id IN (SELECT 1)",
+        "two": "id = 1; DROP TABLE t",
+        "fast": "nome = 'X'",
+        "good": "upper(name) LIKE 'X%'",
+        "good_too": "name = 'X'",
+    }
+    events = [event(name, "t", "insert", where=text) for name, text in wheres.items()]
+    events += [event("jumped", "k", "update", where="abs(new.id - old.id) > 1", of=("nam",))]
+    tables = [table("t", path), table("k", path, key=("ident",))]
+    with pytest.raises(InputError) as refused:
+        check_events(lake.spark, rulebook(tables, events), {"t": path, "k": path})
+    found = {problem.place.path: problem for problem in refused.value.problems}
+    assert set(found) == {
+        *(f"events.{name}.where" for name in wheres if not name.startswith("good")),
+        "events.jumped.of",
+        "tables.k.key",
+    }
+    assert "event `unknown`: where: [UNRESOLVED_COLUMN" in found["events.unknown.where"].message
+    assert "int, not boolean" in found["events.number.where"].message
+    assert found["events.jumped.of"].hint == "did you mean `name`?"
+
+
+def test_g11_no_op_updates_are_told_by_every_column(lake: Lake) -> None:
+    """A swap of a null and a value between columns is a change, in nested columns too; -0.0 for
+    0.0 is none."""
+    path = lake.create(
+        "t",
+        "id INT, a INT, b INT, f DOUBLE, s STRUCT<x: INT, y: INT>, l ARRAY<INT>, m MAP<INT, INT>",
+    )
+    book = rulebook([table("t", path, key=("id",))], [event("u", "t", "update")])
+    loop = Loop(book, needs(book, "id"), DeltaFeed(lake.spark))
+    row = "NULL, 1, 0.0D, named_struct('x', NULL, 'y', 1), array(1, NULL), map(1, NULL)"
+    lake.sql("INSERT INTO {t} VALUES " + ", ".join(f"({n}, {row})" for n in range(1, 7)))
+    loop.drain()
+    lake.sql(
+        "MERGE INTO {t} t USING (SELECT explode(sequence(1, 6)) AS id) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET "
+        "a = IF(t.id = 2, 1, a), b = IF(t.id = 2, NULL, b), "
+        "s = IF(t.id = 3, named_struct('x', 1, 'y', CAST(NULL AS INT)), t.s), "
+        "l = IF(t.id = 4, array(NULL, 1), l), "
+        "m = IF(t.id = 5, map(1, 1), m), "
+        "f = IF(t.id = 6, -0.0D, f)"
+    )
+    assert rows(loop.step(), "u") == Counter([(2,), (3,), (4,), (5,)])
+
+
+def test_g08_a_large_commit_goes_through_a_file(lake: Lake) -> None:
+    path = lake.create("t", "id BIGINT, s STRING")
+    book = rulebook([table("t", path)], [event("i", "t", "insert")], bucket_rows_max=10)
+    lake.sql("INSERT INTO {t} SELECT id, concat('row ', id) FROM range(0, 5000, 1, 4)")
+    lake.sql("INSERT INTO {t} VALUES (-1, 'small')")
+    spooling = Loop(book, needs(book, "id", "s"), DeltaFeed(lake.spark, spool_rows=100))
+    buckets = spooling.drain()
+    assert [bucket.rows for bucket in buckets] == [5000, 1]
+    expected = Counter((n, f"row {n}") for n in range(5000)) + Counter([(-1, "small")])
+    assert total(buckets, "i") == expected
+
+
+def test_g02_idle_listing_costs_no_job(lake: Lake) -> None:
+    path = lake.create("t", "id INT")
+    book = rulebook([table("t", path)], [event("i", "t", "insert")])
+    loop = Loop(book, needs(book, "id"), DeltaFeed(lake.spark))
+    loop.drain()
+    tracker = lake.spark.sparkContext.statusTracker()
+    before = len(tracker.getJobIdsForGroup(None))
+    for _ in range(20):
+        assert loop.step() is None
+    assert len(tracker.getJobIdsForGroup(None)) == before
+
+
+def test_what_the_engine_relies_on_in_the_feed(lake: Lake) -> None:
+    """Facts of the feed: both ends inclusive, an end past the latest clamped, its time the commit
+    file's."""
+    lake.create("t", "id INT", enableInCommitTimestamps="false")
+    for version in (1, 2, 3):
+        lake.sql(f"INSERT INTO {{t}} VALUES ({version})")
+
+    def feed(first: int, last: int) -> list[tuple[int, int, int]]:
+        reader = lake.spark.read.format("delta").option("readChangeFeed", "true")
+        found = reader.option("startingVersion", first).option("endingVersion", last)
+        times = found.load(lake.path("t")).selectExpr(
+            "id", "_commit_version", "unix_seconds(_commit_timestamp)"
+        )
+        return sorted((int(a), int(b), int(c)) for a, b, c in times.collect())
+
+    assert [row[:2] for row in feed(1, 2)] == [(1, 1), (2, 2)]
+    assert [row[:2] for row in feed(2, 9)] == [(2, 2), (3, 3)]
+    hour = int(time.time()) // 3600 * 3600
+    for version in (1, 2, 3):
+        os.utime(lake.log("t", version), (hour - version, hour - version))
+    assert [row[2] for row in feed(3, 3)] == [hour - 3]
+    assert [row[2] for row in feed(2, 3)] == [hour - 2, hour - 2]  # moved: it depends on the range

@@ -1,0 +1,119 @@
+"""What event types say of their tables, checked against the tables before anything runs."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, StructField, StructType
+
+from connectors.delta.analysis import Analysis, changing, unresolved
+from connectors.delta.faults import SPARK_ERRORS
+from connectors.delta.gate import Gate
+from connectors.delta.plans import Plans
+from connectors.delta.session import new_session
+from engine.capture.filters import compile_filter
+from engine.capture.request import filter_types
+from engine.parameters import OLD, has_old
+from rules.errors import InputError, Place, Problem
+from rules.model import Rulebook, Table, TableEvent
+
+_CLOCK_HINT = "read again, a commit must raise the same events; compare with the table's columns"
+
+
+def check_events(spark: SparkSession, book: Rulebook, locations: Mapping[str, str]) -> None:
+    """Columns that tables and event types name, and every `where` (G25, G27): let in, resolved,
+    boolean, deterministic. What Arrow decides needs no more than its columns (G30).
+
+    `locations` of the tables by name. Raises InputError with all problems.
+    """
+    session = new_session(spark)
+    checker = _Checker(session, book)
+    problems: list[Problem] = []
+    for name, table in book.tables.items():
+        events = [e for e in book.events.values() if isinstance(e, TableEvent) and e.table == name]
+        if events or table.key:
+            schema = session.read.format("delta").load(locations[name]).schema
+            problems += checker.table(table, events, schema)
+    if problems:
+        raise InputError(problems)
+
+
+class _Checker:
+    def __init__(self, session: SparkSession, book: Rulebook) -> None:
+        self._session = session
+        self._plans = Plans(session)
+        self._gate = Gate(self._plans, book.tables)
+        self._analysis = Analysis(self._plans, ("event",))
+
+    def table(
+        self, table: Table, events: Sequence[TableEvent], schema: StructType
+    ) -> Iterator[Problem]:
+        yield from _unknown(table.place, f"tables.{table.name}.key", table.key, schema)
+        for event in events:
+            path = f"events.{event.name}"
+            yield from _unknown(event.place, f"{path}.of", event.of, schema)
+            yield from _unknown(event.place, f"{path}.columns", event.columns.values(), schema)
+            yield from _unknown(event.place, f"{path}.time", filter(None, [event.time]), schema)
+        for images in (False, True):
+            asked = [e for e in events if e.where is not None and has_old(e, table) == images]
+            yield from self._predicates(asked, schema, images)
+
+    def _predicates(
+        self, events: Sequence[TableEvent], schema: StructType, images: bool
+    ) -> Iterator[Problem]:
+        """The problems of predicates over the same columns; equal texts are judged once."""
+        types = filter_types(schema.json(), images)
+        events = [e for e in events if compile_filter(e.where or "", types) is None]
+        fields = list(schema.fields)
+        if images:
+            fields += [StructField(OLD, schema), StructField("new", schema)]
+        if not events:
+            return
+        frame = self._session.createDataFrame([], StructType(fields))
+        known: dict[str, tuple[Problem, ...]] = {}
+        for event in events:
+            text = event.where or ""
+            if text not in known:
+                known[text] = self._predicate(frame, text)
+            for problem in known[text]:
+                path = f"events.{event.name}.where"
+                message = f"event `{event.name}`: where: {problem.message}"
+                yield replace(problem, message=message, place=replace(event.place, path=path))
+
+    def _predicate(self, frame: DataFrame, text: str) -> tuple[Problem, ...]:
+        nowhere = Place()
+        try:
+            self._gate.expression(text, lambda _: nowhere)
+            predicate: Column = F.expr(text)
+            try:
+                selected = frame.select(predicate.alias("_held"))
+            except SPARK_ERRORS as error:
+                raise unresolved(error, lambda _: nowhere) from None
+            parts = self._analysis.parts(
+                selected._jdf.queryExecution().analyzed(), lambda _: nowhere
+            )
+        except InputError as error:
+            return error.problems
+        kind = selected.schema[0].dataType
+        if not isinstance(kind, BooleanType):
+            message = f"it is {kind.simpleString()}, not boolean"
+            return (Problem("where-type", message, nowhere, "write a comparison"),)
+        if clock := changing(parts):
+            message = f"{clock} is another value another time (G25)"
+            return (Problem("where-nondeterministic", message, nowhere, _CLOCK_HINT),)
+        return ()
+
+
+def _unknown(
+    place: Place, path: str, names: Iterable[str], schema: StructType
+) -> Iterator[Problem]:
+    for name in names:
+        if name not in schema.names:
+            near = difflib.get_close_matches(name, schema.names, 1)
+            hint = f"did you mean `{near[0]}`?" if near else f"it has {', '.join(schema.names)}"
+            message = f"the table has no column `{name}`"
+            yield Problem("unknown-column", message, replace(place, path=path), hint)
