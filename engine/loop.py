@@ -36,6 +36,17 @@ class Seen:
     controls: frozenset[int]
 
 
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A bucket whose transaction is committed."""
+
+    plan: Plan
+    rows: int
+    detections: int
+    firings: tuple[Firings, ...]
+    entries: tuple[Entry, ...]
+
+
 @dataclass(slots=True)
 class Loop:
     """Buckets of one rulebook under one lease. Not for use by several threads.
@@ -76,7 +87,7 @@ class Loop:
             if plan is None:
                 return None
             try:
-                return self._take(plan)
+                taken = self._take(plan)
             except EngineError:
                 raise
             except Exception as error:
@@ -85,6 +96,8 @@ class Loop:
                     until = _half(plan)
                     if until is None:
                         raise _stuck(plan, error) from error
+                continue
+            return self._act(taken)
 
     def visible(self) -> Seen:
         """What stands in tables and inbox now."""
@@ -142,7 +155,8 @@ class Loop:
         failpoint("plan.after")
         return replace(plan, controls=tuple(control.id for control in controls))
 
-    def _take(self, plan: Plan) -> BucketReport:
+    def _take(self, plan: Plan) -> _Taken:
+        """Up to the end of the transaction: all of it can be done again."""
         detector = self._detector_for(plan)
         with self._timed("capture"):
             bucket = self.capture.capture(plan, self.feed)  # 4. read exactly that
@@ -167,16 +181,20 @@ class Loop:
         )
         for span in plan.ranges:
             self.instants.forget(span.cursor.table_id, span.cursor.version)
-        by_rule = {of_rule.rule: of_rule for of_rule in firings}
+        return _Taken(plan, bucket.rows, sum(map(len, found)), firings, entries)
+
+    def _act(self, taken: _Taken) -> BucketReport:
+        """What the transaction made due; an error here ends the run, whose entries are kept."""
+        by_rule = {of_rule.rule: of_rule for of_rule in taken.firings}
         with self._timed("act"):  # 9. marked statements, 10. each settled
-            self.runner.run(entries, lambda entry: by_rule[entry.rule], resumed=False)
+            self.runner.run(taken.entries, lambda entry: by_rule[entry.rule], resumed=False)
         return BucketReport(
-            bucket=plan.bucket,
-            watermark=plan.watermark,
-            rows=bucket.rows,
-            detections=sum(map(len, found)),
-            firings=sum(map(len, firings)),
-            entries=len(entries),
+            bucket=taken.plan.bucket,
+            watermark=taken.plan.watermark,
+            rows=taken.rows,
+            detections=taken.detections,
+            firings=sum(map(len, taken.firings)),
+            entries=len(taken.entries),
             seconds=self._seconds,
         )
 
