@@ -7,7 +7,8 @@ event type, no key, an empty history.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -73,7 +74,7 @@ def durations(least: int = 1) -> st.SearchStrategy[Duration]:
 
 
 _CLOCKS = st.integers(0, 6).map(
-    lambda s: Clock(None, None, s, None, None, None, text=f"<(*:*:{s:02})*/*/*>")
+    lambda s: Clock(0, 0, s, None, None, None, text=f"<(00:00:{s:02})*/*/*>")
 )
 _LABELS = st.sampled_from(["L", "M"])
 _COUNTS = st.integers(1, 3)
@@ -103,9 +104,10 @@ def _parts(operands: Operands) -> st.SearchStrategy[tuple[Expression, ...]]:
     return st.lists(operands, min_size=2, max_size=3).map(tuple)
 
 
+@cache  # a strategy is checked at its first use: build each once
 def expressions(
-    operators: Collection[Operator] = FIRST_SLICE,
-    names: Sequence[str] = NAMES,
+    operators: tuple[Operator, ...] = FIRST_SLICE,
+    names: tuple[str, ...] = NAMES,
     depth: int = 2,
 ) -> Operands:
     """Expressions of at most `depth` nested operators, all of them among `operators`. `Own` and
@@ -129,7 +131,7 @@ def written(expression: Expression) -> Expression:
 @st.composite
 def rulebooks(
     draw: st.DrawFn,
-    operators: Collection[Operator] = FIRST_SLICE,
+    operators: tuple[Operator, ...] = FIRST_SLICE,
     contexts: Sequence[Context] = (Context.RESTRICTED,),
     *,
     depth: int = 2,
@@ -173,19 +175,25 @@ def rulebooks(
     return Rulebook("generated", None, "", "UTC", {}, events, rules)
 
 
-def histories(
-    rulebook: Rulebook, lines_max: int = 10, instants: int = 7
-) -> st.SearchStrategy[list[Line]]:
+def histories(rulebook: Rulebook, lines_max: int = 10) -> st.SearchStrategy[list[Line]]:
     """Lines of the rulebook's signals in any order: few instants, few values, duplicates, nulls."""
+    signals = [event for event in rulebook.events.values() if isinstance(event, SignalEvent)]
+    return _histories(tuple((event.name, *event.fields) for event in signals), lines_max)
+
+
+@cache
+def _histories(
+    signals: tuple[tuple[str, ...], ...], lines_max: int
+) -> st.SearchStrategy[list[Line]]:
     values: dict[str, list[int | None]] = {"k": [1, 1, 2, None], "j": [1, 1, 2], "v": [0, 1, None]}
+    seconds = st.integers(0, 6).map(lambda second: second * SECOND)
     lines = [
         st.tuples(
-            st.just(event.name),
-            st.integers(0, instants - 1).map(lambda second: second * SECOND),
-            st.fixed_dictionaries({f: st.sampled_from(values[f]) for f in event.fields}),
+            st.just(name),
+            seconds,
+            st.fixed_dictionaries({field: st.sampled_from(values[field]) for field in fields}),
         )
-        for event in rulebook.events.values()
-        if isinstance(event, SignalEvent)
+        for name, *fields in signals
     ]
     least = st.sampled_from([0, lines_max // 2, lines_max])  # most cases shall detect something
     return least.flatmap(lambda n: st.lists(st.one_of(lines), min_size=n, max_size=lines_max))
