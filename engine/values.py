@@ -252,8 +252,9 @@ class Reading:
 class Statement:
     """An action as it stands in an entry: its kind and text, and the table that it writes.
 
-    The text of a signal is JSON: `event`, `fields` (expressions by field), `types` (Spark's, by
-    field), `group` (the columns with one value a firing that the expressions name).
+    The text of a signal is JSON: `action` (its number in the rule), `event`, `fields` (expressions
+    by field), `types` (Spark's, by field), `group` (the columns with one value a firing that the
+    expressions name).
     """
 
     kind: str  # sql | signal

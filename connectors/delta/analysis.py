@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 from connectors.delta.faults import SPARK_ERRORS, fault
-from connectors.delta.gate import Locate
+from connectors.delta.gate import Locate, type_name
 from connectors.delta.plans import Part, Plans, items, words
 from rules.errors import InputError, Problem
 
@@ -21,6 +22,7 @@ _CLOCKS = words(
     "CurrentBatchTimestamp CurrentDate CurrentTime CurrentTimestamp CurrentTimestampLike "
     "CurrentUser LocalTimestamp Now"
 )
+_ORDERED = words("AggregateExpression AnyValue CollectList CollectSet First Last ListAgg")
 _WHOLE = words("Deduplicate Distinct Except Intersect Union")  # use all of their input
 _FIXED = words("LocalRelation OneRowRelation Range View")
 
@@ -32,8 +34,8 @@ _HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What an analysed plan reads: columns of `event`; and for a MERGE whether its source is the
-    same whenever it is evaluated, because it reads nothing but `event`."""
+    """What an analysed plan reads: columns of `event` (`old.x` for a field of a struct); and for a
+    MERGE whether its source is the same whenever it is evaluated: it reads nothing but `event`."""
 
     columns: frozenset[str]
     fixed_source: bool
@@ -77,16 +79,25 @@ class Analysis:
         """Names of the columns of `event` that are read: any attribute above it in the plan, and
         what passes through to the result or to a set operation without being named."""
         names = self._names(parts)
-        read = {attribute.exprId().id() for attribute in output}
+        read = [attribute.exprId().id() for attribute in output]
+        fields: list[tuple[int, str]] = []  # of structs that an attribute is
         for part in parts:
+            java = part.java
             if part.kind == "AttributeReference":
-                read.add(part.java.exprId().id())
+                read.append(java.exprId().id())
             elif part.kind in _WHOLE:
-                for child in items(part.java.children()):
-                    read |= {attribute.exprId().id() for attribute in items(child.output())}
+                for child in items(java.children()):
+                    read += [attribute.exprId().id() for attribute in items(child.output())]
             elif not part.plan and self._plans.has_plan(part):
-                read |= {a.exprId().id() for a in items(part.java.plan().output())}
-        return frozenset(name for number, name in names.items() if number in read)
+                read += [attribute.exprId().id() for attribute in items(java.plan().output())]
+            elif part.kind == "GetStructField" and type_name(java.child()) == "AttributeReference":
+                field = java.childSchema().apply(java.ordinal()).name()
+                fields.append((java.child().exprId().id(), str(field)))
+        whole, of_structs = Counter(read), Counter(number for number, _ in fields)
+        return frozenset(
+            [name for number, name in names.items() if whole[number] > of_structs[number]]
+            + [f"{names[number]}.{field}" for number, field in fields if number in names]
+        )
 
     def _names(self, parts: list[Part]) -> dict[int, str]:
         """The columns of `event` by the number that each has in a plan."""
@@ -104,10 +115,16 @@ class Analysis:
 
 
 def changing(parts: Collection[Part]) -> str | None:
-    """The first function found that gives another value another time (G25), as text."""
+    """The first function found that gives another value another time (G25), as text. Those that
+    only depend on the order of rows do not count: `event` has one."""
     for part in parts:
-        if not part.plan and (part.kind in _CLOCKS or not part.java.deterministic()):
-            return str(part.java.toString())
+        java = part.java
+        if part.plan or part.kind in _ORDERED:
+            continue
+        if part.kind in _CLOCKS or (
+            not java.deterministic() and all(c.deterministic() for c in items(java.children()))
+        ):
+            return f"{java.prettyName()}(..)"
     return None
 
 

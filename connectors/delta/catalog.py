@@ -32,6 +32,7 @@ class Catalog:
 
     def __init__(self, spark: SparkSession, rulebook: Rulebook, store_id: str) -> None:
         self.spark = spark
+        self.store_id = store_id
         self.database = f"tidegate_{rulebook.name}_{store_id}".lower()
         self.locations: Mapping[str, str] = {}
         self._tables = rulebook.tables

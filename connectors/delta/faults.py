@@ -61,7 +61,7 @@ def _origin(error: BaseException | None) -> Any:
 def _call(java: Any, method: str) -> str | None:
     try:
         value = getattr(java, method)()
-    except Py4JError:
+    except SPARK_ERRORS:
         return None
     return str(value) if value else None
 
@@ -70,7 +70,7 @@ def _offset(java: Any) -> int | None:
     try:
         contexts = list(java.getQueryContext())
         start = contexts[0].startIndex() if contexts else -1
-    except Py4JError:
+    except SPARK_ERRORS:  # a column made in Python has no text
         return None
     return start if start >= 0 else None
 

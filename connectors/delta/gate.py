@@ -41,6 +41,7 @@ _SAID = {  # how a refused node is called in a message
     "PlanWithUnresolvedIdentifier": "IDENTIFIER(..)",
     "NamedStreamingRelation": "STREAM",
     "OverwriteByExpression": "INSERT .. REPLACE WHERE",
+    "RelationTimeTravel": "VERSION AS OF",
     "SetCommand": "SET",
 }
 _FUNCTIONS_REFUSED = words(
@@ -99,7 +100,8 @@ class Gate:
         if kind not in _NODES:
             hint = "a condition is one SELECT that returns the firing_ids that hold"
             raise _refused("sql-kind", f"{_said(kind)} is no condition", hint, locate(0))
-        return Verdict(plan, None, self._walk(plan, locate, (), _NODES, rule, declared_only=True))
+        nodes = _NODES - {"RelationTimeTravel"}  # the bucket says which version is seen
+        return Verdict(plan, None, self._walk(plan, locate, (), nodes, rule, declared_only=True))
 
     def expression(self, text: str, locate: Locate) -> Any:
         """`where`, `if` and fields: one expression without subqueries and parameters (G25, G27).

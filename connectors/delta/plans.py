@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import math
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql.classic.column import _to_seq
+from pyspark.sql.types import DataType
 
 _CATALYST = "org.apache.spark.sql.catalyst."
+_LITERALS = {  # by type name: how SQL says a value of it
+    "byte": "{}Y",
+    "short": "{}S",
+    "long": "{}L",
+    "float": "{}F",
+    "decimal": "{}BD",
+    "timestamp_ntz": "TIMESTAMP_NTZ'{}'",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +58,27 @@ class Plans:
     def resolve(self, plan: Any) -> Any:
         """The analysed plan. Nothing is run; `pyspark.errors.AnalysisException` names the fault."""
         return self._state.executePlan(plan, self._skip).analyzed()
+
+    def bind(self, plan: Any, types: Mapping[str, DataType], values: Mapping[str, Any]) -> Any:
+        """The parsed plan with constants of these types for its named parameters, null where
+        `values` has none."""
+        jvm: Any = self.session._jvm
+        context = self.session.sparkContext
+        constants = [self._constant(kind, values.get(name)) for name, kind in types.items()]
+        return jvm.org.apache.spark.sql.catalyst.analysis.NameParameterizedQuery(
+            plan, _to_seq(context, list(types)), _to_seq(context, constants)
+        )
+
+    def _constant(self, kind: DataType, value: Any) -> Any:
+        """A literal of exactly this type: a number's would follow from its size otherwise."""
+        jvm: Any = self.session._jvm
+        sql = jvm.org.apache.spark.sql
+        form = _LITERALS.get(kind.typeName())
+        infinite = isinstance(value, float) and not math.isfinite(value)
+        if value is None or form is None or infinite:
+            java_type = sql.types.DataType.fromJson(kind.json())
+            return sql.catalyst.expressions.Literal.create(value, java_type)
+        return self.expression(form.format(value))
 
     def walk(self, root: Any, *, plan: bool = True, leaves: Collection[str] = ()) -> Iterator[Part]:
         """Every node, also those that Catalyst does not count as children: subqueries, common

@@ -1,0 +1,176 @@
+"""Says of every SQL text of a rulebook whether it is let in and what it reads (engine.ports)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from connectors.delta.analysis import Analysis, changing, unresolved
+from connectors.delta.catalog import Catalog, active_session_kept, spark_schema
+from connectors.delta.faults import SPARK_ERRORS
+from connectors.delta.gate import Gate, Locate
+from connectors.delta.plans import Plans, items
+from connectors.delta.texts import Texts
+from engine.values import Reading
+from rules.errors import InputError, Place, Problem
+from rules.model import Rule, Rulebook, SignalAction, Sql
+
+_CLOCK_HINT = "evaluated again it must say the same; detected_at is the time to use"
+
+
+class DeltaAnalyst:
+    """The verdicts for one rulebook; every text over every shape of `event` is analysed once.
+
+    Works in a session of its own, in which `event` is an empty view.
+    """
+
+    def __init__(self, catalog: Catalog, rulebook: Rulebook) -> None:
+        with catalog.session() as session:
+            self._session = session
+        self._plans = Plans(session)
+        self._gate = Gate(self._plans, rulebook.tables)
+        self._texts = Texts(rulebook)
+        self._known: dict[Hashable, Reading] = {}
+        self._events: dict[pa.Schema, DataFrame] = {}  # empty
+
+    def action(
+        self, rule: Rule, action: Sql, event: pa.Schema, parameters: Sequence[str]
+    ) -> Reading:
+        """See `engine.ports.Analyst`."""
+        return self.statement(rule.name, action.text, action.place, event, parameters)
+
+    def statement(
+        self, rule: str, text: str, place: Place, event: pa.Schema, parameters: Sequence[str]
+    ) -> Reading:
+        """`action`, for a text whose rule may be gone."""
+        locate = self._texts.locate(place)
+        own = _own_names(rule, text)
+
+        def read() -> Reading:
+            verdict = self._gate.action(text, locate, parameters, rule)
+            frame = self._event(event, own)
+            types = {name: frame.schema[name].dataType for name in parameters}
+            plan = self._plans.bind(verdict.plan, types, {}) if types else verdict.plan
+            _, found = Analysis(self._plans, own).statement(plan, locate)
+            return Reading(found.columns, verdict.target, verdict.reads, found.fixed_source)
+
+        return self._once(("action", text, own, tuple(parameters), event), read)
+
+    def condition(self, rule: Rule, event: pa.Schema, per_firing: Sequence[str]) -> Reading:
+        """See `engine.ports.Analyst`."""
+        condition = rule.condition
+        if condition is None:
+            return Reading(frozenset())
+        locate = self._texts.locate(condition.place)
+        own = _own_names(rule.name, condition.text)
+
+        def read_query() -> Reading:
+            verdict = self._gate.query(condition.text, locate, rule.name)
+            self._event(event, own)
+            plan, found = Analysis(self._plans, own).statement(verdict.plan, locate)
+            if "firing_id" not in [a.name().lower() for a in items(plan.output())]:
+                message = "the condition's query returns no column firing_id"
+                hint = "SELECT firing_id FROM event .. returns the firings that hold"
+                raise InputError([Problem("sql-result", message, locate(0), hint)])
+            return Reading(found.columns, tables=verdict.reads)
+
+        def read_expression() -> Reading:
+            named = {"if": (condition.text, "boolean", locate)}
+            return self._expressions(named, event, per_firing, cast=False)
+
+        read = read_query if condition.query else read_expression
+        key = ("if", condition.query, condition.text, own, tuple(per_firing), event)
+        return self._once(key, read)
+
+    def fields(
+        self,
+        rule: Rule,  # noqa: ARG002
+        action: SignalAction,
+        event: pa.Schema,
+        per_firing: Sequence[str],
+        types: Mapping[str, str],
+    ) -> Reading:
+        """See `engine.ports.Analyst`."""
+        locate = self._texts.locate(action.place)
+        named = {
+            name: (text, types[name], lambda _: locate(0)) for name, text in action.fields.items()
+        }
+
+        def read() -> Reading:
+            return self._expressions(named, event, per_firing, cast=True)
+
+        texts = tuple((name, text, kind) for name, (text, kind, _) in named.items())
+        return self._once(("fields", texts, tuple(per_firing), event), read)
+
+    def _expressions(
+        self,
+        named: Mapping[str, tuple[str, str, Locate]],
+        event: pa.Schema,
+        per_firing: Sequence[str],
+        *,
+        cast: bool,
+    ) -> Reading:
+        """Expressions over the rows of one firing, each with its Spark type; to be cast to it, or
+        of it already."""
+        frame = self._event(event, ("event",))
+        columns: frozenset[str] = frozenset()
+        for text, kind, locate in named.values():
+            self._gate.expression(text, locate)
+            value = F.expr(text).cast(kind) if cast else F.expr(text)
+            try:
+                grouped = group(frame, per_firing, value)
+                plan: Any = grouped._jdf.queryExecution().analyzed()
+            except SPARK_ERRORS as error:
+                raise unresolved(error, locate) from None
+            columns |= self._expression(plan, locate)
+            found = grouped.schema[-1].dataType.simpleString()
+            if not cast and found != kind:
+                message = f"`if` is {found}, not {kind}"
+                raise InputError([Problem("sql-type", message, locate(0), "write a comparison")])
+        return Reading(columns)
+
+    def _expression(self, plan: Any, locate: Locate) -> frozenset[str]:
+        """The columns that the last expression of an Aggregate reads."""
+        analysis = Analysis(self._plans, ("event",))
+        parts = analysis.parts(plan, locate)
+        if parts[0].kind != "Aggregate":
+            message = "window functions and functions that return rows are refused here"
+            hint = "use if: {sql: SELECT firing_id FROM event ..}"
+            raise InputError([Problem("sql-kind", message, locate(0), hint)])
+        last = items(plan.aggregateExpressions())[-1]
+        of_last = list(self._plans.walk(last, plan=False))
+        if clock := changing(of_last):
+            message = f"{clock} is refused: it is another value another time (G25)"
+            raise InputError([Problem("sql-nondeterministic", message, locate(0), _CLOCK_HINT)])
+        views = [part for part in parts if part.kind == "View"]
+        return analysis.columns([*views, *of_last], [])
+
+    def _event(self, schema: pa.Schema, names: Sequence[str]) -> DataFrame:
+        """`event` as an empty view of this schema."""
+        if schema not in self._events:
+            with active_session_kept(self._session):
+                self._events[schema] = self._session.createDataFrame([], spark_schema(schema))
+        for name in names:
+            self._events[schema].createOrReplaceTempView(name)
+        return self._session.table("event")
+
+    def _once(self, key: Hashable, read: Callable[[], Reading]) -> Reading:
+        if key not in self._known:
+            self._known[key] = read()
+        return self._known[key]
+
+
+def group(frame: DataFrame, columns: Sequence[str], *values: Column) -> DataFrame:
+    """One row a firing: `columns`, which have one value a firing, and values over its rows."""
+    named = [value.alias(f"_{n}") for n, value in enumerate(values)]
+    return frame.groupBy(*(F.col(f"`{name}`") for name in columns)).agg(*named)
+
+
+def _own_names(rule: str, text: str) -> tuple[str, ...]:
+    """The names under which a text reads its parameter relation."""
+    other = f"p_{rule}"
+    return ("event", other) if other.lower() in text.lower() else ("event",)

@@ -1,0 +1,95 @@
+"""Asks conditions: expressions of many rules in one job, queries over pinned versions (G14)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from connectors.delta.analyst import group
+from connectors.delta.catalog import Catalog, active_session_kept, show
+from connectors.delta.faults import SPARK_ERRORS, fault
+from engine.values import Question
+from rules.errors import EngineError
+
+EXPRESSIONS_PER_JOB = 50
+
+
+class DeltaConditions:
+    """The conditions of one rulebook, asked in a session in which temporary views over the pinned
+    versions hide the declared tables."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        with catalog.session() as session:
+            self._session = session
+        self._locations = catalog.locations
+        self._shown: dict[str, int] = {}  # versions by table
+
+    def hold(self, questions: Sequence[Question], pinned: Mapping[str, int]) -> frozenset[str]:
+        """See `engine.ports.Conditions`."""
+        with active_session_kept(self._session):
+            alike = _alike(q for q in questions if not q.condition.query)
+            jobs = range(0, len(alike), EXPRESSIONS_PER_JOB)
+            held = [self._expressions(alike[at : at + EXPRESSIONS_PER_JOB]) for at in jobs]
+            held += [self._query(q, pinned) for q in questions if q.condition.query]
+        return frozenset().union(*held)
+
+    def _expressions(self, asked: Sequence[Sequence[Question]]) -> frozenset[str]:
+        """One job for all; where it fails, one for each, to know whose fault it is."""
+        try:
+            frames = [self._expression(alike) for alike in asked]
+            return _ids(reduce(DataFrame.unionAll, frames).toArrow())
+        except SPARK_ERRORS as error:
+            if len(asked) == 1 and len(asked[0]) == 1:
+                raise _failed(asked[0][0], error) from None
+        single = [self._expressions([[question]]) for alike in asked for question in alike]
+        return frozenset().union(*single)
+
+    def _expression(self, alike: Sequence[Question]) -> DataFrame:
+        """The firings that hold: GROUP BY firing_id HAVING."""
+        first = alike[0]
+        frame = show(self._session, pa.concat_tables([q.relation for q in alike]))
+        columns = dict.fromkeys(("firing_id", *first.group))
+        grouped = group(frame, tuple(columns), F.expr(first.condition.text))
+        return grouped.where("_0").select("firing_id")
+
+    def _query(self, question: Question, pinned: Mapping[str, int]) -> frozenset[str]:
+        try:
+            for table in question.tables:
+                self._pin(table, pinned[table])
+            show(self._session, question.relation, "event", f"p_{question.rule}")
+            return _ids(self._session.sql(question.condition.text).select("firing_id").toArrow())
+        except SPARK_ERRORS as error:
+            raise _failed(question, error) from None
+
+    def _pin(self, table: str, version: int) -> None:
+        if self._shown.get(table) != version:
+            reader = self._session.read.format("delta").option("versionAsOf", version)
+            reader.load(self._locations[table]).createOrReplaceTempView(table)
+            self._shown[table] = version
+
+
+def _alike(questions: Iterable[Question]) -> list[list[Question]]:
+    """Questions of the same text over relations of the same shape, together."""
+    found: dict[object, list[Question]] = {}
+    for question in questions:
+        key = (question.condition.text, question.group, question.relation.schema)
+        found.setdefault(key, []).append(question)
+    return list(found.values())
+
+
+def _ids(found: pa.Table) -> frozenset[str]:
+    return frozenset(found["firing_id"].to_pylist())
+
+
+def _failed(question: Question, error: BaseException) -> EngineError:
+    found = fault(error)
+    place = question.condition.place
+    return EngineError(
+        "condition-failed",
+        f"{place}: rule {question.rule}: its condition failed: [{found.condition}] {found.message}",
+        "the bucket is taken again by the next `tidegate run`; correct the condition or the data",
+    )

@@ -1,0 +1,160 @@
+"""Actions on Delta tables, each under a marker of its own (G16, G31)."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from connectors.delta.analyst import DeltaAnalyst, group
+from connectors.delta.catalog import Catalog, show
+from connectors.delta.deadline import deadline
+from connectors.delta.faults import SPARK_ERRORS, fault
+from connectors.delta.plans import Plans
+from engine.ports import SinkError
+from engine.values import Entry, Firings, Reading
+from rules.errors import InputError, Place
+from rules.model import Rulebook
+
+CONFLICTS_MAX = 20  # with other writers of the target, each time tried again at once
+FIRING_IDS_NOTED = 100  # in a commit's userMetadata
+SMALL_SOURCE_ROWS = 50_000
+SMALL_TARGET_BYTES = 256 * 1024 * 1024
+_CONFLICTS = ("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
+_CANCELLED = "SPARK_JOB_CANCELLED"
+_LARGE_JOBS = {"spark.sql.adaptive.enabled": "true", "spark.sql.shuffle.partitions": "200"}
+
+
+class DeltaSink:
+    """Runs the entries of one rulebook. Every statement gets a session of its own, so that neither
+    its marker nor its `event` is seen by another."""
+
+    def __init__(self, catalog: Catalog, rulebook: Rulebook) -> None:
+        self._catalog = catalog
+        self._rulebook = rulebook
+        self._analyst = DeltaAnalyst(catalog, rulebook)
+
+    def run(self, entry: Entry, firings: Firings) -> None:
+        """See `engine.ports.Sink`."""
+        for conflict in range(CONFLICTS_MAX):
+            try:
+                return self._run(entry, firings)
+            except SPARK_ERRORS as error:
+                found = fault(error)
+            if not found.condition.startswith(_CONFLICTS):
+                break
+            time.sleep(0.05 * min(conflict + 1, 10))
+        seconds = self._rulebook.settings.statement_seconds_max
+        limit = f" (statement_seconds_max = {seconds})" if found.condition == _CANCELLED else ""
+        raise SinkError(f"[{found.condition}] {found.message}{limit}")
+
+    def landed(self, entry: Entry) -> bool:
+        """See `engine.ports.Sink`."""
+        if entry.target is None:
+            return False
+        marker = self._snapshot(entry.target).transactions().get(self._app_id(entry))
+        return bool(marker.isDefined() and marker.get() >= entry.number)
+
+    def fields(self, entry: Entry, firings: Firings) -> pa.Table:
+        """See `engine.ports.Sink`."""
+        text = json.loads(entry.text)
+        names = list(text["fields"])
+        values = [F.expr(text["fields"][name]).cast(text["types"][name]) for name in names]
+        columns = dict.fromkeys(("firing_id", *text["group"]))
+        try:
+            with self._catalog.session() as session:
+                grouped = group(show(session, firings.relation), tuple(columns), *values)
+                found = grouped.select("firing_id", *(f"_{n}" for n in range(len(names))))
+                return found.toDF("firing_id", *names).toArrow()
+        except SPARK_ERRORS as error:
+            found_fault = fault(error)
+            raise SinkError(f"[{found_fault.condition}] {found_fault.message}") from None
+
+    def _run(self, entry: Entry, firings: Firings) -> None:
+        reading = self._reading(entry, firings)
+        with self._catalog.session() as session:
+            for key, value in self._settings(entry, firings, reading).items():
+                session.conf.set(key, value)
+            show(session, firings.relation, "event", f"p_{entry.rule}")
+            with deadline(session, self._rulebook.settings.statement_seconds_max):
+                if names := _parameters(entry, firings):
+                    _run_bound(session, entry.text, firings, names)
+                else:
+                    session.sql(entry.text)
+
+    def _reading(self, entry: Entry, firings: Firings) -> Reading:
+        """The statement decided again: it may come from a store, and from another rulebook."""
+        place = Place(self._rulebook.file or "<text>", path=f"rules.{entry.rule}.do")
+        names = _parameters(entry, firings)
+        try:
+            schema = firings.relation.schema
+            return self._analyst.statement(entry.rule, entry.text, place, schema, names)
+        except InputError as error:
+            problem = error.problems[0]
+            raise SinkError(f"[{problem.code}] {problem.message}") from None
+
+    def _settings(self, entry: Entry, firings: Firings, reading: Reading) -> dict[str, str]:
+        noted = {
+            "store": self._catalog.store_id,
+            "rulebook": self._rulebook.name,
+            "rule": entry.rule,
+            "entry": entry.number,
+            "depth": entry.depth,
+            "firings": len(firings),
+            "ids": _first(firings, FIRING_IDS_NOTED),
+        }
+        settings = {
+            "spark.databricks.delta.write.txnAppId": self._app_id(entry),
+            "spark.databricks.delta.write.txnVersion": str(entry.number),
+            "spark.databricks.delta.commitInfo.userMetadata": json.dumps({"tidegate": noted}),
+        }
+        if reading.fixed_source:
+            settings["spark.databricks.delta.merge.materializeSource"] = "none"
+        small = firings.relation.num_rows <= SMALL_SOURCE_ROWS
+        if not small or self._target_bytes(entry) > SMALL_TARGET_BYTES:
+            settings |= _LARGE_JOBS
+        return settings
+
+    def _target_bytes(self, entry: Entry) -> int:
+        return int(self._snapshot(entry.target).sizeInBytes()) if entry.target else 0
+
+    def _snapshot(self, table: str) -> Any:
+        """The table's latest snapshot, from Delta's own cache."""
+        spark = self._catalog.spark
+        jvm: Any = spark._jvm
+        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(
+            spark._jsparkSession, self._catalog.locations[table]
+        )
+        none = jvm.scala.Option.empty()
+        return log.update(False, none, none)
+
+    def _app_id(self, entry: Entry) -> str:
+        return f"tidegate/{self._catalog.store_id}/{self._rulebook.name}/{entry.rule}"
+
+
+def _run_bound(session: SparkSession, text: str, firings: Firings, names: tuple[str, ...]) -> None:
+    """Run a statement with the values of the one firing that it is for."""
+    row = firings.firings.select([name for name in names if name != "firing_id"]).to_pylist()[0]
+    row["firing_id"] = _first(firings, 1)[0]
+    schema = session.table("event").schema
+    plans = Plans(session)
+    types = {name: schema[name].dataType for name in names}
+    plan = plans.bind(plans.statement(text), types, row)
+    jvm: Any = session._jvm
+    jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
+
+
+def _parameters(entry: Entry, firings: Firings) -> tuple[str, ...]:
+    """The named parameters of a statement for one firing."""
+    if entry.firing_ids is None or len(entry.firing_ids) != 1:
+        return ()
+    return ("firing_id", "started_at", "detected_at", *firings.key_names)
+
+
+def _first(firings: Firings, count: int) -> list[str]:
+    ids: list[str] = [one.hex() for one in firings.firings["firing_id"][:count].to_pylist()]
+    return ids

@@ -1,0 +1,1 @@
+"""Firings -> outcomes: outbox entries, and running them in order."""

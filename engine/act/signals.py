@@ -1,0 +1,47 @@
+"""Signals raised by actions (G22): one a firing, its fields expressions over the firing's rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from engine.ports import Sink
+from engine.sparktypes import arrow_type
+from engine.values import Entry, Firings, Signal
+
+
+def signals_of(entry: Entry, firings: Firings, sink: Sink, received_at: int) -> tuple[Signal, ...]:
+    """The signals of one entry, in the order of its firings.
+
+    A signal's id says which firing raised it by which action, so that a second run of the entry
+    raises the same ones. Raises SinkError if a field cannot be evaluated.
+    """
+    text = json.loads(entry.text)
+    ids = firings.hex_ids().to_pylist()
+    fields = _bare(text, firings)
+    if fields is None:
+        fields = sink.fields(entry, firings)
+    by_firing = {row.pop("firing_id"): row for row in fields.to_pylist()}
+    depths = firings.firings["depth"].to_pylist()
+    return tuple(
+        Signal(f"{one}-{text['action']}", text["event"], by_firing[one], received_at, depth)
+        for one, depth in zip(ids, depths, strict=True)
+    )
+
+
+def _bare(text: Mapping[str, Any], firings: Firings) -> pa.Table | None:
+    """The fields, if each is a column of the firings in the signal's own type: no job is needed."""
+    ids = firings.hex_ids()
+    known = firings.firings.set_column(0, "firing_id", ids)
+    fields = {"firing_id": ids}
+    for name, expression in text["fields"].items():
+        column = expression.strip()
+        if column not in text["group"] or column not in known.column_names:
+            return None
+        if known[column].type != arrow_type(text["types"][name]):
+            return None
+        fields[name] = known[column]
+    return pa.table(fields)

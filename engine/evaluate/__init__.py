@@ -1,0 +1,1 @@
+"""Detections -> firings: the parameter relation, identities, conditions."""

@@ -1,0 +1,23 @@
+"""The constituents of detections, an entry each: values gathered from the batches they are in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.values import Batch, Detections
+
+
+def gather(
+    detections: Detections, values: Callable[[Batch], npt.NDArray[Any]], like: npt.NDArray[Any]
+) -> npt.NDArray[Any]:
+    """A value an entry: `values(batch)` has one for each occurrence of the batch. Filled into
+    `like`, which has a row an entry."""
+    for code in np.unique(detections.event_code):
+        entries = np.flatnonzero(detections.event_code == code)
+        batch = detections.batches[detections.events[code]]
+        like[entries] = values(batch)[detections.event_row[entries]]
+    return like

@@ -1,0 +1,169 @@
+"""What every rule reads and writes, worked out before anything is read: once for a rulebook."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from engine.evaluate.shape import Shape, all_events, shape_of
+from engine.parameters import OLD
+from engine.ports import Analyst
+from engine.values import Needs, Reading, Statement
+from rules.errors import InputError, Problem
+from rules.model import Rule, Rulebook, SignalAction, SignalEvent, Sql, TableEvent
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRule:
+    """A rule, the shape of its `event`, and what its texts are.
+
+    `wanted`: the schema of the relation that is made at run time: the parameters that `if`, `do`
+    and `per` read, and the tables' keys. `id_columns`: by event type, the parameters of which an
+    occurrence's id is made (G6). `statements`: its actions, in order.
+    """
+
+    rule: Rule
+    shape: Shape
+    condition: Reading | None
+    statements: tuple[Statement, ...]
+    wanted: pa.Schema
+    id_columns: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """All rules of a rulebook, and what capture must carry for those that are enabled."""
+
+    rules: Mapping[str, PreparedRule]
+    needs: Needs
+
+    @property
+    def statements(self) -> Mapping[str, tuple[Statement, ...]]:
+        """By rule, its actions in order."""
+        return {name: prepared.statements for name, prepared in self.rules.items()}
+
+
+def prepare(rulebook: Rulebook, tables: Mapping[str, pa.Schema], analyst: Analyst) -> Prepared:
+    """Analyse every text of a rulebook, given the schemas of its tables by name.
+
+    Raises InputError with the problems of all rules: names and types that do not fit, SQL that is
+    refused (G19, G25, G27), columns that are not there.
+    """
+    problems = list(_reserved_names(rulebook))
+    rules = {}
+    for rule in rulebook.rules.values():
+        try:
+            rules[rule.name] = _prepare_rule(rulebook, rule, tables, analyst)
+        except InputError as error:
+            problems += [problem for problem in error.problems if problem not in problems]
+    if problems:
+        raise InputError(problems)
+    return Prepared(rules, _needs(rulebook, rules.values()))
+
+
+def _prepare_rule(
+    rulebook: Rulebook, rule: Rule, tables: Mapping[str, pa.Schema], analyst: Analyst
+) -> PreparedRule:
+    shape = shape_of(rulebook, rule, tables)
+    problems: list[Problem] = []
+    condition = None
+    if rule.condition is not None:
+        try:
+            condition = analyst.condition(rule, shape.schema, shape.per_firing)
+        except InputError as error:
+            problems += error.problems
+    readings, statements = [], []
+    for number, action in enumerate(rule.actions):
+        try:
+            if isinstance(action, Sql):
+                reading = analyst.action(rule, action, shape.schema, parameter_names(rule))
+                statements.append(Statement("sql", action.text, reading.target))
+            elif isinstance(action, SignalAction):
+                types = _signal_types(rulebook, action)
+                reading = analyst.fields(rule, action, shape.schema, shape.per_firing, types)
+                statements.append(_signal(action, number, types, shape, reading))
+            else:
+                continue
+        except InputError as error:
+            problems += error.problems
+            continue
+        readings.append(reading)
+    if problems:
+        raise InputError(problems)
+    read = frozenset[str]().union(*(r.columns for r in (condition, *readings) if r is not None))
+    ids = {event: _id_columns(shape, rule, event, read) for event in shape.columns}
+    held = {
+        shape.columns[event].get(name, name)
+        for event, names in ids.items()
+        for name in (*names, *_key_parameters(rulebook, shape, event))
+    }
+    return PreparedRule(rule, shape, condition, tuple(statements), shape.narrowed(held), ids)
+
+
+def parameter_names(rule: Rule) -> tuple[str, ...]:
+    """The named parameters of a statement that runs once a firing."""
+    if rule.for_each is None:
+        return ()
+    return ("firing_id", "started_at", "detected_at", *rule.key_names)
+
+
+def _signal(
+    action: SignalAction, number: int, types: Mapping[str, str], shape: Shape, reading: Reading
+) -> Statement:
+    text = {
+        "action": number,
+        "event": action.event,
+        "fields": dict(action.fields),
+        "types": {name: types[name] for name in action.fields},
+        "group": [name for name in shape.per_firing if name in reading.columns],
+    }
+    return Statement("signal", json.dumps(text))
+
+
+def _signal_types(rulebook: Rulebook, action: SignalAction) -> Mapping[str, str]:
+    event = rulebook.events[action.event]
+    return event.fields if isinstance(event, SignalEvent) else {}
+
+
+def _id_columns(shape: Shape, rule: Rule, event: str, read: frozenset[str]) -> tuple[str, ...]:
+    """The rule's parameters of one event type: what is read of it, and its `per:` columns."""
+    names = {name for name, column in shape.columns[event].items() if column in read}
+    if OLD in shape.columns[event] and OLD not in read:
+        names |= {column for column in read if column.startswith(f"{OLD}.")}
+    return tuple(sorted(names | set(rule.per.get(event, ()))))
+
+
+def _key_parameters(rulebook: Rulebook, shape: Shape, event: str) -> tuple[str, ...]:
+    """The parameters that are the key of the event's table: they say which row it was."""
+    kind = rulebook.events[event]
+    if not isinstance(kind, TableEvent):
+        return ()
+    key = rulebook.tables[kind.table].key
+    return tuple(name for name in shape.columns[event] if kind.columns.get(name, name) in key)
+
+
+def _needs(rulebook: Rulebook, rules: Iterable[PreparedRule]) -> Needs:
+    carry: dict[str, set[str]] = {}
+    ids: dict[tuple[str, str], tuple[str, ...]] = {}
+    for prepared in rules:
+        rule = prepared.rule
+        if not rule.enabled:
+            continue
+        for event in all_events(rulebook, rule):
+            carry.setdefault(event, set()).update(rule.per.get(event, ()))
+        for event, columns in prepared.id_columns.items():
+            ids[rule.name, event] = columns
+            keys = _key_parameters(rulebook, prepared.shape, event)
+            carry.setdefault(event, set()).update(columns, keys)
+    return Needs({event: tuple(sorted(names)) for event, names in carry.items()}, ids)
+
+
+def _reserved_names(rulebook: Rulebook) -> Iterable[Problem]:
+    own = {"event", *(f"p_{rule}".lower() for rule in rulebook.rules)}
+    for table in rulebook.tables.values():
+        if table.name.lower() in own:
+            message = f"table {table.name} is called like a rule's parameter relation"
+            yield Problem("reserved-table", message, table.place, "give it another name")

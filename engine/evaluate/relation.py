@@ -1,0 +1,128 @@
+"""Detections -> parameter relation (semantics 5), by the column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.evaluate.entries import gather
+from engine.evaluate.shape import INSTANT, Shape
+from engine.values import Batch, Detections, Int64
+
+ABSENT = np.iinfo(np.int64).min  # in label_spans: the label has no part in this detection
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows of a relation. Row i belongs to detection firing[i] and shows entry[i], null for a
+    detection without constituents; `groups` are the entries of each event type, and place[i] is
+    where entry[i] stands when these are put one after the other (None: in the same order)."""
+
+    firing: Int64
+    entry: pa.Array
+    groups: tuple[tuple[str, Int64], ...]
+    place: pa.Array | None
+
+
+def parameter_relation(
+    shape: Shape, detections: Detections, ids: pa.StringArray, wanted: pa.Schema
+) -> pa.Table:
+    """The relation of all detections: a row a constituent, in order of detections and entries; one
+    row of nulls for a detection without constituents.
+
+    ids[n]: the firing ids in hex; `wanted`: the columns to hold, of those of the shape (of `old`
+    also fewer fields).
+    """
+    d, rows = detections, _rows(detections)
+    firing = pa.array(rows.firing)
+    columns: dict[str, pa.Array | pa.ChunkedArray] = {
+        "firing_id": ids.take(firing),
+        "event_type": pa.array(d.events, pa.string()).take(pa.array(d.event_code).take(rows.entry)),
+        "label": _labels(d).take(rows.entry),
+        "occurred_at": _occurred(d).take(rows.entry),
+        "started_at": _instants(d.start).take(firing),
+        "detected_at": _instants(d.end).take(firing),
+    }
+    for field in shape.key:
+        columns[field.name] = _cast(d.keys[field.name].take(firing), field.type)
+    for label, (start, end) in d.label_spans.items():
+        columns[f"{label}_start"] = _instants(start).take(firing)
+        columns[f"{label}_end"] = _instants(end).take(firing)
+    for field in wanted:
+        if field.name not in columns:
+            columns[field.name] = _parameter(shape, d, rows, field)
+    return pa.table([columns[name] for name in wanted.names], schema=wanted)
+
+
+def _rows(d: Detections) -> _Rows:
+    counts = np.diff(d.offsets)
+    firing = np.repeat(np.arange(len(d)), np.maximum(counts, 1))
+    entry = pa.array(np.arange(len(d.event_row)))
+    if len(firing) > len(entry):
+        filled = np.repeat(counts > 0, np.maximum(counts, 1))
+        entry = pa.array(np.cumsum(filled) - 1, mask=~filled)
+    groups = tuple(
+        (d.events[code], np.flatnonzero(d.event_code == code)) for code in np.unique(d.event_code)
+    )
+    if len(groups) <= 1:
+        return _Rows(firing, entry, groups, None if entry.null_count == 0 else entry)
+    place = np.empty(len(d.event_row), np.int64)
+    place[np.concatenate([entries for _, entries in groups])] = np.arange(len(d.event_row))
+    return _Rows(firing, entry, groups, pa.array(place).take(entry))
+
+
+def _parameter(shape: Shape, d: Detections, rows: _Rows, field: pa.Field) -> pa.Array:
+    """One column: taken from the table of each event type that has it, then put into place."""
+    pieces = [
+        _piece(shape, d.batches[event], event, d.event_row[entries], field)
+        for event, entries in rows.groups
+    ]
+    column = pa.concat_arrays(pieces) if pieces else pa.nulls(0, field.type)
+    if rows.place is not None:
+        return column.take(rows.place)
+    return column if pieces else pa.nulls(len(rows.firing), field.type)
+
+
+def _piece(shape: Shape, batch: Batch, event: str, rows: Int64, field: pa.Field) -> pa.Array:
+    places = shape.columns.get(event, {})
+    for name in batch.table.column_names:
+        if places.get(name) == field.name:
+            return _cast(batch.table[name].take(pa.array(batch.row[rows])), field.type)
+    return pa.nulls(len(rows), field.type)
+
+
+def _cast(values: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if values.type == kind:
+        return values
+    if pa.types.is_struct(kind):
+        fields = list(_struct_fields(values, kind))
+        return pa.StructArray.from_arrays(fields, fields=list(kind.fields), mask=pc.is_null(values))
+    return pc.cast(values, kind, safe=False)
+
+
+def _struct_fields(values: pa.StructArray, kind: pa.StructType) -> Iterator[pa.Array]:
+    known = {field.name.lower(): n for n, field in enumerate(values.type.fields)}
+    flat = values.flatten()
+    for field in kind.fields:
+        n = known.get(field.name.lower())
+        yield pa.nulls(len(values), field.type) if n is None else _cast(flat[n], field.type)
+
+
+def _labels(d: Detections) -> pa.Array:
+    if d.label is None:
+        return pa.nulls(len(d.event_row), pa.string())
+    return pa.array(d.labels, pa.string()).take(pa.array(d.label, mask=d.label < 0))
+
+
+def _occurred(d: Detections) -> pa.Array:
+    return _instants(gather(d, lambda batch: batch.time, np.empty(len(d.event_row), np.int64)))
+
+
+def _instants(times: Int64) -> pa.Array:
+    return pa.array(times, mask=times == ABSENT).cast(INSTANT)

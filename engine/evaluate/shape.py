@@ -1,0 +1,224 @@
+"""The shape of a rule's parameter relation `event` (semantics 5), known before anything is read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from engine.evaluate.types import common_type, outer_union
+from engine.parameters import OLD, has_old, parameter_schema
+from rules.errors import InputError, Problem
+from rules.expression import (
+    Aperiodic,
+    AperiodicStar,
+    BeginOf,
+    EndOf,
+    Expression,
+    Labelled,
+    Minus,
+    Name,
+    Not,
+    Periodic,
+    PeriodicStar,
+    Plus,
+)
+from rules.model import Rule, Rulebook, TableEvent
+
+INSTANT = pa.timestamp("us", "UTC")
+ENGINE_COLUMNS: Mapping[str, pa.DataType] = {
+    "firing_id": pa.string(),
+    "event_type": pa.string(),
+    "label": pa.string(),
+    "occurred_at": INSTANT,
+    "started_at": INSTANT,
+    "detected_at": INSTANT,
+}
+_COLUMNS_HINT = "give it another name where the event type is declared: columns: [a, b as c]"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What `event` looks like for one rule.
+
+    `schema`: the engine's columns, the key columns, the parameters, `old`, `L_start` and `L_end` of
+    every label. `per_firing`: the columns with one value a firing, which expressions may name bare.
+    `columns`: by event type in a parameter role, its parameters and the columns they stand in (the
+    key wins over a parameter of its name).
+    """
+
+    schema: pa.Schema
+    per_firing: tuple[str, ...]
+    columns: Mapping[str, Mapping[str, str]]
+    key: pa.Schema
+
+    def narrowed(self, read: Collection[str]) -> pa.Schema:
+        """The schema of a relation that holds, of the parameters, only those in `read`: columns,
+        and `old.x` for single fields of the pre-image."""
+        fixed = {*ENGINE_COLUMNS, *self.per_firing}
+        fields = [field for field in self.schema if field.name in fixed or field.name in read]
+        if OLD not in read and OLD in self.schema.names:
+            images = self.schema.field(OLD).type.fields
+            if inner := [field for field in images if f"{OLD}.{field.name}" in read]:
+                fields.append(pa.field(OLD, pa.struct(inner)))
+        return pa.schema(fields)
+
+
+def shape_of(rulebook: Rulebook, rule: Rule, tables: Mapping[str, pa.Schema]) -> Shape:
+    """The shape of a rule's relation, given the schemas of the rulebook's tables by name.
+
+    Raises InputError with every name and type that does not fit.
+    """
+    problems: list[Problem] = []
+    schemas = _schemas(rulebook, rule, tables, problems)
+    key = _key_schema(rule, rulebook, tables, problems)
+    labels = [part.label for part in rule.on.walk() if isinstance(part, Labelled)]
+    spans = [f"{label}_{side}" for label in dict.fromkeys(labels) for side in ("start", "end")]
+    per_firing = ("firing_id", "started_at", "detected_at", *key.names, *spans)
+    columns, parameters = _merge(schemas, rule, key, spans, problems)
+    if problems:
+        raise InputError(problems)
+    schema = pa.schema(
+        [
+            *(pa.field(name, kind) for name, kind in ENGINE_COLUMNS.items()),
+            *key,
+            *(pa.field(name, kind) for name, kind in parameters.items()),
+            *(pa.field(name, INSTANT) for name in spans),
+        ]
+    )
+    return Shape(schema, per_firing, columns, key)
+
+
+def parameter_events(rulebook: Rulebook, rule: Rule) -> Iterator[str]:
+    """The event types whose occurrences are constituents: the names in parameter roles, through
+    rules used as events (S8), once for each role."""
+    for name in _parameter_names(rule.on):
+        if name in rulebook.rules:
+            yield from parameter_events(rulebook, rulebook.rules[name])
+        else:
+            yield name
+
+
+def all_events(rulebook: Rulebook, rule: Rule) -> Iterator[str]:
+    """Every event type that a rule's detections depend on."""
+    for part in rule.on.walk():
+        if isinstance(part, Name | BeginOf | EndOf):
+            if part.name in rulebook.rules:
+                yield from all_events(rulebook, rulebook.rules[part.name])
+            else:
+                yield part.name
+
+
+def _parameter_names(node: Expression) -> Iterator[str]:
+    if isinstance(node, Name | BeginOf | EndOf):
+        yield node.name
+    elif isinstance(node, Minus | Aperiodic | AperiodicStar):
+        yield from _parameter_names(node.part)
+    elif isinstance(node, Not):
+        yield from _parameter_names(node.opener)
+        yield from _parameter_names(node.closer)
+    elif not isinstance(node, Periodic | PeriodicStar | Plus):
+        for operand in node.operands():
+            yield from _parameter_names(operand)
+
+
+def _schemas(
+    rulebook: Rulebook, rule: Rule, tables: Mapping[str, pa.Schema], problems: list[Problem]
+) -> dict[str, pa.Schema]:
+    """The parameters of every event type in a parameter role."""
+    schemas = {}
+    for name in dict.fromkeys(parameter_events(rulebook, rule)):
+        event = rulebook.events[name]
+        try:
+            schemas[name] = parameter_schema(rulebook, name, tables)
+        except KeyError as error:
+            message = f"table {getattr(event, 'table', '')} has no column {error.args[0]}"
+            problems.append(Problem("unknown-column", message, event.place))
+            continue
+        own = list(schemas[name].names)
+        if isinstance(event, TableEvent) and has_old(event, rulebook.tables[event.table]):
+            own.remove(OLD)
+        taken = {column.lower() for column in (*ENGINE_COLUMNS, OLD, "new")}
+        problems += [
+            Problem(
+                "reserved-column",
+                f"event type {name} has a column {column}, which is a name of the engine's",
+                event.place,
+                _COLUMNS_HINT,
+            )
+            for column in own
+            if column.lower() in taken
+        ]
+    return schemas
+
+
+def _key_schema(
+    rule: Rule, rulebook: Rulebook, tables: Mapping[str, pa.Schema], problems: list[Problem]
+) -> pa.Schema:
+    kinds: list[pa.DataType | None] = [pa.null() for _ in rule.key_names]
+    for name, columns in rule.per.items():
+        if name not in rulebook.events:
+            continue  # a rule, keyed by its own `per:` of the same names
+        try:
+            schema = parameter_schema(rulebook, name, tables)
+        except KeyError:
+            continue  # said where the parameters are made
+        for n, column in enumerate(columns):
+            if column not in schema.names:
+                message = f"per: event type {name} has no column {column}"
+                hint = f"it has {', '.join(schema.names) or 'none'}"
+                problems.append(Problem("unknown-column", message, rule.place, hint))
+                continue
+            known = kinds[n]
+            kinds[n] = common_type(known, schema.field(column).type) if known is not None else None
+    fields = []
+    for key, kind in zip(rule.key_names, kinds, strict=True):
+        if kind is None:
+            message = f"per: the columns that {key} is taken from have no common type"
+            problems.append(Problem("key-type", message, rule.place))
+        elif key.lower() in {*ENGINE_COLUMNS, OLD, "new"}:
+            message = f"per: {key} is a name of the engine's"
+            problems.append(Problem("reserved-column", message, rule.place, _COLUMNS_HINT))
+        else:
+            fields.append(pa.field(key, kind))
+    return pa.schema(fields)
+
+
+def _merge(
+    schemas: Mapping[str, pa.Schema],
+    rule: Rule,
+    key: pa.Schema,
+    spans: list[str],
+    problems: list[Problem],
+) -> tuple[dict[str, dict[str, str]], dict[str, pa.DataType]]:
+    """The outer union: where each parameter of each event type stands, and of what type."""
+    keys = {name.lower(): name for name in key.names}
+    names: dict[str, str] = {}  # column by lower-case name, as first written
+    kinds: dict[str, pa.DataType] = {}
+    places: dict[str, dict[str, str]] = {}
+    for event, schema in schemas.items():
+        places[event] = {}
+        for field in schema:
+            lower = field.name.lower()
+            if lower in keys:
+                places[event][field.name] = keys[lower]
+                continue
+            column = names.setdefault(lower, field.name)
+            places[event][field.name] = column
+            unite = outer_union if column == OLD else common_type
+            kind = unite(kinds.get(column, pa.null()), field.type)
+            if kind is None:
+                message = (
+                    f"column {field.name} is {field.type} in event type {event} and "
+                    f"{kinds[column]} in another of the rule's"
+                )
+                problems.append(Problem("column-type", message, rule.place, _COLUMNS_HINT))
+            elif column in spans:
+                message = f"column {column} of event type {event} is also the span of a label"
+                problems.append(Problem("reserved-column", message, rule.place, _COLUMNS_HINT))
+            else:
+                kinds[column] = kind
+    if OLD in kinds:
+        kinds[OLD] = kinds.pop(OLD)  # last
+    return places, kinds
