@@ -11,11 +11,17 @@ from pyspark.sql import SparkSession
 
 @contextmanager
 def deadline(session: SparkSession, seconds: int) -> Iterator[None]:
-    """Cancel all jobs of `session` once `seconds` have passed."""
-    timer = threading.Timer(seconds, session.interruptAll)
-    timer.daemon = True
-    timer.start()
+    """Once `seconds` have passed, cancel the jobs of `session` for as long as it starts any."""
+    ended = threading.Event()
+
+    def cancel() -> None:
+        if not ended.wait(seconds):
+            session.interruptAll()
+            while not ended.wait(1):  # a statement may have been between two jobs
+                session.interruptAll()
+
+    threading.Thread(target=cancel, daemon=True).start()
     try:
         yield
     finally:
-        timer.cancel()
+        ended.set()
