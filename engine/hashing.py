@@ -53,8 +53,8 @@ def sum_by_offsets(hashes: UInt64, offsets: Int64) -> UInt64:
 def count_equal(hashes: UInt64) -> UInt64:
     """The same hashes, but the second, third, .. of equal ones mixed with 1, 2, .."""
     out = hashes.copy()
-    slots = 1 << max(4, int(2 * len(hashes)).bit_length())
-    _count_equal(hashes, np.full(slots, -1, np.int64), np.zeros(slots, np.int64), out)
+    slots = _slots(len(hashes))
+    _count_equal(hashes, np.full(slots, -1, np.int32), np.zeros(slots, np.int32), out)
     return out
 
 
@@ -62,9 +62,13 @@ def match_rows(a: UInt64, b: UInt64) -> tuple[Int64, Int64]:
     """For each row of a the row of b with the same hash, and the other way round: -1 if there is
     none, -2 if the hash is not unique in a or in b."""
     to_b, to_a = np.full(len(a), -1, np.int64), np.full(len(b), -1, np.int64)
-    slots = 1 << max(4, int(2 * len(a)).bit_length())
-    _match_rows(a, b, np.full(slots, -1, np.int64), to_b, to_a)
+    _match_rows(a, b, np.full(_slots(len(a)), -1, np.int32), to_b, to_a)
     return to_b, to_a
+
+
+def _slots(rows: int) -> int:
+    """The size of an open hash table, less than half of which is taken."""
+    return 1 << max(4, (2 * rows).bit_length())
 
 
 def _add_column(total: UInt64, name: str, array: pa.Array) -> None:

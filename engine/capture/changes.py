@@ -22,14 +22,20 @@ _NO_ROWS: Int64 = np.empty(0, np.int64)
 class Changes:
     """n changes. `rows`: what the request asked for; `before`: columns of the pre-images, null
     where there is none, n rows too; version[n], kind[n] (`ChangeKind`), time[n]; `order` are the
-    row numbers in order of time."""
+    row numbers in order of time, None where they are in order."""
 
     rows: pa.Table
     before: pa.Table
     version: Int64
     kind: Int64
     time: Int64
-    order: Int64
+    order: Int64 | None
+
+    def in_order(self, mask: npt.NDArray[np.bool_]) -> Int64:
+        """The numbers of the rows where the mask is true, in order of time."""
+        if self.order is None:
+            return np.flatnonzero(mask)
+        return self.order[mask[self.order]]
 
     def column(self, name: str) -> pa.ChunkedArray:
         """A column by the name that a filter, an id or a rule has for it."""
@@ -69,9 +75,8 @@ def arrange(rows: pa.Table, span: TableRange, request: TableRequest) -> Changes:
     if span.snapshot:
         kind = np.full(len(kind), ChangeKind.SNAPSHOT, np.int64)
     time = _instants(span)[version - span.first] if len(version) else _NO_ROWS
-    order = np.arange(len(version))
-    if np.any(np.diff(version) < 0):
-        order = np.argsort(version, kind="stable")
+    sorted_already = bool(np.all(version[1:] >= version[:-1]))
+    order = None if sorted_already else np.argsort(version, kind="stable")
     return Changes(rows, before, version, kind, time, order)
 
 

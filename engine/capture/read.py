@@ -19,7 +19,6 @@ from engine.ports import Feed
 from engine.values import (
     Batch,
     Bucket,
-    ChangeKind,
     Int64,
     Needs,
     Plan,
@@ -30,11 +29,13 @@ from engine.values import (
 )
 from rules.model import Change, Rulebook, SignalEvent, TableEvent
 
-_KINDS: Mapping[Change, tuple[ChangeKind, ...]] = {
-    Change.INSERT: (ChangeKind.INSERT, ChangeKind.SNAPSHOT),
-    Change.DELETE: (ChangeKind.DELETE,),
-    Change.UPDATE: (ChangeKind.UPDATE,),
-    Change.CHANGE: tuple(ChangeKind),
+_KINDS: Mapping[
+    Change, npt.NDArray[np.bool_]
+] = {  # by ChangeKind: insert, delete, update, snapshot
+    Change.INSERT: np.array([True, False, False, True]),
+    Change.DELETE: np.array([False, True, False, False]),
+    Change.UPDATE: np.array([False, False, True, False]),
+    Change.CHANGE: np.array([True, True, True, True]),
 }
 
 
@@ -165,7 +166,7 @@ class _TableCapture:
         event, asked = request.event, request.asked
         sort = (event.change, request.filter.text if request.filter else None, asked, event.of)
         if sort not in self._rows:
-            mask = np.isin(self._changes.kind, _KINDS[event.change])
+            mask = _KINDS[event.change][self._changes.kind]
             raising = np.zeros_like(mask)
             if event.of:
                 mask &= self._changed(event.of)
@@ -176,8 +177,7 @@ class _TableCapture:
                 answer = self._answer(asked)
                 raising = mask & answer.is_null().to_numpy()
                 mask &= answer.fill_null(False).to_numpy()
-            order = self._changes.order
-            self._rows[sort] = order[mask[order]], order[raising[order]]
+            self._rows[sort] = self._changes.in_order(mask), self._changes.in_order(raising)
         return self._rows[sort]
 
     def _changed(self, columns: Sequence[str]) -> npt.NDArray[np.bool_]:
