@@ -24,7 +24,7 @@ from rules.expression import (
     PeriodicStar,
     Plus,
 )
-from rules.model import Rule, Rulebook, TableEvent
+from rules.model import EventType, Rule, Rulebook, TableEvent
 
 INSTANT = pa.timestamp("us", "UTC")
 ENGINE_COLUMNS: Mapping[str, pa.DataType] = {
@@ -130,12 +130,11 @@ def _schemas(
     schemas = {}
     for name in dict.fromkeys(parameter_events(rulebook, rule)):
         event = rulebook.events[name]
-        try:
-            schemas[name] = parameter_schema(rulebook, name, tables)
-        except KeyError as error:
-            message = f"table {getattr(event, 'table', '')} has no column {error.args[0]}"
-            problems.append(Problem("unknown-column", message, event.place))
+        if missing := _missing_columns(event, tables):
+            text = f"table {getattr(event, 'table', '')} has no column {', '.join(missing)}"
+            problems.append(Problem("unknown-column", text, event.place))
             continue
+        schemas[name] = parameter_schema(rulebook, name, tables)
         own = list(schemas[name].names)
         if isinstance(event, TableEvent) and has_old(event, rulebook.tables[event.table]):
             own.remove(OLD)
@@ -153,17 +152,22 @@ def _schemas(
     return schemas
 
 
+def _missing_columns(event: EventType, tables: Mapping[str, pa.Schema]) -> list[str]:
+    """What `columns:` takes from the table that the table has not."""
+    if not isinstance(event, TableEvent):
+        return []
+    return [name for name in event.columns.values() if name not in tables[event.table].names]
+
+
 def _key_schema(
     rule: Rule, rulebook: Rulebook, tables: Mapping[str, pa.Schema], problems: list[Problem]
 ) -> pa.Schema:
     kinds: list[pa.DataType | None] = [pa.null() for _ in rule.key_names]
     for name, columns in rule.per.items():
-        if name not in rulebook.events:
-            continue  # a rule, keyed by its own `per:` of the same names
-        try:
-            schema = parameter_schema(rulebook, name, tables)
-        except KeyError:
-            continue  # said where the parameters are made
+        event = rulebook.events.get(name)
+        if event is None or _missing_columns(event, tables):
+            continue  # a rule, keyed by its own `per:`; or said where the parameters are made
+        schema = parameter_schema(rulebook, name, tables)
         for n, column in enumerate(columns):
             if column not in schema.names:
                 message = f"per: event type {name} has no column {column}"

@@ -1,0 +1,143 @@
+"""Detections -> firings: ids, depths, conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from engine.evaluate.evaluate import evaluate
+from engine.evaluate.prepare import Prepared, prepare
+from engine.values import Detections, Firings, Plan, Question
+from rules.errors import EngineError
+from rules.model import Rule
+from tests.evaluate.build import (
+    TABLES,
+    FakeAnalyst,
+    batch,
+    condition,
+    detections,
+    rule,
+    rulebook,
+    sql,
+)
+
+PLAN = Plan("bank", 4, 0, 100, 100, pinned={"moves": 3})
+MOVED = [{"id": n, "account": n % 2, "amount": Decimal(n), "kind": "w"} for n in range(4)]
+SETS = [("amount",), ("account", "amount"), ("amount", "kind"), ()]
+
+
+class Asked:
+    """Holds the firings whose amounts sum to more than 2; remembers what it was asked."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.failures = failures
+        self.calls: list[list[Question]] = []
+
+    def hold(self, questions: Sequence[Question], pinned: Mapping[str, int]) -> frozenset[str]:
+        assert pinned == PLAN.pinned
+        self.calls.append(list(questions))
+        if len(self.calls) <= self.failures:
+            raise EngineError("condition-failed", "rule r: its condition failed", "correct it")
+        held = set()
+        for question in questions:
+            sums = question.relation.group_by("firing_id").aggregate([("amount", "sum")])
+            held |= {r["firing_id"] for r in sums.to_pylist() if r["amount_sum"] > 2}
+        return frozenset(held)
+
+
+def setup(*rules: Rule, depth: Sequence[int] | None = None) -> tuple[Prepared, list[Detections]]:
+    book = rulebook(*rules)
+    moved = batch(book, "moved", MOVED, [10, 20, 30, 40], depth=depth, sets=SETS)
+    found = [
+        detections(of, [moved], [[("moved", 0), ("moved", 1)], [("moved", 2), ("moved", 3)]])
+        for of in rules
+    ]
+    return prepare(book, TABLES, FakeAnalyst()), found
+
+
+def firings(*rules: Rule, asked: Asked | None = None, **more: Any) -> tuple[Firings, ...]:
+    prepared, found = setup(*rules, **more)
+    return evaluate(prepared, found, PLAN, asked or Asked())
+
+
+def test_firings_are_stored_by_the_column() -> None:
+    (found,) = firings(rule("moved and moved", actions=(sql("amount"),)))
+    assert found.firings.schema.names == [
+        "firing_id", "started_at", "detected_at", "depth", "condition", "constituents",
+    ]  # fmt: skip
+    assert found.firings.schema.field("firing_id").type == pa.binary(16)
+    assert found.firings["condition"].to_pylist() == ["none", "none"]
+    assert found.firings["constituents"].to_pylist() == [2, 2]
+    assert found.relation["firing_id"].to_pylist() == [
+        i for i in found.hex_ids().to_pylist() for _ in "xx"
+    ]
+
+
+def test_g06_ids_depend_on_the_rule_and_what_it_was_made_of_only() -> None:
+    a, b = firings(rule("moved and moved", name="a"), rule("moved and moved", name="b"))
+    (again,) = firings(rule("moved and moved", name="a"))
+    assert a.hex_ids() == again.hex_ids()
+    assert not set(a.hex_ids().to_pylist()) & set(b.hex_ids().to_pylist())
+    assert len(set(a.hex_ids().to_pylist())) == 2
+
+
+def test_g22_depth_is_one_more_than_the_deepest_constituents() -> None:
+    (found,) = firings(rule("moved and moved"), depth=[0, 3, 0, 0])
+    assert found.firings["depth"].to_pylist() == [4, 1]
+    (outside,) = firings(rule("moved and moved"))
+    assert outside.firings["depth"].to_pylist() == [1, 1]
+
+
+def test_g22_depth_of_firings_without_constituents() -> None:
+    of = rule("moved and moved")
+    book = rulebook(of)
+    moved = batch(book, "moved", MOVED, [10, 20, 30, 40], depth=[5, 0, 0, 0], sets=SETS)
+    found = detections(
+        of, [moved], [[], [("moved", 0)], [], []], times=[(1, 1), (0, 0), (3, 3), (4, 4)]
+    )
+    prepared = prepare(book, TABLES, FakeAnalyst())
+    (fired,) = evaluate(prepared, [found], PLAN, Asked())
+    assert fired.firings["depth"].to_pylist() == [1, 6, 1, 1]
+    assert fired.firings["constituents"].to_pylist() == [0, 1, 0, 0]
+    assert fired.relation.num_rows == 4
+
+
+def test_g15_all_conditions_are_asked_together_and_only_of_rules_that_fired() -> None:
+    asked = Asked()
+    rules = [rule("moved and moved", name=n, condition=condition("amount")) for n in ("a", "b")]
+    prepared, found = setup(*rules, rule("moved and moved", name="c"))
+    quiet = rule("moved and moved", name="quiet", condition=condition("amount"))
+    silent = detections(quiet, [], [])
+    result = evaluate(prepared, [*found, silent], PLAN, asked)
+    assert [q.rule for q in asked.calls[0]] == ["a", "b"]
+    assert len(asked.calls) == 1
+    assert [f.firings["condition"].to_pylist() for f in result] == [
+        ["failed", "held"], ["failed", "held"], ["none", "none"],
+    ]  # fmt: skip
+
+
+def test_no_condition_no_question() -> None:
+    asked = Asked()
+    firings(rule("moved and moved"), asked=asked)
+    assert asked.calls == []
+
+
+def test_a_condition_sees_the_columns_that_it_reads() -> None:
+    asked = Asked()
+    of = rule("moved and moved", condition=condition("amount"), actions=(sql("kind"),))
+    firings(of, asked=asked)
+    assert asked.calls[0][0].relation.column_names == ["firing_id", "amount"]
+
+
+def test_a_condition_that_fails_is_asked_three_times_and_then_named() -> None:
+    of = rule("moved and moved", condition=condition("amount"))
+    (found,) = firings(of, asked=Asked(failures=2))
+    assert found.firings["condition"].to_pylist() == ["failed", "held"]
+    with pytest.raises(EngineError) as stopped:
+        firings(of, asked=Asked(failures=3))
+    assert stopped.value.code == "condition-failed"
+    assert "rule r: its condition failed (bucket 4, 3 attempts)" in str(stopped.value)

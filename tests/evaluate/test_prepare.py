@@ -1,0 +1,117 @@
+"""What capture must carry, what ids are made of, what statements there are."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from engine.evaluate.prepare import Prepared, prepare
+from rules.errors import InputError, Problem
+from rules.model import Rule, SignalAction
+from tests.evaluate.build import (
+    EVENTS,
+    HERE,
+    TABLES,
+    FakeAnalyst,
+    condition,
+    rule,
+    rulebook,
+    sql,
+    table_event,
+)
+
+
+def prepared(*rules: Rule, events: Any = EVENTS) -> Prepared:
+    return prepare(rulebook(*rules, events=events), TABLES, FakeAnalyst())
+
+
+def test_g06_parameters_are_what_if_do_and_per_read() -> None:
+    of = rule(
+        "moved", per={"moved": ["account"]}, condition=condition("kind"), actions=(sql("amount"),)
+    )
+    found = prepared(of)
+    assert found.needs.ids == {("r", "moved"): ("account", "amount", "kind")}
+    assert found.needs.carry == {"moved": ("account", "amount", "id", "kind")}  # id: the key
+
+
+def test_the_relation_holds_what_is_read_and_the_tables_key() -> None:
+    of = rule("moved", actions=(sql("amount"),))
+    assert prepared(of).rules["r"].wanted.names[6:] == ["id", "amount"]
+
+
+def test_what_is_negated_is_carried_for_its_key_only() -> None:
+    of = rule(
+        "moved - noticed",
+        per={"moved": ["account"], "noticed": ["account"]},
+        actions=(sql("amount note"),),
+    )
+    found = prepared(of)
+    assert found.needs.carry["noticed"] == ("account",)
+    assert ("r", "noticed") not in found.needs.ids
+
+
+def test_single_fields_of_the_pre_image() -> None:
+    fields = prepared(rule("changed", actions=(sql("old.owner amount"),)))
+    assert fields.needs.ids["r", "changed"] == ("amount", "old.owner")
+    assert fields.rules["r"].wanted.field("old").type.names == ["owner"]
+    whole = prepared(rule("changed", actions=(sql("old old.owner"),)))
+    assert whole.needs.ids["r", "changed"] == ("old",)
+    assert whole.rules["r"].wanted.field("old").type.names == ["account", "amount", "owner"]
+
+
+def test_renamed_columns_are_asked_for_by_their_parameters_names() -> None:
+    renamed = table_event("renamed", "moves", columns={"total": "amount", "which": "id"})
+    found = prepared(rule("renamed", actions=(sql("total"),)), events=(*EVENTS, renamed))
+    assert found.needs.ids["r", "renamed"] == ("total",)
+    assert found.needs.carry["renamed"] == ("total", "which")
+
+
+def test_rules_share_what_is_carried_but_not_their_ids() -> None:
+    found = prepared(
+        rule("moved", name="a", actions=(sql("kind"),)),
+        rule("moved", name="b", actions=(sql("amount"),)),
+    )
+    assert found.needs.carry == {"moved": ("amount", "id", "kind")}
+    assert found.needs.ids == {("a", "moved"): ("kind",), ("b", "moved"): ("amount",)}
+
+
+def test_a_disabled_rule_is_checked_but_needs_nothing() -> None:
+    found = prepared(rule("moved", enabled=False, actions=(sql("kind"),)))
+    assert found.needs.carry == {}
+    assert "r" in found.rules
+
+
+def test_statements_say_all_that_an_entry_has_to_keep() -> None:
+    signal = SignalAction("noticed", {"account": "account", "note": "kind"}, HERE)
+    of = rule("moved", per={"moved": ["account"]}, actions=(sql("amount"), signal))
+    first, second = prepared(of).statements["r"]
+    assert (first.kind, first.text, first.target) == ("sql", "amount", "alerts")
+    assert json.loads(second.text) == {
+        "action": 1,
+        "event": "noticed",
+        "fields": {"account": "account", "note": "kind"},
+        "types": {"account": "bigint", "note": "string"},
+        "group": ["account"],
+    }
+
+
+def test_the_problems_of_all_rules_and_texts_are_told_at_once() -> None:
+    class Refusing(FakeAnalyst):
+        def action(self, rule: Rule, action: Any, *_: Any) -> Any:
+            raise InputError([Problem("sql-kind", f"{rule.name}: {action.text}", HERE)])
+
+    rules = [rule("moved", name=name, actions=(sql("x"), sql("y"))) for name in ("a", "b")]
+    with pytest.raises(InputError) as refused:
+        prepare(rulebook(*rules), TABLES, Refusing())
+    assert [p.message for p in refused.value.problems] == ["a: x", "a: y", "b: x", "b: y"]
+
+
+@pytest.mark.parametrize("name", ["Event", "p_r"])
+def test_a_table_may_not_be_called_like_a_relation(name: str) -> None:
+    book = rulebook(rule("moved"))
+    table = {name: type(book.tables["moves"])(name, HERE, path="/x")}
+    with pytest.raises(InputError, match=f"table {name} is called like a rule's parameter rel"):
+        prepare(replace(book, tables={**book.tables, **table}), TABLES, FakeAnalyst())
