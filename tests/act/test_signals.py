@@ -1,0 +1,82 @@
+"""Signals raised by actions: one a firing, once (G22)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from engine.act.run import Runner
+from engine.act.signals import signals_of
+from engine.ports import SinkError
+from engine.values import Entry
+from tests.act.build import FakeSink, Ledger, entry, firings, hex_id, rule, rulebook
+
+FIRED = firings("a", ["held", "held"], depths=[1, 3], accounts=[7, 8])
+
+
+def signal(fields: dict[str, str], types: dict[str, str], action: int = 0, **more: Any) -> Entry:
+    text = {
+        "action": action,
+        "event": "noticed",
+        "fields": fields,
+        "types": types,
+        "group": ["firing_id", "account", "detected_at"],
+    }
+    return entry(1, "a", json.dumps(text), kind="signal", target=None, **more)
+
+
+class NoSink(FakeSink):
+    def fields(self, *_: Any) -> Any:
+        raise AssertionError("a job for bare columns")
+
+
+def test_bare_columns_need_no_job() -> None:
+    fields = {"account": "account", "firing": "firing_id"}
+    types = {"account": "bigint", "firing": "string"}
+    found = signals_of(signal(fields, types), FIRED, NoSink(), 77)
+    assert [s.fields for s in found] == [
+        {"account": 7, "firing": hex_id(0)},
+        {"account": 8, "firing": hex_id(1)},
+    ]
+    assert [(s.event, s.received_at, s.depth, s.instant) for s in found] == [
+        ("noticed", 77, 1, None),
+        ("noticed", 77, 3, None),
+    ]
+
+
+def test_no_fields() -> None:
+    assert [s.fields for s in signals_of(signal({}, {}), FIRED, NoSink(), 77)] == [{}, {}]
+
+
+@pytest.mark.parametrize(
+    ("expression", "kind"), [("sum(amount)", "bigint"), ("account", "int"), ("amount", "bigint")]
+)
+def test_everything_else_is_evaluated_by_the_sink(expression: str, kind: str) -> None:
+    found = signals_of(signal({"total": expression}, {"total": kind}), FIRED, FakeSink(), 77)
+    assert [s.fields for s in found] == [{"total": 141}, {"total": 161}]  # rows in any order
+
+
+def test_g22_an_id_says_which_firing_and_which_action() -> None:
+    first = signals_of(signal({}, {}), FIRED, NoSink(), 77)
+    again = signals_of(signal({}, {}, order=50, bucket=3), FIRED, NoSink(), 99)
+    other = signals_of(signal({}, {}, action=1), FIRED, NoSink(), 77)
+    assert [s.id for s in first] == [s.id for s in again] == [f"{hex_id(n)}-0" for n in (0, 1)]
+    assert not {s.id for s in first} & {s.id for s in other}
+
+
+def test_g22_signals_are_settled_with_their_entry() -> None:
+    ledger = Ledger()
+    sink = FakeSink(failing={1: 1})
+    runner = Runner(rulebook(rule("a")), sink, ledger, lambda: None, lambda: 77, lambda _: None)
+    text = signal({"total": "sum(amount)"}, {"total": "bigint"})
+    assert runner.run([text], lambda _: FIRED, resumed=False) == 1
+    (outcome,) = ledger.outcomes
+    assert (outcome.state, outcome.attempts, len(outcome.signals)) == ("done", 2, 2)
+    assert sink.asked == []
+
+
+def test_a_field_that_cannot_be_evaluated_raises() -> None:
+    with pytest.raises(SinkError, match="CAST_INVALID_INPUT"):
+        signals_of(signal({"t": "x"}, {"t": "int"}), FIRED, FakeSink(failing={1: 1}), 77)
