@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from engine.values import (
     Carried,
+    ChangeKind,
     Commit,
     Control,
     Cursor,
@@ -25,7 +26,7 @@ from engine.values import (
     State,
     TableRange,
 )
-from rules.model import Rule, SignalAction, Sql, Table
+from rules.model import Rule, SignalAction, Sql, Table, TableEvent
 
 
 class Clock(Protocol):
@@ -60,7 +61,7 @@ class TableHead:
 class ReadRequest:
     """What is wanted of the changes of a table.
 
-    `changes`: the feed's change types (insert, delete, update_preimage, update_postimage).
+    `changes`: the feed's change types, of FEED_KINDS.
     `where`: Spark SQL predicates, each of which becomes a boolean column of its name: true; false,
     also where the predicate is null; null where it raises (G25). `only`: predicates of which one
     must be true or raise for a row to be wanted at all; none: every row. `same`: adds columns
@@ -74,7 +75,17 @@ class ReadRequest:
     same: bool = False
 
 
-CHANGE, VERSION, SAME_1, SAME_2 = "_change_type", "_commit_version", "_same_1", "_same_2"
+# Columns of what a feed gives: what kind of row it is (a value of FEED_KINDS), which commit's, and
+# the two hashes of all its columns.
+KIND, VERSION, SAME_1, SAME_2 = "_kind", "_commit_version", "_same_1", "_same_2"
+
+PRE_IMAGE = -1
+FEED_KINDS: Mapping[str, int] = {
+    "insert": ChangeKind.INSERT,
+    "delete": ChangeKind.DELETE,
+    "update_postimage": ChangeKind.UPDATE,
+    "update_preimage": PRE_IMAGE,
+}
 
 
 class Feed(Protocol):
@@ -90,8 +101,8 @@ class Feed(Protocol):
         ...
 
     def read(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
-        """The changes of `span` in one Spark job, in any order of rows: `_change_type`,
-        `_commit_version` and what the request asks for. A snapshot's rows are inserts."""
+        """The changes of `span` in one Spark job, in any order of rows: KIND, VERSION and what the
+        request asks for. A snapshot's rows are inserts."""
         ...
 
     def decide(self, rows: pa.Table, where: Mapping[str, str]) -> pa.Table:
@@ -125,6 +136,10 @@ class Analyst(Protocol):
         types: Mapping[str, str],
     ) -> Reading:
         """The fields of a signal, expressions as in `if`, cast to the signal's Spark `types`."""
+        ...
+
+    def predicates(self, events: Sequence[TableEvent], rows: pa.Schema) -> None:
+        """The `where`s of event types of one table, over rows of the schema `rows`."""
         ...
 
 

@@ -18,10 +18,11 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 from pyspark.util import _load_from_socket
 
 from connectors.delta.where import tried
-from engine.ports import CHANGE, SAME_1, SAME_2, VERSION, ReadRequest
+from engine.ports import FEED_KINDS, KIND, SAME_1, SAME_2, VERSION, ReadRequest
 from engine.values import TableRange
 
-_MARKS = (CHANGE, VERSION, "_commit_timestamp")
+_CHANGE = "_change_type"  # the feed's own column
+_MARKS = (_CHANGE, VERSION, "_commit_timestamp")
 
 
 def changes(
@@ -30,14 +31,13 @@ def changes(
     """The rows of `span`, not yet read."""
     rows = _snapshot(session, location, span) if span.snapshot else _feed(session, location, span)
     columns = [name for name in rows.columns if name not in _MARKS]
-    if not span.snapshot:
-        rows = rows.where(F.col(CHANGE).isin(*sorted(request.changes)))
+    rows = rows.where(F.col(_CHANGE).isin(*sorted(request.changes)))
     if span.skipped:
         rows = rows.where(~F.col(VERSION).isin(*sorted(span.skipped)))
     if request.only:
         rows = rows.where(reduce(or_, (_wanted(session, text) for text in request.only)))
     return rows.select(
-        CHANGE,
+        _kind(request).alias(KIND),
         VERSION,
         *(_column(name) for name in request.columns),
         *(tried(session, text).alias(name) for name, text in request.where.items()),
@@ -65,7 +65,16 @@ def _feed(session: SparkSession, location: str, span: TableRange) -> DataFrame:
 
 def _snapshot(session: SparkSession, location: str, span: TableRange) -> DataFrame:
     rows = session.read.format("delta").option("versionAsOf", span.last).load(location)
-    return rows.withColumns({CHANGE: F.lit("insert"), VERSION: F.lit(span.last).cast("long")})
+    return rows.withColumns({_CHANGE: F.lit("insert"), VERSION: F.lit(span.last).cast("long")})
+
+
+def _kind(request: ReadRequest) -> Column:
+    """The change type as a number, which is cheaper to carry than its name."""
+    first, *others = sorted(request.changes)
+    kind = F.lit(FEED_KINDS[first])
+    for name in others:
+        kind = F.when(F.col(_CHANGE) == name, FEED_KINDS[name]).otherwise(kind)
+    return kind.cast("byte")
 
 
 def _column(name: str) -> Column:

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engine.capture.images import Images, pair_images
 from engine.capture.request import TableRequest
 from engine.parameters import CHANGE_TYPE, OLD
-from engine.ports import CHANGE, VERSION
+from engine.ports import KIND, PRE_IMAGE, VERSION
 from engine.values import ChangeKind, Int64, TableRange
 
 _NO_ROWS: Int64 = np.empty(0, np.int64)
@@ -62,37 +61,25 @@ def arrange(rows: pa.Table, span: TableRange, request: TableRequest) -> Changes:
     Raises EngineError `unpaired-update`.
     """
     version = rows.column(VERSION).to_numpy()
-    codes = _kind_codes(rows)
+    codes = rows.column(KIND).to_numpy()
     before = rows.select([])
     if request.paired:
-        first, second = np.flatnonzero(codes == _PRE), np.flatnonzero(codes == ChangeKind.UPDATE)
+        first, second = (
+            np.flatnonzero(codes == PRE_IMAGE),
+            np.flatnonzero(codes == ChangeKind.UPDATE),
+        )
         images = pair_images(rows, first, second, request.table)
         taken, kind = _put_together(codes, images)
         before = _pre_images(rows, taken, kind, images, request)
         rows, version = rows.take(taken), version[taken]
     else:
-        kind = codes
+        kind = codes.astype(np.int64)
     if span.snapshot:
         kind = np.full(len(kind), ChangeKind.SNAPSHOT, np.int64)
     time = _instants(span)[version - span.first] if len(version) else _NO_ROWS
     sorted_already = bool(np.all(version[1:] >= version[:-1]))
     order = None if sorted_already else np.argsort(version, kind="stable")
     return Changes(rows, before, version, kind, time, order)
-
-
-_PRE = -1
-_CODES = {
-    "insert": ChangeKind.INSERT,
-    "delete": ChangeKind.DELETE,
-    "update_preimage": _PRE,
-    "update_postimage": ChangeKind.UPDATE,
-}
-
-
-def _kind_codes(rows: pa.Table) -> Int64:
-    names = pa.array(list(_CODES))
-    index = pc.index_in(rows.column(CHANGE), value_set=names).to_numpy()
-    return np.asarray(np.array(list(_CODES.values()), np.int64)[index])
 
 
 def _put_together(codes: Int64, images: Images) -> tuple[Int64, Int64]:

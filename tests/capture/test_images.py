@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from engine.capture.read import Capture
-from engine.ports import CHANGE, SAME_1, SAME_2, VERSION, ReadRequest
+from engine.ports import FEED_KINDS, KIND, SAME_1, SAME_2, VERSION, ReadRequest
 from engine.values import Bucket, Cursor, Needs, Plan, Signal, TableRange
 from rules.errors import EngineError
 from rules.model import EventType, Table
@@ -36,8 +36,11 @@ class HandFeed:
     def read(self, _: Table, span: TableRange, request: ReadRequest) -> pa.Table:
         self.requests.append(request)
         wanted = [r for r in self.data if r[0] in request.changes and r[1] not in span.skipped]
-        columns = dict(zip((CHANGE, VERSION, *TYPES), zip(*wanted, strict=True), strict=True))
-        found = {CHANGE: pa.array(columns[CHANGE]), VERSION: pa.array(columns[VERSION])}
+        columns = dict(zip((KIND, VERSION, *TYPES), zip(*wanted, strict=True), strict=True))
+        found = {
+            KIND: pa.array([FEED_KINDS[name] for name in columns[KIND]], pa.int8()),
+            VERSION: pa.array(columns[VERSION]),
+        }
         for name in request.columns:
             found[name] = pa.array(columns[name], TYPES[name][1])
         for name, text in request.where.items():

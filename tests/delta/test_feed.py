@@ -88,6 +88,11 @@ def test_g09_where_reading_begins(lake: Lake) -> None:
     with pytest.raises(EngineError, match="off at version 0"):
         begin(Start("version", 0)).drain()
 
+    updates = rulebook(
+        [table("t", lake.path("t"), start="snapshot", key=("id",))], [event("u", "t", "update")]
+    )
+    assert not total(Loop(updates, needs(updates, "id"), DeltaFeed(lake.spark)).drain(), "u")
+
     snapshot = loops[Start("snapshot")]
     (first,) = snapshot.plans
     assert set(first.ranges[0].instants.values()) == {first.watermark_before + 2}
