@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -28,6 +28,7 @@ from engine.act.run import Runner
 from engine.capture.instants import Instants
 from engine.capture.now import Now
 from engine.capture.read import Capture
+from engine.capture.resets import with_resets
 from engine.capture.sources import sources
 from engine.detector.detect import detect
 from engine.evaluate.prepare import Prepared, prepare
@@ -35,7 +36,7 @@ from engine.explicit import make_signal
 from engine.loop import Loop
 from engine.sparktypes import arrow_schema
 from engine.store import LeaseKeeper, SqlStore, open_store
-from engine.values import BucketReport
+from engine.values import BucketReport, State
 from rules.errors import EngineError, InputError, Problem
 from rules.formatter import format_expression
 from rules.model import Rule, Rulebook
@@ -180,9 +181,11 @@ class Engine:
         lease = LeaseKeeper(store, book.name, book.settings.lease_seconds, self._lease_lost)
         stack.enter_context(lease)
         self._spark = spark = self._session(stack)
-        parts = stack.enter_context(open_sql(spark, book, store.id))
-        store.register(book.name, book.text, book.file)
         state = store.load(book.name)
+        with self._stopping_cause():
+            self._check_cursors(state)
+            parts = stack.enter_context(open_sql(spark, book, store.id))
+        store.register(book.name, book.text, book.file)
         clock = SystemClock()
         now = Now(clock, state.now)
         return Loop(
@@ -217,6 +220,17 @@ class Engine:
             stack.callback(spark.stop)
         return spark
 
+    def _check_cursors(self, state: State) -> None:
+        """Whether every table goes on where its cursor stands (G10): said before Spark, to which a
+        damaged log is only a table that cannot be read. Catalog tables are looked at by the loop."""
+        controls = self._store.pending_controls(self.rulebook.name)
+        _, kept = with_resets(self.rulebook, state, controls)
+        feed = DeltaFeed(self._spark)
+        for name, cursor in kept.cursors.items():
+            table = self.rulebook.tables.get(name)
+            if table is not None and table.path is not None:
+                feed.head(table, cursor)
+
     def _lease_lost(self, error: EngineError) -> None:  # noqa: ARG002
         """From the lease's thread: nothing that runs may land any more (G21)."""
         self._spark.sparkContext.cancelAllJobs()
@@ -227,8 +241,11 @@ class Engine:
         self._store.set_stopped(self.rulebook.name, None)
         try:
             yield
-        except EngineError as error:
-            self._store.set_stopped(self.rulebook.name, str(error))
+        except Exception as error:
+            known = isinstance(error, EngineError)
+            said = str(error) if known else f"{type(error).__name__}: {error}"
+            with suppress(EngineError):  # the cause may be the store itself
+                self._store.set_stopped(self.rulebook.name, said)
             raise
 
     def _purge(self) -> None:

@@ -12,7 +12,6 @@ from engine.values import Signal
 from rules.errors import InputError, Place, Problem
 from rules.model import Rulebook, SignalEvent
 
-
 ID_CHARACTERS_MAX = 200
 
 

@@ -77,7 +77,8 @@ class ReadRequest:
 
 # Columns of what a feed gives: what kind of row it is (a value of FEED_KINDS), which commit's, and
 # the two hashes of all its columns.
-KIND, VERSION, SAME_1, SAME_2 = "_kind", "_commit_version", "_same_1", "_same_2"
+KIND, VERSION = "_tidegate_kind", "_commit_version"
+SAME_1, SAME_2 = "_tidegate_same_1", "_tidegate_same_2"
 
 PRE_IMAGE = -1
 FEED_KINDS: Mapping[str, int] = {

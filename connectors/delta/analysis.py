@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ _CLOCKS = words(
     "CurrentBatchTimestamp CurrentDate CurrentTime CurrentTimestamp CurrentTimestampLike "
     "CurrentUser LocalTimestamp Now"
 )
+_ATTRIBUTE = "AttributeReference"
 _ORDERED = words("AggregateExpression AnyValue CollectList CollectSet First Last ListAgg")
 _WHOLE = words("Deduplicate Distinct Except Intersect Union")  # use all of their input
 _FIXED = words("LocalRelation OneRowRelation Range View")
@@ -47,6 +48,8 @@ class Analysis:
     def __init__(self, plans: Plans, own: Collection[str]) -> None:
         self._plans = plans
         self._own = frozenset(name.lower() for name in own)  # names of `event`
+        jvm: Any = plans.session._jvm
+        self._hidden = jvm.org.apache.spark.sql.catalyst.plans.logical.Project.hiddenOutputTag()
 
     def statement(self, parsed: Any, locate: Locate) -> tuple[Any, Resolved]:
         """The analysed plan of an action or a query, and what it reads. Raises InputError."""
@@ -79,24 +82,28 @@ class Analysis:
         """Names of the columns of `event` that are read: any attribute above it in the plan, and
         what passes through to the result or to a set operation without being named."""
         names = self._names(parts)
-        read = [attribute.exprId().id() for attribute in output]
+        read = Counter(_numbers(output))
         fields: list[tuple[int, str]] = []  # of structs that an attribute is
         for part in parts:
             java = part.java
-            if part.kind == "AttributeReference":
-                read.append(java.exprId().id())
+            if part.kind == _ATTRIBUTE:
+                read[java.exprId().id()] += 1
             elif part.kind in _WHOLE:
                 for child in items(java.children()):
-                    read += [attribute.exprId().id() for attribute in items(child.output())]
+                    read.update(_numbers(items(child.output())))
+            elif part.kind == "Project" and java.getTagValue(self._hidden).isDefined():
+                # Spark's own, above JOIN .. USING: passes all columns on and names none
+                bare = [e for e in items(java.projectList()) if type_name(e) == _ATTRIBUTE]
+                read.subtract(_numbers(bare))
             elif not part.plan and self._plans.has_plan(part):
-                read += [attribute.exprId().id() for attribute in items(java.plan().output())]
-            elif part.kind == "GetStructField" and type_name(java.child()) == "AttributeReference":
+                read.update(_numbers(items(java.plan().output())))
+            elif part.kind == "GetStructField" and type_name(java.child()) == _ATTRIBUTE:
                 field = java.childSchema().apply(java.ordinal()).name()
                 fields.append((java.child().exprId().id(), str(field)))
-        whole, of_structs = Counter(read), Counter(number for number, _ in fields)
+        read.subtract(number for number, _ in fields)
         return frozenset(
-            [name for number, name in names.items() if whole[number] > of_structs[number]]
-            + [f"{names[number]}.{field}" for number, field in fields if number in names]
+            [name for number, name in names.items() if read[number] > 0]
+            + [f"{names[n]}.{field}" for n, field in fields if n in names and read[n] <= 0]
         )
 
     def _names(self, parts: list[Part]) -> dict[int, str]:
@@ -114,6 +121,11 @@ class Analysis:
         return bool(source.deterministic()) and leaves <= _FIXED
 
 
+def _numbers(attributes: Iterable[Any]) -> list[int]:
+    """What Catalyst tells attributes apart by."""
+    return [attribute.exprId().id() for attribute in attributes]
+
+
 def changing(parts: Collection[Part]) -> str | None:
     """The first function found that gives another value another time (G25), as text. Those that
     only depend on the order of rows do not count: `event` has one."""
@@ -128,10 +140,10 @@ def changing(parts: Collection[Part]) -> str | None:
     return None
 
 
-def unresolved(error: BaseException, locate: Locate) -> InputError:
+def unresolved(error: BaseException, locate: Locate, hint: str = "") -> InputError:
     """Spark's analysis error as a problem of the text."""
     found = fault(error)
-    hint = next((h for key, h in _HINTS.items() if found.condition.startswith(key)), "")
+    hint = hint or next((h for key, h in _HINTS.items() if found.condition.startswith(key)), "")
     place = locate(found.offset or 0)
     return InputError(
         [Problem("sql-analysis", f"[{found.condition}] {found.message}", place, hint)]

@@ -107,7 +107,7 @@ def _asked_for(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]
     return [_mapping(row) for row in connection.execute(query)]
 
 
-def _mapping(row: sa.Row[Any]) -> dict[str, Any]:
+def _mapping(row: Any) -> dict[str, Any]:
     """A row by column; SQLAlchemy's names are a kind of str that JSON writers refuse."""
     return {str(name): value for name, value in row._mapping.items()}
 
