@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from rules import expression as x
 from rules.book import Book
+from rules.bound import of_rule
 from rules.errors import Problem
 from rules.faults import excerpt
 from rules.kinds import Report
 from rules.model import Change, Context, Rule, TableEvent
-from rules.parser import unlabelled
+from rules.never import fires_never
 from rules.reader import Scalar
 from rules.shape import is_composite
 
@@ -16,11 +17,15 @@ from rules.shape import is_composite
 def warn(book: Book, report: Report) -> None:
     """Add the warnings of every rule that could be read."""
     for name, node, scalar in book.expressions():
-        _never(node, scalar, report)
+        endless = _never(node, scalar, report)
         _passed_over(book, book.rules[name], node, scalar, report)
+        if not report.problems and not endless:
+            _unbounded(book, book.rules[name], node, scalar, report)
 
 
-def _never(node: x.Expression, scalar: Scalar, report: Report) -> None:
+def _never(node: x.Expression, scalar: Scalar, report: Report) -> bool:
+    """Warn of what never fires and of what never ends; returns whether there is the latter."""
+    endless = False
     for below in node.walk():
         if isinstance(below, x.Not) and fires_never(below):
             _warn(
@@ -32,37 +37,19 @@ def _never(node: x.Expression, scalar: Scalar, report: Report) -> None:
                 "close it by another event, or by a length of time: not(b)[a, [5 min]]",
             )
         if isinstance(below, x.Periodic | x.PeriodicStar) and fires_never(below.closer):
+            endless = True
             message = "nothing closes this window: it ticks forever"
             hint = "close it by an event that happens, or by a length of time: P(a, [d], [1 h])"
             _warn(report, "endless", message, scalar, below, hint)
+    return endless
 
 
-def fires_never(node: x.Expression) -> bool:
-    """Whether an expression has no instance in any history, as far as its form shows."""
-    match node:
-        case x.Not():
-            closer, absent = unlabelled(node.closer), unlabelled(node.absent)
-            return closer == absent or fires_never(node.opener) or fires_never(node.closer)
-        case x.Minus():
-            return unlabelled(node.part) == unlabelled(node.absent) or fires_never(node.part)
-        case x.Or():
-            return all(fires_never(part) for part in node.parts)
-        case x.And():
-            return any(fires_never(part) for part in node.parts)
-        case x.Seq():
-            return fires_never(node.first) or fires_never(node.then)
-        case x.Within() | x.Labelled() | x.Nth() | x.Every() | x.AnyRepeat():
-            return fires_never(node.part)
-        case x.Plus():
-            return fires_never(node.base)
-        case x.Aperiodic():
-            return fires_never(node.opener) or fires_never(node.part)
-        case x.Periodic():
-            return fires_never(node.opener)
-        case x.AperiodicStar() | x.PeriodicStar():
-            return fires_never(node.opener) or fires_never(node.closer)
-        case _:
-            return False
+def _unbounded(book: Book, rule: Rule, node: x.Expression, scalar: Scalar, report: Report) -> None:
+    """Nothing but the history limits what the rule stores."""
+    found = of_rule(rule, book.rules)
+    if not found.exists:
+        message = f"no bound on what this stores: {found.why}"
+        _warn(report, "unbounded", message, scalar, node, "; ".join(found.advice))
 
 
 def _passed_over(

@@ -1,0 +1,143 @@
+"""The static bound: how much a rule stores per key, at most, in each parameter context.
+
+In `restricted` it is that of semantics 4 (Carlson's thesis, re-derived): a few instances a node,
+whatever arrives. The other contexts choose among occurrences that are not used up yet, so they
+keep these, and only a `within` bounds how many there can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from rules import expression as x
+from rules.amount import ENDLESS, Amount, total
+from rules.durations import format_duration
+from rules.formatter import format_expression
+from rules.model import Context, Rule
+from rules.parser import unlabelled
+from rules.stored import Stored, stored
+
+_FLAT = (x.Name, x.Clock, x.Cron, x.BeginOf, x.EndOf, x.And, x.Seq, x.Within)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """How much is stored per key.
+
+    instances_max, occurrences_max: numbers that are never exceeded. Where they are None,
+    `span_micros` says how long a time's arrivals are kept; if that is None too, there is no bound.
+    forgets_micros: nothing stored gets older than that; None: something is kept for ever for every
+    key that was ever seen. `why` gives the reason, `advice` what would give a bound or let
+    the rule forget.
+    """
+
+    instances_max: int | None
+    occurrences_max: int | None
+    span_micros: int | None
+    forgets_micros: int | None
+    why: str
+    advice: tuple[str, ...] = ()
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a bound, be it a number or a length of time."""
+        return self.instances_max is not None or self.span_micros is not None
+
+    @property
+    def forgets(self) -> bool:
+        """Whether a key that is not seen again is forgotten."""
+        return self.forgets_micros is not None
+
+
+def bound(
+    expression: x.Expression, context: Context, rules: Mapping[str, Rule] | None = None
+) -> Bound:
+    """The bound of a rule with this expression and context; `rules` are those that it may use as
+    events (their own storage is not counted)."""
+    nodes = [node for node in stored(expression, rules).walk() if node.remembers]
+    lasting = [node for node in nodes if node.oldest_micros is None]
+    oldest = None if lasting else max((node.oldest_micros or 0 for node in nodes), default=0)
+    advice = tuple(dict.fromkeys(_advice(node) for node in lasting))
+    if not nodes:
+        return Bound(0, 0, None, 0, "nothing has to be remembered")
+    if context is Context.RESTRICTED or (context is Context.RECENT and _is_flat(expression)):
+        instances = total([node.instances for node in nodes])
+        occurrences = total([node.occurrences for node in nodes])
+        why = _why(nodes, instances)
+    else:
+        instances = occurrences = ENDLESS.within(oldest)
+        why = f"context {context} keeps {_KEEPS[context]}"
+    span = None if instances.endless else instances.span_micros
+    return Bound(instances.maximum, occurrences.maximum, span, oldest, why, advice)
+
+
+def of_rule(rule: Rule, rules: Mapping[str, Rule]) -> Bound:
+    """The bound of a rule in its own context. Hinze & Voisard's parameters choose among all
+    instances, as `unrestricted` does."""
+    context = Context.UNRESTRICTED if rule.selection else rule.context
+    return bound(rule.on, context, rules)
+
+
+_KEEPS = {
+    Context.RECENT: "the occurrences that it has not used up yet",
+    Context.CHRONICLE: "every occurrence until it is used up",
+    Context.CONTINUOUS: "every occurrence, for it can end what any initiator began",
+    Context.CUMULATIVE: "every occurrence until it is used up",
+    Context.UNRESTRICTED: "every occurrence, for it uses up nothing",
+}
+
+
+def _is_flat(expression: x.Expression) -> bool:
+    """Whether every instance holds one occurrence of each event type of the expression: then what
+    `recent` uses up takes the same from all of them, and the greatest is enough to keep."""
+    nodes = list(unlabelled(expression).walk())
+    events = [node for node in nodes if not list(node.operands())]
+    return all(isinstance(node, _FLAT) for node in nodes) and len(events) == len(set(events))
+
+
+def _why(nodes: Iterable[Stored], instances: Amount) -> str:
+    """Which nodes make up the sum; those alone that keep it from being a number, if any."""
+    if instances.endless:
+        nodes = [node for node in nodes if node.instances.endless]
+    elif instances.span_micros is not None:
+        nodes = [node for node in nodes if node.instances.span_micros is not None]
+    return "; ".join(f"{_said(node)}" for node in nodes)
+
+
+def _said(node: Stored) -> str:
+    text = f"`{format_expression(node.node)}`"
+    amount = node.instances
+    if amount.maximum == 0:
+        return f"{text} keeps a count"
+    if amount.maximum is not None:
+        return f"{text} keeps {amount.maximum}" + (" and a count" if node.counter else "")
+    since = "" if amount.endless else f" of the last {_length(amount.span_micros or 0)}"
+    return f"{text} keeps {_each(node)}{since}"
+
+
+def _each(node: Stored) -> str:
+    match node.node:
+        case x.AperiodicStar():
+            return "every occurrence of an open window"
+        case x.Periodic():
+            return "every opening, for each has ticks of its own"
+        case x.Plus():
+            return "every instant that it counts from"
+        case x.Seq(then=x.Own()) | x.Not(closer=x.Own()) | x.PeriodicStar(closer=x.Own()):
+            return "every opening, for each has an end of its own"
+        case _:
+            return "an instance for every start that its last operand may have"
+
+
+def _advice(node: Stored) -> str:
+    text = format_expression(node.node)
+    if node.counter:
+        return f"`{text}` counts since activation: a number for every key stays"
+    if node.reach is None:
+        return f"close the window of `{text}` by a length of time: [d] in last position"
+    return f"write `{format_expression(node.reach)} within d`"
+
+
+def _length(micros: int) -> str:
+    return format_duration(x.Duration(0, micros))

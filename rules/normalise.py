@@ -1,0 +1,212 @@
+"""The normal form of an expression: `[[E]]` is kept, so every context detects the same (S9).
+
+Equal meanings that differ by the laws in use get equal trees; what two rules share is one node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+
+from rules import expression as x
+from rules.formatter import format_expression
+from rules.laws import LAWS, Use, fill
+from rules.never import fires_never
+from rules.parser import own_terminator, parse, unlabelled
+
+Found = Mapping[str, x.Expression | x.Duration]
+Pattern = tuple[x.Expression, x.Expression]
+
+# Durations that stand for the laws' variables in a parsed pattern.
+_S, _T, _LEAST = (x.Duration(0, number) for number in (1, 2, 3))
+_VARIABLES = {_S: "s", _T: "t", _LEAST: "least"}
+
+
+def normalise(node: x.Expression) -> x.Expression:
+    """The normal form: operands of `or` and `and` in one sorted list, a chain of `;` grouped to
+    the left, and every law marked `Use.REWRITE` applied until none applies any more."""
+    node = _ordered(keeping(node, [normalise(operand) for operand in node.operands()]))
+    for pattern in _patterns():
+        for rewritten in _applied(pattern, node):
+            if not _makes_own(rewritten):
+                return normalise(rewritten)
+    return node
+
+
+def keeping(node: x.Expression, operands: Iterable[x.Expression]) -> x.Expression:
+    """The operator over rewritten operands; the old ones where a rewrite would change what the
+    operator makes of them: a composite that is counted once per instant must stay one (S9),
+    `a + [d]` must not become an own terminator by chance, and the coincident ticks of two `P` are
+    two, so they must not become one (S6)."""
+    if isinstance(node, x.Periodic | x.PeriodicStar):
+        return node
+    old, new = list(node.operands()), list(operands)
+    if isinstance(node, x.AnyRepeat | x.Every | x.Nth) and not same_kind(old[0], new[0]):
+        new = old
+    if isinstance(node, x.AperiodicStar) and not same_kind(old[1], new[1]):
+        new[1] = old[1]
+    made = x.with_operands(node, new)
+    return node if _makes_own(made) else made
+
+
+def is_composite(node: x.Expression) -> bool:
+    """Anything but an event type's or rule's name or a clock, labels aside (S9)."""
+    return not isinstance(unlabelled(node), x.Name | x.Clock | x.Cron | x.BeginOf | x.EndOf)
+
+
+def same_kind(old: x.Expression, new: x.Expression) -> bool:
+    """Whether both are composite or both are not."""
+    return is_composite(old) == is_composite(new)
+
+
+def _makes_own(node: x.Expression) -> bool:
+    """Whether an `a + [d]` in last position would be read as an own terminator."""
+    match node:
+        case x.Seq(first=opener, then=last):
+            pass
+        case (
+            x.Not(opener=opener, closer=last)
+            | x.Aperiodic(opener=opener, closer=last)
+            | x.AperiodicStar(opener=opener, closer=last)
+            | x.Periodic(opener=opener, closer=last)
+            | x.PeriodicStar(opener=opener, closer=last)
+        ):
+            pass
+        case _:
+            return False
+    return own_terminator(opener, last) is not last
+
+
+# -- one list, sorted --------------------------------------------------------------------------
+
+
+def _ordered(node: x.Expression) -> x.Expression:
+    match node:
+        case x.Or():
+            return _or(dict.fromkeys(_flat(x.Or, node)))
+        case x.And():
+            return x.And(tuple(sorted(_flat(x.And, node), key=format_expression)))
+        case x.Seq():
+            return _left(node)
+        case _:
+            return node
+
+
+def _flat(kind: type[x.Or] | type[x.And], node: x.Expression) -> Iterator[x.Expression]:
+    if isinstance(node, kind):
+        for part in node.operands():
+            yield from _flat(kind, part)
+    else:
+        yield node
+
+
+def _or(parts: Iterable[x.Expression]) -> x.Expression:
+    listed = tuple(sorted(parts, key=format_expression))
+    return x.Or(listed) if len(listed) > 1 else listed[0]
+
+
+def _left(node: x.Seq) -> x.Expression:
+    """x ; (y ; z) as (x ; y) ; z."""
+    first: x.Expression = node.first
+    for part in _chain(node.then):
+        made = x.Seq(first, part)
+        if _makes_own(made):
+            return node
+        first = made
+    return first
+
+
+def _chain(node: x.Expression) -> Iterator[x.Expression]:
+    if isinstance(node, x.Seq):
+        yield from _chain(node.first)
+        yield from _chain(node.then)
+    else:
+        yield node
+
+
+# -- rewriting ---------------------------------------------------------------------------------
+
+
+@cache
+def _patterns() -> tuple[Pattern, ...]:
+    def read(text: str) -> x.Expression:
+        return parse(text.format(s="1 us", t="2 us", least="3 us"))
+
+    return tuple((read(law.left), read(law.right)) for law in LAWS if law.use is Use.REWRITE)
+
+
+def _applied(pattern: Pattern, node: x.Expression) -> Iterator[x.Expression]:
+    """What the node becomes where the pattern's left side matches it, or two of its operands."""
+    left, right = pattern
+    if type(left) is not type(node):
+        return
+    if not isinstance(node, x.Or | x.And):
+        yield from _filled(right, _matches(left, node, {}))
+        return
+    one, other = left.operands()
+    for i, first in enumerate(node.parts):
+        for found in _matches(one, first, {}):
+            for j, second in enumerate(node.parts):
+                if i != j:
+                    rest = [part for k, part in enumerate(node.parts) if k not in (i, j)]
+                    for made in _filled(right, _matches(other, second, found)):
+                        parts = (*rest, made)
+                        yield type(node)(parts) if rest else made
+
+
+def _filled(right: x.Expression, matches: Iterable[Found]) -> Iterator[x.Expression]:
+    for found in matches:
+        variables = {k: v for k, v in found.items() if isinstance(v, x.Expression)}
+        lasting = _lasting(right, found)
+        if lasting is not None:
+            yield fill(lasting, variables)
+
+
+def _lasting(node: x.Expression, found: Found) -> x.Expression | None:
+    """A right side with its durations; None where `least` has no answer: a month against days."""
+    operands = [_lasting(operand, found) for operand in node.operands()]
+    known = [operand for operand in operands if operand is not None]
+    if len(known) < len(operands):
+        return None
+    if not isinstance(node, x.Within):
+        return x.with_operands(node, known)
+    name = _VARIABLES[node.duration]
+    chosen = _least(found["s"], found["t"]) if name == "least" else found[name]
+    return x.Within(known[0], chosen) if isinstance(chosen, x.Duration) else None
+
+
+def _least(*durations: x.Expression | x.Duration) -> x.Duration | None:
+    a, b = (d for d in durations if isinstance(d, x.Duration))
+    if a.months <= b.months and a.micros <= b.micros:
+        return a
+    return b if b.months <= a.months and b.micros <= a.micros else None
+
+
+def _matches(pattern: x.Expression, node: x.Expression, found: Found) -> Iterator[Found]:
+    """Every way in which a pattern matches a node, given what its variables stand for so far."""
+    if isinstance(pattern, x.Name):
+        if pattern.name != "never" or fires_never(node):
+            yield from _bound(pattern.name, node, found)
+        return
+    if type(pattern) is not type(node):
+        return
+    inner, operands = list(pattern.operands()), list(node.operands())
+    if len(inner) != len(operands):
+        return
+    orders = [operands]
+    if isinstance(pattern, x.Or | x.And):
+        orders.append(operands[::-1])
+    for order in orders:
+        matches: Iterable[Found] = [found]
+        if isinstance(pattern, x.Within) and isinstance(node, x.Within):
+            matches = _bound(_VARIABLES[pattern.duration], node.duration, found)
+        for part, operand in zip(inner, order, strict=True):
+            matches = [more for known in matches for more in _matches(part, operand, known)]
+        yield from matches
+
+
+def _bound(name: str, value: x.Expression | x.Duration, found: Found) -> Iterator[Found]:
+    if name not in found:
+        yield {**found, name: value}
+    elif found[name] == value:
+        yield found

@@ -1,0 +1,249 @@
+"""What each node of an expression stores per key in `restricted`: semantics 4, by recursion.
+
+A node keeps, for each end that can still matter, the instance with the latest start. Which ends
+matter is decided by *pending starts*: starts up to now that an instance still to come may have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from rules import expression as x
+from rules.amount import ENDLESS, NOTHING, ONE, Amount, total
+from rules.model import Context, Rule
+from rules.parser import unlabelled
+from rules.transform import longest_micros, shorter
+
+_POINTS = (x.Name, x.Clock, x.Cron, x.BeginOf, x.EndOf)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One node of an expression: how much it stores itself.
+
+    `node` is without labels. `horizon_micros`: what is older is of no use to the node, because of a
+    `within` around it. `instances` are those stored, `occurrences` the ones in them.
+    `oldest_micros`: nothing stored gets older (None: it never forgets). `counter`: keeps a number
+    beside. `reach`: the expression around which a `within` would let the node forget;
+    None where only closing a window by a length of time does.
+    """
+
+    node: x.Expression
+    operands: tuple[Stored, ...]
+    horizon_micros: int | None
+    instances: Amount
+    occurrences: Amount
+    pending: Amount
+    size: Amount
+    oldest_micros: int | None
+    counter: bool
+    reach: x.Expression | None
+
+    @property
+    def remembers(self) -> bool:
+        """Whether it stores anything at all."""
+        return self.instances != NOTHING or self.counter
+
+    def walk(self) -> Iterator[Stored]:
+        """Operands before the node that reads them; equal ones with one horizon once."""
+        seen: set[tuple[x.Expression, int | None]] = set()
+
+        def visit(node: Stored) -> Iterator[Stored]:
+            key = (node.node, node.horizon_micros)
+            if key not in seen:
+                seen.add(key)
+                for operand in node.operands:
+                    yield from visit(operand)
+                yield node
+
+        return visit(self)
+
+
+def stored(node: x.Expression, rules: Mapping[str, Rule] | None = None) -> Stored:
+    """What the nodes of an expression store. `rules` are those that it may use as events: what is
+    half matched there is a start that a detection still to come may have."""
+    return _Recursion(rules or {}).of(unlabelled(node), _Place(None, unlabelled(node)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a node stands: the horizon, and around what a `within` would set one."""
+
+    horizon: int | None
+    reach: x.Expression
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What one operator stores, before the horizon is applied."""
+
+    instances: Amount = NOTHING
+    occurrences: Amount = NOTHING
+    pending: Amount = NOTHING
+    size: Amount = NOTHING
+    oldest: int | None = None  # where not the horizon says it
+    counter: bool = False
+    closable: bool = False  # a window that a length of time would close, and no `within`
+
+
+@dataclass
+class _Recursion:
+    rules: Mapping[str, Rule]
+    known: dict[tuple[x.Expression, _Place], Stored] = field(default_factory=dict)
+
+    def of(self, node: x.Expression, place: _Place) -> Stored:
+        key = (node, place)
+        if key not in self.known:
+            self.known[key] = self._of(node, place)
+        return self.known[key]
+
+    def _of(self, node: x.Expression, place: _Place) -> Stored:
+        below = list(_operands(node, place))
+        operands = [self.of(operand, where) for operand, where in below]
+        kept = self._point(node) if isinstance(node, _POINTS) else _kept(node, operands)
+        horizon = None if kept.closable or kept.counter else place.horizon
+        return Stored(
+            node,
+            tuple(operands),
+            place.horizon,
+            kept.instances.within(horizon),
+            kept.occurrences.within(horizon),
+            kept.pending.within(place.horizon),
+            kept.size.within(place.horizon),
+            shorter(kept.oldest, horizon),
+            kept.counter,
+            None if kept.closable or kept.counter else place.reach,
+        )
+
+    def _point(self, node: x.Expression) -> _Kept:
+        """An event: nothing is pending but in a rule's detections."""
+        if not isinstance(node, x.Name) or node.name not in self.rules:
+            return _Kept(size=ONE)
+        rule = self.rules[node.name]
+        whole = stored(rule.on, self.rules)
+        chosen = rule.context is Context.RESTRICTED or not whole.remembers
+        return _Kept(pending=whole.pending if chosen else ENDLESS, size=whole.size)
+
+
+def _operands(node: x.Expression, place: _Place) -> Iterator[tuple[x.Expression, _Place]]:
+    """The operands that are nodes of their own, and where they stand. What is counted, what opens
+    or closes a window of `A` or `P`, and what `+ [d]` follows, no `within` around them reaches."""
+    for number, operand in enumerate(node.operands()):
+        if isinstance(operand, x.Own):
+            continue
+        free = isinstance(node, x.Periodic | x.Plus | x.Every | x.Nth) or (
+            isinstance(node, x.Aperiodic) and number != 1
+        )
+        horizon = place.horizon
+        if isinstance(node, x.Within):
+            horizon = shorter(horizon, longest_micros(node.duration))
+        yield operand, _Place(None, operand) if free else _Place(horizon, place.reach)
+
+
+def _kept(node: x.Expression, operands: list[Stored]) -> _Kept:
+    pending, size = (total([getattr(o, f) for o in operands]) for f in ("pending", "size"))
+    match node:
+        case x.Or():
+            return _Kept(pending=pending, size=_largest(operands, 1))
+        case x.And(parts=parts):
+            return _slots(operands, len(parts))
+        case x.AnyOf(count=count, parts=parts):
+            return _slots(operands, min(count, len(parts)))
+        case x.AnyRepeat(count=count):
+            return _several(operands[0], Amount(count), Amount(count))
+        case x.Every(count=count):
+            kept = _several(operands[0], Amount(count - 1), Amount(count))
+            return _Kept(kept.instances, kept.occurrences, kept.pending, kept.size, counter=True)
+        case x.Nth():
+            return _Kept(pending=pending, size=size, counter=True)
+        case x.Seq(then=last) | x.Not(closer=last) if isinstance(last, x.Own):
+            return _own(operands[-1], last, operands[-1].size)
+        case x.Seq():
+            return _before(operands[0], ONE + operands[1].pending, size)
+        case x.Minus():
+            part = operands[0]
+            latest = NOTHING if part.pending == NOTHING else ONE
+            return _Kept(latest, pending=part.pending, size=part.size)
+        case x.Not():
+            absent, opener, closer = operands
+            ends = (ONE + closer.pending) * (ONE + absent.pending)
+            return _before(opener, ends, opener.size + closer.size)
+        case x.Within():
+            return _Kept(pending=pending, size=size)
+        case _:
+            return _window(node, operands)
+
+
+def _window(node: x.Expression, operands: list[Stored]) -> _Kept:
+    opener, last = operands[0], list(node.operands())[-1]
+    own = longest_micros(last.duration) if isinstance(last, x.Own) else None
+    match node:
+        case x.Aperiodic():
+            part = operands[1]  # the latest opening before each start that a b may have
+            return _Kept(
+                ONE + part.pending,
+                pending=part.pending,
+                size=part.size,
+                oldest=own,
+                closable=own is None,
+            )
+        case x.Periodic():  # each opening has ticks of its own
+            open_ = ENDLESS if own is None else Amount(0, own)
+            return _Kept(open_, oldest=own, closable=own is None)
+        case x.Plus(duration=duration):
+            wait = longest_micros(duration)
+            return _Kept(Amount(0, wait), oldest=wait)
+        case x.AperiodicStar():  # the windows' openings, and every b since
+            held = ENDLESS if own is None else Amount(0, own)
+            windows = held if own is not None else _openings(operands[2])
+            instances = windows + held
+            return _Kept(instances, instances, windows + opener.pending, instances, own)
+        case x.PeriodicStar():
+            if isinstance(last, x.Own):
+                return _own(opener, last, opener.size)
+            closer = operands[1]
+            return _before(opener, _openings(closer), opener.size + closer.size)
+    raise TypeError(f"no bound for {type(node).__name__}")
+
+
+def _openings(closer: Stored) -> Amount:
+    """Windows that a c still to come may close first: for each two starts that it, and the one
+    before it, may have, the window with the latest start that opened in between."""
+    starts = ONE + closer.pending
+    return starts * starts
+
+
+def _before(first: Stored, ends: Amount, size: Amount) -> _Kept:
+    """An instance of `first` for each end that can still matter."""
+    return _Kept(ends, ends * first.size, ends + first.pending, size)
+
+
+def _own(opener: Stored, last: x.Own, size: Amount) -> _Kept:
+    """Each opener waits for its own end."""
+    wait = longest_micros(last.duration)
+    held = Amount(0, wait)
+    return _Kept(held, held, held + opener.pending, size, wait)
+
+
+def _slots(operands: list[Stored], count: int) -> _Kept:
+    """The latest instance of each operand."""
+    instances = Amount(len(operands))
+    return _Kept(
+        instances,
+        total([operand.size for operand in operands]),
+        instances + total([operand.pending for operand in operands]),
+        _largest(operands, count),
+    )
+
+
+def _several(part: Stored, instances: Amount, held: Amount) -> _Kept:
+    """The last instances of one operand; a detection holds `held` of them."""
+    return _Kept(instances, instances * part.size, instances + part.pending, held * part.size)
+
+
+def _largest(operands: list[Stored], count: int) -> Amount:
+    """The most occurrences that so many of the operands can have together."""
+    sizes = [operand.size for operand in operands]
+    counts = sorted((size.count for size in sizes), reverse=True)[:count]
+    return Amount(sum(counts), total(sizes).span_micros, any(size.endless for size in sizes))

@@ -1,0 +1,117 @@
+"""The static bound is true: what the detector stores is counted, on random histories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import rules
+from engine.detector.detector import Detector
+from engine.values import Carried
+from rules.bound import Bound, bound
+from rules.errors import EngineError
+from rules.expression import Expression, Name
+from rules.formatter import format_expression
+from rules.model import Context, Rulebook
+from rules.unbuilt import all_features
+from tests.detector.history import batches
+from tests.reference.evaluate import Line
+from tests.reference.strategies import NAMES, SECOND, UNTIMED, expressions
+
+History = Sequence[tuple[str, int, int]]  # event type, second, key
+
+
+def book(on: str, per: str) -> Rulebook:
+    events = "".join(f"  {name}: {{signal: {{k: bigint}}}}\n" for name in NAMES)
+    rule = f"  r: {{on: '{on}', context: restricted{per}}}\n"
+    return rules.load(f"rulebook: r\nevents:\n{events}rules:\n{rule}", features=all_features())
+
+
+def steps(rulebook: Rulebook, history: History) -> Iterable[tuple[int, Carried]]:
+    """What is carried after each instant at which an event of the rule happens: until then the
+    detector does not look at the rule, so it forgets nothing."""
+    used = {node.name for node in rulebook.rules["r"].on.walk() if isinstance(node, Name)}
+    detector = Detector(rulebook, {"r": 0})
+    carried = Carried()
+    for second, lines in groupby(sorted(history, key=lambda line: line[1]), lambda line: line[1]):
+        now = second * SECOND
+        bucket: list[Line] = [(name, now, {"k": key}) for name, _, key in lines]
+        carried = detector.step(carried, batches(rulebook, bucket), now)[1]
+        if used & {name for name, *_ in bucket}:
+            yield now, carried
+
+
+def most(carried: Carried, prefix: str) -> int:
+    """The most rows of one key in all tables with this prefix together."""
+    counts: dict[object, int] = {}
+    for name, table in carried.tables.items():
+        if name.startswith(prefix):
+            keys = table.column("k0") if "k0" in table.column_names else [None] * table.num_rows
+            for key in keys:
+                counts[str(key)] = counts.get(str(key), 0) + 1
+    return max(counts.values(), default=0)
+
+
+def oldest(carried: Carried) -> int | None:
+    starts = [
+        int(np.min(table.column("start").to_numpy()))
+        for name, table in carried.tables.items()
+        if name.startswith("node:") and table.num_rows
+    ]
+    return min(starts, default=None)
+
+
+def check(found: Bound, now: int, carried: Carried, keys: int) -> None:
+    if found.instances_max is not None:
+        assert most(carried, "node:") <= found.instances_max
+    if found.occurrences_max is not None:
+        rows = sum(t.num_rows for n, t in carried.tables.items() if n.startswith("occ:"))
+        assert rows <= found.occurrences_max * keys
+    first = oldest(carried)
+    if found.forgets_micros is not None and first is not None:
+        assert now - first <= found.forgets_micros
+
+
+@given(
+    on=expressions(UNTIMED, depth=3),
+    history=st.lists(
+        st.tuples(st.sampled_from(NAMES), st.integers(0, 15), st.integers(1, 2)), max_size=40
+    ),
+    keyed=st.booleans(),
+)
+@settings(max_examples=200, deadline=None)
+def test_never_more_is_stored_than_the_bound(on: Expression, history: History, keyed: bool) -> None:
+    rulebook = book(format_expression(on), ", per: k" if keyed else "")
+    try:
+        Detector(rulebook, {"r": 0})
+    except EngineError:  # an operator that is not built
+        assume(False)
+    found = bound(on, Context.RESTRICTED)
+    for now, carried in steps(rulebook, history):
+        check(found, now, carried, keys=2 if keyed else 1)
+
+
+@pytest.mark.parametrize(
+    "on",
+    [
+        "a ; b",
+        "a and b",
+        "(a ; b) - c",
+        "a ; (b ; c)",
+        "a ; (b and c)",
+        "(a and b) ; (a and c)",
+        "any(2, a, b, c)",
+        "(a ; (b ; (c ; a))) - b",
+    ],
+)
+def test_the_bound_is_reached(on: str) -> None:
+    draw = np.random.default_rng(7)
+    history = [(str(draw.choice(NAMES)), second, 1) for second in range(600)]
+    found = bound(rules.parse(on), Context.RESTRICTED)
+    reached = max(most(carried, "node:") for _, carried in steps(book(on, ""), history))
+    assert reached == found.instances_max

@@ -1,0 +1,159 @@
+"""The static bound, case by case. That it is true is shown in `tests/detector/test_bound.py`."""
+
+from __future__ import annotations
+
+import pytest
+
+import rules
+from rules.bound import bound
+from rules.model import Context, Rulebook
+from rules.parser import parse
+from rules.unbuilt import all_features
+
+MINUTE = 60_000_000
+OTHERS = [context for context in Context if context is not Context.RESTRICTED]
+
+
+@pytest.mark.parametrize(
+    ("on", "instances", "occurrences"),
+    [
+        ("a", 0, 0),
+        ("a or b", 0, 0),
+        ("a - b", 0, 0),
+        ("a within 5", 0, 0),
+        ("a ; b", 1, 1),
+        ("a and b", 2, 2),
+        ("(a ; b) within 3 - c", 2, 1),
+        ("a ; (b ; c)", 3, 3),
+        ("a ; (b and c)", 5, 5),
+        ("any(2, a, b, c)", 3, 3),
+        ("any(3, a*)", 3, 3),
+        ("any(2, (a and b)*)", 4, 6),
+        ("(a and b) ; (a and b)", 5, 8),
+        ("not(b)[a, c]", 1, 1),
+        ("not(b ; b)[a, c and d]", 9, 9),
+        ("A(a, b, c)", 1, 0),
+        ("A(a, b ; b, c)", 3, 1),
+        ("P*(a, [1], c)", 1, 1),
+        ("every(3, a)", 2, 2),
+        ("a[7]", 0, 0),
+        ("L: (a) ; M: (b)", 1, 1),
+    ],
+)
+def test_restricted_is_bounded_without_a_within(on: str, instances: int, occurrences: int) -> None:
+    found = bound(parse(on), Context.RESTRICTED)
+    assert (found.instances_max, found.occurrences_max) == (instances, occurrences)
+
+
+@pytest.mark.parametrize(
+    ("on", "span"),
+    [
+        ("not(ack)[sent, [5 min]]", 5),
+        ("a + [2 min]", 2),
+        ("a ; [3 min]", 3),
+        ("A*(a, b, [5 min])", 5),
+        ("P(a, [10 s], [5 min])", 5),
+        ("A*(a, b, c) within 4 min", 4),
+    ],
+)
+def test_what_waits_for_its_own_end_is_bounded_by_time(on: str, span: int) -> None:
+    found = bound(parse(on), Context.RESTRICTED)
+    assert found.instances_max is None
+    assert found.span_micros == found.forgets_micros == span * MINUTE
+    assert found.exists
+    assert found.advice == ()
+
+
+@pytest.mark.parametrize(
+    ("on", "why", "advice"),
+    [
+        (
+            "A*(a, b, c)",
+            "`A*(a, b, c)` keeps every occurrence of an open window",
+            "write `A*(a, b, c) within d`",
+        ),
+        (
+            "P(a, [10 s], c)",
+            "`P(a, [10 s], c)` keeps every opening, for each has ticks of its own",
+            "close the window of `P(a, [10 s], c)` by a length of time: [d] in last position",
+        ),
+        (
+            "A(A*(a, b, c), d, e) within 5",
+            "`A*(a, b, c)` keeps every occurrence of an open window",
+            "write `A*(a, b, c) within d`",
+        ),
+    ],
+)
+def test_without_a_bound_it_says_why_and_what_gives_one(on: str, why: str, advice: str) -> None:
+    found = bound(parse(on), Context.RESTRICTED)
+    assert not found.exists
+    assert found.why == why
+    assert advice in found.advice
+
+
+@pytest.mark.parametrize(
+    ("on", "minutes"),
+    [("a ; b", None), ("a ; b within 5 min", 5), ("(a ; b) within 5 min or (c and a)", None)],
+)
+def test_a_rule_forgets_what_a_within_reaches(on: str, minutes: int | None) -> None:
+    on = on.replace("(a ; b) within 5 min", "((a ; b) within 5 min)")
+    found = bound(parse(on), Context.RESTRICTED)
+    assert found.forgets_micros == (None if minutes is None else minutes * MINUTE)
+
+
+def test_the_advice_names_what_a_within_must_go_around() -> None:
+    found = bound(parse("A(a ; b, c ; d, [5 min]) within 1 min"), Context.RESTRICTED)
+    assert found.advice == ("write `a ; b within d`",)
+
+
+@pytest.mark.parametrize("context", OTHERS)
+def test_where_nothing_is_remembered_every_context_is_bounded(context: Context) -> None:
+    assert bound(parse("a or b - c"), context).instances_max == 0
+
+
+@pytest.mark.parametrize("context", [c for c in OTHERS if c is not Context.RECENT])
+def test_contexts_that_keep_what_is_not_used_up_need_a_within(context: Context) -> None:
+    assert not bound(parse("a ; b"), context).exists
+    assert bound(parse("a ; b"), context).advice == ("write `a ; b within d`",)
+    assert bound(parse("a ; b within 5 min"), context).span_micros == 5 * MINUTE
+
+
+def test_recent_keeps_no_more_than_restricted_where_all_types_are_used_together() -> None:
+    assert bound(parse("(a and b) ; c"), Context.RECENT).instances_max == 3
+    assert bound(parse("a ; a"), Context.RECENT).instances_max is None
+    assert bound(parse("(a or b) ; c"), Context.RECENT).instances_max is None
+
+
+def book(**on: str) -> Rulebook:
+    lines = "".join(f"  {name}: {text}\n" for name, text in on.items())
+    events = "".join(f"  {name}: {{signal: {{k: bigint}}}}\n" for name in "abcd")
+    text = f"rulebook: r\nevents:\n{events}rules:\n{lines}"
+    return rules.load(text, features=all_features())
+
+
+def test_what_is_half_matched_in_a_rule_used_as_event_counts() -> None:
+    rulebook = book(q="{on: b and c}", r="{on: a ; q}", s="{on: a ; d}")
+    found = bound(rulebook.rules["r"].on, Context.RESTRICTED, rulebook.rules)
+    assert found.instances_max == 3  # an a for each start that q may have, and the latest
+
+
+@pytest.mark.parametrize(
+    ("rule", "warned"),
+    [
+        ("{on: a ; b, per: k}", []),
+        ("{on: 'A*(a, b, c)'}", ["unbounded"]),
+        ("{on: 'A*(a, b, c) within 1 h'}", []),
+        ("{on: a ; b, context: chronicle}", ["unbounded"]),
+        ("{on: a ; b within 5 min, context: chronicle}", []),
+    ],
+)
+def test_s13_a_rule_without_a_bound_is_warned_of(rule: str, warned: list[str]) -> None:
+    assert [w.code for w in book(r=rule).warnings] == warned
+
+
+def test_s13_the_warning_says_what_to_write() -> None:
+    (warning,) = book(r="{on: a ; b, context: chronicle}").warnings
+    assert warning.message == (
+        "no bound on what this stores: context chronicle keeps every occurrence until it is used up"
+    )
+    assert warning.hint == "write `a ; b within d`"

@@ -1,0 +1,68 @@
+"""Normal forms keep the meaning, in every context, and make equal what the laws call equal."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from rules.expression import Expression
+from rules.formatter import format_expression
+from rules.model import Context
+from rules.normalise import normalise
+from rules.parser import parse
+from tests.laws.test_laws import seen, spans, world
+from tests.reference.contexts import detections
+from tests.reference.meaning import TooLargeError
+from tests.reference.strategies import CARLSON_LISPER, EVERYTHING, NAMES, expressions
+
+HISTORIES = st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 5)), max_size=7)
+
+
+@pytest.mark.parametrize(
+    ("written", "normal"),
+    [
+        ("c or (b or a) or b", "a or b or c"),
+        ("(c and a) and b", "a and b and c"),
+        ("a and a", "a and a"),
+        ("a ; (b ; c)", "a ; b ; c"),
+        ("(a - b) - c - b", "a without b or c"),
+        ("(a ; b) within 5 within 3", "a ; b within 3 s"),
+        ("(a ; b) within 1 month within 30 days", "a ; b within 1 month within 30 days"),
+        ("((a ; b) - c) within 3", "a ; b within 3 s without c"),
+        ("(a ; b) within 3 - (c within 3)", "a ; b within 3 s without c"),
+        ("(b ; a) or (a and b) or c", "a and b or c"),
+        ("(a and b) or (a and b within 2)", "a and b"),
+        ("a - (b or (b ; c))", "a without b"),
+        ("a or (b - b)", "a"),
+        ("a ; not(b)[a, b]", "not(b)[a, b]"),
+        ("any(2, (a or a)*)", "any(2, (a or a)*)"),
+        ("every(2, (b or a) - (c - c))", "every(2, a or b)"),
+        ("(b or a) ; ((a or b) + [5])", "(b or a) ; (a or b) + [5 s]"),
+    ],
+)
+def test_normal_form(written: str, normal: str) -> None:
+    assert format_expression(normalise(parse(written))) == normal
+
+
+@pytest.mark.parametrize(
+    "operators", [CARLSON_LISPER, EVERYTHING], ids=["Carlson and Lisper", "everything"]
+)
+@given(data=st.data())
+@settings(max_examples=250, deadline=None)
+def test_s09_the_normal_form_means_the_same(
+    operators: tuple[type[Expression], ...], data: st.DataObject
+) -> None:
+    expression = data.draw(expressions(operators, depth=3))
+    normal = normalise(expression)
+    assert parse(format_expression(normal)) == normal
+    assert normalise(normal) == normal
+    assume(normal != expression)
+    seeing = world(data.draw(HISTORIES))
+    for context in Context:
+        try:
+            before, after = (detections(e, seeing, context) for e in (expression, normal))
+        except TooLargeError:
+            assume(False)
+        assert seen(after) == seen(before), context
+        assert sorted(spans(after)) == sorted(spans(before)), context
