@@ -24,6 +24,7 @@ from rules.errors import EngineError
 from rules.model import Rulebook
 
 FAILURES_BEFORE_HALVING = 3  # G8
+PASSING = frozenset({"table-unreadable"})  # EngineErrors that less, or another time, may mend
 SIGNALS_MAX = 100_000  # of one bucket; the others come in the next
 
 
@@ -88,16 +89,20 @@ class Loop:
                 return None
             try:
                 taken = self._take(plan)
-            except EngineError:
-                raise
+            except EngineError as error:
+                if error.code not in PASSING:
+                    raise
+                failed = error
             except Exception as error:
-                failures += 1
-                if failures >= FAILURES_BEFORE_HALVING:
-                    until = _half(plan)
-                    if until is None:
-                        raise _stuck(plan, error) from error
-                continue
-            return self._act(taken)
+                failed = _stuck(plan, error)
+                failed.__cause__ = error
+            else:
+                return self._act(taken)
+            failures += 1
+            if failures >= FAILURES_BEFORE_HALVING:
+                until = _half(plan)
+                if until is None:
+                    raise failed
 
     def visible(self) -> Seen:
         """What stands in tables and inbox now."""

@@ -20,7 +20,7 @@ from engine.capture.instants import Instants
 from engine.capture.read import Capture
 from engine.evaluate.prepare import prepare
 from engine.loop import Loop
-from engine.ports import ReadRequest, SinkError, TableHead
+from engine.ports import FEED_KINDS, KIND, VERSION, ReadRequest, SinkError, TableHead
 from engine.store import SqlStore, open_store
 from engine.values import Commit, Cursor, Entry, Firings, Outcome, Question, Reading, TableRange
 from rules.errors import EngineError
@@ -67,10 +67,7 @@ class MemoryFeed:
         if self.fails(span.first, span.last):
             raise OSError("no space left on device")
         versions = pa.array(range(span.first, span.last + 1), pa.int64())
-        columns = {
-            "_change_type": pa.array(["insert"] * len(versions)),
-            "_commit_version": versions,
-        }
+        columns = {KIND: pa.array([FEED_KINDS["insert"]] * len(versions)), VERSION: versions}
         return pa.table({**columns, **dict.fromkeys(request.columns, versions)})
 
     def decide(self, rows: pa.Table, where: Mapping[str, str]) -> pa.Table:
@@ -194,6 +191,24 @@ def test_g08_a_failure_that_passes_does_not_cut_the_bucket(store: SqlStore) -> N
     assert bench.feed.read_spans == [(0, 3)] * 3
 
 
+def test_g08_what_cannot_be_read_at_once_is_read_in_parts_what_is_gone_stops(
+    store: SqlStore,
+) -> None:
+    def refused(code: str) -> None:
+        raise EngineError(code, "table `t`: versions cannot be read")
+
+    bench = Bench(store, commits=4)
+    bench.feed.fails = lambda first, last: last > first and bool(refused("table-unreadable"))
+    bench.drain()
+    assert bench.sink.effects == bench.expected()
+    bench.feed.commits = 6
+    bench.feed.read_spans.clear()
+    bench.feed.fails = lambda first, last: bool(refused("version-gone"))
+    with pytest.raises(EngineError, match="versions cannot be read"):
+        bench.drain()
+    assert bench.feed.read_spans == [(4, 5)]
+
+
 def test_g08_one_instant_that_cannot_be_taken_stops_the_rulebook_by_name(store: SqlStore) -> None:
     bench = Bench(store, commits=4)
     bench.feed.fails = lambda first, last: first <= 2 <= last
@@ -225,17 +240,28 @@ def test_g17_a_failing_entry_holds_its_rule_only_and_is_tried_again_with_pauses(
     assert bench.sink.effects == bench.expected()
 
 
-def test_an_unexpected_error_of_an_action_never_lets_the_next_bucket_pass_the_entry(
+def test_an_error_that_nobody_expects_fails_the_entry_too(store: SqlStore) -> None:
+    bench = Bench(store, commits=3)
+    bench.sink.fails = lambda entry: RuntimeError("the gateway is gone")
+    with pytest.raises(EngineError, match=r"entry 1 .* RuntimeError: the gateway is gone"):
+        bench.drain()
+    assert [entry.attempts for entry in store.pending_entries("loop")] == [3, 3]
+
+
+def test_an_error_after_the_transaction_never_lets_the_next_bucket_pass_an_entry(
     store: SqlStore,
 ) -> None:
     """A later entry of the rule would raise its marker above the one that is left behind."""
     bench = Bench(store, commits=3)
-    bench.sink.fails = lambda entry: RuntimeError("the gateway is gone")
-    with pytest.raises(RuntimeError, match="the gateway is gone"):
+
+    def lost(outcome: Outcome) -> None:
+        raise RuntimeError("the driver has a bug")
+
+    bench.settle = lost
+    with pytest.raises(RuntimeError, match="the driver has a bug"):
         bench.drain()
     assert store.load("loop").bucket == 1
     assert [entry.number for entry in store.pending_entries("loop")] == [1, 2]
-    bench.sink.fails = lambda entry: None
     bench.feed.commits = 4
     bench.restart()
     bench.drain()

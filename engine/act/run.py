@@ -84,8 +84,11 @@ class Runner:
                 if not ((resumed or attempt > 1) and self.sink.landed(entry)):
                     self.sink.run(entry, firings)
                 return Outcome(entry, "done", entry.attempts + attempt)
-            except SinkError as failure:
-                error = str(failure)
+            except EngineError:
+                raise
+            except Exception as failure:  # whatever it is, the entry must not be passed over
+                known = isinstance(failure, SinkError)
+                error = str(failure) if known else f"{type(failure).__name__}: {failure}"
         return Outcome(entry, "failed", entry.attempts + retry.attempts, error)
 
 

@@ -1,0 +1,85 @@
+"""A lake in the middle of its history, once for all crashes, and what becomes of it without any."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from engine import Engine
+from engine.failpoints import VARIABLE
+from tests.crash.lake import Lake
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[2]
+Crash = Callable[[Lake, str], int]
+
+
+@pytest.fixture(scope="package")
+def prepared(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """Two accounts were paid in and taken; what pays them out, and more, waits to be taken."""
+    lake = Lake(tmp_path_factory.mktemp("crash"))
+    lake.build(spark)
+    finish(spark, lake)
+    lake.move(spark, (1, 1, 50), (2, 2, 30))
+    finish(spark, lake)
+    lake.move(spark, (3, 1, -20), (4, 3, 200))
+    lake.move(spark, (5, 2, -30), (6, 4, 150))
+    lake.move(spark, (7, 4, -50))
+    return lake
+
+
+@pytest.fixture(scope="package")
+def uncrashed(
+    spark: SparkSession, prepared: Lake, tmp_path_factory: pytest.TempPathFactory
+) -> Lake:
+    lake = prepared.copy(tmp_path_factory.mktemp("uncrashed") / "lake")
+    finish(spark, lake)
+    return lake
+
+
+@pytest.fixture
+def lake(prepared: Lake, tmp_path: Path) -> Lake:
+    return prepared.copy(tmp_path / "lake")
+
+
+@pytest.fixture
+def crash(spark: SparkSession) -> Crash:
+    """Runs an engine in a process of its own with failpoints armed; returns its exit code."""
+
+    def run(lake: Lake, failpoints: str) -> int:
+        java = spark.sparkContext._gateway.java_parameters
+        gateway = {
+            "PYSPARK_GATEWAY_PORT": str(java.port),
+            "PYSPARK_GATEWAY_SECRET": java.auth_token,
+        }
+        return run_process(["tests.crash.child", str(lake.folder)], failpoints, gateway)
+
+    return run
+
+
+def run_process(module: list[str], failpoints: str, environment: dict[str, str]) -> int:
+    """A Python module in a process of its own; what it says is shown when it ends by itself."""
+    ended = subprocess.run(
+        [sys.executable, "-m", *module],
+        cwd=ROOT,
+        env={**os.environ, **environment, VARIABLE: failpoints},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    print(ended.stdout, ended.stderr)
+    return ended.returncode
+
+
+def finish(spark: SparkSession, lake: Lake) -> None:
+    """Run until nothing is left to do."""
+    with Engine(lake.rulebook, spark=spark, store=lake.store) as engine:
+        engine.run(until_idle=True)

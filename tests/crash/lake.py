@@ -1,0 +1,115 @@
+"""A small lake with a rulebook of every kind of action, and what must stand in it in the end."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.store import open_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+HERE = Path(__file__).parent
+BOOK = "crash"
+Rows = Counter[tuple[Any, ...]]
+
+_TABLES = {
+    "moves": "id BIGINT, account BIGINT, amount BIGINT",
+    "totals": "account BIGINT, total BIGINT, moves BIGINT",
+    "effects": "rule STRING, account BIGINT, id BIGINT, amount BIGINT",
+}
+
+
+@dataclass(frozen=True)
+class Lake:
+    """A folder with `crash.yaml`, its tables and its store."""
+
+    folder: Path
+
+    @property
+    def rulebook(self) -> Path:
+        return self.folder / f"{BOOK}.yaml"
+
+    @property
+    def store(self) -> str:
+        return f"sqlite:///{self.folder / 'crash.db'}"
+
+    def table(self, name: str) -> str:
+        return f"delta.`{self.folder / 'lake' / name}`"
+
+    def build(self, spark: SparkSession) -> None:
+        shutil.copy(HERE / "crash.yaml", self.rulebook)
+        for name, columns in _TABLES.items():
+            only = "true" if name == "effects" else "false"
+            spark.sql(
+                f"CREATE TABLE {self.table(name)} ({columns}) USING delta TBLPROPERTIES ("
+                "'delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = 'true', "
+                f"'delta.appendOnly' = '{only}')"
+            )
+
+    def copy(self, folder: Path) -> Lake:
+        """Delta tables may be moved; in-commit timestamps keep every instant as it was."""
+        return Lake(Path(shutil.copytree(self.folder, folder)))
+
+    def move(self, spark: SparkSession, *rows: tuple[int, int, int]) -> None:
+        """One commit of (id, account, amount)."""
+        spark.sql(f"INSERT INTO {self.table('moves')} VALUES {', '.join(map(str, rows))}")
+
+    def rows(self, spark: SparkSession, name: str) -> Rows:
+        """A table as a multiset."""
+        return Counter(
+            tuple(row) for row in spark.sql(f"SELECT * FROM {self.table(name)}").collect()
+        )
+
+    def effect_commits(self, name: str) -> Iterator[dict[str, Any]]:
+        """What the engine noted in each of its commits to a table, in the order of versions."""
+        for file in sorted((self.folder / "lake" / name / "_delta_log").glob("*.json")):
+            actions = [json.loads(line) for line in file.read_text().splitlines()]
+            info = next(action["commitInfo"] for action in actions if "commitInfo" in action)
+            if "userMetadata" in info:
+                marker = [action["txn"] for action in actions if "txn" in action]
+                yield {**json.loads(info["userMetadata"])["tidegate"], "marker": marker}
+
+    def kept(self) -> dict[str, Any]:
+        """What the store has of cursors, signals and entries."""
+        status = self.status()
+        names = ("bucket", "tables", "active_rules", "unplaced_signals", "rejected_rows")
+        return {
+            **{name: status[name] for name in names},
+            "unfinished": (status["entries_pending"], status["entries_dead"]),
+        }
+
+    def status(self) -> dict[str, Any]:
+        with open_store(self.store, create=False) as store:
+            return store.status(BOOK)
+
+    def firings(self) -> list[dict[str, Any]]:
+        with open_store(self.store, create=False) as store:
+            return list(store.firings(BOOK))
+
+
+def expected(moves: Rows) -> tuple[Rows, Rows]:
+    """(totals, effects) that a history of moves must lead to, by hand: each account is paid in
+    once, then out once."""
+    totals: dict[int, tuple[int, int]] = {}
+    effects: Rows = Counter()
+    paid_in: dict[int, int] = {}
+    for number, account, amount in sorted(moves.elements()):
+        total, count = totals.get(account, (0, 0))
+        totals[account] = total + amount, count + 1
+        effects["copied", account, number, amount] += 1
+        if amount >= 100:
+            effects["singled", account, number, amount] += 1
+        if amount > 0:
+            paid_in[account] = amount
+        elif account in paid_in:
+            rest = paid_in.pop(account) + amount
+            effects["returned", account, number, rest] += 1
+            effects["noted", account, 0, rest] += 1
+    return Counter((account, *found) for account, found in totals.items()), effects

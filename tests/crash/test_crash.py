@@ -1,0 +1,126 @@
+"""Exactly once: the process ends at a named point, is started again, and nobody can tell.
+
+A crash is `os._exit` in a process of its own; it is restarted in this one, on the same store.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from engine import Engine
+from engine.failpoints import EXIT_CODE
+from tests.crash.conftest import Crash, finish, run_process
+from tests.crash.lake import BOOK, Lake
+from tests.crash.verdict import Verdict, judge
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# The bucket's entries: 1, 2 summed, 3 copied, 4 and 5 returned (5 raises signals), 6, 7 singled;
+# then in a bucket of its own 8 noted.
+BEFORE_COMMIT = ["plan.after=exit", "commit.middle=exit", "commit.before=exit"]
+AFTER_COMMIT = [
+    "commit.after=exit",
+    "action.before=exit:3",
+    "action.after_commit=exit:3",
+    "action.between=exit:1",  # between the two statements of one rule
+    "settle.before=exit:5",  # with the signals inserted, not committed
+    "plan.after=exit:2",  # of the bucket that takes the signals
+]
+
+
+def test_the_judge_sees_what_goes_wrong(spark: SparkSession, prepared: Lake, lake: Lake) -> None:
+    """The verdict on other tests is worth as much as this one."""
+    assert judge(spark, prepared) == Verdict(lost=15, corrupt=2)  # two sums are old
+    finish(spark, lake)
+    assert judge(spark, lake) == Verdict()
+    effects, totals = lake.table("effects"), lake.table("totals")
+    spark.sql(f"INSERT INTO {effects} SELECT * FROM {effects} WHERE rule = 'copied' AND id = 3")
+    spark.sql(f"INSERT INTO {effects} VALUES ('copied', 9, 99, 1)")
+    spark.sql(f"UPDATE {totals} SET total = total + 1 WHERE account = 1")
+    assert judge(spark, lake) == Verdict(duplicated=1, corrupt=2)
+
+
+@pytest.mark.parametrize("point", BEFORE_COMMIT)
+def test_a_crash_before_the_transaction_repeats_the_plan(
+    spark: SparkSession, lake: Lake, prepared: Lake, uncrashed: Lake, crash: Crash, point: str
+) -> None:
+    assert crash(lake, point) == EXIT_CODE
+    assert (lake.kept(), lake.firings()) == (prepared.kept(), prepared.firings())
+    assert lake.rows(spark, "effects") == prepared.rows(spark, "effects")
+    check_restart(spark, lake, uncrashed)
+
+
+@pytest.mark.parametrize("point", AFTER_COMMIT)
+def test_a_crash_after_the_transaction_goes_on_from_the_outbox(
+    spark: SparkSession, lake: Lake, prepared: Lake, uncrashed: Lake, crash: Crash, point: str
+) -> None:
+    assert crash(lake, point) == EXIT_CODE
+    assert lake.kept()["bucket"] == prepared.kept()["bucket"] + 1
+    check_restart(spark, lake, uncrashed)
+
+
+def test_every_action_may_be_the_last_one_before_it_is_marked_done(
+    spark: SparkSession, lake: Lake, uncrashed: Lake, crash: Crash
+) -> None:
+    """Each process settles the entry of the one before it, commits the next, and ends."""
+    crashes = 0
+    while (code := crash(lake, "action.after_commit=exit:2")) == EXIT_CODE:
+        crashes += 1
+        assert crashes < 20
+    assert (code, crashes) == (0, 7)
+    check_restart(spark, lake, uncrashed)
+
+
+def test_the_command_ends_between_a_commit_and_its_mark(
+    spark: SparkSession, lake: Lake, uncrashed: Lake
+) -> None:
+    """`tidegate run` as a user starts it, with a Spark of its own that ends with it."""
+    command = ["engine.cli", "run", str(lake.rulebook), "--once", "--store", lake.store]
+    assert run_process(command, "action.after_commit=exit:1", {}) == EXIT_CODE
+    assert lake.kept()["unfinished"] == (7, 0)
+    assert sum(1 for _ in lake.effect_commits("totals")) == 3
+    check_restart(spark, lake, uncrashed)
+
+
+def test_effect_commits_name_store_rule_entry_and_firings(uncrashed: Lake) -> None:
+    status = uncrashed.status()
+    ids = {(f["rule"], f["firing_id"]) for f in uncrashed.firings()}
+    noted = [*uncrashed.effect_commits("totals"), *uncrashed.effect_commits("effects")]
+    assert {commit["store"] for commit in noted} == {status["store_id"]}
+    assert {commit["rulebook"] for commit in noted} == {BOOK}
+    assert {(c["rule"], one) for c in noted for one in c["ids"]} == ids
+    assert all(commit["firings"] == len(commit["ids"]) for commit in noted)
+    assert {c["depth"] for c in noted if c["rule"] == "noted"} == {2}
+    assert {c["depth"] for c in noted if c["rule"] != "noted"} == {1}
+    assert len({commit["entry"] for commit in noted}) == len(noted)
+
+
+def check_restart(spark: SparkSession, lake: Lake, uncrashed: Lake) -> None:
+    """Go on, then once more for nothing: all is as without a crash."""
+    finish(spark, lake)
+    versions = [len(list(lake.effect_commits(name))) for name in ("totals", "effects")]
+    with Engine(lake.rulebook, spark=spark, store=lake.store) as engine:
+        assert engine.run_once() == ()
+    assert judge(spark, lake) == Verdict()
+    for name in ("totals", "effects"):
+        assert lake.rows(spark, name) == uncrashed.rows(spark, name)
+    assert versions == [len(list(uncrashed.effect_commits(n))) for n in ("totals", "effects")]
+    assert timeless(lake.firings()) == timeless(uncrashed.firings())
+    assert lake.kept() == uncrashed.kept()
+
+
+def timeless(firings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without the times of what signals raised: those are of the wall clock, as are their ids."""
+    return [
+        {
+            name: value
+            for name, value in firing.items()
+            if name in ("rule", "key", "depth", "entries")
+        }
+        if firing["rule"] == "noted"
+        else firing
+        for firing in firings
+    ]
