@@ -21,6 +21,7 @@ from connectors.delta.where import tried
 from engine.ports import FEED_KINDS, KIND, SAME_1, SAME_2, VERSION, ReadRequest
 from engine.values import TableRange
 
+_ROW = "_tidegate_row"
 _CHANGE = "_change_type"  # the feed's own column
 _MARKS = (_CHANGE, VERSION, "_commit_timestamp")
 
@@ -45,11 +46,12 @@ def changes(
     )
 
 
-def decisions(session: SparkSession, rows: pa.Table, where: Mapping[str, str]) -> DataFrame:
-    """Predicates over rows at hand, and each row's number `_row`."""
+def decisions(session: SparkSession, rows: pa.Table, where: Mapping[str, str]) -> pa.Table:
+    """Predicates over rows at hand, a boolean column for each, in the order of the rows."""
     number = pa.array(range(rows.num_rows), pa.int64())
-    frame = session.createDataFrame(rows.append_column("_row", number))
-    return frame.select("_row", *(tried(session, text).alias(n) for n, text in where.items()))
+    frame = session.createDataFrame(rows.append_column(_ROW, number))
+    columns = [tried(session, text).alias(name) for name, text in where.items()]
+    return frame.select(_ROW, *columns).toArrow().sort_by(_ROW).drop_columns(_ROW)
 
 
 def to_arrow(frame: DataFrame, spool: bool) -> pa.Table:

@@ -101,8 +101,7 @@ class DeltaFeed:
 
     def decide(self, rows: pa.Table, where: Mapping[str, str]) -> pa.Table:
         """See `engine.ports.Feed.decide`."""
-        decided = decisions(self._session, rows, where).toArrow().sort_by("_row")
-        return decided.drop_columns("_row")
+        return decisions(self._session, rows, where)
 
     def _source(self, table: Table) -> _Source:
         if table.name not in self._sources:

@@ -57,7 +57,8 @@ class Instants:
         fixed = []
         for commit in commits:
             known = self._fixed.get((table_id, commit.version))
-            if known is None:
+            # Not any more, where a reset has placed earlier versions anew.
+            if known is None or known.instant <= max(previous or 0, watermark_before or 0):
                 known = self._fix(commit, previous, watermark_before, now)
                 self._fixed[table_id, commit.version] = known
             fixed.append(known)

@@ -171,7 +171,7 @@ class _Compiler:
         for name, known in asked.items():
             if known == text:
                 return name
-        name = f"_{'decided' if images else 'where'}_{len(asked)}"
+        name = f"_tidegate_{'decided' if images else 'where'}_{len(asked)}"
         asked[name] = text
         if images:
             self._need_mentioned(text)

@@ -40,7 +40,8 @@ def test_g01_at_most_now_if_too_far_ahead_but_lower_bounds_win() -> None:
 def test_g01_fixed_when_first_listed() -> None:
     instants = Instants(10 * SECOND)
     assert fix(instants, 500 * SECOND, now=100 * SECOND) == [100 * SECOND]
-    assert fix(instants, 500 * SECOND, now=200 * SECOND, watermark=150 * SECOND) == [100 * SECOND]
+    assert fix(instants, 500 * SECOND, now=200 * SECOND, watermark=50 * SECOND) == [100 * SECOND]
+    assert fix(instants, 500 * SECOND, previous=300 * SECOND) == [300 * SECOND + 1_000]  # a reset
     instants.forget("id", 0)
     assert fix(instants, 500 * SECOND, now=200 * SECOND) == [200 * SECOND]
 
