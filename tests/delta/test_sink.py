@@ -1,0 +1,329 @@
+"""Conditions and actions on real tables: once, in their own sessions, at the right versions."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from connectors.delta.catalog import Catalog
+from connectors.delta.conditions import DeltaConditions
+from connectors.delta.sink import DeltaSink
+from engine.ports import SinkError
+from engine.values import Entry, Firings, Question
+from rules.errors import EngineError, InputError, Place
+from rules.model import Condition, Rulebook, Settings, Table
+from tests.delta.conftest import Lake
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+HERE = Place("bank.yaml", 3, 5)
+INSTANT = pa.timestamp("us", "UTC")
+ZERO, ONE = "00" * 16, "11" * 16
+
+
+class Bank:
+    """A catalog over two tables, and what runs on it."""
+
+    def __init__(self, lake: Lake) -> None:
+        self.lake = lake
+        names = ("accounts", "alerts")
+        tables = {name: Table(name, HERE, path=lake.path(name)) for name in names}
+        self.book = Rulebook("bank", None, "", "UTC", tables, {}, {})
+        self.catalog = Catalog(lake.spark, self.book, "S7")
+        self.catalog.open()
+        self.sink = DeltaSink(self.catalog, self.book)
+        self.conditions = DeltaConditions(self.catalog)
+        self.numbers = iter(range(1, 1000))
+
+    def rows(self, table: str) -> list[tuple[Any, ...]]:
+        frame = self.lake.spark.read.format("delta").load(self.lake.path(table))
+        return sorted(map(tuple, frame.collect()))
+
+    def versions(self, table: str) -> int:
+        return len(list(Path(self.lake.path(table), "_delta_log").glob("*.json")))
+
+    def entry(self, text: str, target: str | None = "alerts", **more: Any) -> Entry:
+        number = next(self.numbers)
+        return Entry("r", "sql", text, target, number, number=number, bucket=1, **more)
+
+
+@pytest.fixture(scope="module")
+def bank(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bank]:
+    lake = Lake(spark, tmp_path_factory.mktemp("it's a lake"))
+    lake.create("accounts", "account BIGINT, balance DOUBLE")
+    lake.create("alerts", "account BIGINT, text STRING")
+    spark.createDataFrame([(7, 100.0), (8, 50.0)], "account BIGINT, balance DOUBLE").write.format(
+        "delta"
+    ).mode("append").save(lake.path("accounts"))
+    bank = Bank(lake)
+    yield bank
+    bank.catalog.close()
+
+
+def instants(*times: int) -> pa.Array:
+    return pa.array(times, INSTANT)
+
+
+FIRED = Firings(
+    "r",
+    pa.table(
+        {
+            "firing_id": pa.array([b"\x00" * 16, b"\x11" * 16], pa.binary(16)),
+            "account": pa.array([7, 8], pa.int64()),
+            "started_at": instants(1, 3),
+            "detected_at": instants(2, 3),
+            "depth": pa.array([1, 1], pa.int32()),
+            "condition": ["held", "held"],
+            "constituents": pa.array([2, 1], pa.int32()),
+        }
+    ),
+    pa.table(
+        {
+            "firing_id": [ZERO, ZERO, ONE],
+            "event_type": ["w", "w", "w"],
+            "started_at": instants(1, 1, 3),
+            "detected_at": instants(2, 2, 3),
+            "account": pa.array([7, 7, 8], pa.int64()),
+            "amount": [60.0, 70.0, 5.0],
+        }
+    ),
+)
+FIRST = Firings("r", FIRED.firings[:1], FIRED.relation[:2])
+MERGE = (
+    "MERGE INTO accounts a"
+    " USING (SELECT account, sum(amount) AS amount FROM event GROUP BY account) e"
+    " ON a.account = e.account WHEN MATCHED THEN UPDATE SET balance = a.balance - e.amount"
+)
+
+
+def test_g16_an_entry_run_twice_has_one_effect(bank: Bank) -> None:
+    merge = bank.entry(MERGE, "accounts")
+    before = dict(bank.rows("accounts"))
+    assert not bank.sink.landed(merge)
+    for _ in range(2):
+        bank.sink.run(merge, FIRED)
+        assert bank.sink.landed(merge)
+        assert dict(bank.rows("accounts")) == {7: before[7] - 130, 8: before[8] - 5}
+
+
+def test_g16_two_statements_of_a_rule_on_one_table_both_land(bank: Bank) -> None:
+    first, second = (bank.entry(f"INSERT INTO alerts SELECT {n}, 'two'") for n in (1, 2))
+    for entry in (first, second, first, second):
+        bank.sink.run(entry, FIRED)
+    assert [row for row in bank.rows("alerts") if row[1] == "two"] == [(1, "two"), (2, "two")]
+
+
+def test_g16_the_commit_says_whose_effect_it_is(bank: Bank) -> None:
+    entry = bank.entry("INSERT INTO alerts SELECT account, 'said' FROM p_r", depth=3)
+    bank.sink.run(entry, FIRED)
+    log = bank.lake.log("alerts", bank.versions("alerts") - 1).read_text().splitlines()
+    actions = {key: value for line in log for key, value in json.loads(line).items()}
+    assert json.loads(actions["commitInfo"]["userMetadata"]) == {
+        "tidegate": {
+            "store": "S7",
+            "rulebook": "bank",
+            "rule": "r",
+            "entry": entry.number,
+            "depth": 3,
+            "firings": 2,
+            "ids": [ZERO, ONE],
+        }
+    }
+    assert actions["txn"]["appId"] == "tidegate/S7/bank/r"
+    assert actions["txn"]["version"] == entry.number
+
+
+def test_g16_no_marker_leaks_into_other_sessions(bank: Bank, spark: SparkSession) -> None:
+    bank.sink.run(bank.entry("INSERT INTO alerts SELECT 1, 'leak'"), FIRED)
+    assert spark.conf.get("spark.databricks.delta.write.txnAppId", None) is None
+    assert spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", None) is None
+    assert "event" not in [view.name for view in spark.catalog.listTables()]
+
+
+def test_the_users_session_stays_the_active_one(bank: Bank, spark: SparkSession) -> None:
+    bank.sink.run(bank.entry("INSERT INTO alerts SELECT 1, 'active'"), FIRED)
+    assert type(spark).getActiveSession() is spark
+    jvm: Any = spark._jvm
+    assert jvm.org.apache.spark.sql.SparkSession.active().equals(spark._jsparkSession)
+
+
+def test_a_statement_for_one_firing_has_its_values_as_parameters(bank: Bank) -> None:
+    text = (
+        "INSERT INTO alerts SELECT :account * 1000000000, concat_ws(' ', typeof(:account),"
+        " :firing_id, unix_micros(:detected_at), count(*)) FROM event"
+    )
+    bank.sink.run(bank.entry(text, firing_ids=(ZERO,)), FIRST)
+    assert (7_000_000_000, f"bigint {ZERO} 2 2") in bank.rows("alerts")
+
+
+def test_a_failing_statement_says_why_and_leaves_nothing(bank: Bank) -> None:
+    before = bank.versions("alerts")
+    for text, said in {
+        "INSERT INTO alerts SELECT 1 / (account - 7), 'x' FROM event": r"^\[DIVIDE_BY_ZERO\]",
+        "INSERT INTO alerts SELECT cast(event_type AS INT), 'x' FROM event": "CAST_INVALID_INPUT",
+        "INSERT INTO alerts SELECT nope, 'x' FROM event": r"\[sql-analysis\].*nope",
+        "INSERT INTO elsewhere SELECT 1": r"\[sql-target\] elsewhere is not a declared table",
+    }.items():
+        with pytest.raises(SinkError, match=said) as failed:
+            bank.sink.run(bank.entry(text), FIRED)
+        assert "\n" not in str(failed.value)
+    assert bank.versions("alerts") == before
+
+
+def test_g16_an_entry_behind_its_rules_marker_is_skipped(bank: Bank) -> None:
+    """The reason that the entries of a rule run in order, one at a time."""
+    late = bank.entry("INSERT INTO alerts SELECT 1, 'late'")
+    early = bank.entry("INSERT INTO alerts SELECT 2, 'early'")
+    bank.sink.run(early, FIRED)
+    bank.sink.run(late, FIRED)
+    assert bank.sink.landed(late)
+    assert [text for _, text in bank.rows("alerts") if text in ("late", "early")] == ["early"]
+
+
+def test_conflicting_writers_of_one_table_all_land(bank: Bank) -> None:
+    """Updates of the same file conflict; the sink tries again."""
+    entries = [replace(bank.entry(MERGE, "accounts"), rule=f"w{n}") for n in range(2)]
+    before = dict(bank.rows("accounts"))
+    threads = [threading.Thread(target=bank.sink.run, args=(e, FIRED)) for e in entries]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert dict(bank.rows("accounts")) == {7: before[7] - 2 * 130, 8: before[8] - 2 * 5}
+
+
+def test_a_statement_past_its_time_is_cancelled(bank: Bank) -> None:
+    slow = DeltaSink(bank.catalog, replace(bank.book, settings=Settings(statement_seconds_max=1)))
+    pairs = "range(100000000) a JOIN range(100000) b ON a.id % 7 = b.id % 5 WHERE a.id + b.id < 0"
+    with pytest.raises(SinkError, match="statement_seconds_max = 1"):
+        slow.run(bank.entry(f"INSERT INTO alerts SELECT a.id, 'slow' FROM {pairs}"), FIRED)
+
+
+def test_fields_of_signals(bank: Bank) -> None:
+    text = {
+        "action": 0,
+        "event": "noticed",
+        "fields": {"account": "account", "total": "sum(amount)"},
+        "types": {"account": "int", "total": "decimal(12,2)"},
+        "group": ["account"],
+    }
+    found = bank.sink.fields(bank.entry(json.dumps(text), None), FIRED)
+    assert found.schema == pa.schema(
+        [("firing_id", pa.string()), ("account", pa.int32()), ("total", pa.decimal128(12, 2))]
+    )
+    assert sorted((r["firing_id"], r["account"], int(r["total"])) for r in found.to_pylist()) == [
+        (ZERO, 7, 130),
+        (ONE, 8, 5),
+    ]
+    text["fields"] = {"account": "any_value(event_type)", "total": "1"}
+    with pytest.raises(SinkError, match="CAST_INVALID_INPUT"):
+        bank.sink.fields(bank.entry(json.dumps(text), None), FIRED)
+
+
+# -- conditions ---------------------------------------------------------------------------------
+
+
+def question(text: str, rule: str = "r", *, query: bool = False, **more: Any) -> Question:
+    group = more.pop("group", ())
+    tables = frozenset(more.pop("tables", ()))
+    return Question(rule, Condition(text, query, HERE), group, tables, FIRED.relation)
+
+
+def test_an_expression_is_asked_of_each_firing(bank: Bank) -> None:
+    def held(text: str, *group: str) -> set[str]:
+        return set(bank.conditions.hold([question(text, group=group)], {}))
+
+    assert held("sum(amount) > 100") == {ZERO}
+    assert held("account = 8", "account") == {ONE}
+    assert held(
+        "count(event_type) = 1 AND detected_at = started_at", "detected_at", "started_at"
+    ) == {ONE}
+    assert held("sum(nullif(amount, 5)) > 0") == {ZERO}  # null is not true
+
+
+def test_g14_conditions_of_many_rules_are_one_job(bank: Bank, spark: SparkSession) -> None:
+    """Rules of equal text and shape share a branch, others are branches of one union."""
+    relation = FIRED.relation.set_column(0, "firing_id", pa.array(["22" * 16] * 3))
+    questions = [
+        question("sum(amount) > 100"),
+        replace(question("sum(amount) > 100", "s"), relation=relation),
+        question("max(amount) < 10", "t"),
+    ]
+    spark.sparkContext.setJobGroup("many", "conditions")
+    assert bank.conditions.hold(questions, {}) == {ZERO, ONE, "22" * 16}
+    jobs = spark.sparkContext.statusTracker().getJobIdsForGroup("many")
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+    assert len(jobs) == 1
+
+
+def test_g14_a_query_sees_the_pinned_versions(bank: Bank) -> None:
+    lake = bank.lake
+    text = "SELECT firing_id FROM event JOIN accounts USING (account) WHERE balance > 60"
+    ask = [question(text, query=True, tables=["accounts"])]
+    lake.sql("UPDATE {accounts} SET balance = 1000 WHERE account = 8")
+    latest = bank.versions("accounts") - 1
+    assert bank.conditions.hold(ask, {"accounts": latest}) == {ONE}
+    assert bank.conditions.hold(ask, {"accounts": 1}) == {ZERO}
+    assert bank.conditions.hold(ask, {"accounts": 0}) == set()
+
+
+def test_a_condition_that_fails_names_its_rule_among_many(bank: Bank) -> None:
+    questions = [question("sum(amount) > 1"), question("1 / (sum(amount) - 5) > 0", "broken")]
+    with pytest.raises(EngineError) as failed:
+        bank.conditions.hold(questions, {})
+    assert failed.value.code == "condition-failed"
+    assert "bank.yaml:3:5: rule broken: its condition failed: [DIVIDE_BY_ZERO]" in str(failed.value)
+
+
+# -- the catalog --------------------------------------------------------------------------------
+
+
+def test_g31_the_database_is_dropped_and_the_data_stays(spark: SparkSession, lake: Lake) -> None:
+    path = lake.create("t", "id BIGINT")
+    lake.sql("INSERT INTO {t} VALUES (1)")
+    spark.sql("CREATE DATABASE userdb")
+    spark.sql(f"CREATE TABLE userdb.t USING delta LOCATION '{path}'")
+    tables = {"t": Table("t", HERE, path=path), "u": Table("u", HERE, catalog="userdb.t")}
+    catalog = Catalog(spark, Rulebook("Shop", None, "", "UTC", tables, {}, {}), "ab12")
+    catalog.open()
+    assert spark.catalog.databaseExists("tidegate_shop_ab12")
+    with catalog.session() as session:
+        assert session.sql("SELECT * FROM t JOIN u USING (id)").count() == 1
+    assert spark.catalog.currentDatabase() == "default"
+    assert catalog.locations["u"].removeprefix("file:") == path
+    catalog.close()
+    assert not spark.catalog.databaseExists("tidegate_shop_ab12")
+    assert lake.spark.read.format("delta").load(path).count() == 1
+    spark.sql("DROP DATABASE userdb CASCADE")
+
+
+def test_every_table_that_cannot_be_had_is_named(spark: SparkSession, lake: Lake) -> None:
+    spark.range(1).write.parquet(lake.path("files"))
+    spark.sql("CREATE DATABASE files")
+    spark.sql(f"CREATE TABLE files.t USING parquet LOCATION '{lake.path('files')}'")
+    tables = {
+        "gone": Table("gone", HERE, path=lake.path("gone")),
+        "absent": Table("absent", HERE, catalog="nowhere.absent"),
+        "files": Table("files", HERE, catalog="files.t"),
+    }
+    catalog = Catalog(spark, Rulebook("x", None, "", "UTC", tables, {}, {}), "1")
+    with pytest.raises(InputError) as refused:
+        catalog.open()
+    spark.sql("DROP DATABASE files CASCADE")
+    assert [p.code for p in refused.value.problems] == [
+        "table-missing", "table-missing", "table-not-delta",
+    ]  # fmt: skip
+    said = str(refused.value)
+    assert f"bank.yaml:3:5: table gone: no Delta table at {lake.path('gone')}" in said
+    assert "nowhere.absent cannot be used as a Delta table" in said
+    assert "CONVERT TO DELTA" in said
+    assert not Path(lake.path("gone")).exists()
+    assert not spark.catalog.databaseExists("tidegate_x_1")
