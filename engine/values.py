@@ -303,7 +303,8 @@ class Firings:
     def hex_ids(self) -> pa.StringArray:
         """The firing ids as they stand in the relation."""
         ids = self.firings["firing_id"].combine_chunks()
-        text = b"".join(ids.to_pylist()).hex().encode()
+        values = ids.buffers()[1].to_pybytes() if len(ids) else b""
+        text = values[16 * ids.offset : 16 * (ids.offset + len(ids))].hex().encode()
         offsets = np.arange(0, 32 * (len(ids) + 1), 32, dtype=np.int32)
         return pa.StringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(text))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -141,3 +142,11 @@ def test_a_condition_that_fails_is_asked_three_times_and_then_named() -> None:
         firings(of, asked=Asked(failures=3))
     assert stopped.value.code == "condition-failed"
     assert "rule r: its condition failed (bucket 4, 3 attempts)" in str(stopped.value)
+
+
+def test_hex_ids_of_slices_and_of_nothing() -> None:
+    (found,) = firings(rule("moved and moved"))
+    both = [one.hex() for one in found.firings["firing_id"].to_pylist()]
+    assert found.hex_ids().to_pylist() == both
+    assert replace(found, firings=found.firings[1:]).hex_ids().to_pylist() == both[1:]
+    assert replace(found, firings=found.firings[:0]).hex_ids().to_pylist() == []
