@@ -8,7 +8,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
@@ -20,6 +19,7 @@ from connectors.clock import SystemClock
 from connectors.delta.analyst import DeltaAnalyst
 from connectors.delta.catalog import Catalog
 from connectors.delta.conditions import DeltaConditions
+from connectors.delta.events import check_events
 from connectors.delta.feed import DeltaFeed
 from connectors.delta.session import check_session, start_session
 from connectors.delta.sink import DeltaSink
@@ -104,10 +104,20 @@ class Engine:
     ) -> None:
         self._stack.__exit__(kind, error, trace)
 
-    def signal(self, event: str, /, *, id: str | None = None, **fields: Any) -> str:
+    def signal(
+        self,
+        event: str,
+        fields: Mapping[str, Any] | None = None,
+        /,
+        *,
+        id: str | None = None,
+        **named: Any,
+    ) -> str:
         """Raise an explicit event, durably (G4); returns its id. The same `id` and fields again are
-        accepted and insert nothing. Raises InputError, or EngineError `signal-conflict`."""
-        raised = make_signal(self.rulebook, event, fields, id, self._store.wall())
+        accepted and insert nothing. Fields are `named`, or in `fields` (one called `id` must be).
+        Raises InputError, or EngineError `signal-conflict`."""
+        values = {**(fields or {}), **named}
+        raised = make_signal(self.rulebook, event, values, id, self._store.wall())
         self._store.raise_signal(self.rulebook.name, raised)
         if self._wakeup is not None:
             self._wakeup.wake()
@@ -184,23 +194,21 @@ class Engine:
         state = store.load(book.name)
         with self._stopping_cause():
             self._check_cursors(state)
-            parts = stack.enter_context(open_sql(spark, book, store.id))
-        store.register(book.name, book.text, book.file)
+            catalog = stack.enter_context(open_catalog(spark, book, store.id))
         clock = SystemClock()
         now = Now(clock, state.now)
-        return Loop(
+        loop = Loop(
             rulebook=book,
             digests={rule.name: _detects(rule) for rule in book.rules.values() if rule.enabled},
             store=store,
             epoch=lease.epoch,
             check_lease=lease.check,
-            feed=DeltaFeed(spark, parts.catalog.locations),
-            capture=Capture(book, parts.prepared.needs),
-            prepared=parts.prepared,
-            conditions=DeltaConditions(parts.catalog),
+            feed=DeltaFeed(spark, catalog.locations),
+            prepare=lambda: prepare_now(catalog, book),
+            conditions=DeltaConditions(catalog),
             runner=Runner(
                 book,
-                DeltaSink(parts.catalog, book),
+                DeltaSink(catalog, book),
                 lambda outcome: store.settle(book.name, lease.epoch, outcome),
                 lease.check,
                 now,
@@ -209,6 +217,8 @@ class Engine:
             instants=Instants(book.settings.skew_max_seconds * 1_000_000),
             state=state,
         )
+        store.register(book.name, book.text, book.file)
+        return loop
 
     def _session(self, stack: ExitStack) -> SparkSession:
         if self._given_spark is not None:
@@ -221,8 +231,8 @@ class Engine:
         return spark
 
     def _check_cursors(self, state: State) -> None:
-        """Whether every table goes on where its cursor stands (G10): said before Spark, to which a
-        damaged log is only a table that cannot be read. Catalog tables are looked at by the loop."""
+        """Whether every table goes on where its cursor stands (G10), before Spark is asked, to
+        which a damaged log is only a table that cannot be read. Catalog tables: see the loop."""
         controls = self._store.pending_controls(self.rulebook.name)
         _, kept = with_resets(self.rulebook, state, controls)
         feed = DeltaFeed(self._spark)
@@ -254,39 +264,35 @@ class Engine:
         self._store.purge(self.rulebook.name, self._loop.epoch, before)
 
 
-@dataclass(frozen=True, slots=True)
-class SqlParts:
-    """The rulebook's names in Spark, and what its SQL reads and writes."""
-
-    catalog: Catalog
-    prepared: Prepared
-
-
 @contextmanager
-def open_sql(spark: SparkSession, book: Rulebook, name: str) -> Iterator[SqlParts]:
-    """The rulebook's database in Spark, and every text analysed in it.
-
-    Raises InputError with the problems of all rules and tables.
-    """
+def open_catalog(spark: SparkSession, book: Rulebook, name: str) -> Iterator[Catalog]:
+    """The rulebook's database in Spark, tables and event types checked. Raises InputError."""
     catalog = Catalog(spark, book, name)
     catalog.open()
     try:
-        schemas = {
-            table: arrow_schema(spark.read.format("delta").load(location).schema.json())
-            for table, location in catalog.locations.items()
-        }
-        yield SqlParts(catalog, prepare(book, schemas, DeltaAnalyst(catalog, book)))
+        check_events(spark, book, catalog.locations)
+        yield catalog
     finally:
         catalog.close()
+
+
+def prepare_now(catalog: Catalog, book: Rulebook) -> Prepared:
+    """What the rules read and write, by the tables' schemas of now. Raises InputError."""
+    schemas = {
+        table: arrow_schema(catalog.spark.read.format("delta").load(location).schema.json())
+        for table, location in catalog.locations.items()
+    }
+    return prepare(book, schemas, DeltaAnalyst(catalog, book))
 
 
 def check_tables(book: Rulebook, *, spark_conf: Mapping[str, str]) -> None:
     """`validate --tables`: tables, feeds and SQL against what is there. Raises InputError."""
     spark = start_session("tidegate validate", spark_conf)
     problems: list[Problem] = []
-    with open_sql(spark, book, "validate") as parts:
-        feed = DeltaFeed(spark, parts.catalog.locations)
-        capture = Capture(book, parts.prepared.needs)
+    with open_catalog(spark, book, "validate") as catalog:
+        prepared = prepare_now(catalog, book)
+        feed = DeltaFeed(spark, catalog.locations)
+        capture = Capture(book, prepared.needs)
         for name in sources(book):
             table = book.tables[name]
             try:

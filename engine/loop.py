@@ -52,7 +52,8 @@ class _Taken:
 class Loop:
     """Buckets of one rulebook under one lease. Not for use by several threads.
 
-    `digests` says, by active rule, what it detects with (on, per, context).
+    `digests` says, by active rule, what it detects with (on, per, context). Making one prepares the
+    rules' SQL: raises InputError.
     """
 
     rulebook: Rulebook
@@ -61,16 +62,20 @@ class Loop:
     epoch: int
     check_lease: Callable[[], None]
     feed: Feed
-    capture: Capture
-    prepared: Prepared
+    prepare: Callable[[], Prepared]  # by the tables' schemas of now
     conditions: Conditions
     runner: Runner
     now: Now
     instants: Instants
     state: State
     idle: bool = field(default=False, init=False)  # nothing more was visible when last looked
+    _prepared: Prepared = field(init=False)
+    _capture: Capture = field(init=False)
     _detector: Detector | None = field(default=None, init=False)
     _seconds: dict[str, float] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._prepare()
 
     def bucket(self) -> BucketReport | None:
         """Take the next bucket and act on it; None if there is nothing to take yet.
@@ -142,6 +147,10 @@ class Loop:
 
         return self.runner.run(entries, firings_of, resumed=True)
 
+    def _prepare(self) -> None:
+        self._prepared = self.prepare()
+        self._capture = Capture(self.rulebook, self._prepared.needs)
+
     def _plan(self, until: int | None) -> Plan | None:
         with self._timed("plan"):
             now = self.now()  # 1. read the clock,
@@ -150,7 +159,7 @@ class Loop:
             listing = list_sources(rulebook, state, self.feed, self.instants, now)  # 2. then list
             signals = self.store.unplaced_signals(self.rulebook.name, SIGNALS_MAX)
             used = {
-                name: self.capture.used(name, head.cursor.schema)
+                name: self._capture.used(name, head.cursor.schema)
                 for name, head in listing.heads.items()
             }
             plan = make_plan(rulebook, state, listing, signals, used, until)  # 3. choose W
@@ -164,17 +173,18 @@ class Loop:
         """Up to the end of the transaction: all of it can be done again."""
         detector = self._detector_for(plan)
         with self._timed("capture"):
-            bucket = self.capture.capture(plan, self.feed)  # 4. read exactly that
+            bucket = self._capture.capture(plan, self.feed)  # 4. read exactly that
         with self._timed("detect"):  # 5. what happened
             found, carried = detector.step(self.state.carried, bucket.batches, plan.watermark)
         with self._timed("evaluate"):  # 6. firings, and whose condition holds
-            firings = evaluate(self.prepared, found, plan, self.conditions)
+            firings = evaluate(self._prepared, found, plan, self.conditions)
         entries = self._entries(firings)  # 7. what is to be done
         with self._timed("commit"):  # 8. one transaction
             entries = self.store.commit(
                 self.epoch, plan, carried, firings, entries, bucket.rejected, self.digests
             )
         self._detector = detector
+        before = self.state.cursors
         self.state = State(
             bucket=plan.bucket,
             watermark=plan.watermark,
@@ -186,6 +196,10 @@ class Loop:
         )
         for span in plan.ranges:
             self.instants.forget(span.cursor.table_id, span.cursor.version)
+        if any(
+            r.table in before and r.cursor.schema != before[r.table].schema for r in plan.ranges
+        ):
+            self._prepare()  # `*` means other columns now (G12)
         return _Taken(plan, bucket.rows, sum(map(len, found)), firings, entries)
 
     def _act(self, taken: _Taken) -> BucketReport:
@@ -207,7 +221,7 @@ class Loop:
         return entries_for(
             firings,
             self.rulebook.rules,
-            self.prepared.statements,
+            self._prepared.statements,
             self.rulebook.settings.max_cascade_depth,
         )
 

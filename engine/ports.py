@@ -26,7 +26,7 @@ from engine.values import (
     State,
     TableRange,
 )
-from rules.model import Rule, SignalAction, Sql, Table, TableEvent
+from rules.model import Rule, SignalAction, Sql, Table
 
 
 class Clock(Protocol):
@@ -137,10 +137,6 @@ class Analyst(Protocol):
         types: Mapping[str, str],
     ) -> Reading:
         """The fields of a signal, expressions as in `if`, cast to the signal's Spark `types`."""
-        ...
-
-    def predicates(self, events: Sequence[TableEvent], rows: pa.Schema) -> None:
-        """The `where`s of event types of one table, over rows of the schema `rows`."""
         ...
 
 

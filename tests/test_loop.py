@@ -17,7 +17,6 @@ import pytest
 import rules
 from engine.act.run import Runner
 from engine.capture.instants import Instants
-from engine.capture.read import Capture
 from engine.evaluate.prepare import prepare
 from engine.loop import Loop
 from engine.ports import FEED_KINDS, KIND, VERSION, ReadRequest, SinkError, TableHead
@@ -138,8 +137,7 @@ class Bench:
             epoch=epoch,
             check_lease=lambda: None,
             feed=self.feed,
-            capture=Capture(book, prepared.needs),
-            prepared=prepared,
+            prepare=lambda: prepared,
             conditions=NoConditions(),
             runner=Runner(
                 book,

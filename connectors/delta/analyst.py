@@ -17,11 +17,9 @@ from connectors.delta.plans import Plans, items
 from connectors.delta.texts import Texts
 from engine.values import Reading
 from rules.errors import InputError, Place, Problem
-from rules.model import Rule, Rulebook, SignalAction, Sql, TableEvent
+from rules.model import Rule, Rulebook, SignalAction, Sql
 
 _CLOCK_HINT = "evaluated again it must say the same; detected_at is the time to use"
-
-_WHERE_HINT = "`where` sees one row: the table's columns; on updates also old.x and new.x"
 
 
 class DeltaAnalyst:
@@ -107,54 +105,6 @@ class DeltaAnalyst:
 
         texts = tuple((name, text, kind) for name, (text, kind, _) in named.items())
         return self._once(("fields", texts, tuple(per_firing), event), read)
-
-    def predicates(self, events: Sequence[TableEvent], rows: pa.Schema) -> None:
-        """See `engine.ports.Analyst`. One select decides on all; only one that fails is repeated,
-        text by text, to say which and where."""
-        first = {event.where: event for event in events if event.where is not None}
-        located = {
-            text: self._texts.locate(event.where_place or event.place)
-            for text, event in first.items()
-        }
-        frame = self._event(rows, ("event",))
-        problems: list[Problem] = []
-        for text, locate in located.items():
-            try:
-                self._gate.expression(text, locate)
-            except InputError as error:
-                problems += error.problems
-        if not problems:
-            try:
-                self._predicates(frame, located)
-            except InputError:
-                for text, locate in located.items():
-                    try:
-                        self._predicates(frame, {text: locate})
-                    except InputError as error:
-                        problems += error.problems
-        if problems:
-            raise InputError(problems)
-
-    def _predicates(self, frame: DataFrame, located: Mapping[str, Locate]) -> None:
-        locate = next(iter(located.values()), None)
-        if locate is None:
-            return
-        try:
-            selected = frame.select(*(F.expr(text) for text in located))
-            plan: Any = selected._jdf.queryExecution().analyzed()
-        except SPARK_ERRORS as error:
-            raise unresolved(error, locate, _WHERE_HINT) from None
-        parts = Analysis(self._plans, ("event",)).parts(plan, locate)
-        if parts[0].kind != "Project":
-            message = "aggregates, windows and functions that return rows are refused here"
-            raise InputError([Problem("sql-kind", message, locate(0), _WHERE_HINT)])
-        if clock := changing(parts):
-            message = f"{clock} is refused: it is another value another time (G25)"
-            raise InputError([Problem("sql-nondeterministic", message, locate(0), _CLOCK_HINT)])
-        for column in selected.schema:
-            if (found := column.dataType.simpleString()) != "boolean":
-                message = f"`where` is {found}, not boolean"
-                raise InputError([Problem("sql-type", message, locate(0), "write a comparison")])
 
     def _expressions(
         self,

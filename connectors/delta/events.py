@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructField, StructType
 
@@ -15,6 +15,7 @@ from connectors.delta.faults import SPARK_ERRORS
 from connectors.delta.gate import Gate
 from connectors.delta.plans import Plans
 from connectors.delta.session import new_session
+from connectors.delta.texts import Texts
 from engine.capture.filters import compile_filter
 from engine.capture.request import filter_types
 from engine.parameters import OLD, has_old
@@ -22,6 +23,7 @@ from rules.errors import InputError, Place, Problem
 from rules.model import Rulebook, Table, TableEvent
 
 _CLOCK_HINT = "read again, a commit must raise the same events; compare with the table's columns"
+_ROW_HINT = "`where` sees one row: the table's columns; on updates also old.x and new.x"
 
 
 def check_events(spark: SparkSession, book: Rulebook, locations: Mapping[str, str]) -> None:
@@ -48,6 +50,7 @@ class _Checker:
         self._plans = Plans(session)
         self._gate = Gate(self._plans, book.tables)
         self._analysis = Analysis(self._plans, ("event",))
+        self._texts = Texts(book)
 
     def table(
         self, table: Table, events: Sequence[TableEvent], schema: StructType
@@ -74,37 +77,31 @@ class _Checker:
         if not events:
             return
         frame = self._session.createDataFrame([], StructType(fields))
-        known: dict[str, tuple[Problem, ...]] = {}
-        for event in events:
-            text = event.where or ""
-            if text not in known:
-                known[text] = self._predicate(frame, text)
-            for problem in known[text]:
-                path = f"events.{event.name}.where"
-                message = f"event `{event.name}`: where: {problem.message}"
-                yield replace(problem, message=message, place=replace(event.place, path=path))
+        for event in {e.where or "": e for e in reversed(events)}.values():
+            yield from self._predicate(frame, event)
 
-    def _predicate(self, frame: DataFrame, text: str) -> tuple[Problem, ...]:
-        nowhere = Place()
+    def _predicate(self, frame: DataFrame, event: TableEvent) -> tuple[Problem, ...]:
+        text = event.where or ""
+        locate = self._texts.locate(event.where_place or event.place)
         try:
-            self._gate.expression(text, lambda _: nowhere)
-            predicate: Column = F.expr(text)
+            self._gate.expression(text, locate)
             try:
-                selected = frame.select(predicate.alias("_held"))
+                selected = frame.select(F.expr(text).alias("_held"))
             except SPARK_ERRORS as error:
-                raise unresolved(error, lambda _: nowhere) from None
-            parts = self._analysis.parts(
-                selected._jdf.queryExecution().analyzed(), lambda _: nowhere
-            )
+                raise unresolved(error, locate, _ROW_HINT) from None
+            parts = self._analysis.parts(selected._jdf.queryExecution().analyzed(), locate)
         except InputError as error:
             return error.problems
         kind = selected.schema[0].dataType
+        if parts[0].kind != "Project":
+            message = "aggregates, windows and functions that return rows are refused here"
+            return (Problem("sql-kind", message, locate(0), _ROW_HINT),)
         if not isinstance(kind, BooleanType):
-            message = f"it is {kind.simpleString()}, not boolean"
-            return (Problem("where-type", message, nowhere, "write a comparison"),)
+            message = f"`where` is {kind.simpleString()}, not boolean"
+            return (Problem("where-type", message, locate(0), "write a comparison"),)
         if clock := changing(parts):
             message = f"{clock} is another value another time (G25)"
-            return (Problem("where-nondeterministic", message, nowhere, _CLOCK_HINT),)
+            return (Problem("where-nondeterministic", message, locate(0), _CLOCK_HINT),)
         return ()
 
 

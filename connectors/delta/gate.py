@@ -19,7 +19,7 @@ from rules.errors import InputError, Place, Problem
 
 Locate = Callable[[int], Place]  # the place of the character at an offset of the text
 
-KINDS = {"InsertIntoStatement": "INSERT", "MergeIntoTable": "MERGE", "UpdateTable": "UPDATE"}
+KINDS = words("InsertIntoStatement MergeIntoTable UpdateTable")
 
 _NODES = words(
     "Aggregate Distinct Except Filter Generate GlobalLimit Intersect Join LateralJoin LocalLimit "

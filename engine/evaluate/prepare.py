@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from engine.evaluate.shape import Shape, all_events, shape_of
-from engine.parameters import OLD, has_old
+from engine.parameters import OLD
 from engine.ports import Analyst
 from engine.values import Needs, Reading, Statement
 from rules.errors import InputError, Problem
@@ -52,7 +52,7 @@ def prepare(rulebook: Rulebook, tables: Mapping[str, pa.Schema], analyst: Analys
     Raises InputError with the problems of all rules: names and types that do not fit, SQL that is
     refused (G19, G25, G27), columns that are not there.
     """
-    problems = [*_reserved_names(rulebook), *_predicates(rulebook, tables, analyst)]
+    problems = list(_reserved_names(rulebook))
     rules = {}
     for rule in rulebook.rules.values():
         try:
@@ -159,27 +159,6 @@ def _needs(rulebook: Rulebook, rules: Iterable[PreparedRule]) -> Needs:
             keys = _key_parameters(rulebook, prepared.shape, event)
             carry.setdefault(event, set()).update(columns, keys)
     return Needs({event: tuple(sorted(names)) for event, names in carry.items()}, ids)
-
-
-def _predicates(
-    rulebook: Rulebook, tables: Mapping[str, pa.Schema], analyst: Analyst
-) -> Iterable[Problem]:
-    """What is wrong with the `where`s: those of updates see both images of a row."""
-    for table, schema in tables.items():
-        events = [
-            event
-            for event in rulebook.events.values()
-            if isinstance(event, TableEvent) and event.table == table and event.where is not None
-        ]
-        image = pa.struct(list(schema))
-        images = pa.schema([*schema, pa.field(OLD, image), pa.field("new", image)])
-        for paired, rows in ((False, schema), (True, images)):
-            chosen = [e for e in events if has_old(e, rulebook.tables[table]) is paired]
-            if chosen:
-                try:
-                    analyst.predicates(chosen, rows)
-                except InputError as error:
-                    yield from error.problems
 
 
 def _reserved_names(rulebook: Rulebook) -> Iterable[Problem]:
