@@ -38,10 +38,16 @@ def make_signal(
         place = Place(file=book.file or "<text>", path=f"events.{event}")
         message = f"{signal_id!r} cannot be a signal's id"
         hint = "an id is a text of 1 to 200 characters without control characters"
+        if "id" in declared.fields:
+            hint += "; in Python the field `id` stands in a mapping: signal(event, {'id': ..})"
         raise InputError([Problem("signal-id", message, place, hint)])
     values = check_fields(declared, fields, text=text)
     return Signal(signal_id or str(uuid.uuid4()), event, values, received_at)
 
 
-def _storable(signal_id: str) -> bool:
-    return 0 < len(signal_id) <= ID_CHARACTERS_MAX and signal_id.isprintable()
+def _storable(signal_id: object) -> bool:
+    return (
+        isinstance(signal_id, str)
+        and 0 < len(signal_id) <= ID_CHARACTERS_MAX
+        and signal_id.isprintable()
+    )

@@ -1,0 +1,311 @@
+"""`Engine` on real Delta tables: how a run goes, ends, stops, and goes on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from engine import Engine
+from engine.operate import reset_table
+from engine.store import open_store
+from engine.values import BucketReport
+from rules.errors import EngineError, InputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BOOK = """\
+rulebook: shop
+tables:
+  orders: {path: ./orders, key: [id]}
+  log: {path: ./log}
+events:
+  ordered: {on: insert, table: orders, where: 100 / amount > 0}
+  dear: {on: insert, table: orders, where: amount >= 50}
+  told: {signal: {id: bigint, amount: bigint}}
+rules:
+  first:
+    on: ordered
+    priority: 1
+    do:
+      - sql: INSERT INTO log SELECT 'first', id, amount FROM event
+"""
+TELLING = """\
+  telling:
+    on: dear
+    do:
+      - signal: {told: {id: max(id), amount: sum(amount)}}
+  hearing:
+    on: told
+    do:
+      - sql: INSERT INTO log SELECT 'hearing', id, amount FROM event
+"""
+PAIRING = """\
+  pairing:
+    on: dear ; dear
+    do:
+      - sql: INSERT INTO log SELECT 'pairing', min(id), max(id) FROM event GROUP BY firing_id
+"""
+ON = "'delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = 'true'"
+
+
+@dataclass(frozen=True)
+class Shop:
+    spark: SparkSession
+    folder: Path
+
+    @property
+    def book(self) -> Path:
+        return self.folder / "shop.yaml"
+
+    @property
+    def store(self) -> str:
+        return f"sqlite:///{self.folder / 'shop.db'}"
+
+    @contextmanager
+    def engine(self, **settings: str) -> Iterator[Engine]:
+        with Engine(self.book, spark=self.spark, store=self.store, settings=settings) as engine:
+            yield engine
+
+    def run_once(self, **settings: str) -> tuple[BucketReport, ...]:
+        with self.engine(**settings) as engine:
+            return engine.run_once()
+
+    def sql(self, text: str) -> list[Any]:
+        for name in ("orders", "log"):
+            text = text.replace(f"@{name}", f"delta.`{self.folder / name}`")
+        return self.spark.sql(text).collect()
+
+    def order(self, *rows: tuple[int, int]) -> None:
+        """One commit of (id, amount)."""
+        self.sql(f"INSERT INTO @orders VALUES {', '.join(map(str, rows))}")
+
+    def log(self) -> Counter[tuple[Any, ...]]:
+        return Counter(tuple(row) for row in self.sql("SELECT * FROM @log"))
+
+    def logged_by(self) -> list[str]:
+        """The rules whose statements wrote the log, in the order of its commits."""
+        commits = sorted((self.folder / "log" / "_delta_log").glob("*.json"))
+        infos = [json.loads(file.read_text().splitlines()[0])["commitInfo"] for file in commits]
+        noted = [info["userMetadata"] for info in infos if "userMetadata" in info]
+        return [json.loads(text)["tidegate"]["rule"] for text in noted]
+
+    def status(self) -> dict[str, Any]:
+        with open_store(self.store, create=False) as store:
+            return store.status("shop")
+
+    def edit(self, before: str, after: str) -> None:
+        text = self.book.read_text()
+        assert before in text
+        self.book.write_text(text.replace(before, after))
+
+    def add(self, rules: str) -> None:
+        self.book.write_text(self.book.read_text() + rules)
+
+
+@pytest.fixture(scope="module")
+def template(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tables, and a store in which the rulebook is active."""
+    shop = Shop(spark, tmp_path_factory.mktemp("shop"))
+    shop.book.write_text(BOOK)
+    shop.sql(f"CREATE TABLE @orders (id BIGINT, amount BIGINT) USING delta TBLPROPERTIES ({ON})")
+    shop.sql("CREATE TABLE @log (rule STRING, id BIGINT, amount BIGINT) USING delta")
+    assert [report.rows for report in shop.run_once()] == [0]
+    return shop.folder
+
+
+@pytest.fixture
+def shop(spark: SparkSession, template: Path, tmp_path: Path) -> Shop:
+    return Shop(spark, Path(shutil.copytree(template, tmp_path / "shop")))
+
+
+def test_run_once_ends_when_all_that_was_visible_at_its_start_is_done(shop: Shop) -> None:
+    shop.order((1, 10))
+    shop.order((2, 20))
+    with shop.engine(bucket_rows_max="1") as engine:
+        reports = engine.run_once(on_bucket=lambda report: shop.order((report.bucket, 30)))
+    assert [(r.bucket, r.rows, r.firings, r.entries) for r in reports] == [
+        (2, 1, 1, 1),
+        (3, 1, 1, 1),
+    ]
+    assert shop.log() == {("first", 1, 10): 1, ("first", 2, 20): 1}
+    assert set(reports[0].seconds) == {"plan", "capture", "detect", "evaluate", "commit", "act"}
+
+
+def test_until_idle_follows_what_actions_raise(shop: Shop) -> None:
+    shop.add(TELLING)
+    shop.order((1, 60), (2, 5))
+    with shop.engine() as engine:
+        engine.run(until_idle=True)
+        assert engine.run_once() == ()
+    assert shop.log() == {("first", 1, 60): 1, ("first", 2, 5): 1, ("hearing", 1, 60): 1}
+
+
+def test_on_idle_ends_the_run_and_stop_ends_it_after_the_bucket_in_hand(shop: Shop) -> None:
+    idle: list[int] = []
+
+    def on_idle() -> bool:
+        idle.append(len(shop.log()))
+        if len(idle) == 1:
+            shop.order((1, 10))
+        return len(idle) == 2
+
+    with shop.engine() as engine:
+        engine.run(poll_seconds=0.05, on_idle=on_idle)
+        assert idle == [0, 1]
+        shop.order((2, 20))
+        engine.run(on_bucket=lambda _: engine.stop())
+        shop.order((3, 30))
+        engine.run()
+        assert engine.run_once() == ()
+    assert shop.log() == {("first", 1, 10): 1, ("first", 2, 20): 1}
+
+
+def test_g04_a_signal_is_durable_and_placed_once(shop: Shop) -> None:
+    shop.add(TELLING)
+    with shop.engine() as engine:
+        assert engine.signal("told", {"id": 7}, amount=3) != engine.signal("told", {"id": 7})
+        for _ in range(2):  # the client asks again, not knowing
+            assert engine.signal("told", {"id": 8}, amount=4, id="x") == "x"
+    assert shop.status()["unplaced_signals"] == 3
+    with shop.engine() as engine:
+        engine.run_once()
+        engine.signal("told", {"id": 8}, amount=4, id="x")
+        assert engine.run_once() == ()
+        with pytest.raises(EngineError, match="signal id 'x' of rulebook 'shop' stands for told"):
+            engine.signal("told", {"id": 9}, id="x")
+        with pytest.raises(InputError, match="did you mean `amount`"):
+            engine.signal("told", amout=3)
+        with pytest.raises(InputError, match="the field `id` stands in a mapping"):
+            engine.signal("told", id=7)  # type: ignore[arg-type]
+    assert shop.log() == {
+        ("hearing", 7, 3): 1,
+        ("hearing", 7, None): 1,
+        ("hearing", 8, 4): 1,
+    }
+    assert shop.status()["unplaced_signals"] == 0
+
+
+def test_g21_a_second_engine_on_the_same_store_is_refused(shop: Shop) -> None:
+    with shop.engine() as engine:
+        with pytest.raises(EngineError, match="rulebook 'shop' is run by") as refused:
+            shop.run_once()
+        assert (refused.value.code, refused.value.exit_code) == ("lease-held", 3)
+        shop.order((1, 10))
+        engine.run_once()  # the first one is not disturbed
+    assert shop.log() == {("first", 1, 10): 1}
+    assert shop.run_once() == ()  # the lease was given back
+
+
+def test_g17_a_failing_action_is_tried_three_times_and_a_restart_goes_on(shop: Shop) -> None:
+    shop.edit("    priority: 1", "    priority: 1\n    retry: {backoff: 1ms..2ms}")
+    shop.add(TELLING.replace("hearing", "second"))
+    shop.sql("ALTER TABLE @log ADD CONSTRAINT small CHECK (rule <> 'first' OR amount < 90)")
+    shop.order((1, 95), (2, 10))
+    with pytest.raises(
+        EngineError, match=r"rule first: entry 1 of bucket 2 failed after 3"
+    ) as stop:
+        shop.run_once()
+    assert (stop.value.code, stop.value.exit_code) == ("action-failed", 3)
+    assert "small" in stop.value.message
+    status = shop.status()
+    assert status["stopped"] == str(stop.value)
+    assert [(e["number"], e["rule"], e["state"], e["attempts"]) for e in status["entries"]] == [
+        (1, "first", "pending", 3)
+    ]  # the other rule's entry is done
+    assert status["tables"][0]["version"] == 1  # taken; the entry is what is left of it
+    with pytest.raises(EngineError, match="entry 1 of bucket 2 failed after 6"):
+        shop.run_once()
+    assert (shop.log(), shop.status()["bucket"]) == (Counter(), 2)
+    shop.sql("ALTER TABLE @log DROP CONSTRAINT small")
+    shop.order((3, 20))
+    shop.run_once()
+    expected = [("first", 1, 95), ("first", 2, 10), ("first", 3, 20), ("second", 1, 95)]
+    assert shop.log() == Counter(expected)
+    assert shop.status()["stopped"] is None
+    assert shop.status()["entries_pending"] == 0
+
+
+def test_g07_the_cause_of_a_stop_is_kept_until_the_next_run(shop: Shop) -> None:
+    kept = shop.folder / "kept"
+    log = shop.folder / "orders" / "_delta_log"
+    shop.order((1, 10))
+    shop.order((2, 20))
+    with shop.engine() as engine:
+        shutil.move(log / f"{1:020d}.json", kept)
+        with pytest.raises(EngineError, match=r"orders.*version 1") as stop:
+            engine.run_once()
+        assert shop.status()["stopped"] == str(stop.value)
+        shutil.move(kept, log / f"{1:020d}.json")
+        assert sum(report.rows for report in engine.run_once()) == 2
+    assert shop.status()["stopped"] is None
+
+
+def test_g09_editing_an_action_keeps_what_is_carried(shop: Shop) -> None:
+    shop.add(PAIRING)
+    shop.order((1, 60))
+    shop.run_once()
+    shop.edit("SELECT 'pairing', min(id)", "SELECT 'edited', min(id)")
+    shop.order((2, 70))
+    shop.run_once()
+    assert shop.log()["edited", 1, 2] == 1
+    shop.edit("on: dear ; dear", "on: dear ; dear within 1 h")  # the root is another node now
+    shop.order((3, 80))
+    shop.run_once()
+    assert ("edited", 2, 3) not in shop.log()
+
+
+def test_g09_a_rule_added_later_sees_later_occurrences_only(shop: Shop) -> None:
+    shop.order((1, 60))
+    shop.run_once()
+    shop.add(PAIRING)
+    shop.order((2, 70))
+    shop.run_once()
+    assert [rule for rule, *_ in shop.log()] == ["first", "first"]
+    shop.order((3, 80))
+    shop.run_once()
+    assert shop.log()["pairing", 2, 3] == 1
+    assert shop.status()["active_rules"] == ["first", "pairing"]
+
+
+def test_g10_a_table_is_set_back_to_a_version_or_on_to_its_head(shop: Shop) -> None:
+    shop.order((1, 10))
+    shop.order((2, 20))
+    shop.run_once()
+    reset_table(shop.store, "shop", "orders", "2")
+    shop.run_once()
+    once_more = {("first", 1, 10): 1, ("first", 2, 20): 2}  # read again: a new occurrence
+    assert shop.log() == once_more
+    shop.order((3, 30))
+    reset_table(shop.store, "shop", "orders", "now")
+    shop.run_once()
+    assert shop.log() == once_more
+    shop.order((4, 40))
+    shop.run_once()
+    assert shop.log() == once_more | {("first", 4, 40): 1}
+    assert shop.status()["asked_for"] == []
+
+
+def test_g25_rows_on_which_where_raises_are_rejected_and_counted(shop: Shop) -> None:
+    shop.order((1, 10), (2, 0), (3, 20))
+    shop.run_once()
+    assert shop.log() == {("first", 1, 10): 1, ("first", 3, 20): 1}
+    assert shop.status()["rejected_rows"] == 1
+
+
+def test_g15_actions_run_by_priority_then_by_name(shop: Shop) -> None:
+    rule = "  {}:\n    on: ordered\n    priority: {}\n    do:\n      - sql: {}\n"
+    for name, priority in (("aged", 0), ("bold", 2), ("able", 0)):
+        statement = f"INSERT INTO log SELECT '{name}', id, amount FROM event"
+        shop.add(rule.format(name, priority, statement))
+    shop.order((1, 10))
+    shop.run_once()
+    assert shop.logged_by() == ["bold", "first", "able", "aged"]
