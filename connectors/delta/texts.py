@@ -35,7 +35,8 @@ class Texts:
                 found = _scalars(top)
             except InputError:
                 found = iter(())  # not made from YAML: the text's own place has to do
-            self._scalars = {(s.place.line, s.place.column): s for s in found}
+            begins = ((s.locate(0), s) for s in found)  # of the content, not of quotes or header
+            self._scalars = {(begin.line, begin.column): s for begin, s in begins}
         return self._scalars
 
 
