@@ -88,8 +88,8 @@ LAWS: tuple[Law, ...] = (
     Law("within-idempotent", "(x within {s}) within {s}", "x within {s}", _IMPLIED),
     Law("within-never", "never within {s}", "never", _REWRITE),
     Law("within-over-or", "(x or y) within {s}", "(x within {s}) or (y within {s})", _NONE),
-    Law("within-over-minus", "(x - y) within {s}", "(x within {s}) - y", _REWRITE),
-    Law("within-inside-minus", "(x - y) within {s}", "(x - (y within {s})) within {s}", _IMPLIED),
+    Law("within-over-minus", "(x within {s}) - y", "(x - y) within {s}", _REWRITE),
+    Law("within-inside-minus", "(x - (y within {s})) within {s}", "(x - y) within {s}", _REWRITE),
     Law(
         "within-inside-and",
         "(x and y) within {s}",
@@ -107,6 +107,6 @@ LAWS: tuple[Law, ...] = (
         "within-in-absent",
         "(x within {s}) - (y within {s})",
         "(x within {s}) - y",
-        _REWRITE,
+        _IMPLIED,
     ),
 )

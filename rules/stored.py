@@ -24,7 +24,8 @@ class Stored:
 
     `node` is without labels. `horizon_micros`: what is older is of no use to the node, because of a
     `within` around it. `instances` are those stored, `occurrences` the ones in them.
-    `oldest_micros`: nothing stored gets older (None: it never forgets). `counter`: keeps a number
+    `oldest_micros`: nothing stored gets older (None: it never forgets); `pending_micros`: no pending
+    start is older. `counter`: keeps a number
     beside. `reach`: the expression around which a `within` would let the node forget;
     None where only closing a window by a length of time does.
     """
@@ -37,6 +38,7 @@ class Stored:
     pending: Amount
     size: Amount
     oldest_micros: int | None
+    pending_micros: int | None
     counter: bool
     reach: x.Expression | None
 
@@ -112,6 +114,7 @@ class _Recursion:
             kept.pending.within(place.horizon),
             kept.size.within(place.horizon),
             shorter(kept.oldest, horizon),
+            shorter(_pending_age(node, operands, kept), place.horizon),
             kept.counter,
             None if kept.closable or kept.counter else place.reach,
         )
@@ -164,7 +167,7 @@ def _kept(node: x.Expression, operands: list[Stored]) -> _Kept:
         case x.Minus():
             part = operands[0]
             latest = NOTHING if part.pending == NOTHING else ONE
-            return _Kept(latest, pending=part.pending, size=part.size)
+            return _Kept(latest, pending=part.pending, size=part.size, oldest=part.pending_micros)
         case x.Not():
             absent, opener, closer = operands
             ends = (ONE + closer.pending) * (ONE + absent.pending)
@@ -173,6 +176,17 @@ def _kept(node: x.Expression, operands: list[Stored]) -> _Kept:
             return _Kept(pending=pending, size=size)
         case _:
             return _window(node, operands)
+
+
+def _pending_age(node: x.Expression, operands: list[Stored], kept: _Kept) -> int | None:
+    """How old a pending start can be; None where it is for ever."""
+    if kept.pending == NOTHING:
+        return 0
+    passing = operands[:1] if isinstance(node, x.Minus | x.Within) else operands
+    ages = [operand.pending_micros for operand in passing]
+    if not isinstance(node, x.Or | x.Minus | x.Within) or None in ages:
+        return None
+    return max(age for age in ages if age is not None)
 
 
 def _window(node: x.Expression, operands: list[Stored]) -> _Kept:

@@ -93,7 +93,13 @@ def test_without_a_bound_it_says_why_and_what_gives_one(on: str, why: str, advic
 
 @pytest.mark.parametrize(
     ("on", "minutes"),
-    [("a ; b", None), ("a ; b within 5 min", 5), ("(a ; b) within 5 min or (c and a)", None)],
+    [
+        ("a ; b", None),
+        ("a ; b within 5 min", 5),
+        ("a ; b within 5 min without c", 5),
+        ("a ; b within 5 min without c ; b", None),
+        ("(a ; b) within 5 min or (c and a)", None),
+    ],
 )
 def test_a_rule_forgets_what_a_within_reaches(on: str, minutes: int | None) -> None:
     on = on.replace("(a ; b) within 5 min", "((a ; b) within 5 min)")
