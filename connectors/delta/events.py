@@ -82,7 +82,8 @@ class _Checker:
 
     def _predicate(self, frame: DataFrame, event: TableEvent) -> tuple[Problem, ...]:
         text = event.where or ""
-        locate = self._texts.locate(event.where_place or event.place)
+        place = event.where_place or replace(event.place, path=f"events.{event.name}.where")
+        locate = self._texts.locate(place)
         try:
             self._gate.expression(text, locate)
             try:

@@ -35,6 +35,7 @@ ENGINE_COLUMNS: Mapping[str, pa.DataType] = {
     "started_at": INSTANT,
     "detected_at": INSTANT,
 }
+_FIRING_COLUMNS = ("depth", "condition", "constituents")  # beside the key in `Firings.firings`
 _COLUMNS_HINT = "give it another name where the event type is declared: columns: [a, b as c]"
 
 
@@ -181,7 +182,7 @@ def _key_schema(
         if kind is None:
             message = f"per: the columns that {key} is taken from have no common type"
             problems.append(Problem("key-type", message, rule.place))
-        elif key.lower() in {*ENGINE_COLUMNS, OLD, "new"}:
+        elif key.lower() in {*ENGINE_COLUMNS, *_FIRING_COLUMNS, OLD, "new"}:
             message = f"per: {key} is a name of the engine's"
             problems.append(Problem("reserved-column", message, rule.place, _COLUMNS_HINT))
         else:

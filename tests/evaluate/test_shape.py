@@ -115,3 +115,11 @@ def test_places_name_the_event_type() -> None:
     with pytest.raises(InputError) as refused:
         shape(rule("clash"), clash)
     assert refused.value.problems[0].place == HERE
+
+
+@pytest.mark.parametrize("taken", ["depth", "condition", "constituents"])
+def test_a_key_called_like_what_a_firing_is_stored_with_is_refused(taken: str) -> None:
+    clash = table_event("clash", "moves", columns={taken: "kind"})
+    assert f"per: {taken} is a name of the engine's" in refusal(
+        rule("clash", per={"clash": [taken]}), clash
+    )
