@@ -127,6 +127,24 @@ def validate(
 
 @main.command()
 @rulebook_file
+@click.argument("rule", required=False)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json", "mermaid", "svg"]),
+    default="text",
+    show_default=True,
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+def explain(rulebook: Path, rule: str | None, format_: str, as_json: bool) -> None:
+    """Normalised expressions, the shared graph, what is stored per key, what triggers what."""
+    from engine.explain import explain as explained
+
+    click.echo(explained(rulebook, rule, "json" if as_json else format_), nl=False)
+
+
+@main.command()
+@rulebook_file
 @click.option("--trace", required=True, type=click.Path(exists=True, dir_okay=False))
 @click.option("--context", help="Override every rule's parameter context.")
 @click.option("--until", help="Simulate up to and including this time.")

@@ -61,7 +61,9 @@ def bound(
     advice = tuple(dict.fromkeys(_advice(node) for node in lasting))
     if not nodes:
         return Bound(0, 0, None, 0, "nothing has to be remembered")
-    if context is Context.RESTRICTED or (context is Context.RECENT and _is_flat(expression)):
+    if context is Context.RESTRICTED or (
+        context is Context.RECENT and _is_flat(expression, rules or {})
+    ):
         instances = total([node.instances for node in nodes])
         occurrences = total([node.occurrences for node in nodes])
         why = _why(nodes, instances)
@@ -88,12 +90,15 @@ _KEEPS = {
 }
 
 
-def _is_flat(expression: x.Expression) -> bool:
-    """Whether every instance holds one occurrence of each event type of the expression: then what
-    `recent` uses up takes the same from all of them, and the greatest is enough to keep."""
+def _is_flat(expression: x.Expression, rules: Mapping[str, Rule]) -> bool:
+    """Whether every instance holds one occurrence of each event type of the expression: then the
+    later occurrences of two instances make an instance too, and of those that nothing used up has
+    part in, the greatest is also the greatest of all."""
     nodes = list(unlabelled(expression).walk())
     events = [node for node in nodes if not list(node.operands())]
-    return all(isinstance(node, _FLAT) for node in nodes) and len(events) == len(set(events))
+    named = {node.name for node in events if isinstance(node, x.Name)}
+    flat = all(isinstance(node, _FLAT) for node in nodes)
+    return flat and len(events) == len(set(events)) and named.isdisjoint(rules)
 
 
 def _why(nodes: Iterable[Stored], instances: Amount) -> str:
@@ -113,21 +118,23 @@ def _said(node: Stored) -> str:
     if amount.maximum is not None:
         return f"{text} keeps {amount.maximum}" + (" and a count" if node.counter else "")
     since = "" if amount.endless else f" of the last {_length(amount.span_micros or 0)}"
-    return f"{text} keeps {_each(node)}{since}"
+    kept, why = _each(node)
+    return f"{text} keeps {kept}{since}" + (f", for {why}" if why else "")
 
 
-def _each(node: Stored) -> str:
+def _each(node: Stored) -> tuple[str, str]:
+    """What a node keeps without a number, and why."""
     match node.node:
         case x.AperiodicStar():
-            return "every occurrence of an open window"
+            return "every occurrence of an open window", ""
         case x.Periodic():
-            return "every opening, for each has ticks of its own"
+            return "every opening", "each has ticks of its own"
         case x.Plus():
-            return "every instant that it counts from"
+            return "every instant", "it counts from each"
         case x.Seq(then=x.Own()) | x.Not(closer=x.Own()) | x.PeriodicStar(closer=x.Own()):
-            return "every opening, for each has an end of its own"
+            return "every opening", "each has an end of its own"
         case _:
-            return "an instance for every start that its last operand may have"
+            return "an instance for every start that its last operand may have", ""
 
 
 def _advice(node: Stored) -> str:

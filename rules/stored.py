@@ -23,11 +23,11 @@ class Stored:
     """One node of an expression: how much it stores itself.
 
     `node` is without labels. `horizon_micros`: what is older is of no use to the node, because of a
-    `within` around it. `instances` are those stored, `occurrences` the ones in them.
-    `oldest_micros`: nothing stored gets older (None: it never forgets); `pending_micros`: no pending
-    start is older. `counter`: keeps a number
-    beside. `reach`: the expression around which a `within` would let the node forget;
-    None where only closing a window by a length of time does.
+    `within` around it. `instances` are those stored, `occurrences` the ones in them, `pending` the
+    pending starts, `size` the occurrences of one of the node's own instances, all at most.
+    `oldest_micros`: nothing stored gets older (None: it never forgets); `pending_micros`: no
+    pending start is older. `counter`: keeps a number beside. `reach`: the expression around which a
+    `within` would let the node forget; None where only closing a window by a length of time does.
     """
 
     node: x.Expression

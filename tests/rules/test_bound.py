@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
 
 import rules
 from rules.bound import bound
+from rules.expression import Expression
 from rules.model import Context, Rulebook
+from rules.normalise import normalise
 from rules.parser import parse
 from rules.unbuilt import all_features
+from tests.reference.strategies import EVERYTHING, expressions
 
 MINUTE = 60_000_000
 OTHERS = [context for context in Context if context is not Context.RESTRICTED]
@@ -163,3 +167,14 @@ def test_s13_the_warning_says_what_to_write() -> None:
         "no bound on what this stores: context chronicle keeps every occurrence until it is used up"
     )
     assert warning.hint == "write `a ; b within d`"
+
+
+@given(expressions(EVERYTHING, depth=3))
+@settings(max_examples=300, deadline=None)
+def test_the_normal_form_is_bounded_and_forgets_where_the_expression_does(on: Expression) -> None:
+    written, normal = (bound(e, Context.RESTRICTED) for e in (on, normalise(on)))
+    assert normal.exists or not written.exists
+    assert written.instances_max is None or normal.instances_max is not None
+    if written.forgets_micros is not None:
+        assert normal.forgets_micros is not None
+        assert normal.forgets_micros <= written.forgets_micros

@@ -1,0 +1,46 @@
+"""`tidegate explain`: what a rulebook is to the detector, without Spark and without running it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+
+import orjson
+
+import rules
+from engine.explain.build import build
+from engine.explain.mermaid import mermaid
+from engine.explain.picture import pictures
+from engine.explain.svg import svg
+from engine.explain.text import text
+from rules.errors import InputError, Place, Problem
+from rules.kinds import did_you_mean
+from rules.unbuilt import all_features
+
+FORMATS = ("text", "json", "mermaid", "svg")
+
+
+def explain(file: str | os.PathLike[str], rule: str | None = None, format_: str = "text") -> str:
+    """What a rulebook means to the detector: each rule's normalised expression, the shared event
+    graph, how much is stored per key and in which context, timers, the triggering graph, warnings.
+
+    `rule` names the only rule to be explained; `format_` is one of `FORMATS`. JSON is one object:
+    the fields of `engine.explain.model.Explained`, lengths of time in microseconds, null where
+    there is no such number. Explains the whole language, also what the engine has not built yet.
+    A rule's bound is that of the expression as it is written, the graph that of the normal forms.
+    Raises `InputError` if the rulebook is wrong or has no such rule.
+    """
+    book = rules.load(file, features=all_features())
+    if rule is not None and rule not in book.rules:
+        hint = did_you_mean(rule, book.rules)
+        raise InputError([Problem("rule", f"no rule {rule!r}", Place(os.fspath(file)), hint)])
+    explained = build(book, rule)
+    match format_:
+        case "json":
+            return orjson.dumps(dataclasses.asdict(explained)).decode() + "\n"
+        case "mermaid":
+            return mermaid(pictures(explained))
+        case "svg":
+            return svg(pictures(explained))
+        case _:
+            return text(explained)

@@ -1,0 +1,97 @@
+"""What `explain` says of a rulebook, as values. `dataclasses.asdict` of `Explained` is its JSON.
+
+Lengths of time are in microseconds, counts are per key; None: there is no such number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of the shared event graph.
+
+    id: 12 hexadecimal digits, the same for the same expression with the same keys in any rulebook;
+    operator: its name as written in the language (`event` and `rule` for names); operands: ids;
+    rules: those whose expression holds it; keys: key columns by keyed event type below.
+    instances_max, occurrences_max: what it stores in `restricted`; None with a `span_micros`: as
+    many as arrive in that time; None without: no bound.
+    """
+
+    id: str
+    operator: str
+    expression: str
+    operands: tuple[str, ...]
+    rules: tuple[str, ...]
+    keys: Mapping[str, tuple[str, ...]]
+    horizon_micros: int | None
+    instances_max: int | None
+    occurrences_max: int | None
+    span_micros: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """What a rule stores in one context, see `rules.bound.Bound`."""
+
+    instances_max: int | None
+    occurrences_max: int | None
+    span_micros: int | None
+    forgets_micros: int | None
+    why: str
+    advice: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule. root: the id of its expression's node; stores: by context, its own one first;
+    timers: what makes it act without an event; writes: tables that its actions write."""
+
+    name: str
+    expression: str
+    normalised: str
+    context: str
+    key_names: tuple[str, ...]
+    enabled: bool
+    root: str
+    stores: Mapping[str, Stores]
+    timers: tuple[str, ...]
+    writes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """`rule` may make `triggers` detect: through a table it writes or a signal it raises, which is
+    of event type `event`; or as an event itself."""
+
+    rule: str
+    kind: str  # table | signal | rule
+    through: str
+    event: str
+    triggers: str
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """A warning with its place, as `validate` gives it."""
+
+    code: str
+    line: int
+    column: int
+    path: str
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A rulebook. nodes: operands first; cycles: groups of rules that can trigger each other."""
+
+    rulebook: str
+    rules: tuple[Rule, ...]
+    nodes: tuple[Node, ...]
+    triggers: tuple[Trigger, ...]
+    cycles: tuple[tuple[str, ...], ...]
+    warnings: tuple[Warned, ...]

@@ -1,0 +1,165 @@
+"""`explain --format svg`: the pictures below each other, drawn with nothing but text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
+
+from engine.explain.layers import Layers, layers
+from engine.explain.picture import Arrow, Box, Picture
+
+_FONT = "font-family='Helvetica, Arial, sans-serif'"
+_CHARACTER, _LINE, _PAD = 7.0, 17, 10  # a character's width, a line's height, in pixels
+_GAP, _GAP_LABELLED, _BETWEEN, _MARGIN = 60, 40, 18, 24
+_TITLE_MAX = 44  # characters; the whole text is shown on hovering
+_COLOURS = {
+    "event": ("#e8f1fb", "#3b6ea5"),
+    "operator": ("#ffffff", "#5b6470"),
+    "rule": ("#fdf0dc", "#b0741a"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A box, or (None) the place where a long arrow passes."""
+
+    box: Box | None
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+def svg(pictures: Iterable[Picture]) -> str:
+    """A whole SVG document; ends with a newline."""
+    parts: list[str] = []
+    width, top = 0.0, float(_MARGIN)
+    for picture in pictures:
+        drawn, wide, high = _draw(picture, top)
+        parts += drawn
+        width, top = max(width, wide), top + high + 2 * _MARGIN
+    head = (
+        f"<svg xmlns='http://www.w3.org/2000/svg' width='{width:.0f}' height='{top:.0f}' "
+        f"viewBox='0 0 {width:.0f} {top:.0f}' {_FONT} font-size='12'>"
+        "<defs><marker id='end' viewBox='0 0 8 8' refX='8' refY='4' markerWidth='8' "
+        "markerHeight='8' orient='auto'><path d='M0 0 L8 4 L0 8 z' fill='#5b6470'/></marker></defs>"
+        "<rect width='100%' height='100%' fill='#ffffff'/>"
+    )
+    return "\n".join([head, *parts, "</svg>"]) + "\n"
+
+
+def _draw(picture: Picture, top: float) -> tuple[list[str], float, float]:
+    """The parts of a picture that begins at `top`, its width and its height."""
+    drawing = layers(picture)
+    placed = _placed(picture, drawing, top + 2 * _LINE)
+    bottom = max((p.y + p.height for p in placed.values()), default=top)
+    right = max((p.x + p.width for p in placed.values()), default=0.0)
+    routed = list(zip(picture.arrows, drawing.routes, strict=True))
+    backward = [arrow for arrow, route in routed if not route]
+    title = f"<text x='{_MARGIN}' y='{top + _LINE}' font-size='15' font-weight='bold'>"
+    parts = [f"{title}{escape(picture.title)}</text>"]
+    for arrow, route in routed:
+        if route:
+            parts += _forward(arrow, [placed[id_] for id_ in route])
+    for number, arrow in enumerate(backward):
+        low = bottom + (number + 1) * (_LINE + 6)
+        parts += _backward(arrow, placed[arrow.source], placed[arrow.target], low)
+    for place in placed.values():
+        parts += _boxed(place)
+    labels = (placed[a.source].x + len(a.label) * _CHARACTER + 2 * _GAP for a in backward)
+    width = max([right + _MARGIN, *labels, len(picture.title) * 9.0 + 2 * _MARGIN])
+    return parts, width, bottom - top + len(backward) * (_LINE + 6)
+
+
+def _placed(picture: Picture, drawing: Layers, top: float) -> Mapping[str, _Placed]:
+    boxes = {box.id: box for box in picture.boxes}
+    longest = max((len(arrow.label) for arrow in picture.arrows), default=0)
+    gap = _GAP_LABELLED + longest * _CHARACTER if longest else float(_GAP)
+    listed = [[(id_, boxes.get(id_)) for id_ in column] for column in drawing.columns]
+    heights = [sum(_height(box) + _BETWEEN for _, box in column) - _BETWEEN for column in listed]
+    found: dict[str, _Placed] = {}
+    x = float(_MARGIN)
+    for column, height in zip(listed, heights, strict=True):
+        widest = max(_width(box) for _, box in column)
+        y = top + (max(heights) - height) / 2
+        for id_, box in column:
+            width = _width(box) if box else widest
+            found[id_] = _Placed(box, x, y, width, _height(box))
+            y += found[id_].height + _BETWEEN
+        x += widest + gap
+    return found
+
+
+def _width(box: Box | None) -> float:
+    longest = max(len(_cut(box.title)), len(box.small)) if box else 0
+    return longest * _CHARACTER + 2 * _PAD
+
+
+def _height(box: Box | None) -> float:
+    return _LINE * (2 if box.small else 1) + 2 * _PAD - 4 if box else 0.0
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _TITLE_MAX else text[: _TITLE_MAX - 1] + "…"
+
+
+def _boxed(placed: _Placed) -> Iterator[str]:
+    box = placed.box
+    if box is None:
+        return
+    fill, stroke = _COLOURS[box.kind]
+    middle = placed.x + placed.width / 2
+    radius = placed.height / 2 if box.kind == "event" else 4
+    yield (
+        f"<g><title>{escape(box.title)}</title><rect x='{placed.x:.1f}' y='{placed.y:.1f}' "
+        f"width='{placed.width:.1f}' height='{placed.height:.1f}' rx='{radius:.1f}' "
+        f"fill='{fill}' stroke='{stroke}'/>"
+        f"<text x='{middle:.1f}' y='{placed.y + _PAD + 10:.1f}' text-anchor='middle'>"
+        f"{escape(_cut(box.title))}</text>"
+    )
+    if box.small:
+        yield (
+            f"<text x='{middle:.1f}' y='{placed.y + _PAD + 10 + _LINE:.1f}' text-anchor='middle' "
+            f"font-size='11' fill='#5b6470'>{escape(box.small)}</text>"
+        )
+    yield "</g>"
+
+
+def _forward(arrow: Arrow, route: Sequence[_Placed]) -> Iterator[str]:
+    """From box to box, straight through the columns that it passes."""
+    path = ""
+    for source, target in pairwise(route):
+        x1, y1 = source.x + source.width, source.y + source.height / 2
+        x2, y2 = target.x, target.y + target.height / 2
+        bend = min((x2 - x1) / 2, 80)
+        path += f" L{x1:.1f} {y1:.1f}" if path else f"M{x1:.1f} {y1:.1f}"
+        path += f" C{x1 + bend:.1f} {y1:.1f} {x2 - bend:.1f} {y2:.1f} {x2:.1f} {y2:.1f}"
+    yield _path(path)
+    if arrow.label:
+        first, second = route[0], route[1]
+        middle = (first.y + first.height / 2 + second.y + second.height / 2) / 2
+        yield _label(arrow.label, (first.x + first.width + second.x) / 2, middle - 5)
+
+
+def _backward(arrow: Arrow, source: _Placed, target: _Placed, low: float) -> Iterator[str]:
+    """Down, along below everything, and up again."""
+    x1, x2 = source.x + source.width * 0.7, target.x + target.width * 0.3
+    yield _path(
+        f"M{x1:.1f} {source.y + source.height:.1f} V{low:.1f} H{x2:.1f} "
+        f"V{target.y + target.height:.1f}"
+    )
+    if arrow.label:
+        yield _label(arrow.label, max((x1 + x2) / 2, len(arrow.label) * _CHARACTER / 2), low - 4)
+
+
+def _path(path: str) -> str:
+    return f"<path d='{path}' fill='none' stroke='#5b6470' marker-end='url(#end)'/>"
+
+
+def _label(text: str, x: float, y: float) -> str:
+    return (
+        f"<text x='{x:.1f}' y='{y:.1f}' text-anchor='middle' font-size='11' fill='#3b4048' "
+        f"stroke='#ffffff' stroke-width='4' paint-order='stroke'>{escape(text)}</text>"
+    )

@@ -1,0 +1,236 @@
+"""`explain`: what it says of a rulebook, in each format."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.explain import FORMATS, explain
+from rules.errors import InputError
+
+SHOP = """\
+rulebook: shop
+timezone: Europe/Berlin
+tables:
+  orders: {path: /l/orders, key: [id]}
+  alerts: {path: /l/alerts}
+events:
+  placed: {on: insert, table: orders, columns: [customer, id]}
+  changed: {on: update, table: orders, columns: [customer, id]}
+  alerted: {on: insert, table: alerts, columns: [customer]}
+  hb: {signal: {customer: bigint}}
+  ask: {signal: {customer: bigint}}
+  opening: {at: "<(08:00:00)*/*/*>"}
+rules:
+  quick:
+    on: ((placed ; changed) - hb) within 5 min
+    per: customer
+    do:
+      - signal: ask
+  same: {on: placed ; changed within 5 min without hb within 9 min, per: customer}
+  slow: {on: (placed ; changed) ; hb, per: customer}
+  asked:
+    on: not(hb)[ask, [5 min]]
+    per: customer
+    do:
+      - sql: INSERT INTO alerts SELECT customer FROM event
+  loop:
+    on: alerted ; asked within 1 h
+    per: customer
+    do:
+      - sql: |
+          MERGE INTO alerts a USING event e ON a.customer = e.customer
+          WHEN MATCHED THEN UPDATE SET seen = true
+      - sql: UPDATE orders SET seen = true
+  day: {on: "A*(opening, hb, [8 h])", context: chronicle}
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    file = tmp_path / "shop.yaml"
+    file.write_text(SHOP)
+    return file
+
+
+def as_json(file: Path, rule: str | None = None) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(explain(file, rule, "json"))
+    return found
+
+
+def rule(found: Mapping[str, Any], name: str) -> dict[str, Any]:
+    (one,) = (r for r in found["rules"] if r["name"] == name)
+    return dict(one)
+
+
+def test_equal_expressions_of_two_rules_are_one_node(shop: Path) -> None:
+    found = as_json(shop)
+    quick, same, slow = (rule(found, name) for name in ("quick", "same", "slow"))
+    assert quick["normalised"] == same["normalised"] == "placed ; changed without hb within 5 min"
+    assert quick["root"] == same["root"] != slow["root"]
+    (root,) = (n for n in found["nodes"] if n["id"] == quick["root"])
+    assert (root["operator"], root["rules"]) == ("within", ["quick", "same"])
+
+
+def test_operands_stand_before_the_node_that_reads_them(shop: Path) -> None:
+    seen: set[str] = set()
+    for node in as_json(shop)["nodes"]:
+        assert set(node["operands"]) <= seen
+        seen.add(node["id"])
+
+
+def test_keyed_and_unkeyed_events_are_two_nodes(shop: Path) -> None:
+    nodes = [n for n in as_json(shop)["nodes"] if n["expression"] == "hb"]
+    assert [n["keys"] for n in nodes] == [{"hb": ["customer"]}, {}]
+
+
+def test_a_rule_used_as_event_leads_to_its_own_graph(shop: Path) -> None:
+    found = as_json(shop, "loop")
+    (asked,) = (n for n in found["nodes"] if n["operator"] == "rule")
+    (below,) = (n for n in found["nodes"] if [n["id"]] == asked["operands"])
+    assert below["expression"] == "not(hb)[ask, [5 min]]"
+
+
+def test_g13_what_is_stored_is_said_for_every_context(shop: Path) -> None:
+    found = as_json(shop)
+    quick, slow, day = (rule(found, name)["stores"] for name in ("quick", "slow", "day"))
+    assert next(iter(quick)) == "restricted"
+    assert next(iter(day)) == "chronicle"
+    assert len(quick) == len(day) == 6
+    assert quick["restricted"]["instances_max"] == 2
+    assert quick["restricted"]["forgets_micros"] == 300_000_000
+    assert slow["restricted"]["instances_max"] == 2
+    assert slow["restricted"]["forgets_micros"] is None
+    assert slow["chronicle"]["span_micros"] is None
+    assert slow["chronicle"]["advice"] == ["write `placed ; changed ; hb within d`"]
+
+
+def test_g13_a_keyed_rule_that_never_forgets_is_warned_of(shop: Path) -> None:
+    (warning,) = as_json(shop)["warnings"]
+    assert warning["code"] == "never-forgets"
+    assert warning["message"].startswith("slow never forgets")
+    assert warning["hint"] == "write `placed ; changed ; hb within d`"
+    assert warning["line"] == 20
+
+
+def test_timers_are_listed(shop: Path) -> None:
+    found = as_json(shop)
+    assert rule(found, "quick")["timers"] == []
+    assert rule(found, "asked")["timers"] == ["5 min after each `ask`"]
+    assert rule(found, "day")["timers"] == [
+        "8 h after each `opening`",
+        "opening: <(08:00:00)*/*/*> (Europe/Berlin)",
+    ]
+
+
+def test_what_triggers_what(shop: Path) -> None:
+    found = as_json(shop)
+    edges = {(t["rule"], t["kind"], t["event"], t["triggers"]) for t in found["triggers"]}
+    assert edges == {
+        ("quick", "signal", "ask", "asked"),
+        ("asked", "table", "alerted", "loop"),
+        ("asked", "rule", "asked", "loop"),
+        ("loop", "table", "changed", "quick"),  # an update: `placed` and `alerted` are inserts
+        ("loop", "table", "changed", "same"),
+        ("loop", "table", "changed", "slow"),
+    }
+    assert found["cycles"] == [["asked", "loop", "quick"]]
+    assert rule(found, "loop")["writes"] == ["alerts", "orders"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "triggered"),
+    [
+        ("INSERT INTO t SELECT 1", ["i", "c"]),
+        ("insert overwrite table t select 1", ["i", "d", "c"]),
+        ("DELETE FROM t", ["d", "c"]),
+        ("UPDATE `t` SET x = 1", ["u", "c"]),
+        ("MERGE INTO t USING event ON true WHEN MATCHED THEN DELETE", ["d", "c"]),
+        ("WITH e AS (SELECT 1) INSERT INTO t SELECT * FROM e", ["i", "c"]),
+        ("INSERT INTO other SELECT 'insert into t' FROM t -- update t", []),
+    ],
+)
+def test_the_kind_of_a_statement_says_which_events_it_raises(
+    tmp_path: Path, statement: str, triggered: list[str]
+) -> None:
+    kinds = {"i": "insert", "u": "update", "d": "delete", "c": "change"}
+    events = "".join(f"  on_{n}: {{on: {kind}, table: t}}\n" for n, kind in kinds.items())
+    rules = "".join(f"  {n}: {{on: on_{n}}}\n" for n in kinds)
+    file = tmp_path / "t.yaml"
+    file.write_text(
+        "rulebook: t\ntables: {t: {path: /t, key: [x]}, other: {path: /o}}\n"
+        f"events:\n  go: {{signal: {{}}}}\n{events}"
+        f"rules:\n{rules}  writer:\n    on: go\n    do:\n      - sql: |\n          {statement}\n"
+    )
+    assert [t["triggers"] for t in as_json(file, "writer")["triggers"]] == triggered
+
+
+def test_one_rule_alone(shop: Path) -> None:
+    found = as_json(shop, "asked")
+    assert [r["name"] for r in found["rules"]] == ["asked"]
+    assert {n["expression"] for n in found["nodes"]} == {"hb", "ask", "not(hb)[ask, [5 min]]"}
+    assert found["warnings"] == []
+
+
+def test_a_rule_that_is_not_there(shop: Path) -> None:
+    with pytest.raises(InputError, match=r"no rule 'qick'\n.*did you mean 'quick'"):
+        explain(shop, "qick")
+
+
+def test_text_shows_rules_graph_triggers_and_cycles(shop: Path) -> None:
+    said = explain(shop)
+    assert "rule quick (context restricted, per customer)\n" in said
+    assert "  stores      2 instances, 1 occurrence; forgets after 5 min\n" in said
+    assert "  quick -> signal ask -> asked\n" in said
+    assert "cycle: asked -> loop -> quick -> asked\n" in said
+    assert "keeps every opening of the last 5 min, for each has an end of its own\n" in said
+
+
+def test_mermaid_escapes_what_its_language_uses(shop: Path) -> None:
+    said = explain(shop, "day", "mermaid")
+    assert said.startswith("flowchart LR\n")
+    assert '["A*(opening, hb, [8 h])<br/>' in said
+    assert said.count("-->") == 3
+
+
+def test_svg_draws_every_box_inside_the_picture(shop: Path) -> None:
+    space = "{http://www.w3.org/2000/svg}"
+    root = ET.fromstring(explain(shop, None, "svg"))
+    found = as_json(shop)
+    boxes = root.findall(f"{space}g")
+    in_triggers = {t[end] for t in found["triggers"] for end in ("rule", "triggers")}
+    assert len(boxes) == len(found["nodes"]) + len(found["rules"]) + len(in_triggers)
+    for box in boxes:
+        rect = box.find(f"{space}rect")
+        assert rect is not None
+        x, y, width, height = (float(rect.attrib[k]) for k in ("x", "y", "width", "height"))
+        assert x >= 0
+        assert y >= 0
+        assert x + width <= float(root.attrib["width"])
+        assert y + height <= float(root.attrib["height"])
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("example", ["bank", "order", "stock"])
+def test_the_examples_are_explained_in_every_format(example: str, format_: str) -> None:
+    file = Path(__file__).parents[2] / "rules" / "examples" / example / f"{example}.yaml"
+    assert explain(file, None, format_).endswith("\n")
+
+
+def test_the_command_imports_nothing_heavy(shop: Path) -> None:
+    script = (
+        "import sys, engine.cli\n"
+        f"sys.argv = ['tidegate', 'explain', {str(shop)!r}]\n"
+        "try: engine.cli.main()\n"
+        "except SystemExit as end: assert not end.code\n"
+        "heavy = {'pyspark', 'sqlalchemy', 'numba', 'engine.detector'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
