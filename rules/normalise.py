@@ -143,7 +143,7 @@ def _applied(pattern: Pattern, node: x.Expression) -> Iterator[x.Expression]:
     if not isinstance(node, x.Or | x.And):
         yield from _filled(right, _matches(left, node, {}))
         return
-    one, other = left.operands()
+    one, other = sorted(left.operands(), key=_matches_all)  # what is seldom found first
     for i, first in enumerate(node.parts):
         for found in _matches(one, first, {}):
             for j, second in enumerate(node.parts):
@@ -152,6 +152,10 @@ def _applied(pattern: Pattern, node: x.Expression) -> Iterator[x.Expression]:
                     for made in _filled(right, _matches(other, second, found)):
                         parts = (*rest, made)
                         yield type(node)(parts) if rest else made
+
+
+def _matches_all(pattern: x.Expression) -> bool:
+    return isinstance(pattern, x.Name) and pattern.name != "never"
 
 
 def _filled(right: x.Expression, matches: Iterable[Found]) -> Iterator[x.Expression]:

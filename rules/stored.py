@@ -7,7 +7,7 @@ matter is decided by *pending starts*: starts up to now that an instance still t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from rules import expression as x
 from rules.amount import ENDLESS, NOTHING, ONE, Amount, total
@@ -89,18 +89,11 @@ class _Kept:
     closable: bool = False  # a window that a length of time would close, and no `within`
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class _Recursion:
     rules: Mapping[str, Rule]
-    known: dict[tuple[x.Expression, _Place], Stored] = field(default_factory=dict)
 
     def of(self, node: x.Expression, place: _Place) -> Stored:
-        key = (node, place)
-        if key not in self.known:
-            self.known[key] = self._of(node, place)
-        return self.known[key]
-
-    def _of(self, node: x.Expression, place: _Place) -> Stored:
         below = list(_operands(node, place))
         operands = [self.of(operand, where) for operand, where in below]
         kept = self._point(node) if isinstance(node, _POINTS) else _kept(node, operands)
