@@ -12,9 +12,8 @@ from rules import expression as x
 from rules.book import Book, refuse
 from rules.errors import Place
 from rules.kinds import Record, Report
-from rules.model import Context, Coupling, Rule
+from rules.model import Coupling, Rule
 from rules.reader import Scalar
-from rules.shape import is_composite
 
 # Feature names, by the expression node that needs them.
 EXPRESSIONS: dict[type[x.Expression], str] = {
@@ -34,12 +33,7 @@ EXPRESSIONS: dict[type[x.Expression], str] = {
     x.EndOf: "end_of",
 }
 RULE_AS_EVENT = "rule as event"
-COMPOSITE_UNRESTRICTED = "context unrestricted over a composite expression"
 SELECTION = "selection"
-CONTEXTS = {
-    context: f"context {context}"
-    for context in (Context.RECENT, Context.CHRONICLE, Context.CONTINUOUS, Context.CUMULATIVE)
-}
 COUPLINGS = {mode: f"coupling {mode}" for mode in (Coupling.IMMEDIATE, Coupling.DETACHED)}
 
 # Keys by the section they belong to; with a value, only that value is not built.
@@ -88,9 +82,9 @@ def all_features() -> frozenset[str]:
         for section, keys in KEYS.items()
         for key, value in keys.items()
     }
-    single = {RULE_AS_EVENT, COMPOSITE_UNRESTRICTED, SELECTION, SAMPLES}
+    single = {RULE_AS_EVENT, SELECTION, SAMPLES}
     actions = {f"action {kind}" for kind in ACTIONS}
-    named = {*EXPRESSIONS.values(), *CONTEXTS.values(), *COUPLINGS.values()}
+    named = {*EXPRESSIONS.values(), *COUPLINGS.values()}
     return frozenset(keyed | single | actions | named)
 
 
@@ -127,10 +121,6 @@ def _values(book: Book) -> Iterator[tuple[str, Place]]:
         record = book.records("rules")[name]
         if rule.selection is not None:
             yield SELECTION, record.place("context")
-        elif rule.context in CONTEXTS:
-            yield CONTEXTS[rule.context], record.place("context")
-        elif rule.context is Context.UNRESTRICTED and is_composite(rule.on):
-            yield COMPOSITE_UNRESTRICTED, record.place("context")
         yield from _couplings(rule, record)
         for key in ("do", "otherwise"):
             for action, node in record.get(key, ()):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from engine.detector.calendar import longest
+from engine.detector.contexts.choice import Choice
+from engine.detector.contexts.tree import read
 from engine.detector.graph import Census, Node, Stream, digest
 from engine.detector.operators.conjunction import Conjunction
 from engine.detector.operators.either import Either
@@ -17,25 +19,25 @@ from engine.detector.operators.shape import Shape
 from engine.detector.operators.within import Within
 from rules import expression as x
 from rules.errors import EngineError
-from rules.model import Context, Rule, Rulebook
+from rules.model import Context, Rule, Rulebook, Settings
 
 
 def compile_rule(rule: Rule, activation: int, book: Rulebook) -> tuple[Node, Census | None]:
     """The node of a rule's whole expression, and the census that it needs, if any.
 
-    Raises `EngineError('not-detectable')` for an operator or a context that is not built.
+    Raises `EngineError('not-detectable')` for an operator that is not built.
     """
     for node in rule.on.walk():
         if isinstance(node, x.Name) and node.name in book.rules:
             hint = "validate the rulebook: it says where it stands"
             raise EngineError("not-detectable", f"rule {node.name} as an event is not built", hint)
-    builder = _Builder(rule.per, activation, book.timezone, rule.context)
+    builder = _Builder(rule.per, activation, book.timezone, rule.context, book.settings)
     root = builder.build(rule.on)
     if not builder.excepts_keys:
         return root, None
     streams = frozenset(rule.per.items())
     census = Census("keys:" + digest(sorted(streams), activation), streams, activation)
-    builder = _Builder(rule.per, activation, book.timezone, rule.context, census)
+    builder = _Builder(rule.per, activation, book.timezone, rule.context, book.settings, census)
     return builder.build(rule.on), census
 
 
@@ -45,19 +47,52 @@ class _Builder:
     activation: int
     zone: str
     context: Context
+    settings: Settings
     census: Census | None = None
     excepts_keys: bool = field(default=False, init=False)
 
     def build(self, expression: x.Expression) -> Node:
-        if self.context is Context.RESTRICTED:
+        context = self.context
+        if _plain(expression):
+            # every instance is one occurrence, used up at once if at all
+            context = _PLAIN.get(context, context)
+        if context is Context.RESTRICTED:
             return self._node(expression, None)
-        if self.context is Context.UNRESTRICTED and _plain(expression):
+        if context is Context.UNRESTRICTED and _plain(expression):
             return self._every_row(expression)
-        raise EngineError(
-            "not-detectable",
-            f"context {self.context} is not built for this expression",
-            "use restricted",
+        return self._choice(expression, context)
+
+    def _choice(self, expression: x.Expression, context: Context) -> Node:
+        """The root of a rule in a context that needs what is not used up (semantics 3)."""
+        horizon = _horizon(expression)
+        root = self._node(expression, None)
+        tree, streams = read(expression, self.zone)
+        operands = [
+            *(self._event(name, all_rows=True) for name in streams.events),
+            *(self._node(e, horizon) for e in streams.looked),
+        ]
+        census = self.census
+        if census is not None:
+            operands = [o if o.own else self._repeated(o, census, horizon) for o in operands]
+        shape = Choice(
+            context,
+            tree,
+            tuple(streams.roles),
+            len(streams.looked),
+            frozenset(range(len(streams.events))) - {leaf.stream for leaf in tree.lasting()},
+            horizon,
+            self.settings.carried_per_key_max,
+            self.settings.search_steps_max,
         )
+        found = self._make(
+            shape,
+            (root, *operands),
+            own=root.own,
+            every=root.every,
+            point=root.point,
+            horizon=horizon,
+        )
+        return replace(found, roles=root.roles)
 
     def _node(self, e: x.Expression, horizon: int | None) -> Node:
         match e:
@@ -208,6 +243,31 @@ class _Builder:
 def _first_roles(operands: tuple[Node, ...]) -> tuple[int, ...]:
     sizes = [len(o.roles) for o in operands]
     return tuple(sum(sizes[:i]) for i in range(len(sizes)))
+
+
+_PLAIN = {
+    Context.RECENT: Context.RESTRICTED,
+    Context.CHRONICLE: Context.UNRESTRICTED,
+    Context.CONTINUOUS: Context.UNRESTRICTED,
+}
+"""What detects the same where every instance is a single occurrence."""
+
+
+def _horizon(e: x.Expression) -> int | None:
+    """How long an instance can be, at most; None: there is no such bound."""
+    match e:
+        case x.Within(part=part, duration=duration):
+            inner = _horizon(part)
+            return longest(duration) if inner is None else min(longest(duration), inner)
+        case x.Labelled(part=part) | x.Minus(part=part):
+            return _horizon(part)
+        case x.Or(parts=parts):
+            spans = [_horizon(part) for part in parts]
+            known = [span for span in spans if span is not None]
+            return max(known) if len(known) == len(spans) else None
+        case x.Name():
+            return 0
+    return None
 
 
 def _plain(e: x.Expression) -> bool:

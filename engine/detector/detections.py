@@ -10,6 +10,7 @@ import pyarrow as pa
 from engine.detector.frame import Frame
 from engine.detector.instances import Instances
 from engine.detector.keys import Keys
+from engine.detector.occurrences import Occurrences
 from engine.values import Detections, Int64
 from rules import expression as x
 from rules.model import Rule
@@ -21,7 +22,7 @@ ABSENT = -(2**63)
 def build(rule: Rule, found: Instances, keys: Keys, frame: Frame) -> Detections:
     """The detections in order of end, key, start, constituents; each occurrence once."""
     occurrences = frame.occurrences
-    found = _sorted(found, keys, occurrences.rank)
+    found = _sorted(found, keys, occurrences)
     owner = np.repeat(np.arange(len(found)), np.diff(found.offsets))
     first = np.ones(len(owner), dtype=np.bool_)
     first[1:] = (found.row[1:] != found.row[:-1]) | (owner[1:] != owner[:-1])
@@ -49,13 +50,26 @@ def build(rule: Rule, found: Instances, keys: Keys, frame: Frame) -> Detections:
     )
 
 
-def _sorted(found: Instances, keys: Keys, rank: Int64) -> Instances:
-    """By (end, key, start, constituents). Only instances of one occurrence can agree in the first
-    three (`unrestricted` over event types), so that the rank of the first decides."""
+def _sorted(found: Instances, keys: Keys, occurrences: Occurrences) -> Instances:
+    """By (end, key, start, constituents), these as lists, a prefix first."""
     if (found.end[1:] > found.end[:-1]).all():
         return found
-    first = rank[found.row[found.offsets[:-1]]]
-    return found.take(np.lexsort((first, found.start, keys.ranks(found.key), found.end)))
+    sizes = np.diff(found.offsets)
+    first = np.full(len(found), -1)
+    first[sizes > 0] = occurrences.rank[found.row[found.offsets[:-1][sizes > 0]]]
+    columns = (first, found.start, keys.ranks(found.key), found.end)
+    order = np.lexsort(columns)
+    same = np.logical_and.reduce([np.diff(column[order]) == 0 for column in columns])
+    same &= (sizes[order][1:] > 1) & (sizes[order][:-1] > 1)
+    for run in np.split(np.arange(len(order)), np.flatnonzero(~same) + 1) if same.any() else ():
+        if len(run) > 1:
+            order[run] = sorted(order[run], key=lambda i: _constituents(found, i, occurrences))
+    return found.take(order)
+
+
+def _constituents(found: Instances, i: int, occurrences: Occurrences) -> list[tuple[int, ...]]:
+    rows = dict.fromkeys(found.row[found.offsets[i] : found.offsets[i + 1]].tolist())
+    return [(int(occurrences.time[row]), int(occurrences.rank[row])) for row in rows]
 
 
 def _roles(e: x.Expression, inside: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

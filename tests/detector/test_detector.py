@@ -16,7 +16,7 @@ from engine.detector.detections import ABSENT
 from engine.detector.detector import Detector
 from engine.values import Batch, Carried, Detections
 from rules.errors import EngineError
-from rules.model import Context, Rulebook
+from rules.model import Rulebook
 from tests.detector.history import printed, through_ipc
 
 SIGNALS = "".join(f"  {n}: {{signal: {{k: bigint, v: bigint}}}}\n" for n in "abc")
@@ -206,13 +206,6 @@ def test_carried_tables_of_another_version_are_refused() -> None:
     }
     with pytest.raises(EngineError, match="schema version"):
         Detector(book(r="a ; b"), {"r": 0}).step(Carried(tables), {"a": batch("a", [2], k=[1])}, 2)
-
-
-def test_a_context_that_is_not_built_is_refused() -> None:
-    rulebook = book(r="a ; b")
-    chosen = {"r": replace(rulebook.rules["r"], context=Context.CHRONICLE)}
-    with pytest.raises(EngineError, match="chronicle"):
-        Detector(replace(rulebook, rules=chosen), {"r": 0})
 
 
 def test_s01_of_simultaneous_rows_the_greatest_parameters_are_taken() -> None:

@@ -1,0 +1,21 @@
+"""Context `continuous`: for each initiator the one of D with the oldest `times`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from engine.detector.contexts.history import Found, History, oldest
+from engine.detector.contexts.values import Best
+
+
+def choose(history: History) -> Iterator[Found]:
+    """Used up is the initiator (S2), as initiator only."""
+    by_initiator: dict[int | tuple[int], list[tuple[int, Best]]] = defaultdict(list)
+    for start, bests in history.ending(history.choosing(latest=False, initiators=True)).items():
+        for (item, _), best in bests.items():
+            by_initiator[(start,) if item is None else item].append((start, best))
+    for initiator, found in by_initiator.items():
+        if initiator not in history.initiated:
+            history.initiated.add(initiator)
+            yield oldest(found)

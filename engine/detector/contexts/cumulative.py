@@ -1,0 +1,17 @@
+"""Context `cumulative`: the union of D."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.detector.contexts.history import Found, History
+from engine.detector.contexts.values import Union
+
+
+def choose(history: History) -> Iterator[Found]:
+    """Used up is all of it."""
+    ending = history.ending(Union())
+    if ending:
+        entries = tuple(frozenset[tuple[int, int]]().union(*ending.values()))
+        yield min(ending), entries
+        history.use_up([item for _, item in entries])
