@@ -6,13 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from engine.detector.calendar import longest
+from engine.detector.contexts.chain import CONTEXTS, Chain, event_types
 from engine.detector.contexts.choice import Choice
 from engine.detector.contexts.tree import read
 from engine.detector.graph import Census, Node, Stream, digest
+from engine.detector.operators.any_repeat import AnyRepeat
+from engine.detector.operators.aperiodic import Aperiodic
+from engine.detector.operators.aperiodic_star import AperiodicStar
 from engine.detector.operators.conjunction import Conjunction
 from engine.detector.operators.either import Either
 from engine.detector.operators.event import Event
+from engine.detector.operators.every import Every
+from engine.detector.operators.lacking import Not
 from engine.detector.operators.minus import Minus
+from engine.detector.operators.nth import Nth
 from engine.detector.operators.repeated import Repeated
 from engine.detector.operators.sequence import Sequence
 from engine.detector.operators.shape import Shape
@@ -60,7 +67,20 @@ class _Builder:
             return self._node(expression, None)
         if context is Context.UNRESTRICTED and _plain(expression):
             return self._every_row(expression)
-        return self._choice(expression, context)
+        return self._chain(expression, context) or self._choice(expression, context)
+
+    def _chain(self, expression: x.Expression, context: Context) -> Node | None:
+        """A plain sequence of event types, all of one key or all without; else None."""
+        found = event_types(expression)
+        if found is None or context not in CONTEXTS:
+            return None
+        names, span = found
+        operands = tuple(self._event(name, all_rows=True) for name in names)
+        if len({o.own for o in operands}) > 1:
+            return None
+        shape = Chain(context, len(names), span, self.settings.carried_per_key_max)
+        own = operands[0].own
+        return self._make(shape, operands, own=own, every=not own, point=False, horizon=span)
 
     def _choice(self, expression: x.Expression, context: Context) -> Node:
         """The root of a rule in a context that needs what is not used up (semantics 3)."""
@@ -123,6 +143,18 @@ class _Builder:
                 inner = self._node(part, bound if horizon is None else min(bound, horizon))
                 shape = Within(duration, self.zone if duration.months else "")
                 return self._like(shape, (inner,), inner, horizon)
+            case x.Not(absent=absent, opener=opener, closer=closer):
+                return self._not(absent, opener, closer, horizon)
+            case x.Aperiodic(opener=opener, part=part, closer=closer):
+                return self._aperiodic(opener, part, closer, horizon)
+            case x.AperiodicStar(opener=opener, part=part, closer=closer):
+                return self._aperiodic_star(opener, part, closer, horizon)
+            case x.AnyRepeat(count=count, part=part):
+                return self._counted(AnyRepeat(count), part, horizon)
+            case x.Every(count=count, part=part):
+                return self._counted(Every(count), part, None)
+            case x.Nth(part=part, index=index):
+                return self._counted(Nth(index), part, None)
         raise EngineError(
             "not-detectable",
             f"the operator {type(e).__name__} is not built",
@@ -131,7 +163,9 @@ class _Builder:
 
     def _operands(self, parts: tuple[x.Expression, ...], horizon: int | None) -> tuple[Node, ...]:
         """Operands of one node; where keys are told apart, broadcasts are repeated for each."""
-        operands = tuple(self._node(part, horizon) for part in parts)
+        return self._alike(tuple(self._node(part, horizon) for part in parts), horizon)
+
+    def _alike(self, operands: tuple[Node, ...], horizon: int | None) -> tuple[Node, ...]:
         census = self.census
         if census is None or not any(o.own for o in operands):
             return operands
@@ -176,6 +210,73 @@ class _Builder:
             # an instance of every key but some: only a rule that tells its keys apart can say it
             self.excepts_keys = True
         return self._like(Minus(), operands, a, horizon)
+
+    def _not(
+        self, absent: x.Expression, opener: x.Expression, closer: x.Expression, horizon: int | None
+    ) -> Node:
+        operands = self._operands((absent, opener, closer), horizon)
+        b, a, c = operands
+        self._keep_apart((a, c), b)
+        roles = _first_roles(operands)
+        return self._make(
+            Not(roles[1], roles[2]), operands, own=a.own, every=a.every, point=False,
+            horizon=horizon,
+        )  # fmt: skip
+
+    def _aperiodic(
+        self, opener: x.Expression, part: x.Expression, closer: x.Expression, horizon: int | None
+    ) -> Node:
+        # a window may have opened long before b: only b is limited by a `within`
+        a, b, c = (self._node(opener, None), self._each(part, horizon), self._node(closer, None))
+        operands = self._alike((a, b, c), horizon)
+        a, b, c = operands
+        self._keep_apart((a, b), c)
+        shape = Aperiodic(_first_roles(operands)[1])
+        return self._make(shape, operands, own=b.own, every=b.every, point=b.point, horizon=None)
+
+    def _aperiodic_star(
+        self, opener: x.Expression, part: x.Expression, closer: x.Expression, horizon: int | None
+    ) -> Node:
+        a, b, c = (
+            self._node(opener, horizon),
+            self._each(part, horizon),
+            self._node(closer, horizon),
+        )
+        operands = self._alike((a, b, c), horizon)
+        a, b, c = operands
+        self._keep_apart(operands)
+        roles = _first_roles(operands)
+        return self._make(
+            AperiodicStar(roles[1], roles[2]), operands, own=a.own, every=a.every, point=False,
+            horizon=horizon,
+        )  # fmt: skip
+
+    def _counted(
+        self, shape: AnyRepeat | Every | Nth, part: x.Expression, horizon: int | None
+    ) -> Node:
+        inner = self._each(part, horizon)
+        self._keep_apart((inner,))
+        point = inner.point and (isinstance(shape, Nth) or shape.count == 1)
+        return self._make(
+            shape, (inner,), own=inner.own, every=inner.every, point=point, horizon=horizon
+        )
+
+    def _each(self, part: x.Expression, horizon: int | None) -> Node:
+        """What counts as an occurrence of `part`: every row of an event type, a composite once per
+        instant (S1)."""
+        plain = part
+        while isinstance(plain, x.Labelled):
+            plain = plain.part
+        if isinstance(plain, x.Name):
+            return self._event(plain.name, all_rows=True)
+        return self._node(part, horizon)
+
+    def _keep_apart(self, operands: tuple[Node, ...], looked_at: Node | None = None) -> None:
+        """Keys are told apart unless all operands have instances of one key each, or all and what
+        is looked at only have instances of every key."""
+        nodes = operands if looked_at is None else (*operands, looked_at)
+        if any(o.every for o in operands) and any(o.own for o in nodes):
+            self.excepts_keys = True
 
     def _every_row(self, e: x.Expression) -> Node:
         """`unrestricted` over event types: all rows, each event type once (D is a set, S5)."""

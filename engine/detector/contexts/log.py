@@ -9,10 +9,10 @@ from itertools import pairwise
 import numpy as np
 
 from engine.detector.contexts.history import History, Initiator
+from engine.detector.contexts.limits import check_carried
 from engine.detector.contexts.tree import Tree
 from engine.detector.instances import EVERY_KEY, Carry, Instances, Moment, bare, concat
 from engine.values import Int64
-from rules.errors import EngineError
 
 
 class Log:
@@ -81,22 +81,12 @@ class Log:
         leaves = [
             self.pool.take(np.flatnonzero(keep[a:b]) + a) for a, b in pairwise(self._base.tolist())
         ]
-        self._check(leaves, carried_max)
+        check_carried(leaves, carried_max)
         marks = [
             concat([part.where(~np.isin(part.key, self._touched)), *new]).by_end()
             for (part, _), new in zip(self._marks, self._new_marks, strict=True)
         ]
         return (*leaves, *self._looked, *marks)
-
-    def _check(self, leaves: Sequence[Instances], carried_max: int) -> None:
-        counts = np.bincount(np.concatenate([part.key for part in leaves]), minlength=1)
-        if counts.max() > carried_max:
-            raise EngineError(
-                "carried-per-key",
-                f"{counts.max()} occurrences of one key are not used up, at most {carried_max} are"
-                " carried",
-                "bound the expression by `within`, or raise carried_per_key_max",
-            )
 
     def _mark(self, which: int, key: int, marked: Iterable[Initiator]) -> None:
         items = np.array([i for i in marked if isinstance(i, int)], dtype=np.int64)

@@ -6,9 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.model import Context
+from rules.errors import Place
+from rules.expression import Name
+from rules.model import Context, Rule, Rulebook, SignalEvent
+from rules.parser import parse
 from tests.detector.history import run
-from tests.reference.strategies import FIRST_SLICE, cases, cuts, expected
+from tests.reference.strategies import FIRST_SLICE, cases, cuts, expected, histories
 
 CHOOSING = [context for context in Context if context is not Context.RESTRICTED]
 
@@ -24,3 +27,33 @@ def test_detections_are_those_of_the_reference_for_any_cut(
     whole = sorted(history, key=lambda line: line[1])
     assert run(rulebook, [whole]) == answer
     assert run(rulebook, data.draw(cuts(history))) == answer
+
+
+CHAINS = st.sampled_from(["a ; b", "a ; b ; c", "a ; (b ; c) within 3 s", "c ; a within 2 s"])
+
+
+@pytest.mark.parametrize("context", CHOOSING)
+@given(data=st.data())
+@settings(max_examples=300, deadline=None)
+def test_plain_sequences_are_those_of_the_reference_for_any_cut(
+    context: Context, data: st.DataObject
+) -> None:
+    text = data.draw(CHAINS)
+    keys = data.draw(st.sampled_from([(), ("k",)]))
+    rulebook = signals(text, context, keys)
+    history = data.draw(histories(rulebook, lines_max=16))
+    answer = expected(rulebook, history)
+    whole = sorted(history, key=lambda line: line[1])
+    assert run(rulebook, [whole]) == answer
+    assert run(rulebook, data.draw(cuts(history))) == answer
+
+
+def signals(on: str, context: Context, keys: tuple[str, ...]) -> Rulebook:
+    """One rule over the signals a, b, c, all keyed or none."""
+    fields = dict.fromkeys((*keys, "v"), "bigint")
+    events = {name: SignalEvent(name, Place(), fields) for name in "abc"}
+    node = parse(on)
+    used = {n.name for n in node.walk() if isinstance(n, Name)}
+    per = dict.fromkeys(sorted(used), keys) if keys else {}
+    rule = Rule("r0", Place(), node, on, context, key_names=keys, per=per)
+    return Rulebook("b", None, "", "UTC", {}, events, {"r0": rule})
