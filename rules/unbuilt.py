@@ -12,25 +12,28 @@ from rules import expression as x
 from rules.book import Book, refuse
 from rules.errors import Place
 from rules.kinds import Record, Report
-from rules.model import Coupling, Rule
+from rules.model import Context, Coupling, Rule
 from rules.reader import Scalar
 
 # Feature names, by the expression node that needs them.
 EXPRESSIONS: dict[type[x.Expression], str] = {
-    x.AnyRepeat: "any(m, a*)",
-    x.Not: "not",
-    x.Aperiodic: "A",
-    x.AperiodicStar: "A*",
     x.Periodic: "P",
     x.PeriodicStar: "P*",
     x.Plus: "a + [d]",
-    x.Every: "every",
-    x.Nth: "a[i]",
     x.Own: "own terminator [d]",
     x.Clock: "clock literal",
     x.Cron: "cron",
     x.BeginOf: "begin_of",
     x.EndOf: "end_of",
+}
+# Feature names, by the expression node that only `restricted` has yet.
+OTHER_CONTEXTS: dict[type[x.Expression], str] = {
+    x.AnyRepeat: "any(m, a*) in another context than restricted",
+    x.Not: "not in another context than restricted",
+    x.Aperiodic: "A in another context than restricted",
+    x.AperiodicStar: "A* in another context than restricted",
+    x.Every: "every in another context than restricted",
+    x.Nth: "a[i] in another context than restricted",
 }
 RULE_AS_EVENT = "rule as event"
 SELECTION = "selection"
@@ -84,7 +87,7 @@ def all_features() -> frozenset[str]:
     }
     single = {RULE_AS_EVENT, SELECTION, SAMPLES}
     actions = {f"action {kind}" for kind in ACTIONS}
-    named = {*EXPRESSIONS.values(), *COUPLINGS.values()}
+    named = {*EXPRESSIONS.values(), *OTHER_CONTEXTS.values(), *COUPLINGS.values()}
     return frozenset(keyed | single | actions | named)
 
 
@@ -102,7 +105,7 @@ def _expression(
             feature = RULE_AS_EVENT
         if feature and feature not in said:
             said.add(feature)
-            hint = "built: event types, or, and, ;, without, within, any(m, a, b, ..), labels"
+            hint = "built: everything that needs no timer"
             refuse(report, "unbuilt", f"{feature!r} is not built yet", scalar, below, hint)
 
 
@@ -121,6 +124,9 @@ def _values(book: Book) -> Iterator[tuple[str, Place]]:
         record = book.records("rules")[name]
         if rule.selection is not None:
             yield SELECTION, record.place("context")
+        elif rule.context is not Context.RESTRICTED:
+            found = dict.fromkeys(OTHER_CONTEXTS.get(type(node), "") for node in rule.on.walk())
+            yield from ((feature, record.place("context")) for feature in found if feature)
         yield from _couplings(rule, record)
         for key in ("do", "otherwise"):
             for action, node in record.get(key, ()):

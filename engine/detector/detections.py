@@ -24,11 +24,13 @@ def build(rule: Rule, found: Instances, keys: Keys, frame: Frame) -> Detections:
     occurrences = frame.occurrences
     found = _sorted(found, keys, occurrences)
     owner = np.repeat(np.arange(len(found)), np.diff(found.offsets))
-    first = np.ones(len(owner), dtype=np.bool_)
-    first[1:] = (found.row[1:] != found.row[:-1]) | (owner[1:] != owner[:-1])
-    row, role = found.row[first], found.role[first]
+    shown = np.flatnonzero(np.array(list(_shown(rule.on)))[found.role])
+    first = np.ones(len(shown), dtype=np.bool_)
+    first[1:] = (np.diff(found.row[shown]) != 0) | (np.diff(owner[shown]) != 0)
+    shown = shown[first]
+    row, role = found.row[shown], found.role[shown]
     offsets = np.zeros(len(found) + 1, dtype=np.int64)
-    np.cumsum(np.bincount(owner[first], minlength=len(found)), out=offsets[1:])
+    np.cumsum(np.bincount(owner[shown], minlength=len(found)), out=offsets[1:])
     event = occurrences.event_of(row)
     bases = np.array([source.base for source in occurrences.sources.values()], dtype=np.int64)
     roles = list(_roles(rule.on, ()))
@@ -80,6 +82,17 @@ def _roles(e: x.Expression, inside: tuple[str, ...]) -> Iterator[tuple[str, ...]
         yield inside
     for operand in e.operands():
         yield from _roles(operand, inside)
+
+
+def _shown(e: x.Expression, shown: bool = True) -> Iterator[bool]:
+    """For each event of an expression, from the left: is it a parameter? a and c of `A*`, `P*` are
+    used, but are none."""
+    if isinstance(e, x.Name):
+        yield shown
+    windows = isinstance(e, x.AperiodicStar | x.PeriodicStar)
+    for operand in e.operands():
+        within = isinstance(e, x.AperiodicStar) and operand is e.part
+        yield from _shown(operand, shown and (within or not windows))
 
 
 def _span(

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import rules
 from engine.detector.detector import Detector
+from engine.detector.operators.nth import COUNT
 from engine.values import Carried
 from rules.bound import Bound, bound
 from rules.errors import EngineError
@@ -51,6 +53,8 @@ def most(carried: Carried, prefix: str) -> int:
     counts: dict[object, int] = {}
     for name, table in carried.tables.items():
         if name.startswith(prefix):
+            if "end" in table.column_names:
+                table = table.filter(pc.not_equal(table.column("end"), COUNT))
             keys = table.column("k0") if "k0" in table.column_names else [None] * table.num_rows
             for key in keys:
                 counts[str(key)] = counts.get(str(key), 0) + 1
@@ -59,9 +63,11 @@ def most(carried: Carried, prefix: str) -> int:
 
 def oldest(carried: Carried) -> int | None:
     starts = [
-        int(np.min(table.column("start").to_numpy()))
+        start
         for name, table in carried.tables.items()
-        if name.startswith("node:") and table.num_rows
+        if name.startswith("node:")
+        for start, end in zip(*table.select(["start", "end"]).to_pydict().values(), strict=True)
+        if end != COUNT
     ]
     return min(starts, default=None)
 

@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.detector.history import run
-from tests.reference.strategies import FIRST_SLICE, cases, cuts, expected
+from tests.reference.strategies import UNTIMED, cases, cuts, expected
 
 
 @given(data=st.data())
 @settings(max_examples=1000, deadline=None)
 def test_detections_are_those_of_the_reference_for_any_cut(data: st.DataObject) -> None:
-    rulebook, history = data.draw(cases(operators=FIRST_SLICE, depth=3))
+    rulebook, history = data.draw(cases(operators=UNTIMED, depth=3))
     answer = expected(rulebook, history)
     whole = sorted(history, key=lambda line: line[1])
     assert run(rulebook, [whole]) == answer

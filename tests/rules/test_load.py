@@ -59,13 +59,13 @@ def test_warnings(text: str, said: list[str]) -> None:
 
 
 def test_one_feature_can_be_accepted_alone() -> None:
-    text = "rulebook: b\nevents: {a: {signal: {}}}\nrules:\n  r: {on: 'every(2, a[3])'}\n"
+    text = "rulebook: b\nevents: {a: {signal: {}}}\nrules:\n  r: {on: 'P(a, [3], a + [5])'}\n"
     assert [p.message for p in refused(text)] == [
-        "'every' is not built yet",
-        "'a[i]' is not built yet",
+        "'P' is not built yet",
+        "'own terminator [d]' is not built yet",
     ]
-    assert [p.message for p in refused(text, features=frozenset({"every"}))] == [
-        "'a[i]' is not built yet"
+    assert [p.message for p in refused(text, features=frozenset({"P"}))] == [
+        "'own terminator [d]' is not built yet"
     ]
 
 

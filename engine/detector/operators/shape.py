@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+import numpy as np
+
 from engine.detector import kernels
 from engine.detector.instances import Carry, Flow, Instances, Moment
 
@@ -36,3 +38,10 @@ def greatest(found: Instances, moment: Moment) -> Instances:
         moment.keys,
     )
     return found if len(kept) == len(found) else found.take(kept)
+
+
+def in_rank(found: Instances, moment: Moment) -> Instances:
+    """Simultaneous occurrences in order of rank: as `every` and `[i]` count them."""
+    if (found.end[1:] > found.end[:-1]).all() or len(found.row) != len(found):
+        return found  # a composite has one instance of a key at an instant
+    return found.take(np.lexsort((moment.rank[found.row], found.end)))

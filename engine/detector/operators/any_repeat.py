@@ -1,0 +1,35 @@
+"""`any(m, a*)`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.detector import unions
+from engine.detector.instances import Carry, Flow, Instances, Moment, concat, pending_of
+
+
+@dataclass(frozen=True, slots=True)
+class AnyRepeat:
+    """`[[any(m, a*)]]` = { union of m distinct occurrences of a }; a composite a counts once per
+    instant.
+
+    `count` is m. Restricted: the greatest m, one of which ends now. Carries per key the greatest
+    m - 1 so far: bound m - 1. Source: Snoop, `ANY(m, E*)`.
+    """
+
+    count: int
+    slots: int = 1
+
+    def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
+        part = concat([carry[0], operands[0].instances])
+        arrival, members, mark = unions.greatest_of_each(
+            self.count, len(carry[0]), part.key, part.start, part.end, part.offsets, part.row,
+            moment.time, moment.rank, moment.keys,
+        )  # fmt: skip
+        start, *entries = unions.unite_each(
+            members, part.start, part.offsets, part.row, part.role, moment.time, moment.rank
+        )
+        found = Instances(part.key[arrival], start, part.end[arrival], *entries)
+        kept = part.where(mark)
+        return Flow(found.by_end(), pending_of([kept], operands)), (kept,)

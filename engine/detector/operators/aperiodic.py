@@ -1,0 +1,42 @@
+"""`A(a, b, c)`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.detector import windows
+from engine.detector.instances import Carry, Flow, Moment, bare, concat
+from engine.detector.operators.opened import last_before, still_open
+
+
+@dataclass(frozen=True, slots=True)
+class Aperiodic:
+    """`[[A(a, b, c)]]` = { b : some window holds b }, a window opening at e(a) and closing at e(c)
+    of the first c with s(c) > e(a), closed at both ends.
+
+    Operands: a, b, c; `role` is the first role of b. Of a and c only the instants count: b passes
+    iff the last a with e(a) <= s(b) has not ended before the latest start of a c ended before e(b).
+    Carries per key the instant of the last a, and of the last one at each pending start of b, while
+    no c has closed its window: bound 1 + the pending starts of b. Source: Snoop, `A`.
+    """
+
+    role: int
+    slots: int = 1
+
+    def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
+        opener, part, closer = (flow.instances for flow in operands)
+        keys = moment.keys
+        first = concat([carry[0], bare(opener.key, opener.end, opener.end)])
+        low, latest = windows.latest_start(
+            closer.key, closer.start, closer.end, part.key, part.end, False, keys
+        )
+        at, _ = last_before(first, part.key, part.start + 1, keys)
+        ended = np.append(first.end, 0)
+        mark = (at >= 0) & (ended[at] >= low)
+        none = np.full(len(first), -1, dtype=np.int64)
+        kept = still_open(first, none, latest, operands[1].pending, keys, same=True)
+        found = part.where(mark).shifted(self.role)
+        return Flow(found, operands[1].pending), (first.where(kept),)

@@ -1,0 +1,60 @@
+"""`A*(a, b, c)`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.detector import windows
+from engine.detector.instances import Bools, Carry, Flow, Instances, Moment, concat, pending_of
+from engine.detector.operators.opened import last_before, still_open
+
+
+@dataclass(frozen=True, slots=True)
+class AperiodicStar:
+    """`[[A*(a, b, c)]]` = one instance [s(a), close] for each closed window: the b's in it, and as
+    roles that are no parameters a and the c that closes it.
+
+    Operands: a, b, c; `part` and `closer` are the first roles of b and c. Restricted: of the
+    windows that a c closes the one that starts last. Carries per key the a's whose window is open
+    and that start no earlier than all that ended after them (likewise before each pending start of
+    c), and the b's since the first of these: bound (1 + the pending starts of c) times (1 + those
+    of a), and what a window holds. Source: Snoop, `A*`.
+    """
+
+    part: int
+    closer: int
+    slots: int = 2
+
+    def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
+        opener, part, closer = operands
+        keys = moment.keys
+        first = concat([carry[0], opener.instances])
+        inside = concat([carry[1], part.instances.shifted(self.part)])
+        c = closer.instances.shifted(self.closer)
+        chain = windows.previous_greater(
+            first.key, first.start, first.offsets, first.row,
+            moment.time, moment.rank, keys, True,
+        )  # fmt: skip
+        low, latest = windows.latest_start(c.key, c.start, c.end, c.key, c.end, False, keys)
+        at, _ = last_before(first, c.key, c.start, keys)
+        bounds, index = windows.by_key(inside.key, keys)
+        left, right, *entries = windows.fill(
+            at, low, chain,
+            first.start, first.end, first.offsets, first.row, first.role,
+            inside.start, inside.end, inside.offsets, inside.row, inside.role, bounds, index,
+            c.key, c.end, c.offsets, c.row, c.role, moment.time, moment.rank,
+        )  # fmt: skip
+        found = Instances(c.key[right], first.start[left], c.end[right], *entries)
+        kept = first.where(still_open(first, chain, latest, closer.pending, keys))
+        held = inside.where(_since(kept, inside, keys))
+        return Flow(found, pending_of([kept], [opener])), (kept, held)
+
+
+def _since(kept: Instances, inside: Instances, keys: int) -> Bools:
+    """Marks what starts with the first open window of its key or later."""
+    earliest = np.full(keys + 1, np.iinfo(np.int64).max)
+    np.minimum.at(earliest, kept.key, kept.end)
+    return np.asarray(inside.start >= earliest[inside.key])

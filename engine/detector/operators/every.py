@@ -1,0 +1,33 @@
+"""`every(n, a)`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.detector import unions
+from engine.detector.instances import Carry, Flow, Instances, Moment, concat, pending_of
+from engine.detector.operators.shape import greatest, in_rank
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """`[[every(n, a)]]` = { the last n occurrences of a, at the n-th, 2n-th, .. since activation };
+    a composite a counts once per instant, simultaneous occurrences count in order of rank.
+
+    `count` is n. Carries per key those that are not n yet: bound n - 1. Source: this engine.
+    """
+
+    count: int
+    slots: int = 1
+
+    def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
+        part = concat([carry[0], in_rank(operands[0].instances, moment)])
+        members, mark = unions.each_group(self.count, part.key, moment.keys)
+        start, *entries = unions.unite_each(
+            members, part.start, part.offsets, part.row, part.role, moment.time, moment.rank
+        )
+        last = members[:, -1]
+        found = greatest(Instances(part.key[last], start, part.end[last], *entries), moment)
+        kept = part.where(mark)
+        return Flow(found, pending_of([kept], operands)), (kept,)

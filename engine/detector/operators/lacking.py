@@ -1,0 +1,48 @@
+"""`not(b)[a, c]`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.detector import windows
+from engine.detector.instances import Carry, Flow, Instances, Moment, concat, pending_of
+from engine.detector.kernels import join_entries
+from engine.detector.operators.opened import last_before, still_open
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """`[[not(b)[a, c]]]` = { a u c : e(a) < s(c), no b with e(a) < s(b), e(b) <= e(c) }.
+
+    Operands: b, a, c; `opener` and `closer` are the first roles of a and c. Restricted: of the a's
+    that ended before s(c) and not before the latest start of a b ended by e(c), the greatest.
+    Carries per key the a's that no b has taken away and that are greater than all that ended after
+    them, and the same before each pending start of c. Bound: (1 + the pending starts of c) times
+    (1 + those of a). Source: Snoop, `NOT`; here with interval semantics.
+    """
+
+    opener: int
+    closer: int
+    slots: int = 1
+
+    def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
+        absent, opener, closer = operands
+        b, c, keys = absent.instances, closer.instances, moment.keys
+        first = concat([carry[0], opener.instances.shifted(self.opener)])
+        chain = windows.previous_greater(
+            first.key, first.start, first.offsets, first.row,
+            moment.time, moment.rank, keys, False,
+        )  # fmt: skip
+        low, latest = windows.latest_start(b.key, b.start, b.end, c.key, c.end, True, keys)
+        at, _ = last_before(first, c.key, c.start, keys)
+        left = windows.climb(at, chain, first.end, low)
+        right = (left >= 0).nonzero()[0]
+        left = left[right]
+        entries = join_entries(
+            first.offsets, first.row, first.role,
+            c.offsets, c.row, c.shifted(self.closer).role, left, right,
+        )  # fmt: skip
+        found = Instances(c.key[right], first.start[left], c.end[right], *entries)
+        kept = first.where(still_open(first, chain, latest, closer.pending, keys))
+        return Flow(found, pending_of([kept], [opener])), (kept,)

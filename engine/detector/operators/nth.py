@@ -1,0 +1,37 @@
+"""`a[i]`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.detector import unions
+from engine.detector.instances import Carry, Flow, Moment, bare
+from engine.detector.operators.shape import in_rank
+
+COUNT = 2**63 - 1
+"""The end of a bare interval that is no instance but a count, its start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nth:
+    """`[[a[i]]]` = { the i-th occurrence of a since activation }; a composite a counts once per
+    instant, simultaneous occurrences count in order of rank.
+
+    `index` is i. Carries per key how many there were, as the start of a bare interval: bound 1.
+    Source: Hinze & Voisard, selection.
+    """
+
+    index: int
+    slots: int = 1
+
+    def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
+        part = in_rank(operands[0].instances, moment)
+        seen = np.zeros(moment.keys + 1, dtype=np.int64)
+        seen[carry[0].key] = carry[0].start
+        mark = unions.numbered(self.index, seen, part.key)
+        key = np.flatnonzero(seen).astype(np.int32)
+        counts = bare(key, seen[key], np.full(len(key), COUNT))
+        return Flow(part.where(mark), operands[0].pending), (counts,)

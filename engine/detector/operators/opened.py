@@ -1,0 +1,40 @@
+"""What `not`, `A` and `A*` share: the openers that may still be paired with something."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine.detector import windows
+from engine.detector.instances import EVERY_KEY, Bools, Instances, Int32, Pending
+from engine.values import Int64
+
+
+def last_before(first: Instances, key: Int32, time: Int64, keys: int) -> tuple[Int64, Int64]:
+    """For each (key, time), in any order, the last of `first` of that key that ended before (-1 =
+    none); and the last of each key."""
+    if (time[1:] >= time[:-1]).all():
+        return windows.last_before(first.key, first.end, key, time, keys)  # type: ignore[no-any-return]
+    order = np.argsort(time, kind="stable")
+    found = np.empty(len(time), dtype=np.int64)
+    found[order], last = windows.last_before(first.key, first.end, key[order], time[order], keys)
+    return found, last
+
+
+def still_open(
+    first: Instances, chain: Int64, low: Int64, pending: Pending, keys: int, *, same: bool = False
+) -> Bools:
+    """Marks the openers that something still to come may be paired with: those that it may find
+    last, however late it starts or with a pending start, and what is greater than these. `same`:
+    an opener may end with the start."""
+    key, start = _of_each(pending, first)
+    found, last = last_before(first, key, start + same, keys)
+    mark: Bools = windows.marked(np.concatenate([last, found]), chain, first.key, first.end, low)
+    return mark
+
+
+def _of_each(pending: Pending, first: Instances) -> tuple[Int32, Int64]:
+    """Pending starts with those of every key repeated for each key there is."""
+    general = pending.start[pending.key == EVERY_KEY]
+    present = np.unique(first.key)
+    key = np.concatenate([pending.key, np.repeat(present, len(general))])
+    return key, np.concatenate([pending.start, np.tile(general, len(present))])
