@@ -195,6 +195,7 @@ class Engine:
         with self._stopping_cause():
             self._check_cursors(state)
             catalog = stack.enter_context(open_catalog(spark, book, store.id))
+            analyst = DeltaAnalyst(catalog, book)
         clock = SystemClock()
         now = Now(clock, state.now)
         loop = Loop(
@@ -204,11 +205,11 @@ class Engine:
             epoch=lease.epoch,
             check_lease=lease.check,
             feed=DeltaFeed(spark, catalog.locations),
-            prepare=lambda: prepare_now(catalog, book),
+            prepare=lambda: prepare_now(catalog, book, analyst),
             conditions=DeltaConditions(catalog),
             runner=Runner(
                 book,
-                DeltaSink(catalog, book),
+                DeltaSink(catalog, book, analyst),
                 lambda outcome: store.settle(book.name, lease.epoch, outcome),
                 lease.check,
                 now,
@@ -276,13 +277,13 @@ def open_catalog(spark: SparkSession, book: Rulebook, name: str) -> Iterator[Cat
         catalog.close()
 
 
-def prepare_now(catalog: Catalog, book: Rulebook) -> Prepared:
+def prepare_now(catalog: Catalog, book: Rulebook, analyst: DeltaAnalyst) -> Prepared:
     """What the rules read and write, by the tables' schemas of now. Raises InputError."""
     schemas = {
         table: arrow_schema(catalog.spark.read.format("delta").load(location).schema.json())
         for table, location in catalog.locations.items()
     }
-    return prepare(book, schemas, DeltaAnalyst(catalog, book))
+    return prepare(book, schemas, analyst)
 
 
 def check_tables(book: Rulebook, *, spark_conf: Mapping[str, str]) -> None:
@@ -290,7 +291,7 @@ def check_tables(book: Rulebook, *, spark_conf: Mapping[str, str]) -> None:
     spark = start_session("tidegate validate", spark_conf)
     problems: list[Problem] = []
     with open_catalog(spark, book, "validate") as catalog:
-        prepared = prepare_now(catalog, book)
+        prepared = prepare_now(catalog, book, DeltaAnalyst(catalog, book))
         feed = DeltaFeed(spark, catalog.locations)
         capture = Capture(book, prepared.needs)
         for name in sources(book):

@@ -239,13 +239,15 @@ class Reading:
 
     `columns` of the parameter relation that it reads (`old.x` for a field of `old`); the declared
     table that it writes, if any; the declared `tables` that it names. `fixed_source`: a MERGE whose
-    source reads nothing but `event`, and so is the same whenever it is evaluated.
+    source reads nothing but `event`, and so is the same whenever it is evaluated. `appends`: an
+    INSERT, which does not look at its target.
     """
 
     columns: frozenset[str]
     target: str | None = None
     tables: frozenset[str] = frozenset()
     fixed_source: bool = False
+    appends: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,7 +223,7 @@ class Settings:
 
     commit_slack_ms: int | None = None  # None: 0 for one table without timers, else 200 (G2)
     skew_max_seconds: int = 10  # G1, G3
-    bucket_rows_max: int = 250_000  # G8
+    bucket_rows_max: int = 1_000_000  # G8
     timers_per_bucket_max: int = 100_000  # G8
     outbox_entries_max: int = 10_000  # G13
     outbox_age_max_days: int = 30  # G20

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from connectors.delta.analysis import Analysis, changing, unresolved
 from connectors.delta.catalog import Catalog, active_session_kept, spark_schema
 from connectors.delta.faults import SPARK_ERRORS
-from connectors.delta.gate import Gate, Locate
+from connectors.delta.gate import Gate, Locate, type_name
 from connectors.delta.plans import Plans, items
 from connectors.delta.texts import Texts
 from engine.values import Reading
@@ -35,18 +35,27 @@ class DeltaAnalyst:
         self._gate = Gate(self._plans, rulebook.tables)
         self._texts = Texts(rulebook)
         self._known: dict[Hashable, Reading] = {}
+        self._actions: dict[tuple[str, str, tuple[str, ...]], Reading] = {}
         self._events: dict[pa.Schema, DataFrame] = {}  # empty
 
     def action(
         self, rule: Rule, action: Sql, event: pa.Schema, parameters: Sequence[str]
     ) -> Reading:
         """See `engine.ports.Analyst`."""
-        return self.statement(rule.name, action.text, action.place, event, parameters)
+        found = self._statement(rule.name, action.text, action.place, event, parameters)
+        self._actions[rule.name, action.text, tuple(parameters)] = found
+        return found
 
     def statement(
         self, rule: str, text: str, place: Place, event: pa.Schema, parameters: Sequence[str]
     ) -> Reading:
-        """`action`, for a text whose rule may be gone."""
+        """`action`, for a text that may come from a store: its rule may be gone or be another."""
+        known = self._actions.get((rule, text, tuple(parameters)))
+        return known or self._statement(rule, text, place, event, parameters)
+
+    def _statement(
+        self, rule: str, text: str, place: Place, event: pa.Schema, parameters: Sequence[str]
+    ) -> Reading:
         locate = self._texts.locate(place)
         own = _own_names(rule, text)
 
@@ -56,7 +65,10 @@ class DeltaAnalyst:
             types = {name: frame.schema[name].dataType for name in parameters}
             plan = self._plans.bind(verdict.plan, types, {}) if types else verdict.plan
             _, found = Analysis(self._plans, own).statement(plan, locate)
-            return Reading(found.columns, verdict.target, verdict.reads, found.fixed_source)
+            appends = type_name(verdict.plan) == "InsertIntoStatement"
+            return Reading(
+                found.columns, verdict.target, verdict.reads, found.fixed_source, appends
+            )
 
         return self._once(("action", text, own, tuple(parameters), event), read)
 

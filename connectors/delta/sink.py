@@ -33,10 +33,10 @@ class DeltaSink:
     """Runs the entries of one rulebook. Every statement gets a session of its own, so that neither
     its marker nor its `event` is seen by another."""
 
-    def __init__(self, catalog: Catalog, rulebook: Rulebook) -> None:
+    def __init__(self, catalog: Catalog, rulebook: Rulebook, analyst: DeltaAnalyst) -> None:
         self._catalog = catalog
         self._rulebook = rulebook
-        self._analyst = DeltaAnalyst(catalog, rulebook)
+        self._analyst = analyst
 
     def run(self, entry: Entry, firings: Firings) -> None:
         """See `engine.ports.Sink`."""
@@ -114,13 +114,16 @@ class DeltaSink:
         }
         if reading.fixed_source:
             settings["spark.databricks.delta.merge.materializeSource"] = "none"
-        small = firings.relation.num_rows <= SMALL_SOURCE_ROWS
-        if not small or self._target_bytes(entry) > SMALL_TARGET_BYTES:
+        if firings.relation.num_rows > SMALL_SOURCE_ROWS or self._reads_much(entry, reading):
             settings |= _LARGE_JOBS
         return settings
 
-    def _target_bytes(self, entry: Entry) -> int:
-        return int(self._snapshot(entry.target).sizeInBytes()) if entry.target else 0
+    def _reads_much(self, entry: Entry, reading: Reading) -> bool:
+        """Whether the statement goes through a large target; one that only appends does not, and
+        need not wait for its size."""
+        if entry.target is None or reading.appends:
+            return False
+        return int(self._snapshot(entry.target).sizeInBytes()) > SMALL_TARGET_BYTES
 
     def _snapshot(self, table: str) -> Any:
         """The table's latest snapshot, from Delta's own cache."""

@@ -23,6 +23,8 @@ def codes(column: pa.ChunkedArray | pa.Array) -> Int64:
         texts = [None if v is None else json.dumps(v, default=str, sort_keys=True)
                  for v in column.to_pylist()]  # fmt: skip
         column = pa.array(texts, pa.string())
+    if pa.types.is_int64(column.type) and not column.null_count:
+        return _dense(column.to_numpy()) + 1
     ranked = pc.rank(column, sort_keys="ascending", tiebreaker="dense")
     found: Int64 = ranked.to_numpy().astype(np.int64)
     if column.null_count:
@@ -36,16 +38,30 @@ def refine(groups: Int64, table: pa.Table) -> Int64:
     groups[n] numbers the group of each row; the result orders the rows of one group, equal rows
     alike (and says nothing about rows of two groups).
     """
-    rank = np.unique(groups, return_inverse=True)[1].astype(np.int64)
+    rank = _dense(groups)
     for name in sorted(table.column_names):
         count = int(rank.max(initial=-1)) + 1
         if count == len(rank):
             break
         for column in _flat(table.column(name)):
             code = codes(column)
-            joint = rank * (int(code.max(initial=0)) + 1) + code
-            rank = np.unique(joint, return_inverse=True)[1].astype(np.int64)
+            rank = _dense(rank * (int(code.max(initial=0)) + 1) + code)
     return rank
+
+
+def _dense(values: Int64) -> Int64:
+    """Consecutive codes from 0 in the order of the values; sorts only where nothing else helps."""
+    if not len(values):
+        return values
+    if (values[1:] >= values[:-1]).all():
+        found: Int64 = np.cumsum(np.diff(values, prepend=values[0]) != 0)
+        return found
+    low, high = int(values.min()), int(values.max())
+    if high - low <= 8 * len(values):
+        seen = np.zeros(high - low + 1, dtype=np.int64)
+        seen[values - low] = 1
+        return (np.cumsum(seen) - 1)[values - low]
+    return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
 
 def _flat(column: pa.ChunkedArray) -> list[pa.ChunkedArray]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from connectors.delta.analyst import DeltaAnalyst
 from connectors.delta.catalog import Catalog
 from connectors.delta.conditions import DeltaConditions
 from connectors.delta.sink import DeltaSink
@@ -39,7 +40,7 @@ class Bank:
         self.book = Rulebook("bank", None, "", "UTC", tables, {}, {})
         self.catalog = Catalog(lake.spark, self.book, "S7")
         self.catalog.open()
-        self.sink = DeltaSink(self.catalog, self.book)
+        self.sink = DeltaSink(self.catalog, self.book, DeltaAnalyst(self.catalog, self.book))
         self.conditions = DeltaConditions(self.catalog)
         self.numbers = iter(range(1, 1000))
 
@@ -201,7 +202,8 @@ def test_conflicting_writers_of_one_table_all_land(bank: Bank) -> None:
 
 
 def test_a_statement_past_its_time_is_cancelled(bank: Bank) -> None:
-    slow = DeltaSink(bank.catalog, replace(bank.book, settings=Settings(statement_seconds_max=1)))
+    book = replace(bank.book, settings=Settings(statement_seconds_max=1))
+    slow = DeltaSink(bank.catalog, book, DeltaAnalyst(bank.catalog, book))
     pairs = "range(100000000) a JOIN range(100000) b ON a.id % 7 = b.id % 5 WHERE a.id + b.id < 0"
     with pytest.raises(SinkError, match="statement_seconds_max = 1"):
         slow.run(bank.entry(f"INSERT INTO alerts SELECT a.id, 'slow' FROM {pairs}"), FIRED)
