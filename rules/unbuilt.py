@@ -35,6 +35,11 @@ OTHER_CONTEXTS: dict[type[x.Expression], str] = {
     x.Every: "every in another context than restricted",
     x.Nth: "a[i] in another context than restricted",
 }
+TIMERS = frozenset(EXPRESSIONS[node] for node in (x.Plus, x.Own, x.Clock, x.Cron)) | {
+    "event key at",
+    "event key cron",
+}
+"""What simulated time has and `run` has not yet."""
 RULE_AS_EVENT = "rule as event"
 SELECTION = "selection"
 COUPLINGS = {mode: f"coupling {mode}" for mode in (Coupling.IMMEDIATE, Coupling.DETACHED)}

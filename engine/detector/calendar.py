@@ -30,6 +30,13 @@ def add(instant: int, duration: Duration, zone: str) -> int:
     return instant + duration.micros
 
 
+def add_each(instants: Int64, duration: Duration, zone: str) -> Int64:
+    """`add` for each of some instants."""
+    if not duration.months:
+        return instants + duration.micros
+    return np.array([add(int(t), duration, zone) for t in instants], dtype=np.int64)
+
+
 def longest(duration: Duration) -> int:
     """Microseconds that no span of this duration exceeds."""
     return duration.micros + (duration.months * 31 + 2 * bool(duration.months)) * _DAY

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from engine.detector.calendar import longest
+from engine.detector.clocks import name_of
 from engine.detector.contexts.chain import CONTEXTS, Chain, event_types
-from engine.detector.contexts.choice import Choice
+from engine.detector.contexts.choice import chosen
 from engine.detector.contexts.tree import read
 from engine.detector.graph import Census, Node, Stream, digest
 from engine.detector.operators.any_repeat import AnyRepeat
 from engine.detector.operators.aperiodic import Aperiodic
 from engine.detector.operators.aperiodic_star import AperiodicStar
+from engine.detector.operators.aperiodic_until import AperiodicStarUntil, AperiodicUntil
 from engine.detector.operators.conjunction import Conjunction
 from engine.detector.operators.either import Either
 from engine.detector.operators.event import Event
@@ -20,9 +22,11 @@ from engine.detector.operators.every import Every
 from engine.detector.operators.lacking import Not
 from engine.detector.operators.minus import Minus
 from engine.detector.operators.nth import Nth
+from engine.detector.operators.plus import Plus
 from engine.detector.operators.repeated import Repeated
 from engine.detector.operators.sequence import Sequence
 from engine.detector.operators.shape import Shape
+from engine.detector.operators.until import Until
 from engine.detector.operators.within import Within
 from rules import expression as x
 from rules.errors import EngineError
@@ -84,26 +88,17 @@ class _Builder:
 
     def _choice(self, expression: x.Expression, context: Context) -> Node:
         """The root of a rule in a context that needs what is not used up (semantics 3)."""
-        horizon = _horizon(expression)
-        root = self._node(expression, None)
         tree, streams = read(expression, self.zone)
-        operands = [
+        shape = chosen(context, expression, tree, streams, _horizon(expression), self.settings)
+        # a window may have opened long before what stands in it
+        horizon = None if shape.windows else shape.horizon_micros
+        operands = (
             *(self._event(name, all_rows=True) for name in streams.events),
+            *(self._node(e, None) for e in streams.counted),
             *(self._node(e, horizon) for e in streams.looked),
-        ]
-        census = self.census
-        if census is not None:
-            operands = [o if o.own else self._repeated(o, census, horizon) for o in operands]
-        shape = Choice(
-            context,
-            tree,
-            tuple(streams.roles),
-            len(streams.looked),
-            frozenset(range(len(streams.events))) - {leaf.stream for leaf in tree.lasting()},
-            horizon,
-            self.settings.carried_per_key_max,
-            self.settings.search_steps_max,
         )
+        root = self._node(expression, None)
+        operands = self._alike((root, *operands), horizon)[1:]
         found = self._make(
             shape,
             (root, *operands),
@@ -134,6 +129,12 @@ class _Builder:
                 return self._conjunction(len(parts), parts, horizon)
             case x.AnyOf(count=count, parts=parts):
                 return self._conjunction(min(count, len(parts)), parts, horizon)
+            case x.Clock() | x.Cron():
+                return self._event(name_of(e), all_rows=False)
+            case x.Plus(base=base, duration=duration):
+                return self._plus(base, duration)
+            case x.Seq(first=first, then=x.Own(duration=duration)):
+                return self._until(None, first, duration, horizon)
             case x.Seq(first=first, then=then):
                 return self._sequence(first, then, horizon)
             case x.Minus(part=part, absent=absent):
@@ -141,10 +142,16 @@ class _Builder:
             case x.Within(part=part, duration=duration):
                 bound = longest(duration)
                 inner = self._node(part, bound if horizon is None else min(bound, horizon))
-                shape = Within(duration, self.zone if duration.months else "")
+                shape = Within(duration, self._zone_of(duration))
                 return self._like(shape, (inner,), inner, horizon)
+            case x.Not(absent=absent, opener=opener, closer=x.Own(duration=duration)):
+                return self._until(absent, opener, duration, horizon)
             case x.Not(absent=absent, opener=opener, closer=closer):
                 return self._not(absent, opener, closer, horizon)
+            case x.Aperiodic(closer=x.Own(duration=duration)):
+                return self._window_until(e, duration, horizon)
+            case x.AperiodicStar(closer=x.Own(duration=duration)):
+                return self._window_until(e, duration, horizon)
             case x.Aperiodic(opener=opener, part=part, closer=closer):
                 return self._aperiodic(opener, part, closer, horizon)
             case x.AperiodicStar(opener=opener, part=part, closer=closer):
@@ -223,11 +230,64 @@ class _Builder:
             horizon=horizon,
         )  # fmt: skip
 
+    def _plus(self, base: x.Expression, duration: x.Duration) -> Node:
+        inner = self._node(base, None)
+        shape = Plus(duration, self._zone_of(duration))
+        return self._make(
+            shape,
+            (inner,),
+            own=inner.own,
+            every=inner.every,
+            point=True,
+            horizon=None,
+            timed=True,
+        )
+
+    def _until(
+        self,
+        absent: x.Expression | None,
+        opener: x.Expression,
+        duration: x.Duration,
+        horizon: int | None,
+    ) -> Node:
+        parts = (opener,) if absent is None else (absent, opener)
+        operands = self._operands(parts, horizon)
+        a, b = operands[-1], operands[0]
+        shape = Until(
+            duration, self._zone_of(duration), absent is not None, _first_roles(operands)[-1]
+        )
+        if absent is not None and a.every and b.own:
+            self.excepts_keys = True
+        return self._make(
+            shape, operands, own=a.own, every=a.every, point=False, horizon=horizon, timed=True
+        )
+
+    def _window_until(
+        self, e: x.Aperiodic | x.AperiodicStar, duration: x.Duration, horizon: int | None
+    ) -> Node:
+        star = isinstance(e, x.AperiodicStar)
+        a = self._node(e.opener, horizon if star else None)
+        b = self._each(e.part, horizon) if star else self._node(e.part, horizon)
+        a, b = operands = self._alike((a, b), horizon)
+        self._keep_apart(operands)
+        role = _first_roles(operands)[1]
+        zone = self._zone_of(duration)
+        if star:
+            return self._make(
+                AperiodicStarUntil(duration, zone, role), operands, own=a.own, every=a.every,
+                point=False, horizon=horizon, timed=True,
+            )  # fmt: skip
+        shape = AperiodicUntil(duration, zone, role)
+        return self._make(shape, operands, own=b.own, every=b.every, point=b.point, horizon=None)
+
+    def _zone_of(self, duration: x.Duration) -> str:
+        return self.zone if duration.months else ""
+
     def _aperiodic(
         self, opener: x.Expression, part: x.Expression, closer: x.Expression, horizon: int | None
     ) -> Node:
         # a window may have opened long before b: only b is limited by a `within`
-        a, b, c = (self._node(opener, None), self._each(part, horizon), self._node(closer, None))
+        a, b, c = (self._node(opener, None), self._node(part, horizon), self._node(closer, None))
         operands = self._alike((a, b, c), horizon)
         a, b, c = operands
         self._keep_apart((a, b), c)
@@ -267,8 +327,8 @@ class _Builder:
         plain = part
         while isinstance(plain, x.Labelled):
             plain = plain.part
-        if isinstance(plain, x.Name):
-            return self._event(plain.name, all_rows=True)
+        if isinstance(plain, x.Name | x.Clock | x.Cron):
+            return self._event(_type_of(plain), all_rows=True)
         return self._node(part, horizon)
 
     def _keep_apart(self, operands: tuple[Node, ...], looked_at: Node | None = None) -> None:
@@ -280,7 +340,8 @@ class _Builder:
 
     def _every_row(self, e: x.Expression) -> Node:
         """`unrestricted` over event types: all rows, each event type once (D is a set, S5)."""
-        names = list(dict.fromkeys(n.name for n in e.walk() if isinstance(n, x.Name)))
+        leaves = (n for n in e.walk() if isinstance(n, x.Name | x.Clock | x.Cron))
+        names = list(dict.fromkeys(map(_type_of, leaves)))
         operands = tuple(self._event(name, all_rows=True) for name in names)
         if len(operands) == 1:
             return operands[0]
@@ -305,6 +366,7 @@ class _Builder:
             point=inner.point,
             horizon_micros=horizon,
             census=census.name,
+            timed=inner.timed,
         )
 
     def _like(
@@ -324,6 +386,7 @@ class _Builder:
         every: bool,
         point: bool,
         horizon: int | None,
+        timed: bool = False,
     ) -> Node:
         streams = frozenset[Stream]().union(*(o.streams for o in operands))
         census = self.census.name if self.census and own else None
@@ -338,7 +401,12 @@ class _Builder:
             point,
             horizon,
             census,
+            timed or any(o.timed for o in operands),
         )
+
+
+def _type_of(leaf: x.Name | x.Clock | x.Cron) -> str:
+    return leaf.name if isinstance(leaf, x.Name) else name_of(leaf)
 
 
 def _first_roles(operands: tuple[Node, ...]) -> tuple[int, ...]:
@@ -374,7 +442,7 @@ def _horizon(e: x.Expression) -> int | None:
 def _plain(e: x.Expression) -> bool:
     """An event type's name or an `or` of such, labels aside."""
     match e:
-        case x.Name():
+        case x.Name() | x.Clock() | x.Cron():
             return True
         case x.Labelled(part=part):
             return _plain(part)

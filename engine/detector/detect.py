@@ -10,10 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import rules
-from engine.detector.detector import Detector
+from engine.detector.clocks import clock_batches
+from engine.detector.detector import FOREVER, Detector
+from engine.detector.instances import Bools
 from engine.values import Batch, Carried, Detections, Int64
 from rules.errors import InputError, Place, Problem
 from rules.model import ClockEvent, Rulebook
+from rules.unbuilt import TIMERS
 
 _TIMESTAMP = pa.timestamp("us", "UTC")
 _TICK = pa.struct([("event", pa.string()), ("time", _TIMESTAMP)])
@@ -32,13 +35,15 @@ def detect(rulebook: str | os.PathLike[str] | Rulebook, occurrences: pa.Table) -
 
     Raises `InputError` for a rulebook or occurrences that are wrong.
     """
-    book = rulebook if isinstance(rulebook, Rulebook) else rules.load(rulebook)
+    book = rulebook if isinstance(rulebook, Rulebook) else rules.load(rulebook, features=TIMERS)
     time = _times(occurrences)
     batches = _batches(book, occurrences, time)
     first, last = (int(time.min()), int(time.max())) if len(time) else (0, 0)
     detector = Detector(book, dict.fromkeys(book.rules, first))
-    found, _ = detector.step(Carried(), batches, last)
-    return _result(book, found)
+    if len(time):
+        batches |= clock_batches(book, first, last)
+    found, _ = detector.step(Carried(), batches, FOREVER, last)
+    return _result(book, found, occurrences)
 
 
 def _times(occurrences: pa.Table) -> Int64:
@@ -90,14 +95,15 @@ def _wrong(code: str, message: str, hint: str = "") -> InputError:
     return InputError([Problem(code, message, Place("<occurrences>"), hint)])
 
 
-def _result(book: Rulebook, found: tuple[Detections, ...]) -> pa.Table:
+def _result(book: Rulebook, found: tuple[Detections, ...], occurrences: pa.Table) -> pa.Table:
     names = list(dict.fromkeys(n for rule in book.rules.values() for n in rule.key_names))
-    parts = [_table(detections) for detections in sorted(found, key=lambda d: d.rule)]
+    parts = [_table(detections, occurrences) for detections in sorted(found, key=lambda d: d.rule)]
     empty = _plain(
         pa.nulls(0, pa.string()),
         np.empty(0, np.int64),
         np.empty(0, np.int64),
         pa.array([], pa.list_(pa.int64())),
+        pa.array([], pa.list_(_TICK)),
     )
     table = pa.concat_tables([empty, *parts], promote_options="permissive")
     order = pc.sort_indices(table, sort_keys=[("end", "ascending")]) if len(parts) > 1 else None
@@ -109,29 +115,47 @@ def _result(book: Rulebook, found: tuple[Detections, ...]) -> pa.Table:
     )
 
 
-def _table(found: Detections) -> pa.Table:
-    row = np.empty(len(found.event_row), dtype=np.int64)
+def _lists(offsets: Int64, mark: Bools, values: pa.Array) -> pa.Array:
+    """The lists of those of `values` whose entries are marked."""
+    own = np.concatenate([[0], np.cumsum(mark)])[offsets]
+    return pa.ListArray.from_arrays(pa.array(own.astype(np.int32)), values)
+
+
+def _table(found: Detections, occurrences: pa.Table) -> pa.Table:
+    row = np.full(len(found.event_row), -1)
+    time = np.empty(len(found.event_row), dtype=np.int64)
     for number, event in enumerate(found.events):
         mine = found.event_code == number
-        row[mine] = found.batches[event].row[found.event_row[mine]]
-    lists = pa.LargeListArray.from_arrays(pa.array(found.offsets), pa.array(row))
+        batch, at = found.batches[event], found.event_row[mine]
+        time[mine] = batch.time[at]
+        if batch.table is occurrences:
+            row[mine] = batch.row[at]
+    clocks = row < 0
+    names = pa.array(found.events, pa.string()).take(pa.array(found.event_code[clocks]))
+    ticks = pa.StructArray.from_arrays(
+        [names, pa.array(time[clocks]).cast(_TIMESTAMP)], fields=list(_TICK)
+    )
     table = _plain(
-        [found.rule] * len(found), found.start, found.end, lists.cast(pa.list_(pa.int64()))
+        [found.rule] * len(found),
+        found.start,
+        found.end,
+        _lists(found.offsets, ~clocks, pa.array(row[~clocks])),
+        _lists(found.offsets, clocks, ticks),
     )
     for name in found.keys.column_names:
         table = table.append_column(name, found.keys.column(name))
     return table
 
 
-def _plain(rule: pa.Array, start: Int64, end: Int64, constituents: pa.Array) -> pa.Table:
-    none = pa.array(np.zeros(len(rule) + 1, dtype=np.int32))
-    no_ticks = pa.ListArray.from_arrays(none, pa.nulls(0, _TICK))
+def _plain(
+    rule: pa.Array, start: Int64, end: Int64, constituents: pa.Array, ticks: pa.Array
+) -> pa.Table:
     return pa.table(
         {
             "rule": rule,
             "start": pa.array(start).cast(_TIMESTAMP),
             "end": pa.array(end).cast(_TIMESTAMP),
             "constituents": constituents,
-            "ticks": no_ticks,
+            "ticks": ticks,
         }
     )

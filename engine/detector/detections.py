@@ -78,7 +78,7 @@ def _roles(e: x.Expression, inside: tuple[str, ...]) -> Iterator[tuple[str, ...]
     """The labels around each event of an expression, from the left, outermost first."""
     if isinstance(e, x.Labelled):
         inside = (*inside, e.label)
-    if isinstance(e, x.Name):
+    if isinstance(e, x.Name | x.Clock | x.Cron):
         yield inside
     for operand in e.operands():
         yield from _roles(operand, inside)
@@ -87,7 +87,7 @@ def _roles(e: x.Expression, inside: tuple[str, ...]) -> Iterator[tuple[str, ...]
 def _shown(e: x.Expression, shown: bool = True) -> Iterator[bool]:
     """For each event of an expression, from the left: is it a parameter? a and c of `A*`, `P*` are
     used, but are none."""
-    if isinstance(e, x.Name):
+    if isinstance(e, x.Name | x.Clock | x.Cron):
         yield shown
     windows = isinstance(e, x.AperiodicStar | x.PeriodicStar)
     for operand in e.operands():

@@ -17,6 +17,9 @@ from engine.detector.operators.event import Event
 from engine.values import Batch, Carried, Detections
 from rules.model import Rulebook
 
+FOREVER = 2**62
+"""The watermark of a history that has ended: everything runs out."""
+
 
 class Detector:
     """All enabled rules of a rulebook as one event graph.
@@ -44,26 +47,33 @@ class Detector:
         )
         self.events = self._graph.events()
         """The event types that some rule looks at."""
+        self.timed = any(root.timed for root in self._graph.roots.values())
+        """Whether something may be detected when nothing arrives."""
 
     def step(
-        self, carried: Carried, batches: Mapping[str, Batch], watermark: int
+        self,
+        carried: Carried,
+        batches: Mapping[str, Batch],
+        watermark: int,
+        last: int | None = None,
     ) -> tuple[tuple[Detections, ...], Carried]:
         """What each rule detects in one bucket, in the rulebook's order of rules, those without a
         detection left out; and what to carry on.
 
         `batches` holds every occurrence after the last step's watermark and up to this one's, by
         event type. Pure: no clock, no I/O, nothing given is changed. Where a history is cut into
-        buckets makes no difference to what is detected.
+        buckets makes no difference to what is detected. Timers that are due up to the watermark
+        fire; a `P` window that nothing closes ticks up to `last` (None: the watermark).
         """
         arrivals = {e: b for e, b in batches.items() if len(b) and e in self.events}
         roots = {
             name: root
             for name, root in self._graph.roots.items()
-            if not arrivals.keys().isdisjoint(root.roles)
+            if root.timed or not arrivals.keys().isdisjoint(root.roles)
         }
         nodes = {node.digest: node for root in roots.values() for node in root.walk()}
         frame = open_frame(self._graph, nodes, carried, arrivals, self._ranking)
-        flows, carry = _run(frame, watermark)
+        flows, carry = _run(frame, watermark, watermark if last is None else last)
         found = [
             build(self._rules[name], flows[root.digest].instances, frame.keys(root), frame)
             for name, root in roots.items()
@@ -72,7 +82,7 @@ class Detector:
         return tuple(found), carry_on(frame, carry, carried)
 
 
-def _run(frame: Frame, watermark: int) -> tuple[dict[str, Flow], dict[str, Carry]]:
+def _run(frame: Frame, watermark: int, last: int) -> tuple[dict[str, Flow], dict[str, Carry]]:
     """Each node's instances, operands first, and what it carries on."""
     flows: dict[str, Flow] = {}
     carry: dict[str, Carry] = {}
@@ -80,7 +90,9 @@ def _run(frame: Frame, watermark: int) -> tuple[dict[str, Flow], dict[str, Carry
         operands = [flows[operand.digest] for operand in node.operands]
         if isinstance(node.shape, Event):
             operands = [Flow(frame.arrivals(node.shape), no_pending())]
-        flow, kept = node.shape.step(operands, frame.carry[digest], frame.moment(node))
+        flow, kept = node.shape.step(
+            operands, frame.carry[digest], frame.moment(node, watermark, last)
+        )
         if node.horizon_micros is not None:
             oldest = watermark + 1 - node.horizon_micros
             kept = tuple(part.where(part.start >= oldest) for part in kept)

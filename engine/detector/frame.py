@@ -39,7 +39,7 @@ class Frame:
         """The code that stands for every key not seen yet."""
         return self.keys(node).count + 1
 
-    def moment(self, node: Node) -> Moment:
+    def moment(self, node: Node, watermark: int, last: int) -> Moment:
         """What an operator knows beside instances."""
         known = self.known[node.census][0] if node.census else np.empty(0, np.int32)
         unseen = self.unseen(node)
@@ -48,6 +48,8 @@ class Frame:
             self.occurrences.rank,
             unseen,
             np.append(known, np.int32(unseen)),
+            watermark,
+            last,
         )
 
     def arrivals(self, shape: Event) -> Instances:

@@ -25,7 +25,7 @@ class Node:
     keyed event types below. `own`: it has instances of one key, `every`: such of every key
     (broadcasts only). `point`: its instances have start = end. `horizon_micros`: an instance older
     than that is of no use any more. `census` names the set of known keys, where broadcasts are
-    repeated for each (see `operators.repeated`).
+    repeated for each (see `operators.repeated`). `timed`: something may end when nothing arrives.
     """
 
     digest: str
@@ -38,6 +38,7 @@ class Node:
     point: bool
     horizon_micros: int | None = None
     census: str | None = None
+    timed: bool = False
 
     def walk(self) -> Iterator[Node]:
         """Operands before the node that reads them; a shared one each time."""

@@ -131,13 +131,17 @@ class Moment:
 
     time[r], rank[r] of the step's occurrences r (rank orders the simultaneous, S1); `keys`: key
     codes go up to it; `known`: the codes that stand for single keys where broadcasts are repeated
-    for each of them, the last one that of the keys not seen yet.
+    for each of them, the last one that of the keys not seen yet. All instances that end at
+    `watermark` or before are found in this step; `last`: a window that nothing closes has no ticks
+    after it.
     """
 
     time: Int64
     rank: Int64
     keys: int
     known: Int32
+    watermark: int
+    last: int
 
 
 Carry = tuple[Instances, ...]

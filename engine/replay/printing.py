@@ -58,8 +58,11 @@ class Printer:
     def _texts(self, batch: Batch, index: Int64) -> list[str]:
         """The JSON text of some occurrences; each is made once."""
         used, place = np.unique(index, return_inverse=True)
-        lines = batch.table.column(LINE).take(batch.row[used]).to_pylist()
-        declared = self._declared[batch.event]
+        if LINE not in batch.table.column_names:  # clock occurrences
+            lines = [b""] * len(used)
+        else:
+            lines = batch.table.column(LINE).take(batch.row[used]).to_pylist()
+        declared = self._declared.get(batch.event, ())
         event = json.dumps(batch.event)
         made = []
         for line, time in zip(lines, batch.time[used].tolist(), strict=True):
@@ -73,6 +76,8 @@ class Printer:
 
 def _fields(line: bytes) -> dict[str, Any]:
     """The parameters of a line, numbers with a point as they are written (50.00 stays so)."""
+    if not line:
+        return {}
     fields = orjson.loads(line)
     if any(isinstance(value, float) for value in fields.values()):
         fields = json.loads(line, parse_float=lambda text: orjson.Fragment(text.encode()))

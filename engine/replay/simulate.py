@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 import rules
-from engine.detector.detector import Detector
+from engine.detector.clocks import clock_batches
+from engine.detector.detector import FOREVER, Detector
 from engine.replay import times
 from engine.replay.json_values import ranking
 from engine.replay.printing import Printer
@@ -21,6 +22,7 @@ from engine.replay.trace import times as instants
 from engine.values import Batch, Carried
 from rules.errors import InputError, Place, Problem
 from rules.model import Context, Rulebook
+from rules.unbuilt import TIMERS
 
 
 def simulate(
@@ -39,30 +41,44 @@ def simulate(
     `bucket` cuts the trace into buckets of so many instants and keeps the state as bytes between
     them, which makes no difference to the output. Raises `InputError`, before anything is written.
     """
-    book = rules.load(path)
+    book = rules.load(path, features=TIMERS)
     if context is not None:
         chosen = _context(context)
         overridden = {n: replace(r, context=chosen, selection=None) for n, r in book.rules.items()}
         book = replace(book, rules=overridden)
     with tempfile.TemporaryDirectory(prefix="tidegate-") as folder:
         occurrences = read(trace, book, _until(until), Path(folder))
-        run(book, occurrences, bucket, out)
+        run(book, occurrences, bucket, out, _until(until))
 
 
-def run(book: Rulebook, trace: Trace, bucket: int | None, out: IO[bytes]) -> None:
-    """Detect over a trace that has been read, active from its first instant on."""
+def run(
+    book: Rulebook, trace: Trace, bucket: int | None, out: IO[bytes], until: int | None = None
+) -> None:
+    """Detect over a trace that has been read, active from its first instant on.
+
+    After the last line time goes on to `until`; without it own terminators and `+ [d]` run out.
+    """
     first = trace.first()
     if first is None:
         return
     detector = Detector(book, dict.fromkeys(book.rules, first), ranking)
     printer = Printer(book, trace.iso)
     carried = Carried()
+    begin, watermark = first, first
     for window in _buckets(trace, bucket):
         watermark = int(instants(window)[-1])
-        found, carried = detector.step(carried, _batches(trace, window), watermark)
+        batches = _batches(trace, window) | clock_batches(book, begin, watermark)
+        found, carried = detector.step(carried, batches, watermark)
         printer.write(found, out)
+        begin = watermark + 1
         if bucket is not None:
             carried = Carried({n: _through_bytes(table) for n, table in carried.tables.items()})
+    clocks = {} if until is None else clock_batches(book, begin, until)
+    if detector.timed or clocks:
+        end = FOREVER if until is None else until
+        last = watermark if until is None else until
+        found, carried = detector.step(carried, clocks, end, last)
+        printer.write(found, out)
 
 
 def _buckets(trace: Trace, bucket: int | None) -> Iterator[pa.Table]:

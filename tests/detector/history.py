@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from engine.detector.detector import Detector
+from engine.detector.clocks import clock_batches
+from engine.detector.detector import FOREVER, Detector
 from engine.values import Batch, Carried, Detections
 from rules.model import Rulebook, SignalEvent
 from tests.reference.evaluate import Line, canonical, seconds
@@ -18,7 +19,8 @@ def batches(rulebook: Rulebook, lines: Sequence[Line]) -> dict[str, Batch]:
     """The lines of one bucket by event type."""
     found = {}
     for name, event in rulebook.events.items():
-        assert isinstance(event, SignalEvent)
+        if not isinstance(event, SignalEvent):
+            continue
         mine = sorted((line for line in lines if line[0] == name), key=lambda line: line[1])
         rows = [fields for _, _, fields in mine]
         table = pa.table({f: pa.array([r[f] for r in rows], pa.int64()) for f in event.fields})
@@ -48,7 +50,11 @@ def printed(found: Detections) -> list[dict[str, Any]]:
         for j in range(found.offsets[i], found.offsets[i + 1]):
             batch = found.batches[found.events[found.event_code[j]]]
             at = found.event_row[j]
-            fields = batch.table.slice(batch.row[at], 1).to_pylist()[0]
+            fields = (
+                batch.table.slice(batch.row[at], 1).to_pylist()[0]
+                if batch.table.num_columns
+                else {}
+            )
             time = seconds(int(batch.time[at]))
             constituents.append({"event": batch.event, "time": time, **fields})
         start, end = seconds(int(found.start[i])), seconds(int(found.end[i]))
@@ -59,20 +65,34 @@ def printed(found: Detections) -> list[dict[str, Any]]:
     return lines
 
 
-def run(rulebook: Rulebook, buckets: Sequence[Sequence[Line]]) -> list[str]:
-    """What the detector finds over a history cut into buckets, canonical."""
+def run(
+    rulebook: Rulebook, buckets: Sequence[Sequence[Line]], until: int | None = None
+) -> list[str]:
+    """What the detector finds over a history cut into buckets, canonical. Time goes on to `until`;
+    without it what has been started runs out."""
+    if until is not None:
+        buckets = [[line for line in bucket if line[1] <= until] for bucket in buckets]
     times = [time for bucket in buckets for _, time, _ in bucket]
     if not times:
         return []
-    detector = Detector(rulebook, dict.fromkeys(rulebook.rules, min(times)))
+    first, last = min(times), max(times)
+    detector = Detector(rulebook, dict.fromkeys(rulebook.rules, first))
     carried = Carried()
     lines = []
-    for bucket in buckets:
-        watermark = max((time for _, time, _ in bucket), default=None)
-        if watermark is None:
-            continue
+    cuts = [max(time for _, time, _ in bucket) for bucket in buckets if bucket]
+    given = [bucket for bucket in buckets if bucket]
+    horizon = last if until is None else until
+    for bucket, since, watermark in zip(
+        [*given, []],
+        [first, *(cut + 1 for cut in cuts)],
+        [*cuts, FOREVER if until is None else until],
+        strict=True,
+    ):
         before = carried
-        found, carried = detector.step(carried, batches(rulebook, bucket), watermark)
+        clocks = clock_batches(rulebook, since, min(watermark, horizon))
+        found, carried = detector.step(
+            carried, batches(rulebook, bucket) | clocks, watermark, min(watermark, horizon)
+        )
         unchanged = {*carried.tables, *before.tables} - carried.changed
         assert all(carried.tables[n].equals(before.tables[n]) for n in unchanged)
         carried = through_ipc(carried)

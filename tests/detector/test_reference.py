@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rules.expression import Clock, Own, Plus
 from tests.detector.history import run
-from tests.reference.strategies import UNTIMED, cases, cuts, expected
+from tests.reference.strategies import SECOND, UNTIMED, cases, cuts, expected
 
 
 @given(data=st.data())
@@ -17,3 +18,17 @@ def test_detections_are_those_of_the_reference_for_any_cut(data: st.DataObject) 
     whole = sorted(history, key=lambda line: line[1])
     assert run(rulebook, [whole]) == answer
     assert run(rulebook, data.draw(cuts(history))) == answer
+
+
+WITH_TIMERS = (*UNTIMED, Own, Plus, Clock)
+
+
+@given(data=st.data())
+@settings(max_examples=1000, deadline=None)
+def test_what_ends_by_itself_is_that_of_the_reference_for_any_cut(data: st.DataObject) -> None:
+    rulebook, history = data.draw(cases(operators=WITH_TIMERS, depth=2))
+    until = data.draw(st.none() | st.integers(0, 9).map(lambda second: second * SECOND))
+    answer = expected(rulebook, history, until=until)
+    whole = sorted(history, key=lambda line: line[1])
+    assert run(rulebook, [whole], until) == answer
+    assert run(rulebook, data.draw(cuts(history)), until) == answer

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from engine.detector import windows
-from engine.detector.instances import Bools, Carry, Flow, Instances, Moment, concat, pending_of
-from engine.detector.operators.opened import last_before, still_open
+from engine.detector.instances import Carry, Flow, Instances, Moment, concat, pending_of
+from engine.detector.operators.opened import last_before, since_first, still_open
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +47,5 @@ class AperiodicStar:
         )  # fmt: skip
         found = Instances(c.key[right], first.start[left], c.end[right], *entries)
         kept = first.where(still_open(first, chain, latest, closer.pending, keys))
-        held = inside.where(_since(kept, inside, keys))
+        held = inside.where(since_first(kept, inside, keys))
         return Flow(found, pending_of([kept], [opener])), (kept, held)
-
-
-def _since(kept: Instances, inside: Instances, keys: int) -> Bools:
-    """Marks what starts with the first open window of its key or later."""
-    earliest = np.full(keys + 1, np.iinfo(np.int64).max)
-    np.minimum.at(earliest, kept.key, kept.end)
-    return np.asarray(inside.start >= earliest[inside.key])

@@ -38,3 +38,10 @@ def _of_each(pending: Pending, first: Instances) -> tuple[Int32, Int64]:
     present = np.unique(first.key)
     key = np.concatenate([pending.key, np.repeat(present, len(general))])
     return key, np.concatenate([pending.start, np.tile(general, len(present))])
+
+
+def since_first(kept: Instances, inside: Instances, keys: int) -> Bools:
+    """Marks what starts with the first open window of its key or later."""
+    earliest = np.full(keys + 1, np.iinfo(np.int64).max)
+    np.minimum.at(earliest, kept.key, kept.end)
+    return np.asarray(inside.start >= earliest[inside.key])

@@ -1,0 +1,78 @@
+"""`A(a, b, [d])` and `A*(a, b, [d])`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.detector import windows
+from engine.detector.calendar import add_each
+from engine.detector.instances import Carry, Flow, Instances, Moment, bare, concat, pending_of
+from engine.detector.kernels import NEVER
+from engine.detector.operators.opened import last_before, since_first, still_open
+from engine.detector.operators.shape import greatest
+from rules.expression import Duration
+
+
+@dataclass(frozen=True, slots=True)
+class AperiodicUntil:
+    """`[[A(a, b, [d])]]` = { b : e(a) <= s(b), e(b) <= e(a) + d for some a }.
+
+    Operands: a, b; `role` is the first role of b. The last a with e(a) <= s(b) decides. Carries per
+    key its instant, and that at each pending start of b: bound 1 + the pending starts of b.
+    Source: Snoop, `A`.
+    """
+
+    duration: Duration
+    zone: str
+    role: int
+    slots: int = 1
+
+    def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
+        opener, part = (flow.instances for flow in operands)
+        first = concat([carry[0], bare(opener.key, opener.end, opener.end)])
+        close = add_each(first.end, self.duration, self.zone)
+        at, _ = last_before(first, part.key, part.start + 1, moment.keys)
+        mark = (at >= 0) & (np.append(close, NEVER)[at] >= part.end)
+        none = np.full(len(first), -1, dtype=np.int64)
+        low = np.full(moment.keys + 1, NEVER)
+        pending = operands[1].pending
+        kept = still_open(first, none, low, pending, moment.keys, same=True)
+        kept &= close > moment.watermark
+        return Flow(part.where(mark).shifted(self.role), pending), (first.where(kept),)
+
+
+@dataclass(frozen=True, slots=True)
+class AperiodicStarUntil:
+    """`[[A*(a, b, [d])]]` = one instance [s(a), e(a) + d] for each a: the b's with e(a) <= s(b),
+    e(b) <= e(a) + d, and a as a role that is no parameter.
+
+    Operands: a, b; `role` is the first role of b. Carries every a whose window is open, and the b's
+    since the first of these: bound: the a's and b's within d. Source: Snoop, `A*`.
+    """
+
+    duration: Duration
+    zone: str
+    role: int
+    slots: int = 2
+
+    def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
+        opener, part = operands
+        first = concat([carry[0], opener.instances])
+        inside = concat([carry[1], part.instances.shifted(self.role)])
+        close = add_each(first.end, self.duration, self.zone)
+        due = np.flatnonzero(close <= moment.watermark)
+        bounds, index = windows.by_key(inside.key, moment.keys)
+        left, _, *entries = windows.fill(
+            due, np.full(len(due), NEVER), np.full(len(first), -1),
+            first.start, first.end, first.offsets, first.row, first.role,
+            inside.start, inside.end, inside.offsets, inside.row, inside.role, bounds, index,
+            first.key[due], close[due], np.zeros(len(due) + 1, np.int64), first.row[:0],
+            first.role[:0], moment.time, moment.rank,
+        )  # fmt: skip
+        found = Instances(first.key[left], first.start[left], close[left], *entries)
+        kept = first.where(np.asarray(close > moment.watermark))
+        held = inside.where(since_first(kept, inside, moment.keys))
+        return Flow(greatest(found, moment), pending_of([kept], [opener])), (kept, held)

@@ -1,0 +1,33 @@
+"""`a + [d]`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.detector.calendar import add_each
+from engine.detector.instances import Carry, Flow, Moment, bare, concat, no_pending
+from engine.detector.operators.shape import greatest
+from rules.expression import Duration
+
+
+@dataclass(frozen=True, slots=True)
+class Plus:
+    """`[[a + [d]]]` = { the point e(a) + d }, with nothing of a; months count in `zone` (S11).
+
+    Carries the points still to come, as bare intervals: bound: the instants of a within d.
+    Source: Snoop, relative temporal events.
+    """
+
+    duration: Duration
+    zone: str
+    slots: int = 1
+
+    def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
+        base = operands[0].instances
+        point = add_each(base.end, self.duration, self.zone)
+        points = greatest(concat([carry[0], bare(base.key, point, point)]).by_end(), moment)
+        due = points.end <= moment.watermark
+        return Flow(points.where(due), no_pending()), (points.where(np.logical_not(due)),)

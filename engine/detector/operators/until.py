@@ -1,0 +1,47 @@
+"""`a ; [d]` and `not(b)[a, [d]]`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from engine.detector import windows
+from engine.detector.calendar import add_each
+from engine.detector.instances import Carry, Flow, Moment, concat, pending_of
+from engine.detector.operators.shape import greatest
+from rules.expression import Duration
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """`[[not(b)[a, [d]]]]` = { a with the point e(a) + d : no b with e(a) < s(b) and
+    e(b) <= e(a) + d }; `[[a ; [d]]]` the same without any b.
+
+    Operands: b, if `lacking`, and a; `role` is the first role of a; months count in `zone` (S11).
+    Carries the a's whose time has not run out and that no b has taken away: bound: the a's within
+    d. Source: Snoop, `NOT` and `;` with a relative event as terminator.
+    """
+
+    duration: Duration
+    zone: str
+    lacking: bool
+    role: int
+    slots: int = 1
+
+    def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
+        opener = operands[-1]
+        first = concat([carry[0], opener.instances.shifted(self.role)])
+        point = add_each(first.end, self.duration, self.zone)
+        alive = np.ones(len(first), dtype=np.bool_)
+        if self.lacking:
+            b = operands[0].instances
+            low, latest = windows.latest_start(
+                b.key, b.start, b.end, first.key, point, True, moment.keys
+            )
+            alive = first.end >= np.where(point <= moment.watermark, low, latest[first.key])
+        due = point <= moment.watermark
+        found = replace(first, end=point).where(alive & due)
+        kept = first.where(alive & ~due)
+        return Flow(greatest(found, moment), pending_of([kept], [opener])), (kept,)
