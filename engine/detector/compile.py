@@ -11,6 +11,7 @@ from engine.detector.contexts.chain import CONTEXTS, Chain, event_types
 from engine.detector.contexts.choice import chosen
 from engine.detector.contexts.tree import read
 from engine.detector.graph import Census, Node, Stream, digest
+from engine.detector.occurrences import TICK
 from engine.detector.operators.any_repeat import AnyRepeat
 from engine.detector.operators.aperiodic import Aperiodic
 from engine.detector.operators.aperiodic_star import AperiodicStar
@@ -22,6 +23,8 @@ from engine.detector.operators.every import Every
 from engine.detector.operators.lacking import Not
 from engine.detector.operators.minus import Minus
 from engine.detector.operators.nth import Nth
+from engine.detector.operators.periodic import Periodic
+from engine.detector.operators.periodic_star import PeriodicStar
 from engine.detector.operators.plus import Plus
 from engine.detector.operators.repeated import Repeated
 from engine.detector.operators.sequence import Sequence
@@ -73,6 +76,11 @@ class _Builder:
             return self._every_row(expression)
         return self._chain(expression, context) or self._choice(expression, context)
 
+    def _every_count(self, e: x.Expression) -> Node:
+        if isinstance(e, x.Every):
+            return self._counted(Every(e.count, all_rows=True), e.part, None)
+        return self._node(e, None)
+
     def _chain(self, expression: x.Expression, context: Context) -> Node | None:
         """A plain sequence of event types, all of one key or all without; else None."""
         found = event_types(expression)
@@ -94,7 +102,7 @@ class _Builder:
         horizon = None if shape.windows else shape.horizon_micros
         operands = (
             *(self._event(name, all_rows=True) for name in streams.events),
-            *(self._node(e, None) for e in streams.counted),
+            *(self._every_count(e) for e in streams.counted),
             *(self._node(e, horizon) for e in streams.looked),
         )
         root = self._node(expression, None)
@@ -156,6 +164,8 @@ class _Builder:
                 return self._aperiodic(opener, part, closer, horizon)
             case x.AperiodicStar(opener=opener, part=part, closer=closer):
                 return self._aperiodic_star(opener, part, closer, horizon)
+            case x.Periodic() | x.PeriodicStar():
+                return self._periodic(e, horizon)
             case x.AnyRepeat(count=count, part=part):
                 return self._counted(AnyRepeat(count), part, horizon)
             case x.Every(count=count, part=part):
@@ -279,6 +289,32 @@ class _Builder:
             )  # fmt: skip
         shape = AperiodicUntil(duration, zone, role)
         return self._make(shape, operands, own=b.own, every=b.every, point=b.point, horizon=None)
+
+    def _periodic(self, e: x.Periodic | x.PeriodicStar, horizon: int | None) -> Node:
+        star = isinstance(e, x.PeriodicStar)
+        own = e.closer.duration if isinstance(e.closer, x.Own) else None
+        parts = (e.opener,) if own else (e.opener, e.closer)
+        operands = self._operands(parts, horizon if star else None)
+        a = operands[0]
+        self._keep_apart(operands if star else operands[:1], operands[-1])
+        roles = _first_roles(operands)
+        ticks = sum(len(o.roles) for o in operands)
+        zone = self.zone if e.period.months or (own and own.months) else ""
+        shape: Shape
+        if star:
+            shape = PeriodicStar(e.period, own, zone, roles[-1], ticks)
+        else:
+            shape = Periodic(e.period, own, zone, ticks)
+        found = self._make(
+            shape,
+            operands,
+            own=a.own,
+            every=a.every,
+            point=not star,
+            horizon=horizon if star else None,
+            timed=True,
+        )
+        return replace(found, roles=(*found.roles, TICK))
 
     def _zone_of(self, duration: x.Duration) -> str:
         return self.zone if duration.months else ""

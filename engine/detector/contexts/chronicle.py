@@ -15,4 +15,4 @@ def choose(history: History) -> Iterator[Found]:
             [(start, best) for start, bests in ending.items() for best in bests.values()]
         )
         yield start, entries
-        history.use_up([item for _, item in entries])
+        history.use_up(row for _, row in entries)

@@ -13,8 +13,8 @@ def choose(history: History) -> Iterator[Found]:
     """Used up is the initiator (S2), as initiator only."""
     by_initiator: dict[int | tuple[int], list[tuple[int, Best]]] = defaultdict(list)
     for start, bests in history.ending(history.choosing(latest=False, initiators=True)).items():
-        for (item, _), best in bests.items():
-            by_initiator[(start,) if item is None else item].append((start, best))
+        for (row, _), best in bests.items():
+            by_initiator[(start,) if row is None else row].append((start, best))
     for initiator, found in by_initiator.items():
         if initiator not in history.initiated:
             history.initiated.add(initiator)

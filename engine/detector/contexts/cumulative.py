@@ -14,4 +14,4 @@ def choose(history: History) -> Iterator[Found]:
     if ending:
         entries = tuple(frozenset[tuple[int, int]]().union(*ending.values()))
         yield min(ending), entries
-        history.use_up([item for _, item in entries])
+        history.use_up(row for _, row in entries)

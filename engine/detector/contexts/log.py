@@ -2,126 +2,121 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
-from itertools import pairwise
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from engine.detector.contexts.history import History, Initiator
-from engine.detector.contexts.limits import check_carried
-from engine.detector.contexts.tree import Tree
-from engine.detector.instances import EVERY_KEY, Carry, Instances, Moment, bare, concat
+from engine.detector.contexts.items import Item, Streams
+from engine.detector.contexts.values import Rank
+from engine.detector.instances import EVERY_KEY, Bools, Instances, Int32, Moment, bare, concat
 from engine.values import Int64
 
 
+@dataclass
 class Log:
     """One step's streams, what is carried before what arrives.
 
-    `leaves` are the streams of occurrences, their items numbered through as in `pool`; `looked`
-    those of intervals; `used` and `initiated` mark items of a key: by an instance with the same
-    entries, or with none for an instant.
+    `used` and `initiated` mark occurrences of a key, by an instance of that occurrence alone, or
+    (no entry) an instant. `remembered` says which occurrences, once used up, may still turn up.
     """
 
-    def __init__(
-        self,
-        leaves: Sequence[Instances],
-        looked: Sequence[Instances],
-        used: Instances,
-        initiated: Instances,
-    ) -> None:
-        self.pool = concat(leaves)
-        self._looked = looked
-        self._base = np.cumsum([0, *(len(part) for part in leaves)])
-        self._gone = np.zeros(len(self.pool), dtype=np.bool_)
-        self._items = _Groups(self.pool.key)
-        self._intervals = [_Groups(part.key) for part in looked]
-        self._marks = [(part, _Groups(part.key)) for part in (used, initiated)]
-        self._new_marks: list[list[Instances]] = [[], []]
-        self._touched: list[int] = []
-        marked = len(used) or len(initiated)
-        self._named = {self._name(self.pool, i): i for i in range(len(self.pool))} if marked else {}
+    events: Sequence[Instances]
+    counted: Sequence[Instances]
+    looked: Sequence[Instances]
+    used: Instances
+    initiated: Instances
+    remembered: Bools
+    moment: Moment
+    _touched: list[tuple[int, set[int], set[Initiator]]] = field(default_factory=list)
 
-    def open(self, key: int, tree: Tree, moment: Moment, steps_max: int) -> History:
-        """What a key sees in this step."""
-        pool = self.pool
-        mine = self._items.of(key)
-        start, end = pool.start[mine].tolist(), pool.end[mine].tolist()
-        intervals = dict(zip(mine.tolist(), zip(start, end, strict=True), strict=True))
-        edges = np.searchsorted(mine, self._base).tolist()
-        used, initiated = (self._marked(part.take(g.own(key))) for part, g in self._marks)
-        return History(
-            tree,
-            intervals,
-            {item: self._rank(item, moment) for item in intervals},
-            [sorted(mine[a:b].tolist(), key=lambda i: intervals[i][1]) for a, b in pairwise(edges)],
-            [
-                _pairs(part, g.of(key))
-                for part, g in zip(self._looked, self._intervals, strict=True)
-            ],
-            steps_max,
-            {item for item in used if isinstance(item, int)},
-            initiated,
+    def __post_init__(self) -> None:
+        parts = (*self.events, *self.counted, *self.looked, self.used, self.initiated)
+        self._groups = [_Groups(part.key) for part in parts]
+
+    def open(self, key: int) -> tuple[Streams, dict[int, Rank], set[int], set[Initiator]]:
+        """What a key sees in this step, latest first; ranks; what it has used up; initiators."""
+        ranks: dict[int, Rank] = {}
+        groups = iter(self._groups)
+        streams = Streams(
+            [self._items(part, next(groups).of(key), ranks) for part in self.events],
+            [self._items(part, next(groups).of(key), ranks) for part in self.counted],
+            [_pairs(part, next(groups).of(key)) for part in self.looked],
         )
+        used = {row for row in self._marked(self.used, next(groups).own(key))
+                if isinstance(row, int)}  # fmt: skip
+        return streams, ranks, used, self._marked(self.initiated, next(groups).own(key))
 
     def close(self, key: int, history: History) -> None:
         """Remember what the key has used up, and what has initiated."""
-        self._touched.append(key)
-        used = np.array(sorted(history.used), dtype=np.int64)
-        own = self.pool.key[used] == key
-        self._gone[used[own]] = True
-        self._mark(0, key, used[~own].tolist())
-        self._mark(1, key, history.initiated)
+        self._touched.append((key, history.used, history.initiated))
 
-    def carry(self, passing: Collection[int], carried_max: int) -> Carry:
-        """What outlives the step."""
-        keep = ~self._gone
-        for stream in passing:
-            keep[self._base[stream] : self._base[stream + 1]] = False
-        leaves = [
-            self.pool.take(np.flatnonzero(keep[a:b]) + a) for a, b in pairwise(self._base.tolist())
-        ]
-        check_carried(leaves, carried_max)
-        marks = [
-            concat([part.where(~np.isin(part.key, self._touched)), *new]).by_end()
-            for (part, _), new in zip(self._marks, self._new_marks, strict=True)
-        ]
-        return (*leaves, *self._looked, *marks)
+    def left(self, oldest: int | None, passing: frozenset[int]) -> list[Instances]:
+        """The streams of events and of what is counted without what is used up, what is older than
+        `oldest` and event types that are of no use any more."""
+        taken = {(key, row) for key, used, _ in self._touched for row in used}
+        kept = []
+        for number, part in enumerate((*self.events, *self.counted)):
+            mark = np.ones(len(part), dtype=np.bool_)
+            if oldest is not None:
+                mark &= part.start >= oldest
+            if number in passing:
+                mark[:] = False
+            if taken:
+                owner = np.repeat(np.arange(len(part)), np.diff(part.offsets))
+                pairs = zip(part.key[owner].tolist(), part.row.tolist(), strict=True)
+                gone = np.array([pair in taken for pair in pairs], dtype=np.bool_)
+                mark[owner[gone]] = False
+            kept.append(part.where(mark))
+        return kept
 
-    def _mark(self, which: int, key: int, marked: Iterable[Initiator]) -> None:
-        items = np.array([i for i in marked if isinstance(i, int)], dtype=np.int64)
-        found = self.pool.take(items[~self._gone[items]])
-        self._new_marks[which].append(replace(found, key=np.full(len(found), key, np.int32)))
-        instants = np.array([i[0] for i in marked if isinstance(i, tuple)], dtype=np.int64)
-        key_of = np.full(len(instants), key, dtype=np.int32)
-        self._new_marks[which].append(bare(key_of, instants, instants))
+    def marks(self, kept: Sequence[Instances]) -> tuple[Instances, Instances]:
+        """What is used up and what has initiated, of occurrences that may still turn up."""
+        may = self.remembered.copy()
+        for part in kept:
+            may[part.row] = True
+        keys = np.array([key for key, *_ in self._touched], dtype=np.int32)
+        used = [(key, row) for key, rows, _ in self._touched for row in rows if may[row]]
+        initiators = [(key, i) for key, _, found in self._touched for i in found]
+        rows = [(key, i) for key, i in initiators if isinstance(i, int) and may[i]]
+        instants = [(key, i[0]) for key, i in initiators if isinstance(i, tuple)]
+        return (
+            _joined(self.used, keys, self._single(used)),
+            _joined(self.initiated, keys, self._single(rows), _instants(instants)),
+        )
 
-    def _marked(self, marks: Instances) -> set[Initiator]:
-        """The items and instants that marks stand for; an item that is forgotten needs none."""
+    def _single(self, marks: Sequence[tuple[int, int]]) -> Instances:
+        key, row = _columns(marks)
+        time = self.moment.time[row]
+        roles = np.zeros(len(self.moment.time), dtype=np.int16)
+        for part in (*self.events, *self.counted, self.used, self.initiated):
+            roles[part.row] = part.role
+        return Instances(key, time, time, np.arange(len(row) + 1), row, roles[row])
+
+    def _items(self, part: Instances, index: Int64, ranks: dict[int, Rank]) -> list[Item]:
+        items = []
+        for i in index[::-1].tolist():
+            a, b = part.offsets[i], part.offsets[i + 1]
+            rows = part.row[a:b].tolist()
+            for row in rows:
+                ranks[row] = int(self.moment.time[row]), int(self.moment.rank[row]), row
+            entries = tuple(zip(part.role[a:b].tolist(), rows, strict=True))
+            items.append(Item(int(part.start[i]), int(part.end[i]), entries))
+        return items
+
+    def _marked(self, marks: Instances, index: Int64) -> set[Initiator]:
         found: set[Initiator] = set()
-        for i in range(len(marks)):
-            if marks.offsets[i] == marks.offsets[i + 1]:
-                found.add((int(marks.start[i]),))
-            elif (item := self._named.get(self._name(marks, i))) is not None:
-                found.add(item)
+        for i in index.tolist():
+            rows = marks.row[marks.offsets[i] : marks.offsets[i + 1]].tolist()
+            found |= {rows[0] if rows else (int(marks.start[i]),)}
         return found
-
-    def _name(self, of: Instances, i: int) -> tuple[int, ...]:
-        entries = slice(of.offsets[i], of.offsets[i + 1])
-        return (*of.row[entries].tolist(), int(of.role[entries.start]))
-
-    def _rank(self, item: int, moment: Moment) -> tuple[int, ...]:
-        """S1: start, end, event type, parameters; equal rows as they stand."""
-        pool = self.pool
-        rows = pool.row[pool.offsets[item] : pool.offsets[item + 1]].tolist()
-        ranks = [value for row in rows for value in (int(moment.rank[row]), row)]
-        return (int(pool.start[item]), int(pool.end[item]), *ranks)
 
 
 class _Groups:
     """The places of each key code."""
 
-    def __init__(self, key: np.ndarray) -> None:
+    def __init__(self, key: Int32) -> None:
         self._order = np.argsort(key, kind="stable")
         self._sorted = key[self._order]
 
@@ -137,4 +132,19 @@ class _Groups:
 
 
 def _pairs(part: Instances, index: Int64) -> list[tuple[int, int]]:
+    index = index[::-1]
     return list(zip(part.start[index].tolist(), part.end[index].tolist(), strict=True))
+
+
+def _columns(marks: Sequence[tuple[int, int]]) -> tuple[Int32, Int64]:
+    table = np.array(marks, dtype=np.int64).reshape(-1, 2)
+    return table[:, 0].astype(np.int32), table[:, 1]
+
+
+def _instants(marks: Sequence[tuple[int, int]]) -> Instances:
+    key, instant = _columns(marks)
+    return bare(key, instant, instant)
+
+
+def _joined(old: Instances, touched: Int32, *new: Instances) -> Instances:
+    return concat([old.where(~np.isin(old.key, touched)), *new]).by_end()

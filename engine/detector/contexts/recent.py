@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from engine.detector.contexts.history import Found, History
-from engine.detector.contexts.values import Best
+from engine.detector.contexts.values import greatest
 
 
 def choose(history: History) -> Iterator[Found]:
@@ -15,15 +14,11 @@ def choose(history: History) -> Iterator[Found]:
     if not ending:
         return
     start = max(ending)
-    entries = max(ending[start].values(), key=_order).entries
+    entries = greatest(ending[start]).entries
     yield start, entries
-    chosen = {item for _, item in entries}
-    for stream in history.unused:
-        newest = max((history.intervals[i][1] for i in stream if i in chosen), default=None)
-        if newest is not None:
-            history.use_up([i for i in stream if history.intervals[i][1] <= newest])
-
-
-def _order(best: Best) -> tuple[object, ...]:
-    """Of two lists the one that has ended wins."""
-    return (*best.times, math.inf), (*best.ranks, (math.inf,))
+    chosen = {row for _, row in entries}
+    older = set(chosen)
+    for stream in history.unused.events:
+        newest = max((i.end for i in stream if chosen & {row for _, row in i.entries}), default=-1)
+        older |= {row for item in stream if item.end <= newest for _, row in item.entries}
+    history.use_up(older)

@@ -7,39 +7,37 @@ each end, which is right for `restricted` alone).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic
 
 from engine.detector import calendar
 from engine.detector.contexts import tree as t
-from engine.detector.contexts.values import V, Values
+from engine.detector.contexts.items import Interval, Item, Streams
+from engine.detector.contexts.values import All, Choosing, Entries, Rank, V, Values, greatest
 from rules.errors import EngineError
 
-Interval = tuple[int, int]
 Relation = dict[Interval, V]
+Window = tuple[Interval, tuple[int, Entries]]
+"""Of the opener its interval; of what closes it the instant and the entries."""
 
 
 class Search(Generic[V]):
-    """One search, at one instant for one key.
+    """One search, at one instant for one key, among what is not used up: none ends after `now`.
 
-    `unused` holds for each stream of the tree the items that are not used up, `looked` the
-    intervals that are looked at, none after `now`; `intervals` those of the items. Raises
-    `EngineError('search-steps')` past `steps_max` unions of instances.
+    Raises `EngineError('search-steps')` past `steps_max` unions of instances.
     """
 
     def __init__(
         self,
         values: Values[V],
-        unused: Sequence[Sequence[int]],
-        looked: Sequence[Sequence[Interval]],
-        intervals: Mapping[int, Interval],
+        streams: Streams,
+        rank: Mapping[int, Rank],
         now: int,
         steps_max: int,
     ) -> None:
         self._values = values
-        self._unused = unused
-        self._looked = looked
-        self._intervals = intervals
+        self._streams = streams
+        self._rank = rank
         self._now = now
         self._steps_max = steps_max
         self._steps = 0
@@ -47,19 +45,24 @@ class Search(Generic[V]):
 
     def ending(self, tree: t.Tree) -> dict[int, V]:
         """The value of the instances that end now, by start."""
-        return {start: value for (start, _), value in self._of(tree, False).items()}
+        return {start: value for (start, _), value in self.of(tree, whole=False).items()}
 
-    def _of(self, tree: t.Tree, whole: bool) -> Relation[V]:
-        """The instances up to now (`whole`), or that end now."""
+    def of(self, tree: t.Tree, *, whole: bool) -> Relation[V]:
+        """The instances up to now (`whole`), or those that end now."""
         if whole and id(tree) in self._known:
             return self._known[id(tree)]
         rows: Mapping[type[t.Tree], Callable[[Any, bool], Relation[V]]] = {
             t.Leaf: self._leaf,
+            t.Counted: self._counted,
             t.Either: self._either,
             t.Conjunction: self._conjunction,
             t.Sequence: self._sequence,
             t.Minus: self._minus,
             t.Within: self._within,
+            t.Not: self._not,
+            t.Aperiodic: self._aperiodic,
+            t.AperiodicStar: self._aperiodic_star,
+            t.AnyRepeat: self._any_repeat,
         }
         found = rows[type(tree)](tree, whole)
         if whole:
@@ -67,59 +70,148 @@ class Search(Generic[V]):
         return found
 
     def _leaf(self, tree: t.Leaf, whole: bool) -> Relation[V]:
+        return self._items(self._streams.events[tree.stream], tree.shift, whole)
+
+    def _counted(self, tree: t.Counted, whole: bool) -> Relation[V]:
+        return self._items(self._streams.counted[tree.stream], tree.shift, whole)
+
+    def _items(self, items: Sequence[Item], shift: int, whole: bool) -> Relation[V]:
         found: Relation[V] = {}
-        for item in self._unused[tree.stream]:
-            interval = self._intervals[item]
-            if whole or interval[1] == self._now:
-                self._add(found, interval, self._values.one(tree.shift, item))
+        for item in items:
+            if whole or item.end == self._now:
+                value = self._values.one(item.start, item.moved(shift))
+                self._add(found, (item.start, item.end), value)
         return found
 
     def _either(self, tree: t.Either, whole: bool) -> Relation[V]:
         found: Relation[V] = {}
         for part in tree.operands:
-            for interval, value in self._of(part, whole).items():
+            for interval, value in self.of(part, whole=whole).items():
                 self._add(found, interval, value)
         return found
 
     def _conjunction(self, tree: t.Conjunction, whole: bool) -> Relation[V]:
-        """chosen[m]: the unions of one instance each of m of the operands so far."""
-        chosen: list[Relation[V]] = [{} for _ in range(tree.count + 1)]
-        for part in tree.operands:
-            relation = self._of(part, True)
-            for m in range(tree.count, 1, -1):
+        parts = [self.of(part, whole=True) for part in tree.operands]
+        return self._ending(self._any(tree.count, parts), whole)
+
+    def _any_repeat(self, tree: t.AnyRepeat, whole: bool) -> Relation[V]:
+        each = [
+            {(start, end): self._values.one(start, entries)}
+            for (start, end), entries in self._each(tree.part)
+        ]
+        return self._ending(self._any(tree.count, each), whole)
+
+    def _any(self, count: int, parts: Sequence[Relation[V]]) -> Relation[V]:
+        """chosen[m]: the unions of one instance each of m of the parts so far."""
+        chosen: list[Relation[V]] = [{} for _ in range(count + 1)]
+        for relation in parts:
+            for m in range(count, 1, -1):
                 for (a, b), left in chosen[m - 1].items():
                     for (c, d), right in relation.items():
                         self._join(chosen[m], (a, left), (c, right), max(b, d))
             for interval, value in relation.items():
                 self._add(chosen[1], interval, value)
-        found = chosen[tree.count]
+        return chosen[count]
+
+    def _ending(self, found: Relation[V], whole: bool) -> Relation[V]:
         return found if whole else {i: v for i, v in found.items() if i[1] == self._now}
 
+    def _each(self, tree: t.Tree) -> list[tuple[Interval, Entries]]:
+        """What counts as an occurrence, in order of end: of a composite the greatest of each
+        instant (S1)."""
+        if type(tree) is t.Leaf:
+            items = self._streams.events[tree.stream]
+            return [((item.start, item.end), item.moved(tree.shift)) for item in items]
+        latest: dict[int, tuple[int, Entries]] = {}
+        for (start, end), bests in (
+            self._also(Choosing(self._rank, True)).of(tree, whole=True).items()
+        ):
+            if end not in latest or start > latest[end][0]:
+                latest[end] = start, greatest(bests).entries
+        return [((start, end), entries) for end, (start, entries) in sorted(latest.items())]
+
+    def _also(self, values: Values[Any]) -> Search[Any]:
+        """The same search in another semiring."""
+        return Search(values, self._streams, self._rank, self._now, self._steps_max)
+
     def _sequence(self, tree: t.Sequence, whole: bool) -> Relation[V]:
+        return self._pairs(tree.first, tree.then, whole, lambda _, __: True)
+
+    def _not(self, tree: t.Not, whole: bool) -> Relation[V]:
+        absent = self._streams.looked[tree.absent]
+
+        def free(since: int, until: int) -> bool:
+            return not any(since < start and end <= until for start, end in absent)
+
+        return self._pairs(tree.opener, tree.closer, whole, free)
+
+    def _pairs(
+        self, first: t.Tree, then: t.Tree, whole: bool, free: Callable[[int, int], bool]
+    ) -> Relation[V]:
+        """a u b with e(a) < s(b), and nothing in the way from e(a) to e(b)."""
         found: Relation[V] = {}
-        then = self._of(tree.then, whole)
-        if not then:
+        following = self.of(then, whole=whole)
+        if not following:
             return found
-        for (start, end), left in self._of(tree.first, True).items():
-            for (begin, until), right in then.items():
-                if end < begin:
+        for (start, end), left in self.of(first, whole=True).items():
+            for (begin, until), right in following.items():
+                if end < begin and free(end, until):
                     self._join(found, (start, left), (begin, right), until)
         return found
 
     def _minus(self, tree: t.Minus, whole: bool) -> Relation[V]:
-        absent = self._looked[tree.absent]
+        absent = self._streams.looked[tree.absent]
         return {
             (start, end): value
-            for (start, end), value in self._of(tree.part, whole).items()
+            for (start, end), value in self.of(tree.part, whole=whole).items()
             if not any(start <= begin and until <= end for begin, until in absent)
         }
 
     def _within(self, tree: t.Within, whole: bool) -> Relation[V]:
         return {
             (start, end): value
-            for (start, end), value in self._of(tree.part, whole).items()
+            for (start, end), value in self.of(tree.part, whole=whole).items()
             if end <= calendar.add(start, tree.duration, tree.zone)
         }
+
+    def _aperiodic(self, tree: t.Aperiodic, whole: bool) -> Relation[V]:
+        closers = self._streams.looked[tree.closer]
+        windows = [
+            (opened, min((end for start, end in closers if start > opened), default=self._now))
+            for _, opened in self._streams.looked[tree.opener]
+        ]
+        return {
+            (start, end): value
+            for (start, end), value in self.of(tree.part, whole=whole).items()
+            if any(opened <= start and end <= close for opened, close in windows)
+        }
+
+    def _aperiodic_star(self, tree: t.AperiodicStar, whole: bool) -> Relation[V]:
+        found: Relation[V] = {}
+        each = self._each(tree.part)
+        for (start, opened), (close, closing) in self._windows(tree):
+            if whole or close == self._now:
+                left = self.of(tree.opener, whole=True)[start, opened]
+                inside = [i for (s, e), i in each if opened <= s and e <= close]
+                entries = tuple(entry for part in (closing, *inside) for entry in part)
+                begin = min(self._rank[row][0] for _, row in entries)
+                right = self._values.one(begin, entries)
+                self._join(found, (start, left), (begin, right), close)
+        return found
+
+    def _windows(self, tree: t.AperiodicStar) -> Iterator[Window]:
+        """The closed window of each opener: closed by the first c, of several by the lowest in rank
+        (S4)."""
+        closers = [
+            (end, sorted(self._rank[row] for _, row in entries), start, entries)
+            for (start, end), instances in self._also(All()).of(tree.closer, whole=True).items()
+            for entries in instances
+        ]
+        for interval in self.of(tree.opener, whole=True):
+            after = [closer for closer in closers if closer[2] > interval[1]]
+            if after:
+                end, _, _, entries = min(after)
+                yield interval, (end, entries)
 
     def _add(self, found: Relation[V], interval: Interval, value: V) -> None:
         known = found.get(interval)

@@ -49,6 +49,11 @@ class Leaf(Tree):
 
 
 @dataclass(frozen=True, slots=True)
+class Counted(Leaf):
+    """`every(n, a)`, `a[i]`: counted whatever is used up; `stream` is theirs."""
+
+
+@dataclass(frozen=True, slots=True)
 class Either(Tree):
     """`a or b ..`"""
 
@@ -111,6 +116,69 @@ class Within(Tree):
         return (self.part,)
 
 
+@dataclass(frozen=True, slots=True)
+class Not(Tree):
+    """`not(b)[a, c]`; `absent` is the stream of b."""
+
+    opener: Tree
+    closer: Tree
+    absent: int
+
+    def parts(self) -> tuple[Tree, ...]:
+        return self.opener, self.closer
+
+    def lasting(self) -> Iterator[Leaf]:
+        yield from self.opener.leaves()
+        yield from self.closer.lasting()
+
+
+@dataclass(frozen=True, slots=True)
+class Aperiodic(Tree):
+    """`A(a, b, c)`; a and c are streams."""
+
+    opener: int
+    part: Tree
+    closer: int
+
+    def parts(self) -> tuple[Tree, ...]:
+        return (self.part,)
+
+
+@dataclass(frozen=True, slots=True)
+class AperiodicStar(Tree):
+    """`A*(a, b, c)`"""
+
+    opener: Tree
+    part: Tree
+    closer: Tree
+
+    def parts(self) -> tuple[Tree, ...]:
+        return self.opener, self.part, self.closer
+
+    def lasting(self) -> Iterator[Leaf]:
+        return self.leaves()
+
+
+@dataclass(frozen=True, slots=True)
+class AnyRepeat(Tree):
+    """`any(m, a*)`"""
+
+    count: int
+    part: Tree
+
+    def parts(self) -> tuple[Tree, ...]:
+        return (self.part,)
+
+    def lasting(self) -> Iterator[Leaf]:
+        return self.leaves() if self.count > 1 else self.part.lasting()
+
+
+def walk(tree: Tree) -> Iterator[Tree]:
+    yield tree
+    for part in tree.parts():
+        yield from walk(part)
+
+
 def read(expression: x.Expression, zone: str) -> tuple[Tree, Streams]:
     """The tree of a whole expression, and the streams that it looks at."""
     streams = Streams(zone)
@@ -119,12 +187,14 @@ def read(expression: x.Expression, zone: str) -> tuple[Tree, Streams]:
 
 @dataclass
 class Streams:
-    """`events` are the event types of the leaves, roles[s] the first role of each; `looked` the
-    expressions that are only looked at. Both are numbered from 0."""
+    """`events` are the event types of the leaves, `counted` what is counted since activation, with
+    the first role of each; `looked` the expressions that are only looked at."""
 
     zone: str
     events: list[str] = field(default_factory=list)
     roles: list[int] = field(default_factory=list)
+    counted: list[x.Expression] = field(default_factory=list)
+    counted_roles: list[int] = field(default_factory=list)
     looked: list[x.Expression] = field(default_factory=list)
 
     def read(self, e: x.Expression, role: int) -> Tree:
@@ -150,6 +220,18 @@ class Streams:
                 return Minus(self.read(part, role), self._look(absent))
             case x.Within(part=part, duration=duration):
                 return Within(self.read(part, role), duration, self.zone)
+            case x.Not(absent=absent, opener=opener, closer=closer):
+                a, c = self._each((opener, closer), role + len(names(absent)))
+                return Not(a, c, self._look(absent))
+            case x.Aperiodic(opener=opener, part=part, closer=closer):
+                inside = self.read(part, role + len(names(opener)))
+                return Aperiodic(self._look(opener), inside, self._look(closer))
+            case x.AperiodicStar(opener=opener, part=part, closer=closer):
+                return AperiodicStar(*self._each((opener, part, closer), role))
+            case x.AnyRepeat(count=count, part=part):
+                return AnyRepeat(count, self.read(part, role))
+            case x.Every() | x.Nth():
+                return self._count(e, role)
         raise EngineError(
             "not-detectable",
             f"the operator {type(e).__name__} is not built in this context",
@@ -160,8 +242,15 @@ class Streams:
         trees = []
         for part in parts:
             trees.append(self.read(part, role))
-            role += len(_names(part))
+            role += len(names(part))
         return tuple(trees)
+
+    def _count(self, e: x.Expression, role: int) -> Tree:
+        if e not in self.counted:
+            self.counted.append(e)
+            self.counted_roles.append(role)
+        number = self.counted.index(e)
+        return Counted(number, role - self.counted_roles[number])
 
     def _look(self, e: x.Expression) -> int:
         if e not in self.looked:
@@ -169,8 +258,20 @@ class Streams:
         return self.looked.index(e)
 
 
-def _names(e: x.Expression) -> list[str]:
-    """The event types at the leaves, from the left."""
+def names(e: x.Expression) -> list[str]:
+    """The event types at the leaves, from the left: their places are the roles."""
     if isinstance(e, x.Name):
         return [e.name]
-    return [name for operand in e.operands() for name in _names(operand)]
+    return [name for operand in e.operands() for name in names(operand)]
+
+
+def silent(e: x.Expression, role: int = 0) -> frozenset[int]:
+    """The roles that are no parameters: a and c of `A*`."""
+    found: set[int] = set()
+    for operand in e.operands():
+        roles = range(role, role + len(names(operand)))
+        if isinstance(e, x.AperiodicStar) and operand is not e.part:
+            found |= {*roles}
+        found |= silent(operand, role)
+        role = roles.stop
+    return frozenset(found)

@@ -1,11 +1,12 @@
 """What the search keeps of all instances with one interval: the best, their union, or all.
 
 Each is a semiring: `add` is for two sets of instances of one operand, `join` for the unions of each
-instance of one operand with each of another. An entry (shift, item) is an occurrence in a role.
+instance of one operand with each of another. An entry (role, row) is an occurrence in a role.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -19,8 +20,8 @@ Rank = tuple[int, ...]
 class Values(Protocol[V]):
     """The semiring that a search works in."""
 
-    def one(self, shift: int, item: int) -> V:
-        """The instance of a single occurrence."""
+    def one(self, start: int, entries: Entries) -> V:
+        """A single instance."""
         ...
 
     def add(self, left: V, right: V) -> V: ...
@@ -48,17 +49,21 @@ class Choosing:
 
     Of two instances of one length the order by (times, ranks) is kept when both are united with the
     same third one, which is why the best of each operand are enough. `latest`: the greatest is best
-    (S1), else the least (S3). Intervals and ranks by item.
+    (S1), else the least (S3). rank[row] begins with the occurrence's instant.
     """
 
-    intervals: Mapping[int, tuple[int, int]]
     rank: Mapping[int, Rank]
     latest: bool
     initiators: bool = False
 
-    def one(self, shift: int, item: int) -> Bests:
-        group = (item if self.initiators else None, 1)
-        return {group: Best((self.intervals[item][1],), (self.rank[item],), ((shift, item),))}
+    def one(self, start: int, entries: Entries) -> Bests:
+        ranks = tuple(sorted(self.rank[row] for _, row in entries))
+        times = tuple(rank[0] for rank in ranks)
+        first = None
+        if self.initiators:
+            at_start = [row for _, row in entries if self.rank[row][0] == start]
+            first = min(at_start, key=self.rank.__getitem__, default=None)
+        return {(first, len(entries)): Best(times, ranks, entries)}
 
     def add(self, left: Bests, right: Bests) -> Bests:
         found = dict(left)
@@ -100,11 +105,19 @@ class Choosing:
         return min(left, right, key=self.rank.__getitem__)
 
 
+def greatest(bests: Bests) -> Best:
+    """Of instances with one start the greatest (S1): of two lists the one that has ended wins."""
+    return max(
+        bests.values(),
+        key=lambda best: ((*best.times, math.inf), (*best.ranks, (math.inf,))),
+    )
+
+
 class Union:
     """The union of all instances."""
 
-    def one(self, shift: int, item: int) -> frozenset[Entry]:
-        return frozenset([(shift, item)])
+    def one(self, _: int, entries: Entries) -> frozenset[Entry]:
+        return frozenset(entries)
 
     def add(self, left: frozenset[Entry], right: frozenset[Entry]) -> frozenset[Entry]:
         return left | right
@@ -118,8 +131,8 @@ class Union:
 class All:
     """Every instance."""
 
-    def one(self, shift: int, item: int) -> Sequence[Entries]:
-        return [((shift, item),)]
+    def one(self, _: int, entries: Entries) -> Sequence[Entries]:
+        return [entries]
 
     def add(self, left: Sequence[Entries], right: Sequence[Entries]) -> Sequence[Entries]:
         return [*left, *right]

@@ -15,10 +15,11 @@ class Every:
     """`[[every(n, a)]]` = { the last n occurrences of a, at the n-th, 2n-th, .. since activation };
     a composite a counts once per instant, simultaneous occurrences count in order of rank.
 
-    `count` is n. Carries per key those that are not n yet: bound n - 1. Source: this engine.
+    `count` is n. `all_rows` keeps what ends at one instant, for the choice at the root. Carries per key those that are not n yet: bound n - 1. Source: this engine.
     """
 
     count: int
+    all_rows: bool = False
     slots: int = 1
 
     def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
@@ -28,6 +29,7 @@ class Every:
             members, part.start, part.offsets, part.row, part.role, moment.time, moment.rank
         )
         last = members[:, -1]
-        found = greatest(Instances(part.key[last], start, part.end[last], *entries), moment)
+        found = Instances(part.key[last], start, part.end[last], *entries)
         kept = part.where(mark)
-        return Flow(found, pending_of([kept], operands)), (kept,)
+        chosen = found if self.all_rows else greatest(found, moment)
+        return Flow(chosen, pending_of([kept], operands)), (kept,)

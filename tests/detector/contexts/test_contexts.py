@@ -11,7 +11,7 @@ from rules.expression import Name
 from rules.model import Context, Rule, Rulebook, SignalEvent
 from rules.parser import parse
 from tests.detector.history import run
-from tests.reference.strategies import FIRST_SLICE, cases, cuts, expected, histories
+from tests.reference.strategies import UNTIMED, cases, cuts, expected, histories
 
 CHOOSING = [context for context in Context if context is not Context.RESTRICTED]
 
@@ -22,7 +22,7 @@ CHOOSING = [context for context in Context if context is not Context.RESTRICTED]
 def test_detections_are_those_of_the_reference_for_any_cut(
     context: Context, data: st.DataObject
 ) -> None:
-    rulebook, history = data.draw(cases(operators=FIRST_SLICE, contexts=[context], depth=3))
+    rulebook, history = data.draw(cases(operators=UNTIMED, contexts=[context], depth=3))
     answer = expected(rulebook, history)
     whole = sorted(history, key=lambda line: line[1])
     assert run(rulebook, [whole]) == answer

@@ -1,0 +1,48 @@
+"""What a search is made among: the occurrences that one key has not used up, at one instant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from engine.detector.contexts.values import Entries
+
+Interval = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One instance of a stream: an occurrence, or what `every` or `[i]` gave."""
+
+    start: int
+    end: int
+    entries: Entries
+
+    def moved(self, shift: int) -> Entries:
+        """Its entries with their roles moved up."""
+        return tuple((role + shift, row) for role, row in self.entries) if shift else self.entries
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """By the number of the stream: occurrences by event type, what is counted, and the intervals of
+    what is only looked at; each in order of end."""
+
+    events: Sequence[list[Item]]
+    counted: Sequence[list[Item]]
+    looked: Sequence[list[Interval]]
+
+    def keep(self, held: Callable[[Item], bool]) -> None:
+        """Drop all other items."""
+        for stream in (*self.events, *self.counted):
+            stream[:] = filter(held, stream)
+
+    def move(self, now: int, coming: Streams) -> None:
+        """Take over what ends by `now` from `coming`, whose streams are in descending order."""
+        for streams, later in ((self.events, coming.events), (self.counted, coming.counted)):
+            for stream, source in zip(streams, later, strict=True):
+                while source and source[-1].end <= now:
+                    stream.append(source.pop())
+        for looked, waiting in zip(self.looked, coming.looked, strict=True):
+            while waiting and waiting[-1][1] <= now:
+                looked.append(waiting.pop())
