@@ -25,6 +25,13 @@ class Commands(click.Group):
         except TidegateError as error:
             click.echo(str(error), err=True)
             raise SystemExit(error.exit_code) from error
+        except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
+            raise
+        except Exception as error:
+            log.debug("unforeseen", exc_info=True)
+            click.echo(f"{type(error).__name__}: {error}", err=True)
+            click.echo("    an error nobody foresaw: -v shows where it comes from", err=True)
+            raise SystemExit(EngineError.exit_code) from error
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -32,12 +39,13 @@ class Commands(click.Group):
 @click.option("-v", "--verbose", is_flag=True, help="More log lines on stderr.")
 def main(verbose: bool) -> None:
     """Event-condition-action rules on Delta tables, exactly once, on Spark."""
-    level = logging.INFO if verbose else logging.WARNING
+    level = logging.DEBUG if verbose else logging.WARNING
     logging.basicConfig(level=level, stream=sys.stderr, format="%(levelname)s %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
 
+log = logging.getLogger(__name__)
 Command = Callable[..., Any]
 as_json = click.option("--json", "as_json", is_flag=True, help="JSON lines instead of tables.")
 rulebook_file = click.argument(

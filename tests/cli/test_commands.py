@@ -144,3 +144,15 @@ def test_migrate_makes_a_store_and_is_idempotent(tidegate: Tidegate, tmp_path: P
     first = json.loads(tidegate("migrate", "--store", store, "--json").stdout)
     again = json.loads(tidegate("migrate", "--store", store, "--json").stdout)
     assert (first["from"], again["from"]) == (None, first["to"])
+
+
+def test_an_error_nobody_foresaw_ends_with_3(
+    tidegate: Tidegate, doors: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("by nought")
+
+    monkeypatch.setattr("rules.load", broken)
+    result = tidegate("validate", doors)
+    assert result.exit_code == 3
+    assert "ZeroDivisionError: by nought" in result.stderr

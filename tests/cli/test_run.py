@@ -116,7 +116,7 @@ REFUSED_BEFORE_ANYTHING = {
     "unknown column in where": (_replace("amount > 0", "amont > 0"), "amont"),
     "where that does not parse": (_replace("amount > 0", "amount >"), "placed"),
     "update event without key": (_replace(", key: [id]", ""), "key"),
-    "SQL that does not parse": (_replace("INSERT INTO log SELECT", "INSERT INTO log SELCT"), "PARSE_SYNTAX_ERROR"),
+    "SQL that does not parse": (_replace("log SELECT", "log SELCT"), "PARSE_SYNTAX_ERROR"),
     "SQL of a refused kind": (_replace("INSERT INTO log SELECT id, amount FROM event",
                                        "DELETE FROM log WHERE id = 1"), "MERGE INTO"),
     "undeclared target": (_replace("INSERT INTO log", "INSERT INTO logs"), "logs"),
