@@ -35,7 +35,9 @@ OTHER_CONTEXTS: dict[type[x.Expression], str] = {
     x.Every: "every in another context than restricted",
     x.Nth: "a[i] in another context than restricted",
 }
-TIMERS = frozenset(EXPRESSIONS[node] for node in (x.Plus, x.Own, x.Clock, x.Cron)) | {
+TIMERS = frozenset(
+    EXPRESSIONS[node] for node in (x.Plus, x.Own, x.Periodic, x.PeriodicStar, x.Clock, x.Cron)
+) | {
     "event key at",
     "event key cron",
 }

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from calendar import monthrange
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -35,6 +37,34 @@ def add_each(instants: Int64, duration: Duration, zone: str) -> Int64:
     if not duration.months:
         return instants + duration.micros
     return np.array([add(int(t), duration, zone) for t in instants], dtype=np.int64)
+
+
+def multiples(
+    anchor: Int64, after: Int64, until: Int64, duration: Duration, zone: str
+) -> tuple[Int64, Int64]:
+    """The instants anchor + k * duration, k >= 1, later than `after` and up to `until`, for each
+    of some anchors: how many, and all of them in turn."""
+    if not duration.months:
+        first = (after - anchor) // duration.micros + 1
+        counts = np.maximum((until - anchor) // duration.micros - first + 1, 0)
+        place = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        k = np.repeat(first, counts) + place
+        return counts, np.repeat(anchor, counts) + k * duration.micros
+    found = [
+        list(_multiples(*each, duration, zone))
+        for each in zip(anchor.tolist(), after.tolist(), until.tolist(), strict=True)
+    ]
+    counts = np.array([len(ticks) for ticks in found], dtype=np.int64)
+    return counts, np.array([tick for ticks in found for tick in ticks], dtype=np.int64)
+
+
+def _multiples(anchor: int, after: int, until: int, duration: Duration, zone: str) -> Iterator[int]:
+    for k in count(max(1, (after - anchor) // longest(duration))):
+        tick = add(anchor, Duration(duration.months * k, duration.micros * k), zone)
+        if tick > until:
+            return
+        if tick > after:
+            yield tick
 
 
 def longest(duration: Duration) -> int:

@@ -131,7 +131,9 @@ def _table(found: Detections, occurrences: pa.Table) -> pa.Table:
         if batch.table is occurrences:
             row[mine] = batch.row[at]
     clocks = row < 0
-    names = pa.array(found.events, pa.string()).take(pa.array(found.event_code[clocks]))
+    names = pa.array([found.batches[e].event for e in found.events], pa.string()).take(
+        pa.array(found.event_code[clocks])
+    )
     ticks = pa.StructArray.from_arrays(
         [names, pa.array(time[clocks]).cast(_TIMESTAMP)], fields=list(_TICK)
     )

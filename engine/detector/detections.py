@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from engine.detector.frame import Frame
 from engine.detector.instances import Instances
+from engine.detector.kernels import TICK_RANK
 from engine.detector.keys import Keys
-from engine.detector.occurrences import Occurrences
+from engine.detector.occurrences import TICK, Occurrences
 from engine.values import Detections, Int64
 from rules import expression as x
 from rules.model import Rule
@@ -25,6 +26,8 @@ def build(rule: Rule, found: Instances, keys: Keys, frame: Frame) -> Detections:
     found = _sorted(found, keys, occurrences)
     owner = np.repeat(np.arange(len(found)), np.diff(found.offsets))
     shown = np.flatnonzero(np.array(list(_shown(rule.on)))[found.role])
+    if TICK in occurrences.sources:
+        shown = _by_name(shown, owner, found, occurrences)
     first = np.ones(len(shown), dtype=np.bool_)
     first[1:] = (np.diff(found.row[shown]) != 0) | (np.diff(owner[shown]) != 0)
     shown = shown[first]
@@ -50,6 +53,15 @@ def build(rule: Rule, found: Instances, keys: Keys, frame: Frame) -> Detections:
         innermost[role] if labels else None,
         {label: _span(label, roles, found, owner, occurrences.time) for label in labels},
     )
+
+
+def _by_name(shown: Int64, owner: Int64, found: Instances, occurrences: Occurrences) -> Int64:
+    """Entries in order of (time, event type, parameters), ticks among the others by their name."""
+    row = found.row[shown]
+    place = sum(name < "tick" for name in occurrences.sources if name != TICK)
+    rank = occurrences.rank[row]
+    rank = np.where(rank == TICK_RANK, (place << 40) - 1, rank)
+    return shown[np.lexsort((row, rank, occurrences.time[row], owner[shown]))]
 
 
 def _sorted(found: Instances, keys: Keys, occurrences: Occurrences) -> Instances:
@@ -82,6 +94,8 @@ def _roles(e: x.Expression, inside: tuple[str, ...]) -> Iterator[tuple[str, ...]
         yield inside
     for operand in e.operands():
         yield from _roles(operand, inside)
+    if isinstance(e, x.Periodic | x.PeriodicStar):
+        yield inside
 
 
 def _shown(e: x.Expression, shown: bool = True) -> Iterator[bool]:
@@ -93,6 +107,8 @@ def _shown(e: x.Expression, shown: bool = True) -> Iterator[bool]:
     for operand in e.operands():
         within = isinstance(e, x.AperiodicStar) and operand is e.part
         yield from _shown(operand, shown and (within or not windows))
+    if isinstance(e, x.Periodic | x.PeriodicStar):
+        yield shown
 
 
 def _span(

@@ -44,8 +44,7 @@ class Frame:
         known = self.known[node.census][0] if node.census else np.empty(0, np.int32)
         unseen = self.unseen(node)
         return Moment(
-            self.occurrences.time,
-            self.occurrences.rank,
+            self.occurrences,
             unseen,
             np.append(known, np.int32(unseen)),
             watermark,

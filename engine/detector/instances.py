@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -125,6 +126,17 @@ def pending_of(stored: Sequence[Instances], operands: Sequence[Flow]) -> Pending
     return Pending(np.concatenate(key), np.concatenate(start))
 
 
+class Numbering(Protocol):
+    """The numbered occurrences of a step; ticks are added while it goes on."""
+
+    time: Int64
+    rank: Int64
+
+    def add_ticks(self, time: Int64) -> Int64:
+        """Number the ticks of one node; returns their rows. Coincident ones are one."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Moment:
     """What a step knows beside instances.
@@ -136,12 +148,19 @@ class Moment:
     after it.
     """
 
-    time: Int64
-    rank: Int64
+    numbering: Numbering
     keys: int
     known: Int32
     watermark: int
     last: int
+
+    @property
+    def time(self) -> Int64:
+        return self.numbering.time
+
+    @property
+    def rank(self) -> Int64:
+        return self.numbering.rank
 
 
 Carry = tuple[Instances, ...]

@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 NEVER = -(2**63)
+TICK_RANK = 2**62
 
 
 @njit(cache=True)
@@ -30,16 +31,27 @@ def later(start, offsets, row, time, rank, i, j):
 @njit(cache=True)
 def later_list(left, right, time, rank):
     """The order of S1 for two lists of occurrences, each in order of (time, rank)."""
-    common = min(len(left), len(right))
-    for p in range(common):
-        if time[left[p]] != time[right[p]]:
-            return time[left[p]] > time[right[p]]
-    if len(left) != len(right):
-        return len(left) < len(right)
-    for p in range(common):
-        if rank[left[p]] != rank[right[p]]:
-            return rank[left[p]] > rank[right[p]]
+    i, j = skip_ticks(left, 0, rank), skip_ticks(right, 0, rank)
+    while i < len(left) and j < len(right):
+        if time[left[i]] != time[right[j]]:
+            return time[left[i]] > time[right[j]]
+        i, j = skip_ticks(left, i + 1, rank), skip_ticks(right, j + 1, rank)
+    if i < len(left) or j < len(right):
+        return i == len(left)
+    i, j = skip_ticks(left, 0, rank), skip_ticks(right, 0, rank)
+    while i < len(left):
+        if rank[left[i]] != rank[right[j]]:
+            return rank[left[i]] > rank[right[j]]
+        i, j = skip_ticks(left, i + 1, rank), skip_ticks(right, j + 1, rank)
     return False
+
+
+@njit(cache=True)
+def skip_ticks(rows, p, rank):
+    """The first place from p on that is no tick: ticks are no occurrences (S6)."""
+    while p < len(rows) and rank[rows[p]] == TICK_RANK:
+        p += 1
+    return p
 
 
 @njit(cache=True)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from engine.detector.instances import Bools
+from engine.detector.kernels import TICK_RANK
 from engine.values import Batch, Int64, UInt64
+
+TICK = "[tick]"
+"""The event type of the ticks of `P` and `P*`."""
 
 Ranking = Callable[[Int64, pa.Table], Int64]
 """(group of each row, rows of parameters) -> rank of each row in its group, as `order.refine`."""
@@ -43,16 +47,32 @@ class Source:
         return slice(self.base + self.carried, self.base + len(self.batch))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Occurrences:
     """All event types of a step, by name and in order of their names; time[r], rank[r] by row.
 
-    A rank orders simultaneous occurrences: by event type, then as their parameters do.
+    A rank orders simultaneous occurrences: by event type, then as their parameters do. Ticks are
+    the last type, their rank is `TICK_RANK`; they are added while the step goes on.
     """
 
-    sources: Mapping[str, Source]
+    sources: dict[str, Source]
     time: Int64
     rank: Int64
+
+    def add_ticks(self, time: Int64) -> Int64:
+        """Number the ticks of one node; returns their rows. Coincident ones are one."""
+        first = len(self.time)
+        time, place = np.unique(time, return_inverse=True)
+        table = pa.table({"": pa.nulls(len(time))}).select([])
+        new = Batch("tick", time, np.arange(len(time)), table)
+        old = self.sources.get(TICK)
+        if old is None:
+            self.sources[TICK] = Source(first, 0, new)
+        else:
+            self.sources[TICK] = Source(old.base, old.carried, _joined(old.batch, new))
+        self.time = np.concatenate([self.time, time])
+        self.rank = np.concatenate([self.rank, np.full(len(time), TICK_RANK)])
+        return np.asarray(first + place, dtype=np.int64)
 
     def event_of(self, row: Int64) -> Int64:
         """For each row which of `sources` it belongs to."""
@@ -62,12 +82,14 @@ class Occurrences:
 
 def gather(
     carried: Mapping[str, CarriedOccurrences], arrivals: Mapping[str, Batch]
-) -> Mapping[str, Source]:
+) -> dict[str, Source]:
     """Number the occurrences of a step."""
     sources: dict[str, Source] = {}
     base = 0
-    for event in sorted({*carried, *arrivals}):
+    for event in sorted({*carried, *arrivals}, key=lambda event: (event == TICK, event)):
         stored, new = carried.get(event), arrivals.get(event)
+        if event == TICK and stored:
+            stored = replace(stored, batch=replace(stored.batch, event="tick"))
         batch = _joined(stored.batch, new) if stored and new else new or stored.batch  # type: ignore[union-attr]
         sources[event] = Source(base, len(stored.batch) if stored else 0, batch)
         base += len(batch)
@@ -75,7 +97,7 @@ def gather(
 
 
 def number(
-    sources: Mapping[str, Source],
+    sources: dict[str, Source],
     carried: Mapping[str, CarriedOccurrences],
     tied: Mapping[str, Bools],
     ranking: Ranking,
@@ -96,6 +118,8 @@ def number(
             batch = source.batch
             own[mark] = ranking(batch.time[mark], batch.table.take(batch.row[mark]))
         own += place << 40
+        if event == TICK:
+            own[:] = TICK_RANK
     return Occurrences(sources, time, rank)
 
 

@@ -15,6 +15,8 @@ from numba import njit
 from engine.detector.kernels import NEVER, grow, later, later_list
 from engine.detector.unions import insert
 
+NOT_CLOSED = 2**63 - 1
+
 
 @njit(cache=True)
 def last_before(key, end, query_key, query_time, keys):
@@ -196,3 +198,47 @@ def fill(
         n += 1
     size = offsets[n]
     return left[:n], right[:n], offsets[: n + 1], row[:size].copy(), role[:size].copy()
+
+
+@njit(cache=True)
+def closes(key, opened, c_start, c_end, bounds, index):
+    """For each opener the end of the first c of its key, or of every key, with a start after
+    opened[i]; `NOT_CLOSED` if there is none. `bounds`, `index`: the c's by key."""
+    highest = np.empty(len(index), dtype=np.int64)
+    for k in range(len(bounds) - 1):
+        for p in range(bounds[k], bounds[k + 1]):
+            highest[p] = c_start[index[p]]
+            if p > bounds[k]:
+                highest[p] = max(highest[p], highest[p - 1])
+    found = np.full(len(key), NOT_CLOSED, dtype=np.int64)
+    for i in range(len(key)):
+        for k in (np.int64(key[i]), np.int64(0)):
+            low, high = int(bounds[k]), int(bounds[k + 1])
+            while low < high:
+                middle = (low + high) // 2
+                if highest[middle] > opened[i]:
+                    high = middle
+                else:
+                    low = middle + 1
+            if low < bounds[k + 1]:
+                found[i] = min(found[i], c_end[index[low]])
+    return found
+
+
+@njit(cache=True)
+def with_ticks(offsets, row, role, counts, ticks, tick_role, time, rank):
+    """The entries of some instances with counts[i] ticks each, of `ticks` in turn."""
+    out = np.zeros(len(offsets), dtype=np.int64)
+    for i in range(len(counts)):
+        out[i + 1] = out[i] + offsets[i + 1] - offsets[i] + counts[i]
+    out_row = np.empty(out[-1], dtype=np.int64)
+    out_role = np.empty(out[-1], dtype=np.int16)
+    t = 0
+    for i in range(len(counts)):
+        own_row, own_role, n = out_row[out[i] :], out_role[out[i] :], 0
+        for e in range(offsets[i], offsets[i + 1]):
+            n = insert(own_row, own_role, n, row[e], role[e], time, rank)
+        for _ in range(counts[i]):
+            n = insert(own_row, own_role, n, ticks[t], tick_role, time, rank)
+            t += 1
+    return out, out_row, out_role

@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.expression import Clock, Own, Plus
 from tests.detector.history import run
-from tests.reference.strategies import SECOND, UNTIMED, cases, cuts, expected
+from tests.reference.strategies import EVERYTHING, SECOND, UNTIMED, cases, cuts, expected
 
 
 @given(data=st.data())
@@ -20,13 +19,10 @@ def test_detections_are_those_of_the_reference_for_any_cut(data: st.DataObject) 
     assert run(rulebook, data.draw(cuts(history))) == answer
 
 
-WITH_TIMERS = (*UNTIMED, Own, Plus, Clock)
-
-
 @given(data=st.data())
 @settings(max_examples=1000, deadline=None)
 def test_what_ends_by_itself_is_that_of_the_reference_for_any_cut(data: st.DataObject) -> None:
-    rulebook, history = data.draw(cases(operators=WITH_TIMERS, depth=2))
+    rulebook, history = data.draw(cases(operators=EVERYTHING, depth=2))
     until = data.draw(st.none() | st.integers(0, 9).map(lambda second: second * SECOND))
     answer = expected(rulebook, history, until=until)
     whole = sorted(history, key=lambda line: line[1])

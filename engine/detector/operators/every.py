@@ -15,7 +15,8 @@ class Every:
     """`[[every(n, a)]]` = { the last n occurrences of a, at the n-th, 2n-th, .. since activation };
     a composite a counts once per instant, simultaneous occurrences count in order of rank.
 
-    `count` is n. `all_rows` keeps what ends at one instant, for the choice at the root. Carries per key those that are not n yet: bound n - 1. Source: this engine.
+    `count` is n. `all_rows` keeps all that end at one instant, for the choice at the root. Carries
+    per key those that are not n yet: bound n - 1. Source: this engine.
     """
 
     count: int
