@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
+from engine.detector.building import Building, first_roles
 from engine.detector.calendar import longest
 from engine.detector.clocks import name_of
 from engine.detector.contexts.chain import CONTEXTS, Chain, event_types
 from engine.detector.contexts.choice import chosen
 from engine.detector.contexts.tree import read
-from engine.detector.graph import Census, Node, Stream, digest
+from engine.detector.graph import Census, Node, digest
 from engine.detector.occurrences import TICK
 from engine.detector.operators.any_repeat import AnyRepeat
 from engine.detector.operators.aperiodic import Aperiodic
@@ -18,7 +18,6 @@ from engine.detector.operators.aperiodic_star import AperiodicStar
 from engine.detector.operators.aperiodic_until import AperiodicStarUntil, AperiodicUntil
 from engine.detector.operators.conjunction import Conjunction
 from engine.detector.operators.either import Either
-from engine.detector.operators.event import Event
 from engine.detector.operators.every import Every
 from engine.detector.operators.lacking import Not
 from engine.detector.operators.minus import Minus
@@ -26,14 +25,13 @@ from engine.detector.operators.nth import Nth
 from engine.detector.operators.periodic import Periodic
 from engine.detector.operators.periodic_star import PeriodicStar
 from engine.detector.operators.plus import Plus
-from engine.detector.operators.repeated import Repeated
 from engine.detector.operators.sequence import Sequence
 from engine.detector.operators.shape import Shape
 from engine.detector.operators.until import Until
 from engine.detector.operators.within import Within
 from rules import expression as x
 from rules.errors import EngineError
-from rules.model import Context, Rule, Rulebook, Settings
+from rules.model import Context, Rule, Rulebook, Selection
 
 
 def compile_rule(rule: Rule, activation: int, book: Rulebook) -> tuple[Node, Census | None]:
@@ -45,29 +43,22 @@ def compile_rule(rule: Rule, activation: int, book: Rulebook) -> tuple[Node, Cen
         if isinstance(node, x.Name) and node.name in book.rules:
             hint = "validate the rulebook: it says where it stands"
             raise EngineError("not-detectable", f"rule {node.name} as an event is not built", hint)
-    builder = _Builder(rule.per, activation, book.timezone, rule.context, book.settings)
+    builder = _Builder(rule.per, activation, book.timezone, rule.selection or rule.context, book.settings)
     root = builder.build(rule.on)
     if not builder.excepts_keys:
         return root, None
     streams = frozenset(rule.per.items())
     census = Census("keys:" + digest(sorted(streams), activation), streams, activation)
-    builder = _Builder(rule.per, activation, book.timezone, rule.context, book.settings, census)
+    builder = _Builder(rule.per, activation, book.timezone, rule.selection or rule.context, book.settings, census)
     return builder.build(rule.on), census
 
 
-@dataclass
-class _Builder:
-    per: Mapping[str, tuple[str, ...]]
-    activation: int
-    zone: str
-    context: Context
-    settings: Settings
-    census: Census | None = None
-    excepts_keys: bool = field(default=False, init=False)
+class _Builder(Building):
+    """Compiles expressions operator by operator."""
 
     def build(self, expression: x.Expression) -> Node:
         context = self.context
-        if _plain(expression):
+        if _plain(expression) and isinstance(context, Context):
             # every instance is one occurrence, used up at once if at all
             context = _PLAIN.get(context, context)
         if context is Context.RESTRICTED:
@@ -81,7 +72,7 @@ class _Builder:
             return self._counted(Every(e.count, all_rows=True), e.part, None)
         return self._node(e, None)
 
-    def _chain(self, expression: x.Expression, context: Context) -> Node | None:
+    def _chain(self, expression: x.Expression, context: Context | Selection) -> Node | None:
         """A plain sequence of event types, all of one key or all without; else None."""
         found = event_types(expression)
         if found is None or context not in CONTEXTS:
@@ -94,7 +85,7 @@ class _Builder:
         own = operands[0].own
         return self._make(shape, operands, own=own, every=not own, point=False, horizon=span)
 
-    def _choice(self, expression: x.Expression, context: Context) -> Node:
+    def _choice(self, expression: x.Expression, context: Context | Selection) -> Node:
         """The root of a rule in a context that needs what is not used up (semantics 3)."""
         tree, streams = read(expression, self.zone)
         shape = chosen(context, expression, tree, streams, _horizon(expression), self.settings)
@@ -126,7 +117,7 @@ class _Builder:
             case x.Or(parts=parts):
                 operands = self._operands(parts, horizon)
                 return self._make(
-                    Either(_first_roles(operands), all_rows=False),
+                    Either(first_roles(operands), all_rows=False),
                     operands,
                     own=any(o.own for o in operands),
                     every=any(o.every for o in operands),
@@ -182,25 +173,12 @@ class _Builder:
         """Operands of one node; where keys are told apart, broadcasts are repeated for each."""
         return self._alike(tuple(self._node(part, horizon) for part in parts), horizon)
 
-    def _alike(self, operands: tuple[Node, ...], horizon: int | None) -> tuple[Node, ...]:
-        census = self.census
-        if census is None or not any(o.own for o in operands):
-            return operands
-        return tuple(o if o.own else self._repeated(o, census, horizon) for o in operands)
-
-    def _event(self, name: str, *, all_rows: bool) -> Node:
-        columns = self.per.get(name)
-        shape = Event(name, columns, self.activation, all_rows)
-        streams = frozenset() if columns is None else frozenset([(name, columns)])
-        own = columns is not None
-        return Node(digest(shape), shape, (), (name,), streams, own=own, every=not own, point=True)
-
     def _conjunction(
         self, count: int, parts: tuple[x.Expression, ...], horizon: int | None
     ) -> Node:
         operands = self._operands(parts, horizon)
         return self._make(
-            Conjunction(count, _first_roles(operands)),
+            Conjunction(count, first_roles(operands)),
             operands,
             own=any(o.own for o in operands),
             every=sum(o.every for o in operands) >= count,
@@ -234,7 +212,7 @@ class _Builder:
         operands = self._operands((absent, opener, closer), horizon)
         b, a, c = operands
         self._keep_apart((a, c), b)
-        roles = _first_roles(operands)
+        roles = first_roles(operands)
         return self._make(
             Not(roles[1], roles[2]), operands, own=a.own, every=a.every, point=False,
             horizon=horizon,
@@ -264,7 +242,7 @@ class _Builder:
         operands = self._operands(parts, horizon)
         a, b = operands[-1], operands[0]
         shape = Until(
-            duration, self._zone_of(duration), absent is not None, _first_roles(operands)[-1]
+            duration, self._zone_of(duration), absent is not None, first_roles(operands)[-1]
         )
         if absent is not None and a.every and b.own:
             self.excepts_keys = True
@@ -280,7 +258,7 @@ class _Builder:
         b = self._each(e.part, horizon) if star else self._node(e.part, horizon)
         a, b = operands = self._alike((a, b), horizon)
         self._keep_apart(operands)
-        role = _first_roles(operands)[1]
+        role = first_roles(operands)[1]
         zone = self._zone_of(duration)
         if star:
             return self._make(
@@ -297,7 +275,7 @@ class _Builder:
         operands = self._operands(parts, horizon if star else None)
         a = operands[0]
         self._keep_apart(operands if star else operands[:1], operands[-1])
-        roles = _first_roles(operands)
+        roles = first_roles(operands)
         ticks = sum(len(o.roles) for o in operands)
         zone = self.zone if e.period.months or (own and own.months) else ""
         shape: Shape
@@ -316,9 +294,6 @@ class _Builder:
         )
         return replace(found, roles=(*found.roles, TICK))
 
-    def _zone_of(self, duration: x.Duration) -> str:
-        return self.zone if duration.months else ""
-
     def _aperiodic(
         self, opener: x.Expression, part: x.Expression, closer: x.Expression, horizon: int | None
     ) -> Node:
@@ -327,7 +302,7 @@ class _Builder:
         operands = self._alike((a, b, c), horizon)
         a, b, c = operands
         self._keep_apart((a, b), c)
-        shape = Aperiodic(_first_roles(operands)[1])
+        shape = Aperiodic(first_roles(operands)[1])
         return self._make(shape, operands, own=b.own, every=b.every, point=b.point, horizon=None)
 
     def _aperiodic_star(
@@ -341,7 +316,7 @@ class _Builder:
         operands = self._alike((a, b, c), horizon)
         a, b, c = operands
         self._keep_apart(operands)
-        roles = _first_roles(operands)
+        roles = first_roles(operands)
         return self._make(
             AperiodicStar(roles[1], roles[2]), operands, own=a.own, every=a.every, point=False,
             horizon=horizon,
@@ -367,13 +342,6 @@ class _Builder:
             return self._event(_type_of(plain), all_rows=True)
         return self._node(part, horizon)
 
-    def _keep_apart(self, operands: tuple[Node, ...], looked_at: Node | None = None) -> None:
-        """Keys are told apart unless all operands have instances of one key each, or all and what
-        is looked at only have instances of every key."""
-        nodes = operands if looked_at is None else (*operands, looked_at)
-        if any(o.every for o in operands) and any(o.own for o in nodes):
-            self.excepts_keys = True
-
     def _every_row(self, e: x.Expression) -> Node:
         """`unrestricted` over event types: all rows, each event type once (D is a set, S5)."""
         leaves = (n for n in e.walk() if isinstance(n, x.Name | x.Clock | x.Cron))
@@ -382,7 +350,7 @@ class _Builder:
         if len(operands) == 1:
             return operands[0]
         return self._make(
-            Either(_first_roles(operands), all_rows=True),
+            Either(first_roles(operands), all_rows=True),
             operands,
             own=any(o.own for o in operands),
             every=any(o.every for o in operands),
@@ -390,64 +358,9 @@ class _Builder:
             horizon=None,
         )
 
-    def _repeated(self, inner: Node, census: Census, horizon: int | None) -> Node:
-        return Node(
-            digest(Repeated(), inner.digest, census.name),
-            Repeated(),
-            (inner,),
-            inner.roles,
-            census.streams,
-            own=True,
-            every=False,
-            point=inner.point,
-            horizon_micros=horizon,
-            census=census.name,
-            timed=inner.timed,
-        )
-
-    def _like(
-        self, shape: Shape, operands: tuple[Node, ...], part: Node, horizon: int | None
-    ) -> Node:
-        """A node that passes some of `part`'s instances on, the first of its operands."""
-        return self._make(
-            shape, operands, own=part.own, every=part.every, point=part.point, horizon=horizon
-        )
-
-    def _make(
-        self,
-        shape: Shape,
-        operands: tuple[Node, ...],
-        *,
-        own: bool,
-        every: bool,
-        point: bool,
-        horizon: int | None,
-        timed: bool = False,
-    ) -> Node:
-        streams = frozenset[Stream]().union(*(o.streams for o in operands))
-        census = self.census.name if self.census and own else None
-        return Node(
-            digest(shape, [o.digest for o in operands], horizon, census),
-            shape,
-            operands,
-            tuple(role for o in operands for role in o.roles),
-            streams,
-            own,
-            every,
-            point,
-            horizon,
-            census,
-            timed or any(o.timed for o in operands),
-        )
-
 
 def _type_of(leaf: x.Name | x.Clock | x.Cron) -> str:
     return leaf.name if isinstance(leaf, x.Name) else name_of(leaf)
-
-
-def _first_roles(operands: tuple[Node, ...]) -> tuple[int, ...]:
-    sizes = [len(o.roles) for o in operands]
-    return tuple(sum(sizes[:i]) for i in range(len(sizes)))
 
 
 _PLAIN = {

@@ -212,7 +212,8 @@ def closes(key, opened, c_start, c_end, bounds, index):
                 highest[p] = max(highest[p], highest[p - 1])
     found = np.full(len(key), NOT_CLOSED, dtype=np.int64)
     for i in range(len(key)):
-        for k in (np.int64(key[i]), np.int64(0)):
+        for own in range(2):
+            k = own * key[i]
             low, high = int(bounds[k]), int(bounds[k + 1])
             while low < high:
                 middle = (low + high) // 2
