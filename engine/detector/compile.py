@@ -43,13 +43,17 @@ def compile_rule(rule: Rule, activation: int, book: Rulebook) -> tuple[Node, Cen
         if isinstance(node, x.Name) and node.name in book.rules:
             hint = "validate the rulebook: it says where it stands"
             raise EngineError("not-detectable", f"rule {node.name} as an event is not built", hint)
-    builder = _Builder(rule.per, activation, book.timezone, rule.selection or rule.context, book.settings)
+    builder = _Builder(
+        rule.per, activation, book.timezone, rule.selection or rule.context, book.settings
+    )
     root = builder.build(rule.on)
     if not builder.excepts_keys:
         return root, None
     streams = frozenset(rule.per.items())
     census = Census("keys:" + digest(sorted(streams), activation), streams, activation)
-    builder = _Builder(rule.per, activation, book.timezone, rule.selection or rule.context, book.settings, census)
+    builder = _Builder(
+        rule.per, activation, book.timezone, rule.selection or rule.context, book.settings, census
+    )
     return builder.build(rule.on), census
 
 

@@ -7,13 +7,21 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from engine.detector.contexts import chronicle, continuous, cumulative, recent, unrestricted
+from engine.detector.contexts import (
+    chronicle,
+    continuous,
+    cumulative,
+    recent,
+    selection,
+    unrestricted,
+)
 from engine.detector.contexts import tree as t
 from engine.detector.contexts.history import Found, History
 from engine.detector.contexts.items import Streams
 from engine.detector.contexts.limits import check_carried
 from engine.detector.contexts.log import Log
 from engine.detector.contexts.pruned import pruned
+from engine.detector.contexts.selection import pairs
 from engine.detector.instances import (
     Bools,
     Carry,
@@ -24,8 +32,9 @@ from engine.detector.instances import (
     concat,
     no_pending,
 )
+from rules.errors import EngineError
 from rules.expression import Expression
-from rules.model import Context, Settings
+from rules.model import Context, Selection, Settings
 
 CHOOSE: Mapping[Context, Callable[[History], Iterator[Found]]] = {
     Context.UNRESTRICTED: unrestricted.choose,
@@ -57,7 +66,7 @@ class Choice:
     of each `A(a, b, c)`. Bound: what arrives in the `within` of the expression.
     """
 
-    context: Context
+    context: Context | Selection
     tree: t.Tree
     roles: tuple[int, ...]
     events: int
@@ -122,7 +131,11 @@ class Choice:
         for now in instants:
             horizon = self.horizon_micros
             history.advance(now, FOREVER if horizon is None else now - horizon)
-            for chosen in CHOOSE[self.context](history):
+            if isinstance(self.context, Selection):
+                found = selection.choose(history, self.context)
+            else:
+                found = CHOOSE[self.context](history)
+            for chosen in found:
                 yield now, chosen
         log.close(key, history)
 
@@ -138,7 +151,7 @@ class Choice:
 
 
 def chosen(
-    context: Context,
+    context: Context | Selection,
     expression: Expression,
     tree: t.Tree,
     streams: t.Streams,
@@ -146,6 +159,13 @@ def chosen(
     limits: Settings,
 ) -> Choice:
     """The choice in `context` among the instances of an expression, read as `tree`."""
+    if isinstance(context, Selection) and (context.evaluate != "early" or not pairs(tree)):
+        raise EngineError(
+            "not-detectable",
+            "select is built for `a ; b` and `a and b`, evaluated early",
+            "give a context's name",
+        )
+    selecting = isinstance(context, Selection)  # runs are of all occurrences
     lasting = [*tree.lasting()]
     needed = {leaf.stream for leaf in lasting if not isinstance(leaf, t.Counted)}
     counted = {name for part in streams.counted for name in t.names(part)}
@@ -157,7 +177,7 @@ def chosen(
         (*streams.roles, *streams.counted_roles),
         len(streams.events),
         len(streams.looked),
-        frozenset(range(len(streams.events))) - needed,
+        frozenset() if selecting else frozenset(range(len(streams.events))) - needed,
         frozenset(role for role, name in roles if name in counted),
         t.silent(expression),
         frozenset((node.opener, node.closer) for node in nodes if isinstance(node, t.Aperiodic)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.detector.contexts.items import Streams
+from engine.detector.contexts.items import Interval, Streams
 from engine.detector.contexts.search import Search
 from engine.detector.contexts.tree import Tree
 from engine.detector.contexts.values import Best, Choosing, Entries, Rank, V, Values
@@ -44,6 +44,11 @@ class History:
     def ending(self, values: Values[V]) -> dict[int, V]:
         """D in some semiring, by start."""
         return Search(values, self.unused, self.rank, self.now, self.steps_max).ending(self.tree)
+
+    def upto(self, tree: Tree, values: Values[V]) -> Mapping[Interval, V]:
+        """All instances of a part of the expression that end by now."""
+        search = Search(values, self.unused, self.rank, self.now, self.steps_max)
+        return search.of(tree, whole=True)
 
     def choosing(self, *, latest: bool, initiators: bool = False) -> Choosing:
         return Choosing(self.rank, latest, initiators)
