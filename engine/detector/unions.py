@@ -44,19 +44,19 @@ def unite_each(members, start, offsets, row, role, time, rank):
     out = np.zeros(n + 1, dtype=np.int64)
     room = np.int64(0)
     for i in range(n):
-        for m in members[i]:
-            room += offsets[m + 1] - offsets[m]
+        for p in range(members.shape[1]):
+            room += offsets[members[i, p] + 1] - offsets[members[i, p]]
     out_row = np.empty(room, dtype=np.int64)
     out_role = np.empty(room, dtype=np.int16)
     for i in range(n):
-        out_start[i] = start[members[i]].min()
-        base, size = out[i], 0
-        for m in members[i][::-1]:
+        out_start[i] = start[members[i, 0]]
+        own_row, own_role, size = out_row[out[i] :], out_role[out[i] :], 0
+        for p in range(members.shape[1] - 1, -1, -1):
+            m = members[i, p]
+            out_start[i] = min(out_start[i], start[m])
             for e in range(offsets[m], offsets[m + 1]):
-                size = insert(
-                    out_row[base:], out_role[base:], size, row[e], role[e], time, rank
-                )  # fmt: skip
-        out[i + 1] = base + size
+                size = insert(own_row, own_role, size, row[e], role[e], time, rank)
+        out[i + 1] = out[i] + size
     return out_start, out, out_row[: out[n]].copy(), out_role[: out[n]].copy()
 
 
