@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
 
 from rules import expression as x
+from rules import selection
 from rules.book import Book, refuse
 from rules.keys import TRANSACTION_COLUMNS
 from rules.kinds import Record, Report, did_you_mean
@@ -201,6 +202,9 @@ def _rule(book: Book, name: str, record: Record, report: Report) -> None:
     if isinstance(condition, tuple):
         _steady(condition, report)
     rule = book.rules.get(name)
+    if rule and rule.selection:
+        for message, hint in selection.faults(rule.on, rule.selection):
+            report.add("selection", message, record.place("context"), hint)
     for action in (*rule.actions, *rule.otherwise) if rule else ():
         if isinstance(action, Switch) and action.rule not in book.names("rules"):
             hint = did_you_mean(action.rule, book.names("rules"))

@@ -43,7 +43,7 @@ TIMERS = frozenset(
 }
 """What simulated time has and `run` has not yet."""
 RULE_AS_EVENT = "rule as event"
-SELECTION = "selection"
+AT_END = "selection evaluated at_end"
 COUPLINGS = {mode: f"coupling {mode}" for mode in (Coupling.IMMEDIATE, Coupling.DETACHED)}
 
 # Keys by the section they belong to; with a value, only that value is not built.
@@ -92,7 +92,7 @@ def all_features() -> frozenset[str]:
         for section, keys in KEYS.items()
         for key, value in keys.items()
     }
-    single = {RULE_AS_EVENT, SELECTION, SAMPLES}
+    single = {RULE_AS_EVENT, AT_END, SAMPLES}
     actions = {f"action {kind}" for kind in ACTIONS}
     named = {*EXPRESSIONS.values(), *OTHER_CONTEXTS.values(), *COUPLINGS.values()}
     return frozenset(keyed | single | actions | named)
@@ -129,8 +129,8 @@ def _keys(book: Book) -> Iterator[tuple[str, Place]]:
 def _values(book: Book) -> Iterator[tuple[str, Place]]:
     for name, rule in book.rules.items():
         record = book.records("rules")[name]
-        if rule.selection is not None:
-            yield SELECTION, record.place("context")
+        if rule.selection is not None and rule.selection.evaluate == "at_end":
+            yield AT_END, record.place("context")
         elif rule.context is not Context.RESTRICTED:
             found = dict.fromkeys(OTHER_CONTEXTS.get(type(node), "") for node in rule.on.walk())
             yield from ((feature, record.place("context")) for feature in found if feature)
