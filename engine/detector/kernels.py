@@ -43,6 +43,10 @@ def later_list(left, right, time, rank):
         if rank[left[i]] != rank[right[j]]:
             return rank[left[i]] > rank[right[j]]
         i, j = skip_ticks(left, i + 1, rank), skip_ticks(right, j + 1, rank)
+    # equal rows are two occurrences (S5): in one order everywhere, as `every` and `[i]` count them
+    for p in range(min(len(left), len(right))):
+        if left[p] != right[p]:
+            return left[p] > right[p]
     return False
 
 

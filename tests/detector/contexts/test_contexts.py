@@ -61,3 +61,11 @@ def signals(on: str, context: Context, keys: tuple[str, ...]) -> Rulebook:
     per = dict.fromkeys(sorted(used), keys) if keys else {}
     rule = Rule("r0", Place(), node, on, context, key_names=keys, per=per)
     return Rulebook("b", None, "", "UTC", {}, events, {"r0": rule})
+
+
+@pytest.mark.parametrize("on", ["a and a[1] within 0 s", "a and (a without b)[1]"])
+@pytest.mark.parametrize("context", Context)
+def test_s05_equal_rows_have_one_order_in_every_operator(on: str, context: Context) -> None:
+    rulebook = signals(on, context, ())
+    history = [("a", 0, {"v": 0}), ("a", 0, {"v": 0})]
+    assert run(rulebook, [history]) == expected(rulebook, history)
