@@ -1,0 +1,65 @@
+"""Operators and contexts live: signals in, a row a firing out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine import Engine
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+HEAD = """\
+rulebook: live
+tables: {log: {path: ./log}}
+events:
+  a: {signal: {k: bigint}}
+  b: {signal: {k: bigint}}
+  c: {signal: {k: bigint}}
+rules:
+"""
+RULE = """\
+  {name}:
+    on: {on}
+    per: k
+    context: {context}
+    do:
+      - sql: INSERT INTO log SELECT '{name}', max(k), count(event_type) FROM event GROUP BY firing_id
+"""
+HISTORY = "aabcac"
+EXPECTED = {  # rule: expression, context, constituents of each firing over the history
+    "negated": ("not(b)[a, c]", "restricted", [2]),
+    "closed": ("A*(a, b, c)", "restricted", [1, 0]),
+    "within_window": ("A(a, b, c)", "restricted", [1]),
+    "counted": ("every(2, a)", "restricted", [2]),
+    "second": ("a[2]", "restricted", [1]),
+    "repeated": ("any(2, a*)", "restricted", [2, 2]),
+    "last": ("a ; c", "restricted", [2, 2]),
+    "recent": ("a ; c", "recent", [2, 2]),
+    "chronicle": ("a ; c", "chronicle", [2, 2]),
+    "continuous": ("a ; c", "continuous", [2, 2, 2]),
+    "cumulative": ("a ; c", "cumulative", [3, 2]),
+    "unrestricted": ("a ; c", "unrestricted", [2] * 5),
+}
+
+
+def test_operators_and_contexts_fire_live(spark: SparkSession, tmp_path: Path) -> None:
+    log = f"delta.`{tmp_path}/log`"
+    spark.sql(f"CREATE TABLE {log} (rule STRING, k BIGINT, n BIGINT) USING delta")
+    file = tmp_path / "live.yaml"
+    file.write_text(
+        HEAD
+        + "".join(
+            RULE.format(name=name, on=on, context=context)
+            for name, (on, context, _) in EXPECTED.items()
+        )
+    )
+    with Engine(file, spark=spark) as engine:
+        engine.run_once()
+        for event in HISTORY:
+            engine.signal(event, k=1)
+            engine.run_once()
+    found = Counter(tuple(row) for row in spark.sql(f"SELECT * FROM {log}").collect())
+    assert found == Counter((rule, 1, n) for rule, (_, _, sizes) in EXPECTED.items() for n in sizes)
