@@ -26,7 +26,9 @@ RULE = """\
     per: k
     context: {context}
     do:
-      - sql: INSERT INTO log SELECT '{name}', max(k), count(event_type) FROM event GROUP BY firing_id
+      - sql: |
+          INSERT INTO log
+          SELECT '{name}', max(k), count(event_type) FROM event GROUP BY firing_id
 """
 HISTORY = "aabcac"
 EXPECTED = {  # rule: expression, context, constituents of each firing over the history

@@ -101,7 +101,7 @@ class Log:
             rows = part.row[a:b].tolist()
             for row in rows:
                 ranks[row] = int(self.moment.time[row]), int(self.moment.rank[row]), row
-            entries = tuple(zip(part.role[a:b].tolist(), rows, strict=True))
+            entries = tuple(dict.fromkeys(zip(part.role[a:b].tolist(), rows, strict=True)))
             items.append(Item(int(part.start[i]), int(part.end[i]), entries))
         return items
 

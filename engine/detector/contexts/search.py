@@ -8,6 +8,7 @@ each end, which is right for `restricted` alone).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Any, Generic
 
 from engine.detector import calendar
@@ -95,11 +96,22 @@ class Search(Generic[V]):
         return self._ending(self._any(tree.count, parts), whole)
 
     def _any_repeat(self, tree: t.AnyRepeat, whole: bool) -> Relation[V]:
-        each = [
-            {(start, end): self._values.one(start, entries)}
-            for (start, end), entries in self._each(tree.part)
-        ]
-        return self._ending(self._any(tree.count, each), whole)
+        each = self._each(tree.part)
+        if type(tree.part) is not t.Leaf:
+            return self._ending(self._combined(tree.count, each), whole)
+        parts = [{interval: self._values.one(interval[0], e)} for interval, e in each]
+        return self._ending(self._any(tree.count, parts), whole)
+
+    def _combined(self, count: int, each: Sequence[tuple[Interval, Entries]]) -> Relation[V]:
+        """Instances of a composite may share occurrences, which then count once: the best of some
+        need not be made of the best of fewer, so all are looked at."""
+        found: Relation[V] = {}
+        for chosen in combinations(each, count):
+            self._step()
+            start = min(start for (start, _), _ in chosen)
+            entries = tuple(dict.fromkeys(entry for _, part in chosen for entry in part))
+            self._add(found, (start, chosen[-1][0][1]), self._values.one(start, entries))
+        return found
 
     def _any(self, count: int, parts: Sequence[Relation[V]]) -> Relation[V]:
         """chosen[m]: the unions of one instance each of m of the parts so far."""
@@ -193,7 +205,7 @@ class Search(Generic[V]):
             if whole or close == self._now:
                 left = self.of(tree.opener, whole=True)[start, opened]
                 inside = [i for (s, e), i in each if opened <= s and e <= close]
-                entries = tuple(entry for part in (closing, *inside) for entry in part)
+                entries = tuple(dict.fromkeys(e for part in (closing, *inside) for e in part))
                 begin = min(self._rank[row][0] for _, row in entries)
                 right = self._values.one(begin, entries)
                 self._join(found, (start, left), (begin, right), close)
@@ -220,6 +232,11 @@ class Search(Generic[V]):
     def _join(
         self, found: Relation[V], left: tuple[int, V], right: tuple[int, V], end: int
     ) -> None:
+        self._step()
+        value = self._values.join(*left, *right)
+        self._add(found, (min(left[0], right[0]), end), value)
+
+    def _step(self) -> None:
         self._steps += 1
         if self._steps > self._steps_max:
             raise EngineError(
@@ -228,5 +245,3 @@ class Search(Generic[V]):
                 f" {self._steps_max} steps",
                 "bound the expression by `within`, or raise search_steps_max",
             )
-        value = self._values.join(*left, *right)
-        self._add(found, (min(left[0], right[0]), end), value)

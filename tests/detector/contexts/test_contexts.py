@@ -13,7 +13,7 @@ from rules.expression import Name
 from rules.model import Context, Rule, Rulebook, SignalEvent
 from rules.parser import parse
 from tests.detector.history import run
-from tests.reference.strategies import UNTIMED, cases, cuts, expected, histories
+from tests.reference.strategies import SECOND, UNTIMED, cases, cuts, expected, histories
 
 CHOOSING = [context for context in Context if context is not Context.RESTRICTED]
 
@@ -68,4 +68,12 @@ def signals(on: str, context: Context, keys: tuple[str, ...]) -> Rulebook:
 def test_s05_equal_rows_have_one_order_in_every_operator(on: str, context: Context) -> None:
     rulebook = signals(on, context, ())
     history = [("a", 0, {"v": 0}), ("a", 0, {"v": 0})]
+    assert run(rulebook, [history]) == expected(rulebook, history)
+
+
+@pytest.mark.parametrize("context", Context)
+def test_s01_what_instances_share_counts_once(context: Context) -> None:
+    rulebook = signals("any(2, any(2, (b and a)*), c) within 3 s", context, ())
+    seen = [("b", 1), ("a", 1), ("c", 2), ("a", 3), ("b", 4), ("c", 5)]
+    history = [(name, time * SECOND, {"v": 0}) for name, time in seen]
     assert run(rulebook, [history]) == expected(rulebook, history)
