@@ -64,7 +64,7 @@ def test_light_commands_start_without_spark_and_sqlalchemy(command: str) -> None
         "import engine.cli\n"
         "try: engine.cli.main()\n"
         "except SystemExit: pass\n"
-        + ("import rules; rules.load\n" if command == "validate" else "import engine.replay.simulate\n")
+        + f"import {'rules' if command == 'validate' else 'engine.replay.simulate'}\n"
         + "assert not {'pyspark', 'sqlalchemy', 'py4j'} & set(sys.modules), 'heavy import'\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, capture_output=True)

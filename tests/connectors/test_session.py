@@ -40,7 +40,8 @@ def test_a_cold_start_prints_nothing_to_stdout_and_leaves_nothing_behind(tmp_pat
 
 
 def test_an_active_session_with_delta_is_used_as_it_is(spark: SparkSession) -> None:
-    assert start_session("other", {"spark.sql.shuffle.partitions": "7"}) is spark
+    found = start_session("other", {"spark.sql.shuffle.partitions": "7"})
+    assert found.sparkContext is spark.sparkContext
     assert spark.conf.get("spark.sql.shuffle.partitions") == "1"
 
 
