@@ -203,6 +203,8 @@ def run(
         poll_micros = duration_micros(poll)
     except ValueError as error:
         raise click.UsageError(f"--poll takes a duration such as 500ms or 2s: {error}") from error
+    if not poll_micros:
+        raise click.UsageError("--poll takes a duration above 0")
     with Engine(
         rulebook,
         store=the_store(store, rulebook),

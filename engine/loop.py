@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from rules.model import Rulebook
 
 FAILURES_BEFORE_HALVING = 3  # G8
 PASSING = frozenset({"table-unreadable"})  # EngineErrors that less, or another time, may mend
+ROWS_LARGE = 100_000  # reading them takes longer than to look at a rule's target
 SIGNALS_MAX = 100_000  # of one bucket; the others come in the next
 
 
@@ -172,6 +174,7 @@ class Loop:
     def _take(self, plan: Plan) -> _Taken:
         """Up to the end of the transaction: all of it can be done again."""
         detector = self._detector_for(plan)
+        self._ready_targets(plan)
         with self._timed("capture"):
             bucket = self._capture.capture(plan, self.feed)  # 4. read exactly that
         with self._timed("detect"):  # 5. what happened
@@ -227,6 +230,13 @@ class Loop:
 
     def _activations(self, plan: Plan) -> Mapping[str, int]:
         return {**self.state.activations, **plan.activations}
+
+    def _ready_targets(self, plan: Plan) -> None:
+        """While a large bucket is read, the tables that its rules write are looked at."""
+        if sum(span.rows_estimate for span in plan.ranges) >= ROWS_LARGE:
+            statements = self._prepared.statements.values()
+            targets = {s.target for of_rule in statements for s in of_rule if s.target}
+            threading.Thread(target=self.runner.sink.ready, args=(targets,), daemon=True).start()
 
     def _detector_for(self, plan: Plan) -> Detector:
         if self._detector is None or plan.activations:

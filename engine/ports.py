@@ -3,7 +3,7 @@ implement them; simulation and tests bring their own."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -157,6 +157,11 @@ class Sink(Protocol):
     def run(self, entry: Entry, firings: Firings) -> None:
         """Run one sql entry under its marker (G16); returns when it is committed or was already.
         Raises SinkError; nothing has been committed then, as far as Spark can tell."""
+        ...
+
+    def ready(self, targets: Collection[str]) -> None:
+        """Bring what is known of tables up to date, so that an entry need not wait for it. May be
+        called from another thread; what fails here will fail again where it matters."""
         ...
 
     def landed(self, entry: Entry) -> bool:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rules.expression import Expression
     from rules.model import Rulebook
 
-__all__ = ["load", "parse", "parse_duration_micros"]
+__all__ = ["load", "parse"]
 
 # The parsers are imported when they are first used: most of the engine only needs the model.
 
@@ -48,13 +48,3 @@ def parse(text: str, place: Place | None = None) -> Expression:
     from rules.parser import parse as parse_expression
 
     return parse_expression(text, place)
-
-
-def parse_duration_micros(text: str) -> int | None:
-    """Microseconds of a text like `500ms` or `5 min`; None where it is no fixed length of time."""
-    from rules.durations import duration_micros
-
-    try:
-        return duration_micros(text)
-    except ValueError:
-        return None

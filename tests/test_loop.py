@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
+from queue import Queue
 
 import pyarrow as pa
 import pytest
@@ -80,6 +81,10 @@ class MemorySink:
         self.effects: Counter[tuple[str, int]] = Counter()
         self.entries: list[tuple[str, int]] = []
         self.fails: Callable[[Entry], Exception | None] = lambda entry: None
+        self.readied: Queue[set[str]] = Queue()
+
+    def ready(self, targets: Collection[str]) -> None:
+        self.readied.put(set(targets))
 
     def run(self, entry: Entry, firings: Firings) -> None:
         if error := self.fails(entry):
@@ -279,3 +284,18 @@ def test_an_entry_that_landed_before_it_was_marked_done_is_not_run_again(store: 
     bench.restart()
     bench.drain()
     assert bench.sink.effects == bench.expected()
+
+
+def test_the_targets_of_a_large_bucket_are_made_ready_while_it_is_read(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.loop.ROWS_LARGE", 4)
+    bench = Bench(store, commits=4)
+    bench.drain()
+    assert bench.sink.readied.get(timeout=10) == {"out"}
+
+
+def test_a_small_bucket_waits_for_no_target(store: SqlStore) -> None:
+    bench = Bench(store, commits=4)
+    bench.drain()
+    assert bench.sink.readied.empty()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Collection
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -51,6 +53,13 @@ class DeltaSink:
         seconds = self._rulebook.settings.statement_seconds_max
         limit = f" (statement_seconds_max = {seconds})" if found.condition == _CANCELLED else ""
         raise SinkError(f"[{found.condition}] {found.message}{limit}")
+
+    def ready(self, targets: Collection[str]) -> None:
+        """See `engine.ports.Sink`. A marked commit reads the markers there are, which Delta has to
+        make from the log: two Spark jobs."""
+        for target in targets:
+            with suppress(Exception):
+                self._snapshot(target).transactions().size()
 
     def landed(self, entry: Entry) -> bool:
         """See `engine.ports.Sink`."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rules import parse_duration_micros
 from rules.clocks import cron
-from rules.durations import duration, format_duration
+from rules.durations import duration, duration_micros, format_duration
 from rules.expression import Duration
 from rules.sqltypes import sql_type
 from rules.sqlwords import image_words, unsteady_words
@@ -43,10 +42,16 @@ def test_no_duration(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "micros"),
-    [("500ms", 500_000), ("2s", 2_000_000), ("0", 0), ("1 month", None), ("soon", None)],
+    [("500ms", 500_000), ("2s", 2_000_000), ("0", 0)],
 )
-def test_length_in_microseconds(text: str, micros: int | None) -> None:
-    assert parse_duration_micros(text) == micros
+def test_length_in_microseconds(text: str, micros: int) -> None:
+    assert duration_micros(text) == micros
+
+
+@pytest.mark.parametrize("text", ["1 month", "soon"])
+def test_no_length_in_microseconds(text: str) -> None:
+    with pytest.raises(ValueError, match=r"no fixed length|not a length of time"):
+        duration_micros(text)
 
 
 def test_s11_cron_is_vixies() -> None:
