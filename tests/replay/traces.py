@@ -31,7 +31,7 @@ def simulated(
     """What `simulate` prints, in its order."""
     out = io.BytesIO()
     trace = read(write(history, folder / "trace.jsonl"), book, until, folder)
-    run(book, trace, bucket, out)
+    run(book, trace, bucket, out, until)
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
 
