@@ -1,34 +1,18 @@
-"""A rule's expression -> nodes of the event graph."""
+"""A rule's expression -> nodes of the event graph, chosen among in the rule's context."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from engine.detector.building import Building, first_roles
+from engine.detector.building import first_roles
 from engine.detector.calendar import longest
-from engine.detector.clocks import name_of
 from engine.detector.contexts.chain import CONTEXTS, Chain, event_types
 from engine.detector.contexts.choice import chosen
 from engine.detector.contexts.tree import read
 from engine.detector.graph import Census, Node, digest
-from engine.detector.occurrences import TICK
-from engine.detector.operators.any_repeat import AnyRepeat
-from engine.detector.operators.aperiodic import Aperiodic
-from engine.detector.operators.aperiodic_star import AperiodicStar
-from engine.detector.operators.aperiodic_until import AperiodicStarUntil, AperiodicUntil
-from engine.detector.operators.conjunction import Conjunction
+from engine.detector.operator_nodes import Operators, type_of
 from engine.detector.operators.either import Either
 from engine.detector.operators.every import Every
-from engine.detector.operators.lacking import Not
-from engine.detector.operators.minus import Minus
-from engine.detector.operators.nth import Nth
-from engine.detector.operators.periodic import Periodic
-from engine.detector.operators.periodic_star import PeriodicStar
-from engine.detector.operators.plus import Plus
-from engine.detector.operators.sequence import Sequence
-from engine.detector.operators.shape import Shape
-from engine.detector.operators.until import Until
-from engine.detector.operators.within import Within
 from rules import expression as x
 from rules.errors import EngineError
 from rules.model import Context, Rule, Rulebook, Selection
@@ -57,8 +41,8 @@ def compile_rule(rule: Rule, activation: int, book: Rulebook) -> tuple[Node, Cen
     return builder.build(rule.on), census
 
 
-class _Builder(Building):
-    """Compiles expressions operator by operator."""
+class _Builder(Operators):
+    """Compiles the root of a rule in its context."""
 
     def build(self, expression: x.Expression) -> Node:
         context = self.context
@@ -112,244 +96,10 @@ class _Builder(Building):
         )
         return replace(found, roles=root.roles)
 
-    def _node(self, e: x.Expression, horizon: int | None) -> Node:
-        match e:
-            case x.Name(name=name):
-                return self._event(name, all_rows=False)
-            case x.Labelled(part=part):
-                return self._node(part, horizon)
-            case x.Or(parts=parts):
-                operands = self._operands(parts, horizon)
-                return self._make(
-                    Either(first_roles(operands), all_rows=False),
-                    operands,
-                    own=any(o.own for o in operands),
-                    every=any(o.every for o in operands),
-                    point=all(o.point for o in operands),
-                    horizon=horizon,
-                )
-            case x.And(parts=parts):
-                return self._conjunction(len(parts), parts, horizon)
-            case x.AnyOf(count=count, parts=parts):
-                return self._conjunction(min(count, len(parts)), parts, horizon)
-            case x.Clock() | x.Cron():
-                return self._event(name_of(e), all_rows=False)
-            case x.Plus(base=base, duration=duration):
-                return self._plus(base, duration)
-            case x.Seq(first=first, then=x.Own(duration=duration)):
-                return self._until(None, first, duration, horizon)
-            case x.Seq(first=first, then=then):
-                return self._sequence(first, then, horizon)
-            case x.Minus(part=part, absent=absent):
-                return self._minus(part, absent, horizon)
-            case x.Within(part=part, duration=duration):
-                bound = longest(duration)
-                inner = self._node(part, bound if horizon is None else min(bound, horizon))
-                shape = Within(duration, self._zone_of(duration))
-                return self._like(shape, (inner,), inner, horizon)
-            case x.Not(absent=absent, opener=opener, closer=x.Own(duration=duration)):
-                return self._until(absent, opener, duration, horizon)
-            case x.Not(absent=absent, opener=opener, closer=closer):
-                return self._not(absent, opener, closer, horizon)
-            case x.Aperiodic(closer=x.Own(duration=duration)):
-                return self._window_until(e, duration, horizon)
-            case x.AperiodicStar(closer=x.Own(duration=duration)):
-                return self._window_until(e, duration, horizon)
-            case x.Aperiodic(opener=opener, part=part, closer=closer):
-                return self._aperiodic(opener, part, closer, horizon)
-            case x.AperiodicStar(opener=opener, part=part, closer=closer):
-                return self._aperiodic_star(opener, part, closer, horizon)
-            case x.Periodic() | x.PeriodicStar():
-                return self._periodic(e, horizon)
-            case x.AnyRepeat(count=count, part=part):
-                return self._counted(AnyRepeat(count), part, horizon)
-            case x.Every(count=count, part=part):
-                return self._counted(Every(count), part, None)
-            case x.Nth(part=part, index=index):
-                return self._counted(Nth(index), part, None)
-        raise EngineError(
-            "not-detectable",
-            f"the operator {type(e).__name__} is not built",
-            "validate the rulebook: it says where it stands",
-        )
-
-    def _operands(self, parts: tuple[x.Expression, ...], horizon: int | None) -> tuple[Node, ...]:
-        """Operands of one node; where keys are told apart, broadcasts are repeated for each."""
-        return self._alike(tuple(self._node(part, horizon) for part in parts), horizon)
-
-    def _conjunction(
-        self, count: int, parts: tuple[x.Expression, ...], horizon: int | None
-    ) -> Node:
-        operands = self._operands(parts, horizon)
-        return self._make(
-            Conjunction(count, first_roles(operands)),
-            operands,
-            own=any(o.own for o in operands),
-            every=sum(o.every for o in operands) >= count,
-            point=count == 1 and all(o.point for o in operands),
-            horizon=horizon,
-        )
-
-    def _sequence(self, first: x.Expression, then: x.Expression, horizon: int | None) -> Node:
-        operands = self._operands((first, then), horizon)
-        a, b = operands
-        return self._make(
-            Sequence(len(a.roles), b.point, mixed=b.own and b.every, span_micros=horizon),
-            operands,
-            own=a.own or b.own,
-            every=a.every and b.every,
-            point=False,
-            horizon=horizon,
-        )
-
-    def _minus(self, part: x.Expression, absent: x.Expression, horizon: int | None) -> Node:
-        operands = self._operands((part, absent), horizon)
-        a, b = operands
-        if a.every and b.own:
-            # an instance of every key but some: only a rule that tells its keys apart can say it
-            self.excepts_keys = True
-        return self._like(Minus(), operands, a, horizon)
-
-    def _not(
-        self, absent: x.Expression, opener: x.Expression, closer: x.Expression, horizon: int | None
-    ) -> Node:
-        operands = self._operands((absent, opener, closer), horizon)
-        b, a, c = operands
-        self._keep_apart((a, c), b)
-        roles = first_roles(operands)
-        return self._make(
-            Not(roles[1], roles[2]), operands, own=a.own, every=a.every, point=False,
-            horizon=horizon,
-        )  # fmt: skip
-
-    def _plus(self, base: x.Expression, duration: x.Duration) -> Node:
-        inner = self._node(base, None)
-        shape = Plus(duration, self._zone_of(duration))
-        return self._make(
-            shape,
-            (inner,),
-            own=inner.own,
-            every=inner.every,
-            point=True,
-            horizon=None,
-            timed=True,
-        )
-
-    def _until(
-        self,
-        absent: x.Expression | None,
-        opener: x.Expression,
-        duration: x.Duration,
-        horizon: int | None,
-    ) -> Node:
-        parts = (opener,) if absent is None else (absent, opener)
-        operands = self._operands(parts, horizon)
-        a, b = operands[-1], operands[0]
-        shape = Until(
-            duration, self._zone_of(duration), absent is not None, first_roles(operands)[-1]
-        )
-        if absent is not None and a.every and b.own:
-            self.excepts_keys = True
-        return self._make(
-            shape, operands, own=a.own, every=a.every, point=False, horizon=horizon, timed=True
-        )
-
-    def _window_until(
-        self, e: x.Aperiodic | x.AperiodicStar, duration: x.Duration, horizon: int | None
-    ) -> Node:
-        star = isinstance(e, x.AperiodicStar)
-        a = self._node(e.opener, horizon if star else None)
-        b = self._each(e.part, horizon) if star else self._node(e.part, horizon)
-        a, b = operands = self._alike((a, b), horizon)
-        self._keep_apart(operands)
-        role = first_roles(operands)[1]
-        zone = self._zone_of(duration)
-        if star:
-            return self._make(
-                AperiodicStarUntil(duration, zone, role), operands, own=a.own, every=a.every,
-                point=False, horizon=horizon, timed=True,
-            )  # fmt: skip
-        shape = AperiodicUntil(duration, zone, role)
-        return self._make(shape, operands, own=b.own, every=b.every, point=b.point, horizon=None)
-
-    def _periodic(self, e: x.Periodic | x.PeriodicStar, horizon: int | None) -> Node:
-        star = isinstance(e, x.PeriodicStar)
-        own = e.closer.duration if isinstance(e.closer, x.Own) else None
-        parts = (e.opener,) if own else (e.opener, e.closer)
-        operands = self._operands(parts, horizon if star else None)
-        a = operands[0]
-        self._keep_apart(operands if star else operands[:1], operands[-1])
-        roles = first_roles(operands)
-        ticks = sum(len(o.roles) for o in operands)
-        zone = self.zone if e.period.months or (own and own.months) else ""
-        shape: Shape
-        if star:
-            shape = PeriodicStar(e.period, own, zone, roles[-1], ticks)
-        else:
-            shape = Periodic(e.period, own, zone, ticks)
-        found = self._make(
-            shape,
-            operands,
-            own=a.own,
-            every=a.every,
-            point=not star,
-            horizon=horizon if star else None,
-            timed=True,
-        )
-        return replace(found, roles=(*found.roles, TICK))
-
-    def _aperiodic(
-        self, opener: x.Expression, part: x.Expression, closer: x.Expression, horizon: int | None
-    ) -> Node:
-        # a window may have opened long before b: only b is limited by a `within`
-        a, b, c = (self._node(opener, None), self._node(part, horizon), self._node(closer, None))
-        operands = self._alike((a, b, c), horizon)
-        a, b, c = operands
-        self._keep_apart((a, b), c)
-        shape = Aperiodic(first_roles(operands)[1])
-        return self._make(shape, operands, own=b.own, every=b.every, point=b.point, horizon=None)
-
-    def _aperiodic_star(
-        self, opener: x.Expression, part: x.Expression, closer: x.Expression, horizon: int | None
-    ) -> Node:
-        a, b, c = (
-            self._node(opener, horizon),
-            self._each(part, horizon),
-            self._node(closer, horizon),
-        )
-        operands = self._alike((a, b, c), horizon)
-        a, b, c = operands
-        self._keep_apart(operands)
-        roles = first_roles(operands)
-        return self._make(
-            AperiodicStar(roles[1], roles[2]), operands, own=a.own, every=a.every, point=False,
-            horizon=horizon,
-        )  # fmt: skip
-
-    def _counted(
-        self, shape: AnyRepeat | Every | Nth, part: x.Expression, horizon: int | None
-    ) -> Node:
-        inner = self._each(part, horizon)
-        self._keep_apart((inner,))
-        point = inner.point and (isinstance(shape, Nth) or shape.count == 1)
-        return self._make(
-            shape, (inner,), own=inner.own, every=inner.every, point=point, horizon=horizon
-        )
-
-    def _each(self, part: x.Expression, horizon: int | None) -> Node:
-        """What counts as an occurrence of `part`: every row of an event type, a composite once per
-        instant (S1)."""
-        plain = part
-        while isinstance(plain, x.Labelled):
-            plain = plain.part
-        if isinstance(plain, x.Name | x.Clock | x.Cron):
-            return self._event(_type_of(plain), all_rows=True)
-        return self._node(part, horizon)
-
     def _every_row(self, e: x.Expression) -> Node:
         """`unrestricted` over event types: all rows, each event type once (D is a set, S5)."""
         leaves = (n for n in e.walk() if isinstance(n, x.Name | x.Clock | x.Cron))
-        names = list(dict.fromkeys(map(_type_of, leaves)))
+        names = list(dict.fromkeys(map(type_of, leaves)))
         operands = tuple(self._event(name, all_rows=True) for name in names)
         if len(operands) == 1:
             return operands[0]
@@ -361,10 +111,6 @@ class _Builder(Building):
             point=True,
             horizon=None,
         )
-
-
-def _type_of(leaf: x.Name | x.Clock | x.Cron) -> str:
-    return leaf.name if isinstance(leaf, x.Name) else name_of(leaf)
 
 
 _PLAIN = {
