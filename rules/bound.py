@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from rules import expression as x
 from rules.amount import ENDLESS, Amount, total
+from rules.detected import detected
 from rules.durations import format_duration
 from rules.formatter import format_expression
 from rules.model import Context, Rule
@@ -53,8 +54,8 @@ class Bound:
 def bound(
     expression: x.Expression, context: Context, rules: Mapping[str, Rule] | None = None
 ) -> Bound:
-    """The bound of a rule with this expression and context; `rules` are those that it may use as
-    events (their own storage is not counted)."""
+    """The bound of a rule with this context and this expression, as it stands; `rules` are those
+    that it may use as events (their own storage is not counted)."""
     nodes = [node for node in stored(expression, rules).walk() if node.remembers]
     lasting = [node for node in nodes if node.oldest_micros is None]
     oldest = None if lasting else max((node.oldest_micros or 0 for node in nodes), default=0)
@@ -74,11 +75,13 @@ def bound(
     return Bound(instances.maximum, occurrences.maximum, span, oldest, why, advice)
 
 
-def of_rule(rule: Rule, rules: Mapping[str, Rule]) -> Bound:
-    """The bound of a rule in its own context. Hinze & Voisard's parameters choose among all
-    instances, as `unrestricted` does."""
-    context = Context.UNRESTRICTED if rule.selection else rule.context
-    return bound(rule.on, context, rules)
+def of_rule(rule: Rule, rules: Mapping[str, Rule], context: Context | None = None) -> Bound:
+    """The bound of what is detected for a rule, in its own context or another one.
+
+    Hinze & Voisard's parameters choose among all instances, as `unrestricted` does.
+    """
+    own = Context.UNRESTRICTED if rule.selection else rule.context
+    return bound(detected(rule, rules), context or own, rules)
 
 
 _KEEPS = {

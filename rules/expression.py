@@ -96,6 +96,18 @@ class Seq(Expression):
 
 
 @dataclass(frozen=True, slots=True)
+class BoundedSeq(Seq):
+    """`a ;_t b`: { a u b : e(a) < s(b), e(b) - s(b) <= t }, Carlson & Lisper's bounded sequence.
+
+    The same instances as `a ; b` where no b is longer than t: what `rules.transform` has found out.
+    When a b ends now, it started at now - t or later: so of the a's that ended before now - t only
+    the one with the latest start is kept. Internal: the language writes `;`.
+    """
+
+    duration: Duration
+
+
+@dataclass(frozen=True, slots=True)
 class Minus(Expression):
     """`a - b`, `a without b`: a with no b wholly inside [s(a), e(a)]."""
 

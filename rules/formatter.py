@@ -18,6 +18,7 @@ _LEVELS: dict[type[x.Expression], int] = {
     x.Or: _OR,
     x.And: _AND,
     x.Seq: _SEQ,
+    x.BoundedSeq: _SEQ,
     x.Nth: _ITEM,
     x.Plus: _ITEM,
 }

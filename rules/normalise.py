@@ -85,7 +85,7 @@ def _ordered(node: x.Expression) -> x.Expression:
         case x.Or():
             return _or(dict.fromkeys(_flat(x.Or, node)))
         case x.And():
-            return x.And(tuple(sorted(_flat(x.And, node), key=format_expression)))
+            return x.And(_sorted(_flat(x.And, node)))
         case x.Seq():
             return _left(node)
         case _:
@@ -101,8 +101,17 @@ def _flat(kind: type[x.Or] | type[x.And], node: x.Expression) -> Iterator[x.Expr
 
 
 def _or(parts: Iterable[x.Expression]) -> x.Expression:
-    listed = tuple(sorted(parts, key=format_expression))
+    listed = _sorted(parts)
     return x.Or(listed) if len(listed) > 1 else listed[0]
+
+
+def _sorted(parts: Iterable[x.Expression]) -> tuple[x.Expression, ...]:
+    """Operands in order of their text; as written where there is a label: an occurrence in two
+    roles shows the label of the first."""
+    listed = tuple(parts)
+    if any(isinstance(node, x.Labelled) for part in listed for node in part.walk()):
+        return listed
+    return tuple(sorted(listed, key=format_expression))
 
 
 def _left(node: x.Seq) -> x.Expression:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from rules import expression as x
 from rules.amount import ENDLESS, NOTHING, ONE, Amount, total
+from rules.detected import detected
 from rules.model import Context, Rule
 from rules.parser import unlabelled
 from rules.transform import longest_micros, shorter
@@ -117,7 +118,7 @@ class _Recursion:
         if not isinstance(node, x.Name) or node.name not in self.rules:
             return _Kept(size=ONE)
         rule = self.rules[node.name]
-        whole = stored(rule.on, self.rules)
+        whole = stored(detected(rule, self.rules), self.rules)
         chosen = rule.context is Context.RESTRICTED or not whole.remembers
         return _Kept(pending=whole.pending if chosen else ENDLESS, size=whole.size)
 

@@ -2,34 +2,19 @@
 
 An index `E_t` is our `E within t`. A restriction around an expression says how long the instances
 of its parts may be; where it tells how long the second operand of a `;` is, that operator becomes
-the bounded sequence `;_t`, which needs no more than the queue of their Figure 4.
+the bounded sequence `;_t`, which needs no more than the queue of their Figure 4: in the detector
+the pending starts of the second operand, none of them older than t.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from rules import expression as x
 from rules.normalise import keeping
 
 _DAY_MICROS = 86_400_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class BoundedSeq(x.Expression):
-    """`a ;_t b`: { a u b : e(a) < s(b), e(b) - s(b) <= t }.
-
-    The same instances as `a ; b` where no b is longer than t. When a b ends now, it started at
-    now - t or later: so of the a's that ended before now - t only the one with the latest start
-    is kept, and the others in a queue for t. With t = 0 (b a point) that is a single a.
-    Internal: the language writes `;`.
-    """
-
-    first: x.Expression
-    then: x.Expression
-    duration: x.Duration
 
 
 class Transformed(NamedTuple):
@@ -40,16 +25,22 @@ class Transformed(NamedTuple):
 
 
 def transform(
-    node: x.Expression, limit_micros: int | None = None, rules: Collection[str] = ()
+    node: x.Expression,
+    limit_micros: int | None = None,
+    rules: Collection[str] = (),
+    *,
+    forgetting: bool = False,
 ) -> Transformed:
     """`transform(E, t)` = (E', t'), where only instances of E no longer than t matter.
 
     E' has those instances of E that are no longer than t, in `restricted` with the same start and
     end (it may have longer ones besides), and no instance of E' is longer than t'. `rules` names
     the rules that are used as events: their detections may have any length. Example 6.1:
-    `transform((B;B)_2 - (P;(P+T)), inf) = ((B;_0 B)_2 - (P;_2 (P+T)_2), 2)`.
+    `transform((B;B)_2 - (P;(P+T)), inf) = ((B;_0 B)_2 - (P;_2 (P+T)_2), 2)`. With `forgetting`,
+    what no `within` goes around gets one wherever longer instances do not matter, so that its
+    nodes can forget: there `(P;_2 (P+T)_2)_2`.
     """
-    return _Transformation(rules).of(node, limit_micros)
+    return _Transformation(rules, forgetting=forgetting).of(node, limit_micros)
 
 
 def longest_micros(duration: x.Duration) -> int:
@@ -69,8 +60,9 @@ def shorter(one: int | None, other: int | None) -> int | None:
 
 
 class _Transformation:
-    def __init__(self, rules: Collection[str]) -> None:
+    def __init__(self, rules: Collection[str], *, forgetting: bool) -> None:
         self.rules = rules
+        self.forgetting = forgetting
 
     def of(self, node: x.Expression, limit: int | None) -> Transformed:
         match node:
@@ -78,8 +70,9 @@ class _Transformation:
                 return self._within(node, limit)
             case x.Minus(part=part, absent=absent):
                 kept = self.of(part, limit)
-                inside = self.of(absent, shorter(limit, kept.length_micros)).expression
-                return Transformed(keeping(node, [kept.expression, inside]), kept.length_micros)
+                inside = self._inside(absent, limit, kept.length_micros)
+                made = keeping(node, [kept.expression, inside.expression])
+                return Transformed(made, kept.length_micros)
             case x.Seq():
                 return self._seq(node, limit)
             case x.Name(name=name):
@@ -108,11 +101,25 @@ class _Transformation:
             then, length = x.Within(then, x.Duration(0, limit)), limit
         if length is None:
             return Transformed(keeping(node, [first, then]), None)
-        return Transformed(BoundedSeq(first, then, x.Duration(0, length)), None)
+        return Transformed(x.BoundedSeq(first, then, x.Duration(0, length)), None)
+
+    def _inside(self, node: x.Expression, limit: int | None, window: int | None) -> Transformed:
+        """An operand that matters only inside something no longer than `window`; around the whole
+        there is the `limit` already."""
+        longest = shorter(limit, window)
+        made, length = self.of(node, longest)
+        known = longest == limit or (length is not None and length <= (longest or 0))
+        if longest is None or known or not self.forgetting:
+            return Transformed(made, length)
+        return Transformed(x.Within(made, x.Duration(0, longest)), longest)
 
     def _other(self, node: x.Expression, limit: int | None) -> Transformed:
-        limits = _limits(node, limit)
-        parts = [self.of(o, part) for o, part in zip(node.operands(), limits, strict=True)]
+        parts = [
+            self._inside(operand, most, window)
+            for operand, most, window in zip(
+                node.operands(), _limits(node, limit), _windows(node), strict=True
+            )
+        ]
         made = keeping(node, [part.expression for part in parts])
         return Transformed(made, _length(node, [part.length_micros for part in parts]))
 
@@ -127,6 +134,20 @@ def _limits(node: x.Expression, limit: int | None) -> list[int | None]:
             return [None, limit, None]
         case _:
             return [limit for _ in node.operands()]
+
+
+def _windows(node: x.Expression) -> list[int | None]:
+    """How long the window is in which an operand's instances matter, where its length is known."""
+    match node:
+        case x.Not(closer=x.Own(duration=duration)):
+            return [longest_micros(duration), None, None]
+        case (
+            x.Aperiodic(closer=x.Own(duration=duration))
+            | x.AperiodicStar(closer=x.Own(duration=duration))
+        ):
+            return [None, longest_micros(duration), None]
+        case _:
+            return [None for _ in node.operands()]
 
 
 def _length(node: x.Expression, lengths: list[int | None]) -> int | None:

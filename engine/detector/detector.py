@@ -15,6 +15,7 @@ from engine.detector.instances import Carry, Flow, no_pending
 from engine.detector.occurrences import Ranking
 from engine.detector.operators.event import Event
 from engine.values import Batch, Carried, Detections
+from rules.detected import as_detected
 from rules.model import Rulebook
 
 FOREVER = 2**62
@@ -35,6 +36,7 @@ class Detector:
         activations: Mapping[str, int],
         ranking: Ranking = order.refine,
     ) -> None:
+        rulebook = as_detected(rulebook)
         self._ranking = ranking
         self._rules = {rule.name: rule for rule in rulebook.rules.values() if rule.enabled}
         compiled = {

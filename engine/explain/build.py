@@ -8,7 +8,7 @@ from hashlib import sha256
 from engine.explain.model import Explained, Node, Rule, Stores, Warned
 from engine.explain.triggers import cycles, triggers, written
 from rules import expression as x
-from rules.bound import Bound, bound, of_rule
+from rules.bound import Bound, of_rule
 from rules.durations import format_duration
 from rules.errors import Problem
 from rules.formatter import format_expression
@@ -121,7 +121,7 @@ def _rule(rule: Written, book: Rulebook, graph: _Graph) -> Rule:
     others = [context for context in Context if context is not rule.context]
     stores = {
         str(rule.context): _stores(of_rule(rule, book.rules)),
-        **{str(c): _stores(bound(rule.on, c, book.rules)) for c in others},
+        **{str(c): _stores(of_rule(rule, book.rules, c)) for c in others},
     }
     return Rule(
         rule.name,

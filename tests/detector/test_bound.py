@@ -15,11 +15,11 @@ import rules
 from engine.detector.detector import Detector
 from engine.detector.operators.nth import COUNT
 from engine.values import Carried
-from rules.bound import Bound, bound
+from rules.bound import Bound, of_rule
 from rules.errors import EngineError
-from rules.expression import Expression, Name
+from rules.expression import Expression
 from rules.formatter import format_expression
-from rules.model import Context, Rulebook
+from rules.model import Rulebook
 from rules.unbuilt import all_features
 from tests.detector.history import batches
 from tests.reference.evaluate import Line
@@ -37,14 +37,13 @@ def book(on: str, per: str) -> Rulebook:
 def steps(rulebook: Rulebook, history: History) -> Iterable[tuple[int, Carried]]:
     """What is carried after each instant at which an event of the rule happens: until then the
     detector does not look at the rule, so it forgets nothing."""
-    used = {node.name for node in rulebook.rules["r"].on.walk() if isinstance(node, Name)}
     detector = Detector(rulebook, {"r": 0})
     carried = Carried()
     for second, lines in groupby(sorted(history, key=lambda line: line[1]), lambda line: line[1]):
         now = second * SECOND
         bucket: list[Line] = [(name, now, {"k": key}) for name, _, key in lines]
         carried = detector.step(carried, batches(rulebook, bucket), now)[1]
-        if used & {name for name, *_ in bucket}:
+        if detector.events & {name for name, *_ in bucket}:
             yield now, carried
 
 
@@ -97,7 +96,7 @@ def test_never_more_is_stored_than_the_bound(on: Expression, history: History, k
         Detector(rulebook, {"r": 0})
     except EngineError:  # an operator that is not built
         assume(False)
-    found = bound(on, Context.RESTRICTED)
+    found = of_rule(rulebook.rules["r"], rulebook.rules)
     for now, carried in steps(rulebook, history):
         check(found, now, carried, keys=2 if keyed else 1)
 
@@ -118,6 +117,7 @@ def test_never_more_is_stored_than_the_bound(on: Expression, history: History, k
 def test_the_bound_is_reached(on: str) -> None:
     draw = np.random.default_rng(7)
     history = [(str(draw.choice(NAMES)), second, 1) for second in range(600)]
-    found = bound(rules.parse(on), Context.RESTRICTED)
-    reached = max(most(carried, "node:") for _, carried in steps(book(on, ""), history))
+    rulebook = book(on, "")
+    found = of_rule(rulebook.rules["r"], rulebook.rules)
+    reached = max(most(carried, "node:") for _, carried in steps(rulebook, history))
     assert reached == found.instances_max

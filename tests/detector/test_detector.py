@@ -127,6 +127,24 @@ def test_g09_equal_subexpressions_are_one_node() -> None:
     assert len(nodes(both)) == 3
 
 
+def test_g09_however_they_are_written() -> None:
+    rulebook = book(r="((b and a) ; c) within 9", q="((a and b) ; c) within 20 within 9")
+    _, carried = steps(rulebook, {"a": batch("a", [1], k=[1]), "b": batch("b", [1], k=[1])})
+    assert len(nodes(carried)) == 2
+
+
+def test_labels_stay_where_a_law_would_drop_them() -> None:
+    (found,) = steps(book(r="a or x: (b - b)"), {"a": batch("a", [1], k=[1])})[0]
+    assert found.labels == ("x",)
+    assert found.label_spans["x"][0].tolist() == [ABSENT]
+
+
+def test_an_occurrence_in_two_roles_shows_the_label_written_first() -> None:
+    (found,) = steps(book(r="y: (a) and x: (a)"), {"a": batch("a", [1], k=[1])})[0]
+    assert found.label is not None
+    assert [found.labels[i] for i in found.label] == ["y"]
+
+
 def test_a_rule_that_goes_takes_only_its_own_nodes_along() -> None:
     rulebook = book(r="(a and b) ; c", q="(a and b) ; a")
     first = {"a": batch("a", [1], k=[1]), "b": batch("b", [1], k=[1])}

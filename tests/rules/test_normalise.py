@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from rules.expression import Expression
@@ -49,7 +49,7 @@ def test_normal_form(written: str, normal: str) -> None:
     "operators", [CARLSON_LISPER, EVERYTHING], ids=["Carlson and Lisper", "everything"]
 )
 @given(data=st.data())
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 def test_s09_the_normal_form_means_the_same(
     operators: tuple[type[Expression], ...], data: st.DataObject
 ) -> None:

@@ -6,10 +6,19 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from rules.expression import Duration, Expression, Minus, Name, Seq, Within, with_operands
+from rules.expression import (
+    BoundedSeq,
+    Duration,
+    Expression,
+    Minus,
+    Name,
+    Seq,
+    Within,
+    with_operands,
+)
 from rules.model import Context
 from rules.parser import parse
-from rules.transform import BoundedSeq, Transformed, transform
+from rules.transform import Transformed, transform
 from tests.laws.test_laws import seen, world
 from tests.reference.contexts import detections
 from tests.reference.meaning import TooLargeError, World

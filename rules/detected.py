@@ -1,0 +1,36 @@
+"""The form of an expression that the detector runs: normal, with `within` pushed down."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from rules import expression as x
+from rules.model import Rule, Rulebook
+from rules.normalise import normalise
+from rules.transform import transform
+
+
+def detected(rule: Rule, rules: Collection[str] = ()) -> x.Expression:
+    """What is detected for `rule.on`: all its instances, in every context the same detections (S9).
+
+    The normal form, so that equal subexpressions of different rules are one node however they are
+    written; then Carlson & Lisper's transformation. Hinze & Voisard's parameters tell the first
+    operand from the second, and a law may drop a label with what never happens: there the
+    expression is left as it is written, transformed only. `rules`: names of the rules that are used
+    as events.
+    """
+    normal = rule.on if rule.selection else normalise(rule.on)
+    if _labels(normal) != _labels(rule.on):
+        normal = rule.on
+    return transform(normal, rules=rules, forgetting=True).expression
+
+
+def as_detected(book: Rulebook) -> Rulebook:
+    """The rulebook with every rule's expression in the form that is detected."""
+    rules = {r.name: replace(r, on=detected(r, book.rules)) for r in book.rules.values()}
+    return replace(book, rules=rules)
+
+
+def _labels(expression: x.Expression) -> set[str]:
+    return {node.label for node in expression.walk() if isinstance(node, x.Labelled)}
