@@ -3,11 +3,15 @@ detector's state and the sources, so a wake-up that is lost or late changes noth
 
 from __future__ import annotations
 
+import logging
 import threading
 from types import TracebackType
 
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.interval import IntervalTrigger
+
+_LOG = logging.getLogger(__name__)
+_LOG.setLevel(logging.ERROR)  # that a wake-up was left out on a busy machine is no news
 
 
 class Wakeup:
@@ -16,7 +20,7 @@ class Wakeup:
     def __init__(self, poll_seconds: float) -> None:
         self._event = threading.Event()
         self._stopped = False
-        self._scheduler = BackgroundScheduler(timezone="UTC")
+        self._scheduler = BackgroundScheduler(timezone="UTC", logger=_LOG)
         self._scheduler.add_job(
             self._event.set,
             IntervalTrigger(seconds=poll_seconds, timezone="UTC"),

@@ -50,6 +50,29 @@ def sum_by_offsets(hashes: UInt64, offsets: Int64) -> UInt64:
     return out
 
 
+def mix_chosen(
+    hashes: UInt64,
+    rows: Int64,
+    seed: tuple[np.uint64, np.uint64],
+    group: Int64,
+    number: Int64,
+) -> UInt64:
+    """`count_equal(mix_rows(hashes[rows], seed, number[rows]))`, in one pass and so without large
+    arrays between, for rows of which equal ones are always of one group.
+
+    `group` and `number` have a value for each of `hashes`.
+    """
+    chosen = group[rows]
+    if len(rows) and (chosen[1:] < chosen[:-1]).any():
+        return count_equal(mix_rows(hashes[rows], seed, number[rows]))
+    begins = np.flatnonzero(np.diff(chosen, prepend=chosen[:1] - 1, append=chosen[-1:] + 1))
+    slots = _slots(int(np.diff(begins).max(initial=0)))
+    out = np.empty((len(rows), 2), np.uint64)
+    slot, seen = np.full(slots, -1, np.int64), np.zeros(slots, np.int64)
+    _mix_chosen(hashes, rows, seed[0], seed[1], begins, number, slot, seen, out)
+    return out
+
+
 def count_equal(hashes: UInt64) -> UInt64:
     """The same hashes, but the second, third, .. of equal ones mixed with 1, 2, .."""
     out = hashes.copy()
@@ -196,6 +219,30 @@ def _mix_rows(hashes, seed0, seed1, number, out):  # type: ignore[no-untyped-def
         step = np.uint64(number[i]) * _GOLDEN
         out[i, 0] = _mix(_mix(hashes[i, 0] + seed0) ^ (step + seed1))
         out[i, 1] = _mix(_mix(hashes[i, 1] ^ seed1) + (step ^ seed0))
+
+
+@njit(cache=True)
+def _mix_chosen(hashes, rows, seed0, seed1, begins, number, slot, seen, out):  # type: ignore[no-untyped-def]
+    """Slots of a group before this one count as empty: a table for the largest will do."""
+    mask = slot.shape[0] - 1
+    for g in range(begins.shape[0] - 1):
+        for i in range(begins[g], begins[g + 1]):
+            step = np.uint64(number[rows[i]]) * _GOLDEN
+            first = _mix(_mix(hashes[rows[i], 0] + seed0) ^ (step + seed1))
+            second = _mix(_mix(hashes[rows[i], 1] ^ seed1) + (step ^ seed0))
+            at = np.int64(first & np.uint64(mask))
+            while slot[at] >= begins[g] and (
+                out[slot[at], 0] != first or out[slot[at], 1] != second
+            ):
+                at = (at + 1) & mask
+            if slot[at] < begins[g]:
+                slot[at] = i
+                seen[at] = 0
+                out[i, 0], out[i, 1] = first, second
+            else:
+                seen[at] += 1
+                again = np.uint64(seen[at]) * _GOLDEN
+                out[i, 0], out[i, 1] = _mix(first + again), _mix(second ^ again)
 
 
 @njit(cache=True)

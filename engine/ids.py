@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from engine.hashing import count_equal, mix_rows, row_hash, sum_by_offsets
+from engine.hashing import count_equal, mix_chosen, mix_rows, row_hash, sum_by_offsets
 from engine.values import ChangeKind, Int64, UInt64
 
 __all__ = [
@@ -34,16 +34,17 @@ def column_set(columns: Iterable[str]) -> str:
 
 
 def occurrence_ids(
-    event: str, table_id: str, version: Int64, kind: Int64, hashes: UInt64
+    event: str, table_id: str, rows: Int64, version: Int64, kind: Int64, hashes: UInt64
 ) -> UInt64:
     """Ids uint64[n, 2] of n rows of a table: (event type, table id, version, change kind,
     parameter hash, duplicate number).
 
-    `hashes` are `engine.hashing.row_hash` of the parameters: a null is as if the column were not
-    there. `kind` is one of `engine.values.ChangeKind`.
+    rows[n] says which of the m changes in version[m], kind[m] (`engine.values.ChangeKind`) and
+    hashes[m, 2]; these are `engine.hashing.row_hash` of the parameters: a null is as if the column
+    were not there.
     """
     number = version * np.int64(len(ChangeKind)) + kind
-    return count_equal(mix_rows(hashes, _seed("occurrence", event, table_id), number))
+    return mix_chosen(hashes, rows, _seed("occurrence", event, table_id), version, number)
 
 
 def signal_ids(event: str, ids: Sequence[str]) -> UInt64:

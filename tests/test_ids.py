@@ -44,7 +44,8 @@ def ids(table: pa.Table, **changes: str) -> list[str]:
     n = table.num_rows
     version, kind = np.full(n, 7), np.full(n, ChangeKind.INSERT)
     event, table_id = changes.get("event", "e"), changes.get("table_id", "id")
-    return as_hex(occurrence_ids(event, table_id, version, kind, row_hash(table))).to_pylist()
+    found = occurrence_ids(event, table_id, np.arange(n), version, kind, row_hash(table))
+    return as_hex(found).to_pylist()
 
 
 def test_g06_ids_are_the_same_on_every_machine() -> None:
@@ -57,9 +58,9 @@ def test_g06_ids_are_the_same_on_every_machine() -> None:
 
 
 def numbers(table: pa.Table) -> np.ndarray:
-    return occurrence_ids(
-        "e", "id", np.full(table.num_rows, 7), np.full(table.num_rows, 0), row_hash(table)
-    )
+    n = table.num_rows
+    at = np.arange(n)
+    return occurrence_ids("e", "id", at, np.full(n, 7), np.full(n, 0), row_hash(table))
 
 
 def test_g06_chunks_slices_offsets_and_dictionaries_do_not_show() -> None:
@@ -144,3 +145,16 @@ def test_rows_are_matched_by_hash_unless_it_is_ambiguous() -> None:
     to_b, to_a = match_rows(a, b)
     assert to_b.tolist() == [1, -2, -2, 0, -2]
     assert to_a.tolist() == [3, 0, -2, -1, -2, -2]
+
+
+@pytest.mark.parametrize("versions", [[1, 1, 1, 2, 2, 2, 3], [2, 1, 2, 1, 1, 3, 2]])
+def test_g06_equal_rows_are_numbered_within_their_version(versions: list[int]) -> None:
+    """Whether rows come in the order of their versions or, by event time, in another one."""
+    hashes = row_hash(pa.table({"k": [5, 5, 5, 5, 5, 6, 5]}))
+    version, kind = np.array(versions), np.zeros(7, np.int64)
+    found = as_hex(occurrence_ids("e", "t", np.arange(7), version, kind, hashes)).to_pylist()
+    assert len(set(found)) == 7
+    for one in set(versions):  # as if that version were all there is
+        rows = np.flatnonzero(version == one)
+        alone = as_hex(occurrence_ids("e", "t", rows, version, kind, hashes)).to_pylist()
+        assert alone == [found[row] for row in rows]

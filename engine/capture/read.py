@@ -146,18 +146,20 @@ class _TableCapture:
         """The occurrences of one event type, and the rows on which its `where` raises."""
         name, changes = request.event.name, self._changes
         rows, raising = self._occurrences(request)
-        version = changes.version[rows]
         ids = {
             digest: occurrence_ids(
                 name,
                 self._span.cursor.table_id,
-                version,
-                changes.kind[rows],
-                self._hash(columns)[rows],
+                rows,
+                changes.version,
+                changes.kind,
+                self._hash(columns),
             )
             for digest, columns in request.ids.items()
         }
-        depth = None if self._depth is None else self._depth[version - self._span.first]
+        depth = None
+        if self._depth is not None:
+            depth = self._depth[changes.version[rows] - self._span.first]
         batch = Batch(name, changes.time[rows], rows, self._table(request), ids, depth)
         return batch, self._reject(name, raising) if len(raising) else []
 

@@ -1,0 +1,27 @@
+"""The poll that wakes the loop."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+import pytest
+
+from connectors.scheduler import Wakeup
+
+
+def test_a_poll_left_out_on_a_busy_machine_is_no_news(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    with Wakeup(0.01) as wakeup:
+        with wakeup._event._cond:  # nothing can be set meanwhile
+            time.sleep(0.2)
+        wakeup.wait(5)
+    assert not caplog.records
+
+
+def test_stop_ends_a_wait_at_once_and_for_good() -> None:
+    with Wakeup(3600) as wakeup:
+        wakeup.stop()
+        wakeup.wait()
+        wakeup.wait()
+        assert wakeup.stopped
