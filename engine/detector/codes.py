@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from engine.detector import carried as tables
 from engine.detector.graph import Graph, Node, Stream
-from engine.detector.instances import Int32
+from engine.detector.instances import EVERY_KEY, Int32
 from engine.detector.keys import NO_KEYS, Columns, Keys, encode
 from engine.values import Batch, Carried
 
@@ -24,6 +24,12 @@ class Codes:
     arrivals: Mapping[Stream, Int32]
     stored: Mapping[str, Int32]
     keys: Mapping[int | None, Keys]
+
+    def of(self, event: str, columns: tuple[str, ...] | None, count: int) -> Int32:
+        """The key codes of the `count` arrivals of an event type; of a broadcast `EVERY_KEY`."""
+        if columns is None:
+            return np.full(count, EVERY_KEY, dtype=np.int32)
+        return self.arrivals[event, columns]
 
     def known(self, graph: Graph, name: str, batches: Mapping[str, Batch]) -> tuple[Int32, Int32]:
         """The codes of the known keys of a census, and of those that are new in this step."""

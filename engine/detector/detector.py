@@ -34,7 +34,7 @@ class Detector:
         self,
         rulebook: Rulebook,
         activations: Mapping[str, int],
-        ranking: Ranking = order.refine,
+        ranking: Ranking = order,
     ) -> None:
         rulebook = as_detected(rulebook)
         self._ranking = ranking
@@ -91,7 +91,7 @@ def _run(frame: Frame, watermark: int, last: int) -> tuple[dict[str, Flow], dict
     for digest, node in frame.nodes.items():
         operands = [flows[operand.digest] for operand in node.operands]
         if isinstance(node.shape, Event):
-            operands = [Flow(frame.arrivals(node.shape), no_pending())]
+            operands = [Flow(frame.arrivals(node, node.shape), no_pending())]
         flow, kept = node.shape.step(
             operands, frame.carry[digest], frame.moment(node, watermark, last)
         )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from engine.detector import carried as tables
-from engine.detector import kernels
+from engine.detector import ties
 from engine.detector.codes import Codes, encode_step
 from engine.detector.graph import Graph, Node
 from engine.detector.instances import NONE, Bools, Carry, Instances, Int32, Moment, points
@@ -16,19 +16,21 @@ from engine.detector.keys import NO_KEYS, Keys
 from engine.detector.occurrences import CarriedOccurrences, Occurrences, Ranking, gather, number
 from engine.detector.operators.event import Event
 from engine.detector.operators.repeated import endow
-from engine.values import Batch, Carried
+from engine.values import Batch, Carried, Int64
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The input of one step: carried occurrences by event type, known keys and those that are new
-    by census, what is carried by node digest."""
+    """The input of one step: carried occurrences by event type, by node digest the arrivals that
+    are the greatest of their key and instant, if not all are; known keys and those that are new by
+    census, what is carried by node digest."""
 
     graph: Graph
     nodes: Mapping[str, Node]
     occurrences: Occurrences
     carried: Mapping[str, CarriedOccurrences]
     codes: Codes
+    chosen: Mapping[str, Int64]
     known: Mapping[str, tuple[Int32, Int32]]
     carry: Mapping[str, Carry]
 
@@ -51,18 +53,21 @@ class Frame:
             last,
         )
 
-    def arrivals(self, shape: Event) -> Instances:
-        """The occurrences of an event type that arrive in this step, from the activation on."""
+    def arrivals(self, node: Node, shape: Event) -> Instances:
+        """The occurrences of an event type that arrive in this step, from the activation on: all of
+        them, or the greatest of each key and instant."""
         source = self.occurrences.sources.get(shape.event)
-        if source is None:
+        if source is None or source.carried == len(source.batch):
             return NONE
         rows = source.arrivals
-        first = rows.start + int(np.searchsorted(self.occurrences.time[rows], shape.activation))
-        if shape.columns is None or rows.start == rows.stop:
-            key = np.zeros(rows.stop - first, dtype=np.int32)
-        else:
-            key = self.codes.arrivals[shape.event, shape.columns][first - rows.start :]
-        return points(key, self.occurrences.time[first : rows.stop], np.arange(first, rows.stop))
+        time = self.occurrences.time[rows]
+        key = self.codes.of(shape.event, shape.columns, len(time))
+        first = int(np.searchsorted(time, shape.activation))
+        if node.digest not in self.chosen:
+            return points(key[first:], time[first:], np.arange(rows.start + first, rows.stop))
+        place = self.chosen[node.digest]
+        place = place[np.searchsorted(place, first) :]
+        return points(key[place], time[place], rows.start + place)
 
 
 def open_frame(
@@ -81,28 +86,44 @@ def open_frame(
         if "occ:" + event in stored.tables
     }
     codes = encode_step(graph, nodes.values(), stored, batches)
-    tied: dict[str, Bools] = {}
-    for node in nodes.values():
-        if isinstance(node.shape, Event) and node.shape.event in batches:
-            event, batch = node.shape.event, batches[node.shape.event]
-            mark = _tied(node.shape, batch, codes, codes.keys.get(graph.domain(node), NO_KEYS))
-            tied[event] = tied[event] | mark if event in tied else mark
+    chosen, tied = _simultaneous(graph, nodes, codes, batches, ranking)
     sources = gather(carried, batches)
     occurrences = number(sources, carried, tied, ranking)
     censuses = {node.census for node in nodes.values() if node.census}
     known = {name: codes.known(graph, name, batches) for name in censuses}
-    frame = Frame(graph, nodes, occurrences, carried, codes, known, {})
-    return Frame(graph, nodes, occurrences, carried, codes, known, _carry(frame, stored))
+    frame = Frame(graph, nodes, occurrences, carried, codes, chosen, known, {})
+    return replace(frame, carry=_carry(frame, stored))
 
 
-def _tied(shape: Event, batch: Batch, codes: Codes, keys: Keys) -> Bools:
-    """Marks the arrivals that share their instant with another one of their type and key."""
-    if shape.columns is None:
-        key = np.zeros(len(batch), dtype=np.int32)
-    else:
-        key = codes.arrivals[shape.event, shape.columns]
-    mark: Bools = kernels.tied(key, np.array(batch.time), keys.count)
-    return mark
+def _simultaneous(
+    graph: Graph,
+    nodes: Mapping[str, Node],
+    codes: Codes,
+    batches: Mapping[str, Batch],
+    ranking: Ranking,
+) -> tuple[dict[str, Int64], dict[str, Bools]]:
+    """By node digest the arrivals that are the greatest of their key and instant, where only these
+    count and there are others; by event type the marks of those that are to be ranked."""
+    chosen: dict[str, Int64] = {}
+    tied: dict[str, Bools] = {}
+    for digest, node in nodes.items():
+        shape = node.shape
+        if not isinstance(shape, Event) or shape.event not in batches:
+            continue
+        batch = batches[shape.event]
+        time = np.array(batch.time)
+        if (time[1:] > time[:-1]).all():
+            continue
+        keys = codes.keys.get(graph.domain(node), NO_KEYS).count
+        group, count = ties.groups(codes.of(shape.event, shape.columns, len(batch)), time, keys)
+        if count == len(batch):
+            continue
+        if shape.all_rows:
+            mark = np.bincount(group)[group] > 1
+            tied[shape.event] = tied.get(shape.event, np.zeros_like(mark)) | mark
+        else:
+            chosen[digest] = ranking.greatest(group, batch.table, batch.row)
+    return chosen, tied
 
 
 def _carry(frame: Frame, stored: Carried) -> dict[str, Carry]:

@@ -59,20 +59,6 @@ def skip_ticks(rows, p, rank):
 
 
 @njit(cache=True)
-def tied(key, time, keys):
-    """Marks the occurrences that share key and time with another. time is non-decreasing."""
-    mark = np.zeros(len(key), dtype=np.bool_)
-    last = np.full(keys + 1, -1, dtype=np.int64)
-    for i in range(len(key)):
-        j = last[key[i]]
-        if j >= 0 and time[j] == time[i]:
-            mark[i] = True
-            mark[j] = True
-        last[key[i]] = i
-    return mark
-
-
-@njit(cache=True)
 def greatest_per_end(key, start, end, offsets, row, time, rank, keys):
     """For each (key, end) the greatest instance (policy `rem` of Carlson & Lisper)."""
     kept = np.empty(len(key), dtype=np.int64)

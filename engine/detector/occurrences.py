@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +16,14 @@ from engine.values import Batch, Int64, UInt64
 TICK = "[tick]"
 """The event type of the ticks of `P` and `P*`."""
 
-Ranking = Callable[[Int64, pa.Table], Int64]
-"""(group of each row, rows of parameters) -> rank of each row in its group, as `order.refine`."""
+
+class Ranking(Protocol):
+    """The order of simultaneous occurrences of one type by their parameters (S1): `order`, or as
+    that does."""
+
+    def refine(self, groups: Int64, table: pa.Table, /) -> Int64: ...
+
+    def greatest(self, groups: Int64, table: pa.Table, row: Int64, /) -> Int64: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +109,8 @@ def number(
     tied: Mapping[str, Bools],
     ranking: Ranking,
 ) -> Occurrences:
-    """Rank the arrivals; tied[event][n] marks those that may be simultaneous with another one of
-    their type and key, the only ones whose parameters are looked at."""
+    """Rank the arrivals; tied[event][n] marks those that are simultaneous with another one of
+    their type and key, where more than the greatest of them counts: only these have a rank."""
     count = sum(len(s.batch) for s in sources.values())
     time, rank = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
     for place, (event, source) in enumerate(sources.items()):
@@ -116,7 +123,7 @@ def number(
         if event in tied and tied[event].any():
             mark = np.flatnonzero(tied[event]) + source.carried
             batch = source.batch
-            own[mark] = ranking(batch.time[mark], batch.table.take(batch.row[mark]))
+            own[mark] = ranking.refine(batch.time[mark], batch.table.take(batch.row[mark]))
         own += place << 40
         if event == TICK:
             own[:] = TICK_RANK

@@ -8,9 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.detector import ties
 from engine.values import Int64
 
 _COUNTED_RANGE = 16  # times the number of values: so far counting is cheaper than sorting
+_LARGEST = np.iinfo(np.int64).max
 
 
 def codes(column: pa.ChunkedArray | pa.Array) -> Int64:
@@ -27,11 +29,53 @@ def codes(column: pa.ChunkedArray | pa.Array) -> Int64:
         column = pa.array(texts, pa.string())
     if pa.types.is_int64(column.type) and not column.null_count:
         return _dense(column.to_numpy()) + 1
+    if pa.types.is_string(column.type):
+        encoded = column.dictionary_encode()  # there are mostly fewer texts than rows
+        index = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy()
+        ranked: Int64 = np.append(_ranks(encoded.dictionary), 0)[index]
+        return ranked
+    return _ranks(column)
+
+
+def _ranks(column: pa.Array) -> Int64:
     ranked = pc.rank(column, sort_keys="ascending", tiebreaker="dense")
     found: Int64 = ranked.to_numpy().astype(np.int64)
     if column.null_count:
         found[column.is_null().to_numpy(zero_copy_only=False)] = 0
     return found
+
+
+def greatest(groups: Int64, table: pa.Table, row: Int64) -> Int64:
+    """The place of the greatest row of each group, by the table's columns in order of their names;
+    of equal rows the last.
+
+    groups[n] numbers the group of each row[n] of `table`. A column is read only where those before
+    it left several rows equal.
+    """
+    chosen = np.full(int(groups.max(initial=-1)) + 1, -1)
+    left, place = ties.contest(groups, np.arange(len(groups)), np.zeros_like(groups), chosen)
+    for name in sorted(table.column_names):
+        for column in _flat(table.column(name)) if len(place) else ():
+            if column.null_count:
+                left, place = ties.contest(
+                    left, place, _comparable(column.is_valid(), row[place]), chosen
+                )
+            left, place = ties.contest(left, place, _comparable(column, row[place]), chosen)
+    return chosen[chosen >= 0]
+
+
+def _comparable(column: pa.ChunkedArray, row: Int64) -> Int64:
+    """Numbers in the order of some rows' values, null anywhere."""
+    kind = column.type
+    real = pa.types.is_floating(kind)
+    if not (real or pa.types.is_signed_integer(kind) or pa.types.is_boolean(kind)):
+        return codes(column.take(pa.array(row)))
+    value = column.fill_null(pa.scalar(0).cast(kind)).to_numpy()[row]
+    if not real:
+        return np.asarray(value, dtype=np.int64)
+    value = np.asarray(value, dtype=np.float64) + 0.0  # -0.0 is 0.0
+    bits = value.view(np.int64)
+    return np.asarray(np.where(np.isnan(value), _LARGEST, bits ^ (bits >> 63 & _LARGEST)))
 
 
 def refine(groups: Int64, table: pa.Table) -> Int64:

@@ -57,7 +57,7 @@ def decode(code: bytes) -> Any:
     return (None, False, True)[kind]
 
 
-def ranking(groups: Int64, table: pa.Table) -> Int64:
+def refine(groups: Int64, table: pa.Table) -> Int64:
     """Rank lines within their groups by their parameters, column by column in name order (S1);
     equal ones by their text, so that nothing depends on the order of lines."""
     lines = table.column(LINE).to_pylist()
@@ -74,3 +74,11 @@ def ranking(groups: Int64, table: pa.Table) -> Int64:
         last = (groups[i], order[i])
         rank[i] = number
     return rank
+
+
+def greatest(groups: Int64, table: pa.Table, row: Int64) -> Int64:
+    """The place of the greatest line of each group, in the order of `refine`."""
+    rank = refine(groups, table.take(pa.array(row)))
+    order = np.lexsort((rank, groups))
+    found: Int64 = order[np.flatnonzero(np.diff(groups[order], append=-1))]
+    return found

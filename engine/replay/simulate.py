@@ -14,8 +14,7 @@ import pyarrow as pa
 import rules
 from engine.detector.clocks import clock_batches
 from engine.detector.detector import FOREVER, Detector
-from engine.replay import times
-from engine.replay.json_values import ranking
+from engine.replay import json_values, times
 from engine.replay.printing import Printer
 from engine.replay.trace import Trace, read
 from engine.replay.trace import times as instants
@@ -61,7 +60,7 @@ def run(
     first = trace.first()
     if first is None:
         return
-    detector = Detector(book, dict.fromkeys(book.rules, first), ranking)
+    detector = Detector(book, dict.fromkeys(book.rules, first), json_values)
     printer = Printer(book, trace.iso)
     carried = Carried()
     begin, watermark = first, first

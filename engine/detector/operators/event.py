@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.detector.instances import Carry, Flow, Moment
-from engine.detector.operators.shape import greatest
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +13,9 @@ class Event:
     """`[[E]]` = the occurrences of primitive event type E, each with start = end.
 
     `columns` are the key columns by the rule's `per:`, None for a broadcast. `all_rows` keeps the
-    simultaneous ones of a key, for `unrestricted`. Its operand is the step's arrivals from the
-    activation on. Carries nothing: bound 0. Source: Carlson & Lisper, primitive event streams.
+    simultaneous ones of a key, for `unrestricted`; else the frame has chosen the greatest of them.
+    Its operand is what arrives from the activation on. Carries nothing: bound 0. Source: Carlson &
+    Lisper, primitive event streams.
     """
 
     event: str
@@ -24,7 +24,5 @@ class Event:
     all_rows: bool
     slots: int = 0
 
-    def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
-        arrivals = operands[0].instances
-        found = arrivals if self.all_rows else greatest(arrivals, moment)
-        return Flow(found, operands[0].pending), carry
+    def step(self, operands: Sequence[Flow], carry: Carry, _: Moment, /) -> tuple[Flow, Carry]:
+        return operands[0], carry

@@ -1,0 +1,55 @@
+"""The compiled loops that choose among simultaneous occurrences of one event type and key."""
+# mypy: allow-untyped-decorators, allow-untyped-defs, allow-untyped-calls
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def groups(key, time, keys):
+    """For each occurrence the number of its group, those of one key and time, and how many groups
+    there are. time is non-decreasing."""
+    group = np.empty(len(key), dtype=np.int64)
+    last = np.full(keys + 1, -1, dtype=np.int64)
+    count = 0
+    for i in range(len(key)):
+        j = last[key[i]]
+        if j >= 0 and time[j] == time[i]:
+            group[i] = group[j]
+        else:
+            group[i] = count
+            count += 1
+        last[key[i]] = i
+    return group, count
+
+
+@njit(cache=True)
+def contest(group, place, value, chosen):
+    """Of each group what has its greatest value: the places of groups with one such go to `chosen`,
+    by group; the others are left, as group and place."""
+    best = np.empty(len(chosen), dtype=np.int64)
+    count = np.zeros(len(chosen), dtype=np.int64)
+    for i in range(len(group)):
+        g = group[i]
+        if count[g] == 0 or value[i] > best[g]:
+            best[g] = value[i]
+            count[g] = 1
+            chosen[g] = place[i]
+        elif value[i] == best[g]:
+            count[g] += 1
+            chosen[g] = place[i]
+    left = 0
+    for i in range(len(group)):
+        left += count[group[i]] > 1 and value[i] == best[group[i]]
+    out_group = np.empty(left, dtype=np.int64)
+    out_place = np.empty(left, dtype=np.int64)
+    n = 0
+    for i in range(len(group)):
+        if count[group[i]] > 1 and value[i] == best[group[i]]:
+            out_group[n] = group[i]
+            out_place[n] = place[i]
+            n += 1
+    return out_group, out_place
