@@ -26,8 +26,9 @@ _FLAT = (x.Name, x.Clock, x.Cron, x.BeginOf, x.EndOf, x.And, x.Seq, x.Within)
 class Bound:
     """How much is stored per key.
 
-    instances_max, occurrences_max: numbers that are never exceeded. Where they are None,
-    `span_micros` says how long a time's arrivals are kept; if that is None too, there is no bound.
+    instances_max, occurrences_max (with the ticks in the instances): numbers that are never
+    exceeded. Where one is None, `span_micros` says how long a time's arrivals are kept; if that is
+    None too, there is no bound.
     forgets_micros: nothing stored gets older than that; None: something is kept for ever for every
     key that was ever seen. `why` gives the reason, `advice` what would give a bound or let
     the rule forget.
@@ -43,7 +44,8 @@ class Bound:
     @property
     def exists(self) -> bool:
         """Whether there is a bound, be it a number or a length of time."""
-        return self.instances_max is not None or self.span_micros is not None
+        counted = None not in (self.instances_max, self.occurrences_max)
+        return counted or self.span_micros is not None
 
     @property
     def forgets(self) -> bool:
@@ -67,11 +69,12 @@ def bound(
     ):
         instances = total([node.instances for node in nodes])
         occurrences = total([node.occurrences for node in nodes])
-        why = _why(nodes, instances)
+        why = _why(nodes, instances + occurrences)
     else:
         instances = occurrences = ENDLESS.within(oldest)
         why = f"context {context} keeps {_KEEPS[context]}"
-    span = None if instances.endless else instances.span_micros
+    whole = instances + occurrences
+    span = None if whole.endless else whole.span_micros
     return Bound(instances.maximum, occurrences.maximum, span, oldest, why, advice)
 
 
@@ -104,13 +107,17 @@ def _is_flat(expression: x.Expression, rules: Mapping[str, Rule]) -> bool:
     return flat and len(events) == len(set(events)) and named.isdisjoint(rules)
 
 
-def _why(nodes: Iterable[Stored], instances: Amount) -> str:
+def _why(nodes: Iterable[Stored], whole: Amount) -> str:
     """Which nodes make up the sum; those alone that keep it from being a number, if any."""
-    if instances.endless:
-        nodes = [node for node in nodes if node.instances.endless]
-    elif instances.span_micros is not None:
-        nodes = [node for node in nodes if node.instances.span_micros is not None]
+    if whole.endless:
+        nodes = [node for node in nodes if _whole(node).endless]
+    elif whole.span_micros is not None:
+        nodes = [node for node in nodes if _whole(node).span_micros is not None]
     return "; ".join(f"{_said(node)}" for node in nodes)
+
+
+def _whole(node: Stored) -> Amount:
+    return node.instances + node.occurrences
 
 
 def _said(node: Stored) -> str:
@@ -119,7 +126,8 @@ def _said(node: Stored) -> str:
     if amount.maximum == 0:
         return f"{text} keeps a count"
     if amount.maximum is not None:
-        return f"{text} keeps {amount.maximum}" + (" and a count" if node.counter else "")
+        ticks = "" if node.occurrences.maximum is not None else " with every tick of its window"
+        return f"{text} keeps {amount.maximum}{ticks}" + (" and a count" if node.counter else "")
     since = "" if amount.endless else f" of the last {_length(amount.span_micros or 0)}"
     kept, why = _each(node)
     return f"{text} keeps {kept}{since}" + (f", for {why}" if why else "")

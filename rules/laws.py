@@ -3,7 +3,8 @@
 In a law x, y, z stand for any expression, `never` for one without instances, {s} and {t} for any
 durations and {least} for the shorter of the two; `and` is their `+`, `within s` their index. All
 hold for `[[E]]` but those marked, which hold for starts and ends in `restricted` (Cor. 4.4).
-`rules.normalise` rewrites with them.
+`rules.normalise` rewrites with them. The list follows from the operators' definitions and is
+checked in `tests/laws`; its order and wording are not the paper's.
 """
 
 from __future__ import annotations

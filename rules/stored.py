@@ -14,7 +14,7 @@ from rules.amount import ENDLESS, NOTHING, ONE, Amount, total
 from rules.detected import detected
 from rules.model import Context, Rule
 from rules.parser import unlabelled
-from rules.transform import longest_micros, shorter
+from rules.transform import longest_micros, shorter, shortest_micros
 
 _POINTS = (x.Name, x.Clock, x.Cron, x.BeginOf, x.EndOf)
 
@@ -24,9 +24,9 @@ class Stored:
     """One node of an expression: how much it stores itself.
 
     `node` is without labels. `horizon_micros`: what is older is of no use to the node, because of a
-    `within` around it. `instances` are those stored, `occurrences` the ones in them, `pending` the
-    pending starts, `size` the occurrences of one of the node's own instances, all at most.
-    `oldest_micros`: nothing stored gets older (None: it never forgets); `pending_micros`: no
+    `within` around it. `instances` are those stored, `occurrences` the ones in them (with ticks),
+    `pending` the pending starts, `size` the occurrences of one of the node's own instances, all at
+    most. `oldest_micros`: nothing stored gets older (None: it never forgets); `pending_micros`: no
     pending start is older. `counter`: keeps a number beside. `reach`: the expression around which a
     `within` would let the node forget; None where only closing a window by a length of time does.
     """
@@ -198,7 +198,7 @@ def _window(node: x.Expression, operands: list[Stored]) -> _Kept:
             )
         case x.Periodic():  # each opening has ticks of its own
             open_ = ENDLESS if own is None else Amount(0, own)
-            return _Kept(open_, oldest=own, closable=own is None)
+            return _Kept(open_, size=ONE, oldest=own, closable=own is None)
         case x.Plus(duration=duration):
             wait = longest_micros(duration)
             return _Kept(Amount(0, wait), oldest=wait)
@@ -207,11 +207,12 @@ def _window(node: x.Expression, operands: list[Stored]) -> _Kept:
             windows = held if own is not None else _openings(operands[2])
             instances = windows + held
             return _Kept(instances, instances, windows + opener.pending, instances, own)
-        case x.PeriodicStar():
+        case x.PeriodicStar(period=period):
             if isinstance(last, x.Own):
-                return _own(opener, last, opener.size)
+                ticks = Amount(longest_micros(last.duration) // (shortest_micros(period) or 1))
+                return _own(opener, last, opener.size + ticks)
             closer = operands[1]
-            return _before(opener, _openings(closer), opener.size + closer.size)
+            return _before(opener, _openings(closer), opener.size + closer.size + ENDLESS)
     raise TypeError(f"no bound for {type(node).__name__}")
 
 

@@ -82,6 +82,11 @@ def test_what_waits_for_its_own_end_is_bounded_by_time(on: str, span: int) -> No
             "close the window of `P(a, [10 s], c)` by a length of time: [d] in last position",
         ),
         (
+            "P*(a, [1], b) ; c",
+            "`P*(a, [1 s], b) ; c` keeps 1 with every tick of its window",
+            "write `P*(a, [1 s], b) ; c within d`",
+        ),
+        (
             "A(A*(a, b, c), d, e) within 5",
             "`A*(a, b, c)` keeps every occurrence of an open window",
             "write `A*(a, b, c) within d`",

@@ -1,0 +1,101 @@
+"""G9: a rulebook is edited between two runs; what is half matched stays in the store."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+import rules
+from engine.store import SqlStore, open_store
+from rules.model import Rulebook
+from tests.store.make import signal
+from tests.test_loop import BEGIN, Bench
+
+HEAD = "rulebook: loop\nevents:\n" + "".join(f"  {n}: {{signal: {{k: bigint}}}}\n" for n in "abcd")
+
+
+def book(on: Mapping[str, str]) -> Rulebook:
+    lines = "".join(f"  {name}: {{on: '{text}', per: k}}\n" for name, text in on.items())
+    return rules.load(f"{HEAD}rules:\n{lines}")
+
+
+class Edited(Bench):
+    """A loop whose rulebook is edited; signals are raised one by one."""
+
+    def __init__(self, store: SqlStore, **on: str) -> None:
+        self.raised, self.edited = 0, book(on)
+        super().__init__(store, commits=0)
+
+    def edit(self, **on: str) -> None:
+        """Run on with these rules."""
+        self.edited = book(on)
+        self.restart()
+
+    def restart(self) -> None:
+        self.book = self.edited
+        super().restart()
+
+    def happens(self, *events: str) -> Counter[str]:
+        """Firings of each rule so far, after these events, a bucket each."""
+        for event in events:
+            self.raised += 1
+            raised = signal(f"s{self.raised}", BEGIN, event=event, fields={"k": 1})
+            self.store.raise_signal("loop", raised)
+            self.drain()
+        return Counter(firing["rule"] for firing in self.store.firings("loop"))
+
+    def nodes(self) -> dict[str, list[object]]:
+        tables = self.store.load("loop").carried.tables
+        return {name: t.to_pylist() for name, t in tables.items() if name.startswith("node:")}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqlStore]:
+    with open_store(f"sqlite:///{tmp_path}/loop.db", create=True) as store:
+        store.register("loop", HEAD, None)
+        yield store
+
+
+def test_g09_editing_one_rule_leaves_the_others_where_they_were(store: SqlStore) -> None:
+    engine = Edited(store, r="(a and b) ; c", q="d ; c", gone="b ; d")
+    assert engine.happens("a", "b", "d") == {"gone": 1}
+    before = engine.nodes()
+    engine.edit(r="(a and b) ; c", q="(b and a) ; d")
+    assert engine.happens("c") == {"gone": 1, "r": 1}
+    after = engine.nodes()
+    assert len(before) == 4  # the conjunction, and one for each rule
+    assert {name for name in before if after.get(name) == before[name]} == before.keys() & after
+    assert len(before.keys() & after) == 2
+
+
+def test_g09_an_edited_rule_finds_the_nodes_that_stay(store: SqlStore) -> None:
+    """The conjunction is kept; the new sequence starts empty, so that it sees a and b together
+    only when one of them comes again."""
+    engine = Edited(store, r="(a and b) ; c")
+    engine.happens("a", "b")
+    engine.edit(r="(b and a) ; (c or d)")
+    assert engine.happens("d") == {}
+    assert engine.happens("a", "d") == {"r": 1}
+
+
+def test_g09_a_new_rule_sees_nothing_of_what_was_before_it(store: SqlStore) -> None:
+    engine = Edited(store, r="(a and b) ; c")
+    engine.happens("a", "b")
+    engine.edit(r="(a and b) ; c", new="(a and b) ; d")
+    assert engine.happens("d") == {}
+    assert engine.happens("c") == {"r": 1}
+    assert engine.happens("a", "d") == {"r": 1}
+    assert engine.happens("b", "d") == {"r": 1, "new": 1}
+
+
+def test_g09_rules_that_begin_together_share_what_is_equal(store: SqlStore) -> None:
+    engine = Edited(store, r="(a and b) ; c", q="(b and a) ; d")
+    engine.happens("a", "b")
+    shared = engine.nodes()
+    assert len(shared) == 3
+    engine.edit(q="(b and a) ; d")
+    assert engine.happens("d") == {"q": 1}
+    assert engine.nodes().keys() < shared.keys()
