@@ -1,4 +1,4 @@
-"""`python -m benchmarks [throughput | latency | many_rules | memory ..]`: a table, then JSON."""
+"""`python -m benchmarks [throughput | latency ..]`, see `NAMES`: a table, then JSON."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import lake, latency, many_rules, memory, throughput
+from benchmarks import bounds, lake, latency, many_rules, memory, throughput
 from benchmarks.figure import Figure
 from connectors.delta.session import start_session
 
-NAMES = ("many_rules", "latency", "throughput", "memory")
+NAMES = ("many_rules", "latency", "throughput", "bounds", "memory")
 CHANGES_COMMITS = 100
 
 
@@ -46,6 +46,7 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
         "many_rules": lambda: many_rules.run(spark, folder / "many_rules"),
         "latency": lambda: latency.run(spark, folder / "latency"),
         "throughput": lambda: throughput.run(spark, folder / "throughput", changes),
+        "bounds": bounds.run,
         "memory": lambda: memory.run(folder / "memory", changes),
     }
     figures = []

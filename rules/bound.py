@@ -24,7 +24,8 @@ _FLAT = (x.Name, x.Clock, x.Cron, x.BeginOf, x.EndOf, x.And, x.Seq, x.Within)
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How much is stored per key.
+    """How much is stored per key; what is made of broadcasts only is stored once, as if of one key
+    more.
 
     instances_max, occurrences_max (with the ticks in the instances): numbers that are never
     exceeded. Where one is None, `span_micros` says how long a time's arrivals are kept; if that is

@@ -148,7 +148,7 @@ def _kept(node: x.Expression, operands: list[Stored]) -> _Kept:
         case x.AnyOf(count=count, parts=parts):
             return _slots(operands, min(count, len(parts)))
         case x.AnyRepeat(count=count):
-            return _several(operands[0], Amount(count), Amount(count))
+            return _several(operands[0], Amount(count - 1), Amount(count))
         case x.Every(count=count):
             kept = _several(operands[0], Amount(count - 1), Amount(count))
             return _Kept(kept.instances, kept.occurrences, kept.pending, kept.size, counter=True)
