@@ -15,7 +15,10 @@ def faults(expression: x.Expression, how: Selection) -> Iterator[tuple[str, str]
     while isinstance(core, x.Within | x.Minus | x.Labelled):
         within |= isinstance(core, x.Within)
         core = core.part
-    pair = isinstance(core, x.Seq) or (isinstance(core, x.And) and len(core.parts) == 2)
+    if isinstance(core, x.Seq):
+        pair = not isinstance(core.then, x.Own)
+    else:
+        pair = isinstance(core, x.And) and len(core.parts) == 2
     if not pair:
         yield "select is for `a ; b` and `a and b`", "give a context's name"
     if how.then == "last" and how.evaluate != "at_end":

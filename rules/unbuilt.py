@@ -12,7 +12,7 @@ from rules import expression as x
 from rules.book import Book, refuse
 from rules.errors import Place
 from rules.kinds import Record, Report
-from rules.model import Context, Coupling, Rule
+from rules.model import Coupling, Rule
 from rules.reader import Scalar
 
 # Feature names, by the expression node that needs them.
@@ -26,24 +26,16 @@ EXPRESSIONS: dict[type[x.Expression], str] = {
     x.BeginOf: "begin_of",
     x.EndOf: "end_of",
 }
-# Feature names, by the expression node that only `restricted` has yet.
-OTHER_CONTEXTS: dict[type[x.Expression], str] = {
-    x.AnyRepeat: "any(m, a*) in another context than restricted",
-    x.Not: "not in another context than restricted",
-    x.Aperiodic: "A in another context than restricted",
-    x.AperiodicStar: "A* in another context than restricted",
-    x.Every: "every in another context than restricted",
-    x.Nth: "a[i] in another context than restricted",
-}
+AT_END = "selection evaluated at_end"
 TIMERS = frozenset(
     EXPRESSIONS[node] for node in (x.Plus, x.Own, x.Periodic, x.PeriodicStar, x.Clock, x.Cron)
 ) | {
+    AT_END,
     "event key at",
     "event key cron",
 }
 """What simulated time has and `run` has not yet."""
 RULE_AS_EVENT = "rule as event"
-AT_END = "selection evaluated at_end"
 COUPLINGS = {mode: f"coupling {mode}" for mode in (Coupling.IMMEDIATE, Coupling.DETACHED)}
 
 # Keys by the section they belong to; with a value, only that value is not built.
@@ -94,7 +86,7 @@ def all_features() -> frozenset[str]:
     }
     single = {RULE_AS_EVENT, AT_END, SAMPLES}
     actions = {f"action {kind}" for kind in ACTIONS}
-    named = {*EXPRESSIONS.values(), *OTHER_CONTEXTS.values(), *COUPLINGS.values()}
+    named = {*EXPRESSIONS.values(), *COUPLINGS.values()}
     return frozenset(keyed | single | actions | named)
 
 
@@ -131,9 +123,6 @@ def _values(book: Book) -> Iterator[tuple[str, Place]]:
         record = book.records("rules")[name]
         if rule.selection is not None and rule.selection.evaluate == "at_end":
             yield AT_END, record.place("context")
-        elif rule.context is not Context.RESTRICTED:
-            found = dict.fromkeys(OTHER_CONTEXTS.get(type(node), "") for node in rule.on.walk())
-            yield from ((feature, record.place("context")) for feature in found if feature)
         yield from _couplings(rule, record)
         for key in ("do", "otherwise"):
             for action, node in record.get(key, ()):

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from engine.detector.building import first_roles
-from engine.detector.calendar import longest
+from engine.detector.contexts.build import chosen
 from engine.detector.contexts.chain import CONTEXTS, Chain, event_types
-from engine.detector.contexts.choice import chosen
-from engine.detector.contexts.tree import read
+from engine.detector.contexts.reading import read
 from engine.detector.graph import Census, Node, digest
 from engine.detector.operator_nodes import Operators, type_of
 from engine.detector.operators.either import Either
@@ -55,7 +54,8 @@ class _Builder(Operators):
             return self._every_row(expression)
         return self._chain(expression, context) or self._choice(expression, context)
 
-    def _every_count(self, e: x.Expression) -> Node:
+    def _given(self, e: x.Expression) -> Node:
+        """What is the same whatever is used up; all that `every` gives at an instant."""
         if isinstance(e, x.Every):
             return self._counted(Every(e.count, all_rows=True), e.part, None)
         return self._node(e, None)
@@ -76,23 +76,24 @@ class _Builder(Operators):
     def _choice(self, expression: x.Expression, context: Context | Selection) -> Node:
         """The root of a rule in a context that needs what is not used up (semantics 3)."""
         tree, streams = read(expression, self.zone)
-        shape = chosen(context, expression, tree, streams, _horizon(expression), self.settings)
+        shape = chosen(context, expression, tree, streams, self.settings)
         # a window may have opened long before what stands in it
         horizon = None if shape.windows else shape.horizon_micros
+        root = self._node(expression, None)
         operands = (
             *(self._event(name, all_rows=True) for name in streams.events),
-            *(self._every_count(e) for e in streams.counted),
+            *(self._given(e) for e in streams.given),
             *(self._node(e, horizon) for e in streams.looked),
         )
-        root = self._node(expression, None)
         operands = self._alike((root, *operands), horizon)[1:]
         found = self._make(
             shape,
-            (root, *operands),
+            operands if shape.where.paths else (*operands, root),
             own=root.own,
             every=root.every,
             point=root.point,
             horizon=horizon,
+            timed=root.timed or shape.where.from_start,
         )
         return replace(found, roles=root.roles)
 
@@ -119,23 +120,6 @@ _PLAIN = {
     Context.CONTINUOUS: Context.UNRESTRICTED,
 }
 """What detects the same where every instance is a single occurrence."""
-
-
-def _horizon(e: x.Expression) -> int | None:
-    """How long an instance can be, at most; None: there is no such bound."""
-    match e:
-        case x.Within(part=part, duration=duration):
-            inner = _horizon(part)
-            return longest(duration) if inner is None else min(longest(duration), inner)
-        case x.Labelled(part=part) | x.Minus(part=part):
-            return _horizon(part)
-        case x.Or(parts=parts):
-            spans = [_horizon(part) for part in parts]
-            known = [span for span in spans if span is not None]
-            return max(known) if len(known) == len(spans) else None
-        case x.Name():
-            return 0
-    return None
 
 
 def _plain(e: x.Expression) -> bool:

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from engine.detector.contexts.history import Found, History, oldest
+from engine.detector.contexts.history import Found, History, Initiator
 from engine.detector.contexts.values import Best
 
 
 def choose(history: History) -> Iterator[Found]:
     """Used up is the initiator (S2), as initiator only."""
-    by_initiator: dict[int | tuple[int], list[tuple[int, Best]]] = defaultdict(list)
-    for start, bests in history.ending(history.choosing(latest=False, initiators=True)).items():
+    choosing = history.choosing(latest=False, initiators=True)
+    by_initiator: dict[Initiator, list[tuple[int, Best]]] = defaultdict(list)
+    for start, bests in history.ending(choosing).items():
         for (row, _), best in bests.items():
             by_initiator[(start,) if row is None else row].append((start, best))
     for initiator, found in by_initiator.items():
         if initiator not in history.initiated:
             history.initiated.add(initiator)
-            yield oldest(found)
+            start, best = choosing.oldest(history.now, found)
+            yield start, best.entries

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine.detector.contexts.history import Found, History
+from engine.detector.contexts.order import Entry
 from engine.detector.contexts.values import Union
 
 
@@ -12,6 +13,6 @@ def choose(history: History) -> Iterator[Found]:
     """Used up is all of it."""
     ending = history.ending(Union())
     if ending:
-        entries = tuple(frozenset[tuple[int, int]]().union(*ending.values()))
+        entries = tuple(frozenset[Entry]().union(*ending.values()))
         yield min(ending), entries
-        history.use_up(row for _, row in entries)
+        history.use_up(entries)

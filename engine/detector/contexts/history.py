@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
-from engine.detector.contexts.items import Interval, Streams
+from engine.detector.contexts.items import Interval, Item, Streams
+from engine.detector.contexts.order import Entries, Order
 from engine.detector.contexts.search import Search
 from engine.detector.contexts.tree import Tree
-from engine.detector.contexts.values import Best, Choosing, Entries, Rank, V, Values
+from engine.detector.contexts.values import Choosing, V, Values
 
 Found = tuple[int, Entries]
 """A detection: its start and its entries."""
@@ -19,46 +20,64 @@ Initiator = int | tuple[int]
 
 @dataclass
 class History:
-    """One key: `coming` is what has not happened yet, `unused` what has and is not used up; the
-    ranks of all occurrences; what is used up and what has initiated. Roles that are `silent` are no
-    parameters."""
+    """One key: `coming` is what has not happened yet, `unused` what has and is not used up; what is
+    used up and what has initiated. `older`: an occurrence is used up together with every one of its
+    type that is no later."""
 
     tree: Tree
     coming: Streams
-    unused: Streams
-    rank: Mapping[int, Rank]
-    silent: frozenset[int]
+    order: Order
     steps_max: int
+    older: bool
     used: set[int]
     initiated: set[Initiator]
     now: int = 0
+    unused: Streams = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.unused = self.coming.nothing()
+        self._newest: dict[int, int] = {}
+        self._note(self.used)
 
     def advance(self, now: int, oldest: int) -> None:
         """Let what happens up to `now` happen; what starts before `oldest` is of no use."""
         self.now = now
         self.unused.move(now, self.coming)
-        self.unused.keep(
-            lambda item: item.start >= oldest and self.used.isdisjoint(r for _, r in item.entries)
-        )
+        self.unused.keep(lambda item: item.start >= oldest and self._held(item))
 
     def ending(self, values: Values[V]) -> dict[int, V]:
         """D in some semiring, by start."""
-        return Search(values, self.unused, self.rank, self.now, self.steps_max).ending(self.tree)
+        return self._search(values).ending(self.tree)
 
     def upto(self, tree: Tree, values: Values[V]) -> Mapping[Interval, V]:
         """All instances of a part of the expression that end by now."""
-        search = Search(values, self.unused, self.rank, self.now, self.steps_max)
-        return search.of(tree, whole=True)
+        return self._search(values).of(tree, whole=True)
+
+    def _search(self, values: Values[V]) -> Search[V]:
+        return Search(values, self.unused, self.order, self.now, self.steps_max)
 
     def choosing(self, *, latest: bool, initiators: bool = False) -> Choosing:
-        return Choosing(self.rank, latest, initiators)
+        return Choosing(self.order, latest, initiators)
 
-    def use_up(self, rows: Iterable[int]) -> None:
-        self.used |= set(rows)
-        self.unused.keep(lambda item: self.used.isdisjoint(row for _, row in item.entries))
+    def use_up(self, entries: Entries) -> None:
+        """Use up the occurrences of an instance."""
+        rows = self.order.occurrences(entries)
+        self.used.update(rows)
+        self._note(rows)
+        self.unused.keep(self._held)
 
+    def gone(self, row: int) -> bool:
+        """Is an occurrence used up?"""
+        if row in self.used:
+            return True
+        time, rank, _ = self.order.rank[row]
+        newest = self._newest.get(rank >> 40)
+        return newest is not None and time <= newest
 
-def oldest(bests: Sequence[tuple[int, Best]]) -> Found:
-    """S3: oldest `times` (a list that has ended is older), then lower ranks, then older start."""
-    start, best = min(bests, key=lambda found: (found[1].times, found[1].ranks, found[0]))
-    return start, best.entries
+    def _held(self, item: Item) -> bool:
+        return not any(self.gone(row) for _, row in item.entries)
+
+    def _note(self, rows: Iterable[int]) -> None:
+        for row in rows if self.older else ():
+            time, rank, _ = self.order.rank[row]
+            self._newest[rank >> 40] = max(time, self._newest.get(rank >> 40, time))

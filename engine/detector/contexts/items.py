@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from engine.detector.contexts.values import Entries
+from engine.detector.contexts.order import Entries
 
 Interval = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One instance of a stream: an occurrence, or what `every` or `[i]` gave."""
+    """One instance of a stream: an occurrence, or what is given."""
 
     start: int
     end: int
@@ -25,21 +25,27 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """By the number of the stream: occurrences by event type, what is counted, and the intervals of
+    """By the number of the stream: occurrences by event type, what is given, and the intervals of
     what is only looked at; each in order of end."""
 
     events: Sequence[list[Item]]
-    counted: Sequence[list[Item]]
+    given: Sequence[list[Item]]
     looked: Sequence[list[Interval]]
+
+    def nothing(self) -> Streams:
+        """As many streams, empty."""
+        return Streams(
+            [[] for _ in self.events], [[] for _ in self.given], [[] for _ in self.looked]
+        )
 
     def keep(self, held: Callable[[Item], bool]) -> None:
         """Drop all other items."""
-        for stream in (*self.events, *self.counted):
+        for stream in (*self.events, *self.given):
             stream[:] = filter(held, stream)
 
     def move(self, now: int, coming: Streams) -> None:
         """Take over what ends by `now` from `coming`, whose streams are in descending order."""
-        for streams, later in ((self.events, coming.events), (self.counted, coming.counted)):
+        for streams, later in ((self.events, coming.events), (self.given, coming.given)):
             for stream, source in zip(streams, later, strict=True):
                 while source and source[-1].end <= now:
                     stream.append(source.pop())

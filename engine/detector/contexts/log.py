@@ -9,9 +9,12 @@ import numpy as np
 
 from engine.detector.contexts.history import History, Initiator
 from engine.detector.contexts.items import Item, Streams
-from engine.detector.contexts.values import Rank
+from engine.detector.contexts.order import Rank
 from engine.detector.instances import EVERY_KEY, Bools, Instances, Int32, Moment, bare, concat
 from engine.values import Int64
+
+LAST = np.iinfo(np.int64).max
+NO_KEY = np.empty(0, dtype=np.int32)
 
 
 @dataclass
@@ -19,20 +22,23 @@ class Log:
     """One step's streams, what is carried before what arrives.
 
     `used` and `initiated` mark occurrences of a key, by an instance of that occurrence alone, or
-    (no entry) an instant. `remembered` says which occurrences, once used up, may still turn up.
+    (no entry) an instant. `remembered` says which occurrences may still turn up in what is given,
+    if they are no older than pending[key].
     """
 
     events: Sequence[Instances]
-    counted: Sequence[Instances]
+    given: Sequence[Instances]
     looked: Sequence[Instances]
     used: Instances
     initiated: Instances
     remembered: Bools
+    pending: Int64
     moment: Moment
-    _touched: list[tuple[int, set[int], set[Initiator]]] = field(default_factory=list)
+    touched: dict[int, History] = field(default_factory=dict)
+    """By key: what has been chosen among in this step."""
 
     def __post_init__(self) -> None:
-        parts = (*self.events, *self.counted, *self.looked, self.used, self.initiated)
+        parts = (*self.events, *self.given, *self.looked, self.used, self.initiated)
         self._groups = [_Groups(part.key) for part in parts]
 
     def open(self, key: int) -> tuple[Streams, dict[int, Rank], set[int], set[Initiator]]:
@@ -41,46 +47,52 @@ class Log:
         groups = iter(self._groups)
         streams = Streams(
             [self._items(part, next(groups).of(key), ranks) for part in self.events],
-            [self._items(part, next(groups).of(key), ranks) for part in self.counted],
+            [self._items(part, next(groups).of(key), ranks) for part in self.given],
             [_pairs(part, next(groups).of(key)) for part in self.looked],
         )
-        used = {row for row in self._marked(self.used, next(groups).own(key))
+        used = {row for row in self._marked(self.used, next(groups).own(key), ranks)
                 if isinstance(row, int)}  # fmt: skip
-        return streams, ranks, used, self._marked(self.initiated, next(groups).own(key))
+        return streams, ranks, used, self._marked(self.initiated, next(groups).own(key), ranks)
 
-    def close(self, key: int, history: History) -> None:
-        """Remember what the key has used up, and what has initiated."""
-        self._touched.append((key, history.used, history.initiated))
+    def keys(self, before: int = LAST) -> Int32:
+        """The codes of the keys that see anything that starts before an instant."""
+        parts = [part for part in (*self.events, *self.given) if len(part)]
+        found = np.unique(np.concatenate([NO_KEY, *(p.key[p.start < before] for p in parts)]))
+        if EVERY_KEY in found:
+            found = np.unique(np.concatenate([p.key for p in parts]))
+        return found
 
-    def left(self, oldest: int | None, passing: frozenset[int]) -> list[Instances]:
-        """The streams of events and of what is counted without what is used up, what is older than
-        `oldest` and event types that are of no use any more."""
-        taken = {(key, row) for key, used, _ in self._touched for row in used}
+    def left(self, oldest: Int64, passing: frozenset[int]) -> list[Instances]:
+        """The streams of events and of what is given without what is used up, what is older than
+        oldest[key] and streams that are of no use any more."""
         kept = []
-        for number, part in enumerate((*self.events, *self.counted)):
-            mark = np.ones(len(part), dtype=np.bool_)
-            if oldest is not None:
-                mark &= part.start >= oldest
+        for number, part in enumerate((*self.events, *self.given)):
+            mark = part.start >= oldest[part.key]
             if number in passing:
                 mark[:] = False
-            if taken:
-                owner = np.repeat(np.arange(len(part)), np.diff(part.offsets))
-                pairs = zip(part.key[owner].tolist(), part.row.tolist(), strict=True)
-                gone = np.array([pair in taken for pair in pairs], dtype=np.bool_)
-                mark[owner[gone]] = False
+            owner = np.repeat(np.arange(len(part)), np.diff(part.offsets))
+            for e in np.flatnonzero(np.isin(part.key[owner], [*self.touched])).tolist():
+                i = owner[e]
+                mark[i] &= not self.touched[int(part.key[i])].gone(int(part.row[e]))
             kept.append(part.where(mark))
         return kept
 
     def marks(self, kept: Sequence[Instances]) -> tuple[Instances, Instances]:
-        """What is used up and what has initiated, of occurrences that may still turn up."""
-        may = self.remembered.copy()
+        """What is used up and what has initiated, of what may still turn up."""
+        known = np.zeros(len(self.moment.time), dtype=np.bool_)
         for part in kept:
-            may[part.row] = True
-        keys = np.array([key for key, *_ in self._touched], dtype=np.int32)
-        used = [(key, row) for key, rows, _ in self._touched for row in rows if may[row]]
-        initiators = [(key, i) for key, _, found in self._touched for i in found]
-        rows = [(key, i) for key, i in initiators if isinstance(i, int) and may[i]]
-        instants = [(key, i[0]) for key, i in initiators if isinstance(i, tuple)]
+            known[part.row] = True
+        oldest = min((int(part.start.min()) for part in kept if len(part)), default=LAST)
+
+        def may(key: int, row: int) -> bool:
+            again = self.remembered[row] and self.moment.time[row] >= self.pending[key]
+            return bool(known[row] or again)
+
+        keys = np.array([*self.touched], dtype=np.int32)
+        used = [(key, row) for key, h in self.touched.items() for row in h.used if may(key, row)]
+        initiators = [(key, i) for key, h in self.touched.items() for i in h.initiated]
+        rows = [(key, i) for key, i in initiators if isinstance(i, int) and may(key, i)]
+        instants = [(key, i[0]) for key, i in initiators if isinstance(i, tuple) and i[0] >= oldest]
         return (
             _joined(self.used, keys, self._single(used)),
             _joined(self.initiated, keys, self._single(rows), _instants(instants)),
@@ -90,7 +102,7 @@ class Log:
         key, row = _columns(marks)
         time = self.moment.time[row]
         roles = np.zeros(len(self.moment.time), dtype=np.int16)
-        for part in (*self.events, *self.counted, self.used, self.initiated):
+        for part in (*self.events, *self.given, self.used, self.initiated):
             roles[part.row] = part.role
         return Instances(key, time, time, np.arange(len(row) + 1), row, roles[row])
 
@@ -99,16 +111,20 @@ class Log:
         for i in index[::-1].tolist():
             a, b = part.offsets[i], part.offsets[i + 1]
             rows = part.row[a:b].tolist()
-            for row in rows:
-                ranks[row] = int(self.moment.time[row]), int(self.moment.rank[row]), row
+            self._rank(rows, ranks)
             entries = tuple(dict.fromkeys(zip(part.role[a:b].tolist(), rows, strict=True)))
             items.append(Item(int(part.start[i]), int(part.end[i]), entries))
         return items
 
-    def _marked(self, marks: Instances, index: Int64) -> set[Initiator]:
+    def _rank(self, rows: Sequence[int], ranks: dict[int, Rank]) -> None:
+        for row in rows:
+            ranks[row] = int(self.moment.time[row]), int(self.moment.rank[row]), row
+
+    def _marked(self, marks: Instances, index: Int64, ranks: dict[int, Rank]) -> set[Initiator]:
         found: set[Initiator] = set()
         for i in index.tolist():
             rows = marks.row[marks.offsets[i] : marks.offsets[i + 1]].tolist()
+            self._rank(rows, ranks)
             found |= {rows[0] if rows else (int(marks.start[i]),)}
         return found
 

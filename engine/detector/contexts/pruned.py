@@ -6,33 +6,40 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from engine.detector.instances import Instances
+from engine.detector.calendar import add_each
+from engine.detector.contexts.tree import After
+from engine.detector.instances import Bools, Instances
 from engine.detector.kernels import NEVER
 
-_LAST = np.iinfo(np.int64).max
+Looking = tuple[int, int | After]
+"""Of an `A(a, b, c)` the streams of a and c, or the own terminator."""
 
 
 def pruned(
-    looked: Sequence[Instances], kept: Sequence[Instances], windows: Collection[tuple[int, int]]
+    looked: Sequence[Instances], oldest: int, windows: Collection[Looking]
 ) -> list[Instances]:
-    """The intervals that may still stand inside an instance made of what is kept: they start no
-    earlier than all of that. Of `windows`, pairs of streams a and c, the a's that no c has
-    closed before that, and the c's that end later."""
-    oldest = min((int(part.start.min()) for part in kept if len(part)), default=_LAST)
-    found = list(looked)
-    paired = {number for pair in windows for number in pair}
-    for number in {*range(len(looked))} - paired:
-        found[number] = looked[number].where(looked[number].start >= oldest)
-    keep = [part.end >= oldest for part in looked]
+    """The intervals that may still stand inside an instance that starts at `oldest` or later: they
+    start no earlier. Of `windows` the a's that are not closed before that, and the c's that end
+    later."""
+    keep = [part.start >= oldest for part in looked]
+    within = [part.end >= oldest for part in looked]
+    for number in {number for pair in windows for number in pair if isinstance(number, int)}:
+        keep[number] = within[number]
     for opener, closer in windows:
-        a, c = looked[opener], looked[closer]
-        latest = np.full(max(_most(a), _most(c)) + 1, NEVER, dtype=np.int64)
-        early = c.where(~keep[closer])
-        np.maximum.at(latest, early.key, early.start)
-        keep[opener] = keep[opener] | (a.end >= np.maximum(latest[a.key], latest[0]))
-    for number in paired:
-        found[number] = looked[number].where(keep[number])
-    return found
+        a = looked[opener]
+        if isinstance(closer, After):
+            still = add_each(a.end, closer.duration, closer.zone) >= oldest
+        else:
+            still = _open(a, looked[closer].where(~within[closer]))
+        keep[opener] = keep[opener] | still
+    return [part.where(mark) for part, mark in zip(looked, keep, strict=True)]
+
+
+def _open(a: Instances, c: Instances) -> Bools:
+    """Marks the a's that none of these c's has closed."""
+    latest = np.full(max(_most(a), _most(c)) + 1, NEVER, dtype=np.int64)
+    np.maximum.at(latest, c.key, c.start)
+    return np.asarray(a.end >= np.maximum(latest[a.key], latest[0]))
 
 
 def _most(part: Instances) -> int:

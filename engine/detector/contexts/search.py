@@ -11,15 +11,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, Generic
 
+import numpy as np
+
 from engine.detector import calendar
 from engine.detector.contexts import tree as t
 from engine.detector.contexts.items import Interval, Item, Streams
-from engine.detector.contexts.values import All, Choosing, Entries, Rank, V, Values, greatest
+from engine.detector.contexts.order import Entries, Order
+from engine.detector.contexts.values import All, Choosing, V, Values
 from rules.errors import EngineError
 
 Relation = dict[Interval, V]
-Window = tuple[Interval, tuple[int, Entries]]
-"""Of the opener its interval; of what closes it the instant and the entries."""
+Closed = tuple[Interval, int, Entries]
+"""A window: of its opener the interval; when it closes, and the entries of what closes it."""
 
 
 class Search(Generic[V]):
@@ -32,13 +35,13 @@ class Search(Generic[V]):
         self,
         values: Values[V],
         streams: Streams,
-        rank: Mapping[int, Rank],
+        order: Order,
         now: int,
         steps_max: int,
     ) -> None:
         self._values = values
         self._streams = streams
-        self._rank = rank
+        self._order = order
         self._now = now
         self._steps_max = steps_max
         self._steps = 0
@@ -54,15 +57,16 @@ class Search(Generic[V]):
             return self._known[id(tree)]
         rows: Mapping[type[t.Tree], Callable[[Any, bool], Relation[V]]] = {
             t.Leaf: self._leaf,
-            t.Counted: self._counted,
+            t.Given: self._given,
             t.Either: self._either,
             t.Conjunction: self._conjunction,
             t.Sequence: self._sequence,
             t.Minus: self._minus,
             t.Within: self._within,
             t.Not: self._not,
+            t.Until: self._until,
             t.Aperiodic: self._aperiodic,
-            t.AperiodicStar: self._aperiodic_star,
+            t.Window: self._window,
             t.AnyRepeat: self._any_repeat,
         }
         found = rows[type(tree)](tree, whole)
@@ -73,8 +77,14 @@ class Search(Generic[V]):
     def _leaf(self, tree: t.Leaf, whole: bool) -> Relation[V]:
         return self._items(self._streams.events[tree.stream], tree.shift, whole)
 
-    def _counted(self, tree: t.Counted, whole: bool) -> Relation[V]:
-        return self._items(self._streams.counted[tree.stream], tree.shift, whole)
+    def _given(self, tree: t.Given, whole: bool) -> Relation[V]:
+        items = self._streams.given[tree.stream]
+        if not tree.ticks:
+            items = [Item(i.start, i.end, self._without_ticks(i.entries)) for i in items]
+        return self._items(items, tree.shift, whole)
+
+    def _without_ticks(self, entries: Entries) -> Entries:
+        return tuple(entry for entry in entries if not self._order.is_tick(entry[1]))
 
     def _items(self, items: Sequence[Item], shift: int, whole: bool) -> Relation[V]:
         found: Relation[V] = {}
@@ -134,28 +144,41 @@ class Search(Generic[V]):
         if type(tree) is t.Leaf:
             items = self._streams.events[tree.stream]
             return [((item.start, item.end), item.moved(tree.shift)) for item in items]
+        choosing = Choosing(self._order, True)
         latest: dict[int, tuple[int, Entries]] = {}
-        for (start, end), bests in (
-            self._also(Choosing(self._rank, True)).of(tree, whole=True).items()
-        ):
+        for (start, end), bests in self._also(choosing).of(tree, whole=True).items():
             if end not in latest or start > latest[end][0]:
-                latest[end] = start, greatest(bests).entries
+                latest[end] = start, choosing.greatest(end, bests).entries
         return [((start, end), entries) for end, (start, entries) in sorted(latest.items())]
 
     def _also(self, values: Values[Any]) -> Search[Any]:
         """The same search in another semiring."""
-        return Search(values, self._streams, self._rank, self._now, self._steps_max)
+        return Search(values, self._streams, self._order, self._now, self._steps_max)
 
     def _sequence(self, tree: t.Sequence, whole: bool) -> Relation[V]:
         return self._pairs(tree.first, tree.then, whole, lambda _, __: True)
 
     def _not(self, tree: t.Not, whole: bool) -> Relation[V]:
-        absent = self._streams.looked[tree.absent]
+        return self._pairs(tree.opener, tree.closer, whole, self._free(tree.absent))
+
+    def _free(self, absent: int) -> Callable[[int, int], bool]:
+        """Is there nothing of a stream after one instant and up to another?"""
+        looked = self._streams.looked[absent]
 
         def free(since: int, until: int) -> bool:
-            return not any(since < start and end <= until for start, end in absent)
+            return not any(since < start and end <= until for start, end in looked)
 
-        return self._pairs(tree.opener, tree.closer, whole, free)
+        return free
+
+    def _until(self, tree: t.Until, whole: bool) -> Relation[V]:
+        free = None if tree.absent is None else self._free(tree.absent)
+        found: Relation[V] = {}
+        for (start, end), value in self.of(tree.opener, whole=True).items():
+            point = tree.after.of(end)
+            due = point <= self._now if whole else point == self._now
+            if due and (free is None or free(end, point)):
+                self._add(found, (start, point), value)
+        return found
 
     def _pairs(
         self, first: t.Tree, then: t.Tree, whole: bool, free: Callable[[int, int], bool]
@@ -187,9 +210,8 @@ class Search(Generic[V]):
         }
 
     def _aperiodic(self, tree: t.Aperiodic, whole: bool) -> Relation[V]:
-        closers = self._streams.looked[tree.closer]
         windows = [
-            (opened, min((end for start, end in closers if start > opened), default=self._now))
+            (opened, self._close(opened, tree.closer))
             for _, opened in self._streams.looked[tree.opener]
         ]
         return {
@@ -198,32 +220,57 @@ class Search(Generic[V]):
             if any(opened <= start and end <= close for opened, close in windows)
         }
 
-    def _aperiodic_star(self, tree: t.AperiodicStar, whole: bool) -> Relation[V]:
+    def _close(self, opened: int, closer: int | t.After) -> int:
+        """The end of a window, as far as it is known."""
+        if isinstance(closer, t.After):
+            return closer.of(opened)
+        closers = self._streams.looked[closer]
+        return min((end for start, end in closers if start > opened), default=self._now)
+
+    def _window(self, tree: t.Window, whole: bool) -> Relation[V]:
         found: Relation[V] = {}
-        each = self._each(tree.part)
-        for (start, opened), (close, closing) in self._windows(tree):
-            if whole or close == self._now:
+        each = self._each(tree.part) if tree.part else []
+        for (start, opened), close, closing in self._closed(tree):
+            if close <= self._now if whole else close == self._now:
                 left = self.of(tree.opener, whole=True)[start, opened]
                 inside = [i for (s, e), i in each if opened <= s and e <= close]
-                entries = tuple(dict.fromkeys(e for part in (closing, *inside) for e in part))
-                begin = min(self._rank[row][0] for _, row in entries)
+                ticks = self._ticks(tree.period, opened, close)
+                entries = tuple(
+                    dict.fromkeys(e for part in (closing, *inside, ticks) for e in part)
+                )
+                ranks = self._order.ranks(entries)
+                begin = ranks[0][0] if ranks else close
                 right = self._values.one(begin, entries)
                 self._join(found, (start, left), (begin, right), close)
         return found
 
-    def _windows(self, tree: t.AperiodicStar) -> Iterator[Window]:
-        """The closed window of each opener: closed by the first c, of several by the lowest in rank
-        (S4)."""
+    def _ticks(self, period: t.Period | None, opened: int, close: int) -> Entries:
+        """The ticks of a window of `P*`."""
+        if period is None:
+            return ()
+        anchor = np.array([opened])
+        until = np.array([close])
+        _, instants = calendar.multiples(anchor, anchor, until, period.duration, period.zone)
+        return tuple((period.role, self._order.tick(period.source, i)) for i in instants.tolist())
+
+    def _closed(self, tree: t.Window) -> Iterator[Closed]:
+        """The window of each opener, closed by the first c, of several by the lowest in rank (S4),
+        or by itself."""
+        openers = self.of(tree.opener, whole=True)
+        if isinstance(tree.closer, t.After):
+            for interval in openers:
+                yield interval, tree.closer.of(interval[1]), ()
+            return
         closers = [
-            (end, sorted(self._rank[row] for _, row in entries), start, entries)
+            (end, self._order.ranks(entries), start, entries)
             for (start, end), instances in self._also(All()).of(tree.closer, whole=True).items()
             for entries in instances
         ]
-        for interval in self.of(tree.opener, whole=True):
+        for interval in openers:
             after = [closer for closer in closers if closer[2] > interval[1]]
             if after:
                 end, _, _, entries = min(after)
-                yield interval, (end, entries)
+                yield interval, end, entries
 
     def _add(self, found: Relation[V], interval: Interval, value: V) -> None:
         known = found.get(interval)

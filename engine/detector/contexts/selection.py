@@ -2,30 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from engine.detector.contexts import tree as t
 from engine.detector.contexts.history import Found, History
 from engine.detector.contexts.items import Interval
-from engine.detector.contexts.values import All, Entries
+from engine.detector.contexts.order import Entries, Entry, Rank
+from engine.detector.contexts.values import All
+from rules.errors import EngineError
 from rules.model import Selection
 
 T = TypeVar("T")
+Pair = tuple[Interval, Entries]
+FOREVER = -(2**63)
+
+
+@dataclass(frozen=True, slots=True)
+class Selecting:
+    """`how` as written. `at_end`: what is detected at the end of its span, so long after its start.
+    `span_micros`: how long a pair can be, at most; `operand_micros`: an operand; None: no bound."""
+
+    how: Selection
+    at_end: t.After | None
+    span_micros: int | None
+    operand_micros: int | None
+
+    def instant(self, start: int, end: int) -> int:
+        """When a pair is detected."""
+        return end if self.at_end is None else self.at_end.of(start)
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
     """An instance of one of the two operands; `side` 0 is the first."""
 
+    start: int
     end: int
     side: int
-    ranks: tuple[tuple[int, ...], ...]
+    ranks: tuple[Rank, ...]
     entries: Entries
 
+    def with_(self, other: Member) -> Pair:
+        interval = min(self.start, other.start), max(self.end, other.end)
+        return interval, self.entries + other.entries
 
-def choose(history: History, how: Selection) -> Iterator[Found]:
+
+def selecting(
+    how: Selection, tree: t.Tree, span_micros: int | None, operand_micros: int | None
+) -> Selecting:
+    """A selection over a tree. Raises `EngineError('not-detectable')` where it cannot stand."""
+    span = _span(tree)
+    if pairs(tree) is None or (how.evaluate == "at_end" and span is None):
+        raise EngineError(
+            "not-detectable",
+            "select stands for `a ; b` and `a and b`, at_end with a `within`",
+            "give a context's name",
+        )
+    return Selecting(how, span if how.evaluate == "at_end" else None, span_micros, operand_micros)
+
+
+def choose(history: History, by: Selecting) -> Iterator[Found]:
     """Runs of one operand uninterrupted by the other (duplicate lists) are paired, each with the
     next one only or with every later one; of a run the first, the last or all are taken that have a
     partner, then of their partners. Only with `repeat` what is detected is used up.
@@ -33,25 +71,38 @@ def choose(history: History, how: Selection) -> Iterator[Found]:
     A pair must be an instance of the whole expression: filters act first.
     """
     while True:
-        known = {
-            frozenset(entries): interval
-            for interval, instances in history.upto(history.tree, All()).items()
-            for entries in instances
-        }
-        chosen: dict[tuple[int, frozenset[int]], Found] = {}
-        for pair in _pairs(history, how, known):
-            start, end = known[frozenset(pair)]
-            if end == history.now:
-                chosen.setdefault((start, frozenset(row for _, row in pair)), (start, pair))
-        yield from chosen.values()
-        if not how.repeat or not chosen:
+        found = history.upto(history.tree, All())
+        known = {(i, frozenset(entries)) for i, instances in found.items() for entries in instances}
+        chosen: dict[object, Pair] = {}
+        for pair in _pairs(history, by.how, known):
+            (start, end), entries = pair
+            if by.instant(start, end) == history.now:
+                same = start, end, frozenset(history.order.occurrences(entries))
+                chosen[same] = max(
+                    chosen.get(same, pair), pair, key=lambda p: history.order.tie(p[1])
+                )
+        for (start, _), entries in chosen.values():
+            yield start, entries
+        if not by.how.repeat or not chosen:
             return
-        history.use_up(row for _, entries in chosen.values() for _, row in entries)
+        for _, entries in chosen.values():
+            history.use_up(entries)
+
+
+def since(history: History, by: Selecting, young: int) -> int:
+    """The earliest start that may still matter, if nothing that starts before `young` can be in a
+    pair any more, or have been a partner of what can: that of the first run with anything later."""
+    if by.operand_micros is None:
+        return FOREVER
+    runs, _ = _runs(history)
+    first = next((x for x, run in enumerate(runs) if max(m.start for m in run) >= young), None)
+    later = [] if first is None else [m.start for run in runs[first:] for m in run]
+    return min([young, history.now + 1 - by.operand_micros, *later])
 
 
 def _pairs(
-    history: History, how: Selection, known: Mapping[frozenset[tuple[int, int]], Interval]
-) -> Iterator[Entries]:
+    history: History, how: Selection, known: Container[tuple[Interval, frozenset[Entry]]]
+) -> Iterator[Pair]:
     """The chosen pairs up to now; `known` are all instances."""
     runs, ordered = _runs(history)
     for x, run in enumerate(runs):
@@ -59,12 +110,13 @@ def _pairs(
             continue
         later = [other for other in runs[x + 1 :] if other[0].side != run[0].side]
         for partners in later[:1] if how.pairs == "unique" else later:
-            fitting = [
-                [pair for b in partners if frozenset(pair := a.entries + b.entries) in known]
-                for a in run
-            ]
+            fitting = [[pair for b in partners if _known(pair := a.with_(b), known)] for a in run]
             for chosen in _pick(how.first, [found for found in fitting if found]):
                 yield from _pick(how.then, chosen)
+
+
+def _known(pair: Pair, known: Container[tuple[Interval, frozenset[Entry]]]) -> bool:
+    return (pair[0], frozenset(pair[1])) in known
 
 
 def _runs(history: History) -> tuple[list[list[Member]], bool]:
@@ -74,12 +126,12 @@ def _runs(history: History) -> tuple[list[list[Member]], bool]:
     ordered = isinstance(node, t.Sequence)
     operands = node.parts() if node else ()
     members = [
-        Member(end, side, tuple(sorted(history.rank[row] for _, row in entries)), entries)
+        Member(start, end, side, history.order.ranks(entries), entries)
         for side, operand in enumerate(operands)
-        for (_, end), instances in history.upto(operand, All()).items()
+        for (start, end), instances in history.upto(operand, All()).items()
         for entries in instances
     ]
-    members.sort(key=lambda m: (m.end, 1 - m.side if ordered else m.side, m.ranks))
+    members.sort(key=lambda m: (m.end, 1 - m.side if ordered else m.side, m.ranks, m.start))
     runs: list[list[Member]] = []
     for member in members:
         if not runs or runs[-1][0].side != member.side:
@@ -95,6 +147,13 @@ def pairs(tree: t.Tree) -> t.Sequence | t.Conjunction | None:
     if isinstance(tree, t.Conjunction):
         return tree if tree.count == len(tree.operands) == 2 else None
     return tree if isinstance(tree, t.Sequence) else None
+
+
+def _span(tree: t.Tree) -> t.After | None:
+    """The outermost `within` above the pair."""
+    while isinstance(tree, t.Minus):
+        tree = tree.part
+    return t.After(tree.duration, tree.zone) if isinstance(tree, t.Within) else None
 
 
 def _pick(which: str, candidates: Sequence[T]) -> Sequence[T]:

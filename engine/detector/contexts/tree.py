@@ -1,18 +1,18 @@
-"""A rule's expression as the exact search reads it: which streams its operators look at.
+"""A rule's expression as the exact search reads it: a node for each operator.
 
-A stream is a node of the event graph. Leaves are the event types, every row of them; each has an
-offset that tells its occurrences' roles from those of the same type elsewhere in the expression.
-What is only looked at (the b of `a - b`) is a stream of intervals: what `restricted` keeps of it
-decides as all of it does, for an instance with a later start ends inside wherever another one does.
+A stream is a node of the event graph. Leaves read streams of occurrences, every row of them; each
+has an offset that tells its occurrences' roles from those of the same type elsewhere in the
+expression. What is only looked at (the b of `a - b`) is a stream of intervals: what `restricted`
+keeps of it decides as all of it does, for an instance with a later start ends inside wherever
+another one does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from rules import expression as x
-from rules.errors import EngineError
+from engine.detector import calendar
 from rules.expression import Duration
 
 
@@ -35,6 +35,17 @@ class Tree:
 
 
 @dataclass(frozen=True, slots=True)
+class After:
+    """An own terminator: the point `duration` after an instant; months count in `zone`."""
+
+    duration: Duration
+    zone: str
+
+    def of(self, instant: int) -> int:
+        return calendar.add(instant, self.duration, self.zone)
+
+
+@dataclass(frozen=True, slots=True)
 class Leaf(Tree):
     """An event type: the occurrences of `stream`, their roles moved up by `shift`."""
 
@@ -49,8 +60,11 @@ class Leaf(Tree):
 
 
 @dataclass(frozen=True, slots=True)
-class Counted(Leaf):
-    """`every(n, a)`, `a[i]`: counted whatever is used up; `stream` is theirs."""
+class Given(Leaf):
+    """`every(n, a)`, `a[i]`, `a + [d]`, `P(a, [d], c)`: the same whatever is used up; `stream` is
+    theirs. `ticks`: its ticks are constituents here."""
+
+    ticks: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,30 +147,58 @@ class Not(Tree):
 
 
 @dataclass(frozen=True, slots=True)
+class Until(Tree):
+    """`a ; [d]`, and `not(b)[a, [d]]` if there is a stream `absent`."""
+
+    opener: Tree
+    after: After
+    absent: int | None
+
+    def parts(self) -> tuple[Tree, ...]:
+        return (self.opener,)
+
+    def lasting(self) -> Iterator[Leaf]:
+        return self.leaves()
+
+
+@dataclass(frozen=True, slots=True)
 class Aperiodic(Tree):
-    """`A(a, b, c)`; a and c are streams."""
+    """`A(a, b, c)`; a is a stream, c is one or an own terminator."""
 
     opener: int
     part: Tree
-    closer: int
+    closer: int | After
 
     def parts(self) -> tuple[Tree, ...]:
         return (self.part,)
 
 
 @dataclass(frozen=True, slots=True)
-class AperiodicStar(Tree):
-    """`A*(a, b, c)`"""
+class Window(Tree):
+    """`A*(a, b, c)` or `P*(a, [d], c)`: the b's are `part`, the ticks `period` apart."""
 
     opener: Tree
-    part: Tree
-    closer: Tree
+    closer: Tree | After
+    part: Tree | None = None
+    period: Period | None = None
 
     def parts(self) -> tuple[Tree, ...]:
-        return self.opener, self.part, self.closer
+        parts = (self.opener, self.part, self.closer)
+        return tuple(part for part in parts if isinstance(part, Tree))
 
     def lasting(self) -> Iterator[Leaf]:
         return self.leaves()
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """The ticks of a `P*`: e(a) + k * duration, k >= 1; `source` numbers the `P*`, `role` is that
+    of its ticks."""
+
+    duration: Duration
+    zone: str
+    source: int
+    role: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,99 +221,17 @@ def walk(tree: Tree) -> Iterator[Tree]:
         yield from walk(part)
 
 
-def read(expression: x.Expression, zone: str) -> tuple[Tree, Streams]:
-    """The tree of a whole expression, and the streams that it looks at."""
-    streams = Streams(zone)
-    return streams.read(expression, 0), streams
-
-
-@dataclass
-class Streams:
-    """`events` are the event types of the leaves, `counted` what is counted since activation, with
-    the first role of each; `looked` the expressions that are only looked at."""
-
-    zone: str
-    events: list[str] = field(default_factory=list)
-    roles: list[int] = field(default_factory=list)
-    counted: list[x.Expression] = field(default_factory=list)
-    counted_roles: list[int] = field(default_factory=list)
-    looked: list[x.Expression] = field(default_factory=list)
-
-    def read(self, e: x.Expression, role: int) -> Tree:
-        """The tree of a subexpression whose first role is `role`."""
-        match e:
-            case x.Name(name=name):
-                if name not in self.events:
-                    self.events.append(name)
-                    self.roles.append(role)
-                stream = self.events.index(name)
-                return Leaf(stream, role - self.roles[stream])
-            case x.Labelled(part=part):
-                return self.read(part, role)
-            case x.Or(parts=parts):
-                return Either(self._each(parts, role))
-            case x.And(parts=parts):
-                return Conjunction(len(parts), self._each(parts, role))
-            case x.AnyOf(count=count, parts=parts):
-                return Conjunction(min(count, len(parts)), self._each(parts, role))
-            case x.Seq(first=first, then=then):
-                return Sequence(*self._each((first, then), role))
-            case x.Minus(part=part, absent=absent):
-                return Minus(self.read(part, role), self._look(absent))
-            case x.Within(part=part, duration=duration):
-                return Within(self.read(part, role), duration, self.zone)
-            case x.Not(absent=absent, opener=opener, closer=closer):
-                a, c = self._each((opener, closer), role + len(names(absent)))
-                return Not(a, c, self._look(absent))
-            case x.Aperiodic(opener=opener, part=part, closer=closer):
-                inside = self.read(part, role + len(names(opener)))
-                return Aperiodic(self._look(opener), inside, self._look(closer))
-            case x.AperiodicStar(opener=opener, part=part, closer=closer):
-                return AperiodicStar(*self._each((opener, part, closer), role))
-            case x.AnyRepeat(count=count, part=part):
-                return AnyRepeat(count, self.read(part, role))
-            case x.Every() | x.Nth():
-                return self._count(e, role)
-        raise EngineError(
-            "not-detectable",
-            f"the operator {type(e).__name__} is not built in this context",
-            "use restricted",
-        )
-
-    def _each(self, parts: tuple[x.Expression, ...], role: int) -> tuple[Tree, ...]:
-        trees = []
-        for part in parts:
-            trees.append(self.read(part, role))
-            role += len(names(part))
-        return tuple(trees)
-
-    def _count(self, e: x.Expression, role: int) -> Tree:
-        if e not in self.counted:
-            self.counted.append(e)
-            self.counted_roles.append(role)
-        number = self.counted.index(e)
-        return Counted(number, role - self.counted_roles[number])
-
-    def _look(self, e: x.Expression) -> int:
-        if e not in self.looked:
-            self.looked.append(e)
-        return self.looked.index(e)
-
-
-def names(e: x.Expression) -> list[str]:
-    """The event types at the leaves, from the left: their places are the roles."""
-    if isinstance(e, x.Name):
-        return [e.name]
-    return [name for operand in e.operands() for name in names(operand)]
-
-
-def silent(e: x.Expression, role: int = 0) -> frozenset[int]:
-    """The roles that are no parameters: a and c of `A*`."""
-    found: set[int] = set()
-    for operand in e.operands():
-        roles = range(role, role + len(names(operand)))
-        if isinstance(e, x.AperiodicStar) and operand is not e.part:
-            found |= {*roles}
-        found |= silent(operand, role)
-        role = roles.stop
-    return frozenset(found)
+def ends(tree: Tree) -> Iterator[tuple[Leaf, tuple[After, ...]]]:
+    """Where instances can end, whatever is used up: so long after the end of an instance of these
+    leaves, the terminators to be added one after the other."""
+    match tree:
+        case Leaf():
+            yield tree, ()
+        case Until(opener=opener, after=after) | Window(opener=opener, closer=After() as after):
+            for leaf, path in ends(opener):
+                yield leaf, (*path, after)
+        case Sequence(then=last) | Not(closer=last) | Window(closer=Tree() as last):
+            yield from ends(last)
+        case _:
+            for part in tree.parts():
+                yield from ends(part)

@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine.detector.contexts.history import Found, History
-from engine.detector.contexts.values import All, Entries
+from engine.detector.contexts.order import Entries
+from engine.detector.contexts.values import All
 
 
 def choose(history: History) -> Iterator[Found]:
-    """D is a set: of instances that differ in roles alone, one (S5)."""
+    """D is a set: of instances that differ in roles or ticks alone, one (S5)."""
+    order = history.order
 
     def occurrences(entries: Entries) -> tuple[frozenset[int], frozenset[int]]:
-        shown = frozenset(row for role, row in entries if role not in history.silent)
-        return shown, frozenset(row for _, row in entries)
+        shown = [entry for entry in entries if entry[0] not in order.silent]
+        return frozenset(order.occurrences(shown)), frozenset(order.occurrences(entries))
 
     for start, instances in history.ending(All()).items():
-        for entries in {occurrences(entries): entries for entries in instances}.values():
+        alike: dict[object, Entries] = {}
+        for entries in instances:
+            key = occurrences(entries)
+            known = alike.get(key)
+            alike[key] = entries if known is None else max(known, entries, key=order.tie)
+        for entries in alike.values():
             yield start, entries

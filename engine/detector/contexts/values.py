@@ -1,7 +1,7 @@
 """What the search keeps of all instances with one interval: the best, their union, or all.
 
 Each is a semiring: `add` is for two sets of instances of one operand, `join` for the unions of each
-instance of one operand with each of another. An entry (role, row) is an occurrence in a role.
+instance of one operand with each of another.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from engine.detector.contexts.order import Entries, Entry, Order, Rank
+
 V = TypeVar("V")
-Entry = tuple[int, int]
-Entries = tuple[Entry, ...]
-Rank = tuple[int, ...]
 
 
 class Values(Protocol[V]):
@@ -39,31 +38,29 @@ class Best:
 
 
 Group = tuple[int | None, int]
-"""An initiator, where it matters, and how many entries there are."""
+"""An initiator, where it matters, and in how many roles there are occurrences."""
 Bests = Mapping[Group, Best]
 
 
 @dataclass(frozen=True, slots=True)
 class Choosing:
-    """The best instance of each number of entries, and of each initiator if `initiators`.
+    """The best instance of each number of occurrences, and of each initiator if `initiators`.
 
     Of two instances of one length the order by (times, ranks) is kept when both are united with the
     same third one, which is why the best of each operand are enough. `latest`: the greatest is best
-    (S1), else the least (S3). rank[row] begins with the occurrence's instant.
+    (S1), else the least (S3).
     """
 
-    rank: Mapping[int, Rank]
+    order: Order
     latest: bool
     initiators: bool = False
 
     def one(self, start: int, entries: Entries) -> Bests:
-        ranks = tuple(sorted(self.rank[row] for _, row in entries))
-        times = tuple(rank[0] for rank in ranks)
+        ranks = self.order.ranks(entries)
         first = None
         if self.initiators:
-            at_start = [row for _, row in entries if self.rank[row][0] == start]
-            first = min(at_start, key=self.rank.__getitem__, default=None)
-        return {(first, len(entries)): Best(times, ranks, entries)}
+            first = next((rank[2] for rank in ranks if rank[0] == start), None)
+        return {(first, len(ranks)): Best(tuple(rank[0] for rank in ranks), ranks, entries)}
 
     def add(self, left: Bests, right: Bests) -> Bests:
         found = dict(left)
@@ -90,9 +87,37 @@ class Choosing:
 
     def better(self, left: Best, right: Best) -> bool:
         """Of two of one length."""
+        if left.ranks == right.ranks:
+            higher = self.order.tie(left.entries) > self.order.tie(right.entries)
+            return higher is self.latest
         if self.latest:
             return (left.times, left.ranks) > (right.times, right.ranks)
         return (left.times, left.ranks) < (right.times, right.ranks)
+
+    def greatest(self, end: int, bests: Bests) -> Best:
+        """Of instances with one interval the greatest (S1): of two lists the one that has ended
+        wins; an instance without occurrences counts its own instant, its end."""
+        return max(
+            bests.values(),
+            key=lambda best: (
+                (*(best.times or (end,)), math.inf),
+                (*best.ranks, (math.inf,)),
+                self.order.tie(best.entries),
+            ),
+        )
+
+    def oldest(self, end: int, found: Sequence[tuple[int, Best]]) -> tuple[int, Best]:
+        """Of instances (start, ..) that end at `end` the one with the oldest `times` (S3): a list
+        that has ended is older; then lower ranks, then older start."""
+        return min(
+            found,
+            key=lambda one: (
+                one[1].times or (end,),
+                one[1].ranks,
+                one[0],
+                self.order.tie(one[1].entries),
+            ),
+        )
 
     def _initiator(
         self, left_start: int, left: int | None, right_start: int, right: int | None
@@ -102,15 +127,7 @@ class Choosing:
             return left if left_start < right_start else right
         if left is None or right is None:
             return right if left is None else left
-        return min(left, right, key=self.rank.__getitem__)
-
-
-def greatest(bests: Bests) -> Best:
-    """Of instances with one start the greatest (S1): of two lists the one that has ended wins."""
-    return max(
-        bests.values(),
-        key=lambda best: ((*best.times, math.inf), (*best.ranks, (math.inf,))),
-    )
+        return min(left, right, key=self.order.rank.__getitem__)
 
 
 class Union:

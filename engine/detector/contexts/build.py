@@ -1,0 +1,99 @@
+"""How a rule's expression is chosen among: what `Choice` needs to know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from engine.detector.calendar import longest
+from engine.detector.contexts import tree as t
+from engine.detector.contexts.choice import Choice
+from engine.detector.contexts.instants import Where
+from engine.detector.contexts.reading import Streams, names, silent
+from engine.detector.contexts.selection import Selecting, selecting
+from rules import expression as x
+from rules.model import Context, Selection, Settings
+
+
+def chosen(
+    context: Context | Selection,
+    expression: x.Expression,
+    tree: t.Tree,
+    streams: Streams,
+    limits: Settings,
+) -> Choice:
+    """The choice in `context` among the instances of an expression, read as `tree`."""
+    span = horizon(expression)
+    how: Context | Selecting = (
+        selecting(context, tree, span, _operands_horizon(expression))
+        if isinstance(context, Selection)
+        else context
+    )
+    nodes = [*t.walk(tree)]
+    counted = {
+        name for part in streams.given if isinstance(part, x.Every | x.Nth) for name in names(part)
+    }
+    return Choice(
+        how,
+        tree,
+        (*streams.roles, *streams.given_roles),
+        len(streams.events),
+        len(streams.looked),
+        _where(how, tree, len(streams.events)),
+        _passing(tree, streams) if isinstance(how, Context) else frozenset(),
+        frozenset(role for role, name in enumerate(names(expression)) if name in counted),
+        silent(expression),
+        frozenset((n.opener, n.closer) for n in nodes if isinstance(n, t.Aperiodic)),
+        span if isinstance(how, Context) else None,
+        limits.carried_per_key_max,
+        limits.search_steps_max,
+    )
+
+
+def _number(leaf: t.Leaf, events: int) -> int:
+    return leaf.stream + events * isinstance(leaf, t.Given)
+
+
+def _where(how: Context | Selecting, tree: t.Tree, events: int) -> Where:
+    """What is used up may change where a window of `A*` or `P*` ends; a selection at the end of
+    its span looks there."""
+    if isinstance(how, Selecting) and how.at_end is not None:
+        leaves = {_number(leaf, events) for leaf in tree.leaves()}
+        return Where(tuple((number, (how.at_end,)) for number in sorted(leaves)), True)
+    if not any(isinstance(node, t.Window) for node in t.walk(tree)):
+        return Where()
+    return Where(tuple(dict.fromkeys((_number(leaf, events), p) for leaf, p in t.ends(tree))))
+
+
+def _passing(tree: t.Tree, streams: Streams) -> frozenset[int]:
+    """The streams whose occurrences only ever end an instance."""
+    events = len(streams.events)
+    lasting = {_number(leaf, events) for leaf in tree.lasting()}
+    return frozenset(range(events + len(streams.given))) - lasting
+
+
+def horizon(e: x.Expression) -> int | None:
+    """How long an instance can be, at most; None: there is no such bound."""
+    match e:
+        case x.Within(part=part, duration=duration):
+            inner = horizon(part)
+            return longest(duration) if inner is None else min(longest(duration), inner)
+        case x.Labelled(part=part) | x.Minus(part=part):
+            return horizon(part)
+        case x.Or(parts=parts):
+            return _longest(parts)
+        case x.Name() | x.Clock() | x.Cron() | x.Plus() | x.Periodic():
+            return 0
+    return None
+
+
+def _longest(parts: Iterable[x.Expression]) -> int | None:
+    spans = [horizon(part) for part in parts]
+    known = [span for span in spans if span is not None]
+    return max(known) if len(known) == len(spans) else None
+
+
+def _operands_horizon(e: x.Expression) -> int | None:
+    """How long the operands of a pair can be."""
+    while isinstance(e, x.Within | x.Minus | x.Labelled):
+        e = e.part
+    return _longest(e.operands())
