@@ -1,4 +1,4 @@
-"""The worked examples, in `restricted` and in each rule's own context."""
+"""The worked examples, in every context that they say something of, however they are cut."""
 
 from __future__ import annotations
 
@@ -7,21 +7,20 @@ from dataclasses import replace
 import pytest
 
 from rules.expression import BeginOf, EndOf, Name
-from rules.model import Context, TableEvent
+from rules.model import Rulebook, TableEvent
 from tests.detector.history import run
 from tests.golden.load import Case, cases
 from tests.reference.evaluate import canonical
 
 
 def built(case: Case) -> bool:
-    """Whether the case is of what the detector has: no rules as events, selections,
-    edges; and of what the harness has: parameters are integers."""
+    """Whether the case is of what the detector has: no rules as events, edges; and of what the
+    harness has: parameters are integers."""
     book = case.rulebook
     nodes = [node for rule in book.rules.values() for node in rule.on.walk()]
     return not (
         any(isinstance(n, BeginOf | EndOf) for n in nodes)
         or any(isinstance(n, Name) and n.name in book.rules for n in nodes)
-        or any(rule.selection for rule in book.rules.values())
         or any(not isinstance(v, int | None) for _, _, f in case.history for v in f.values())
         or any(isinstance(v, bool) for _, _, f in case.history for v in f.values())
         or any(isinstance(event, TableEvent) for event in book.events.values())
@@ -30,16 +29,12 @@ def built(case: Case) -> bool:
 
 @pytest.mark.parametrize("case", [c for c in cases() if built(c)], ids=str)
 def test_worked_example(case: Case) -> None:
-    for context in (None, Context.RESTRICTED):
-        book, expected = case.rulebook, case.expected.get(context)
-        if expected is None:
-            continue
+    history = sorted(case.history, key=lambda line: line[1])
+    instants = [[line for line in history if line[1] == t] for t in {h[1]: 0 for h in history}]
+    for context, expected in case.expected.items():
+        book: Rulebook = case.rulebook
         if context is not None:
-            rules = {n: replace(r, context=context) for n, r in book.rules.items()}
+            rules = {n: replace(r, context=context, selection=None) for n, r in book.rules.items()}
             book = replace(book, rules=rules)
-        elif any(rule.context is not Context.RESTRICTED for rule in book.rules.values()):
-            continue
-        history = sorted(case.history, key=lambda line: line[1])
         assert run(book, [history], case.until) == canonical(expected), context
-        instants = [[line for line in history if line[1] == t] for t in {h[1]: 0 for h in history}]
         assert run(book, instants, case.until) == canonical(expected), context

@@ -2,29 +2,67 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rules.model import Context, Rulebook
 from tests.detector.history import run
-from tests.reference.strategies import EVERYTHING, SECOND, UNTIMED, cases, cuts, expected
+from tests.reference.evaluate import Line
+from tests.reference.strategies import EVERYTHING, SECOND, Operator, cases, cuts, expected, rooted
+
+CASES = {context: 700 if context is Context.RESTRICTED else 160 for context in Context}
+UNTIL = st.none() | st.integers(0, 9).map(lambda second: second * SECOND)
 
 
-@given(data=st.data())
-@settings(max_examples=1000, deadline=None)
-def test_detections_are_those_of_the_reference_for_any_cut(data: st.DataObject) -> None:
-    rulebook, history = data.draw(cases(operators=UNTIMED, depth=3))
-    answer = expected(rulebook, history)
-    whole = sorted(history, key=lambda line: line[1])
-    assert run(rulebook, [whole]) == answer
-    assert run(rulebook, data.draw(cuts(history))) == answer
-
-
-@given(data=st.data())
-@settings(max_examples=1000, deadline=None)
-def test_what_ends_by_itself_is_that_of_the_reference_for_any_cut(data: st.DataObject) -> None:
-    rulebook, history = data.draw(cases(operators=EVERYTHING, depth=2))
-    until = data.draw(st.none() | st.integers(0, 9).map(lambda second: second * SECOND))
+def check(context: Context, case: tuple[Rulebook, list[Line]], data: st.DataObject) -> None:
+    """One rulebook in one context over one history: in one piece, and cut anywhere."""
+    rulebook, history = case
+    rules = {name: replace(rule, context=context) for name, rule in rulebook.rules.items()}
+    rulebook = replace(rulebook, rules=rules)
+    until = data.draw(UNTIL)
     answer = expected(rulebook, history, until=until)
     whole = sorted(history, key=lambda line: line[1])
     assert run(rulebook, [whole], until) == answer
     assert run(rulebook, data.draw(cuts(history)), until) == answer
+
+
+@pytest.mark.parametrize("context", Context)
+def test_detections_are_those_of_the_reference_for_any_cut(context: Context) -> None:
+    @given(data=st.data())
+    @settings(max_examples=CASES[context], deadline=None)
+    def some(data: st.DataObject) -> None:
+        depth = data.draw(st.sampled_from([2, 3]))
+        check(context, data.draw(cases(operators=EVERYTHING, depth=depth)), data)
+
+    some()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("context", Context)
+@given(data=st.data())
+@settings(max_examples=100_000 // 18 + 1, deadline=None)
+def test_a_hundred_thousand_cases_are_those_of_the_reference(
+    context: Context, depth: int, data: st.DataObject
+) -> None:
+    check(context, data.draw(cases(operators=EVERYTHING, depth=depth)), data)
+
+
+@pytest.mark.parametrize("context", Context)
+@pytest.mark.parametrize("operator", rooted(), ids=lambda operator: operator.__name__)
+@given(data=st.data())
+@settings(max_examples=3, deadline=None)
+def test_every_operator_in_every_context_finds_the_same_cut_at_every_instant(
+    operator: Operator, context: Context, data: st.DataObject
+) -> None:
+    rulebook, history = data.draw(cases(operators=EVERYTHING, depth=1, root=operator))
+    rules = {name: replace(rule, context=context) for name, rule in rulebook.rules.items()}
+    rulebook = replace(rulebook, rules=rules)
+    until = data.draw(UNTIL)
+    instants = sorted({time for _, time, _ in history})
+    cut = [[line for line in history if line[1] == instant] for instant in instants]
+    assert run(rulebook, cut, until) == run(rulebook, [history], until)

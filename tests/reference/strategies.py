@@ -109,9 +109,10 @@ def expressions(
     operators: tuple[Operator, ...] = FIRST_SLICE,
     names: tuple[str, ...] = NAMES,
     depth: int = 2,
+    root: Operator | None = None,
 ) -> Operands:
-    """Expressions of at most `depth` nested operators, all of them among `operators`. `Own` and
-    `Clock` there allow own terminators and clock literals."""
+    """Expressions of at most `depth` nested operators, all of them among `operators`, or with that
+    `root` over such. `Own` and `Clock` there allow own terminators and clock literals."""
     leaves: Operands = st.sampled_from(names).map(Name)
     if Clock in operators:
         leaves = leaves | leaves | leaves | _CLOCKS
@@ -120,7 +121,15 @@ def expressions(
         last = found | st.builds(Own, durations()) if Own in operators else found
         builders = [build for operator, build in _BUILD.items() if operator in operators]
         found = st.one_of(leaves, *(build(found, last) for build in builders))
+    if root is not None:
+        last = found | st.builds(Own, durations()) if Own in operators else found
+        found = _BUILD[root](found, last)
     return found.map(written)
+
+
+def rooted() -> list[Operator]:
+    """What may be the `root` of an expression."""
+    return list(_BUILD)
 
 
 def written(expression: Expression) -> Expression:
@@ -137,6 +146,7 @@ def rulebooks(
     depth: int = 2,
     keyed: bool = True,
     rules_max: int = 1,
+    root: Operator | None = None,
 ) -> Rulebook:
     """A rulebook over the signals a, b, c: without keys, or keyed and broadcast ones mixed.
 
@@ -154,7 +164,7 @@ def rulebooks(
     rules: dict[str, Rule] = {}
     for number in range(draw(st.integers(1, rules_max))):
         name = f"r{number}"
-        on = draw(expressions(operators, (*NAMES, *rules), depth))
+        on = draw(expressions(operators, (*NAMES, *rules), depth, root))
         per = {
             n.name: columns[n.name] for n in on.walk() if isinstance(n, Name) and n.name in columns
         }

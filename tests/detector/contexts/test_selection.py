@@ -1,4 +1,5 @@
-"""Hinze & Voisard's parameters (semantics 6, S12): the printed examples, and the reference."""
+"""Hinze & Voisard's parameters (semantics 6, S12) against the reference; the printed examples are
+among the golden ones."""
 
 from __future__ import annotations
 
@@ -8,43 +9,82 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.model import Context, Selection
+from rules.errors import EngineError
+from rules.model import Context, Rulebook, Selection
 from tests.detector.contexts.test_contexts import signals
 from tests.detector.history import run
-from tests.golden.load import Case, cases
-from tests.reference.evaluate import canonical
-from tests.reference.strategies import cuts, expected, histories
+from tests.reference.strategies import SECOND, cuts, expected, histories
 
-SELECTIONS = st.builds(
+PICKS = st.sampled_from(["first", "last", "all"])
+EARLY = st.builds(
     Selection,
-    first=st.sampled_from(["first", "last", "all"]),
+    first=PICKS,
     then=st.sampled_from(["first", "all"]),
     pairs=st.sampled_from(["unique", "all"]),
     repeat=st.booleans(),
 )
-PAIRS = st.sampled_from(["a ; b", "a and b", "a ; b within 3 s", "(a and b) - c", "(a ; c) ; b"])
+AT_END = st.builds(
+    Selection,
+    first=PICKS,
+    then=PICKS,
+    pairs=st.sampled_from(["unique", "all"]),
+    repeat=st.booleans(),
+    evaluate=st.just("at_end"),
+)
+ENDLESS = ["a ; b", "a and b", "(a and b) - c", "(a ; c) ; b", "a ; (b + [1 s])", "a[2] ; b"]
+BOUNDED = [
+    "a ; b within 3 s",
+    "a and b within 2 s",
+    "((a ; c) and b) within 4 s",
+    "((a or c) ; b within 3 s) - c",
+    "(a ; [1 s]) ; b within 3 s",
+    "((a ; c within 2 s) ; b) within 3 s",
+]
+PAIRS = st.one_of(
+    st.tuples(st.sampled_from(ENDLESS + BOUNDED), EARLY),
+    st.tuples(st.sampled_from(BOUNDED), AT_END),
+)
 
 
-def early(case: Case) -> bool:
-    """Whether nothing has to wait for the end of a span."""
-    selections = [rule.selection for rule in case.rulebook.rules.values()]
-    return None in case.expected and all(s and s.evaluate == "early" for s in selections)
-
-
-@pytest.mark.parametrize("case", [c for c in cases("selection.txt") if early(c)], ids=str)
-def test_s12_printed_examples(case: Case) -> None:
-    assert run(case.rulebook, [list(case.history)]) == canonical(case.expected[None])
-
-
-@given(on=PAIRS, how=SELECTIONS, keys=st.sampled_from([(), ("k",)]), data=st.data())
-@settings(max_examples=300, deadline=None)
-def test_s12_selections_are_those_of_the_reference_for_any_cut(
-    on: str, how: Selection, keys: tuple[str, ...], data: st.DataObject
-) -> None:
+def selecting(on: str, how: Selection, keys: tuple[str, ...] = ()) -> Rulebook:
     rulebook = signals(on, Context.RESTRICTED, keys)
-    rulebook = replace(rulebook, rules={"r0": replace(rulebook.rules["r0"], selection=how)})
+    return replace(rulebook, rules={"r0": replace(rulebook.rules["r0"], selection=how)})
+
+
+@given(pair=PAIRS, keys=st.sampled_from([(), ("k",)]), data=st.data())
+@settings(max_examples=250, deadline=None)
+def test_s12_selections_are_those_of_the_reference_for_any_cut(
+    pair: tuple[str, Selection], keys: tuple[str, ...], data: st.DataObject
+) -> None:
+    rulebook = selecting(*pair, keys)
     history = data.draw(histories(rulebook, lines_max=12))
-    answer = expected(rulebook, history)
+    until = data.draw(st.none() | st.integers(0, 9).map(lambda second: second * SECOND))
+    answer = expected(rulebook, history, until=until)
     whole = sorted(history, key=lambda line: line[1])
-    assert run(rulebook, [whole]) == answer
-    assert run(rulebook, data.draw(cuts(history))) == answer
+    assert run(rulebook, [whole], until) == answer
+    assert run(rulebook, data.draw(cuts(history)), until) == answer
+
+
+def test_s12_a_run_is_remembered_while_one_of_it_may_be_paired() -> None:
+    how = Selection(first="first", then="all", pairs="unique")
+    rulebook = selecting("a ; b within 5 s", how)
+    history = [(name, t * SECOND, {"v": 0}) for name, t in [("a", 1), ("a", 5), ("b", 6), ("b", 9)]]
+    # the first of the run has b@6 as a partner: it is taken, and a@5 is not
+    assert len(expected(rulebook, history)) == 1
+    assert run(rulebook, [history]) == expected(rulebook, history)
+    assert run(rulebook, [[line] for line in history]) == expected(rulebook, history)
+
+
+def test_what_no_pair_can_hold_any_more_is_forgotten() -> None:
+    how = Selection(first="first", then="all", pairs="unique")
+    rulebook = selecting("a ; b within 1 s", how, ("k",))
+    rulebook = replace(rulebook, settings=replace(rulebook.settings, carried_per_key_max=10))
+    buckets = [[(n, t * SECOND, {"k": 1, "v": 0})] for t in range(40) for n in "ab"[t % 2]]
+    assert len(run(rulebook, buckets)) == 20
+
+
+@pytest.mark.parametrize("on", ["a or b", "a ; [5 s]", "a ; b"])
+def test_a_selection_that_cannot_stand_is_refused_by_name(on: str) -> None:
+    rulebook = selecting(on, Selection(evaluate="at_end"))
+    with pytest.raises(EngineError, match="at_end with a `within`"):
+        run(rulebook, [[("a", 0, {"v": 0})]])
