@@ -15,12 +15,14 @@ def detected(rule: Rule, rules: Collection[str] = ()) -> x.Expression:
     """What is detected for `rule.on`: all its instances, in every context the same detections (S9).
 
     The normal form, so that equal subexpressions of different rules are one node however they are
-    written; then Carlson & Lisper's transformation. Hinze & Voisard's parameters tell the first
-    operand from the second, and a law may drop a label with what never happens: there the
-    expression is left as it is written, transformed only. `rules`: names of the rules that are used
-    as events.
+    written; then Carlson & Lisper's transformation. A law may drop a label with what never happens:
+    there the expression is transformed only. Hinze & Voisard's parameters tell the first operand
+    from the second, and the outermost `within` may tell when to choose: there it is left as it is
+    written. `rules`: names of the rules that are used as events.
     """
-    normal = rule.on if rule.selection else normalise(rule.on)
+    if rule.selection:
+        return rule.on
+    normal = normalise(rule.on)
     if _labels(normal) != _labels(rule.on):
         normal = rule.on
     return transform(normal, rules=rules, forgetting=True).expression

@@ -124,3 +124,17 @@ def test_ticks_that_nothing_can_come_after_are_not_kept() -> None:
     rulebook = replace(rulebook, settings=replace(rulebook.settings, carried_per_key_max=5))
     history = [("a", 0, {"v": 0}), ("c", 60 * SECOND, {"v": 0})]
     assert len(run(rulebook, [history])) == 60
+
+
+EVEN = "<(*:*:02)*/*/*>"
+
+
+@pytest.mark.parametrize("context", Context)
+@pytest.mark.parametrize("on", [EVEN, f"a or {EVEN}", f"L:(a) or b or ({EVEN} or a)"])
+def test_clock_events_are_chosen_among_as_rows_are(on: str, context: Context) -> None:
+    rulebook = signals(on, context, ())
+    seen = [("a", 0, 1), ("a", 2, 1), ("b", 2, 1), ("a", 2, 0), ("b", 2, 1), ("c", 70, 0)]
+    history = [(name, second * SECOND, {"v": v}) for name, second, v in seen]
+    answer = expected(rulebook, history)
+    assert run(rulebook, [history]) == answer
+    assert run(rulebook, [history[:1], history[1:5], history[5:]]) == answer

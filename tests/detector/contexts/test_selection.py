@@ -37,6 +37,7 @@ BOUNDED = [
     "a and b within 2 s",
     "((a ; c) and b) within 4 s",
     "((a or c) ; b within 3 s) - c",
+    "(a ; b within 2 s) within 4 s",
     "(a ; [1 s]) ; b within 3 s",
     "((a ; c within 2 s) ; b) within 3 s",
 ]
@@ -73,6 +74,13 @@ def test_s12_a_run_is_remembered_while_one_of_it_may_be_paired() -> None:
     assert len(expected(rulebook, history)) == 1
     assert run(rulebook, [history]) == expected(rulebook, history)
     assert run(rulebook, [[line] for line in history]) == expected(rulebook, history)
+
+
+def test_s12_the_outermost_within_is_the_span() -> None:
+    how = Selection(first="first", then="last", pairs="unique", evaluate="at_end")
+    rulebook = selecting("(a ; b within 3 s) - c within 5 s", how)
+    history = [(name, t * SECOND, {"v": 0}) for name, t in [("a", 1), ("b", 3), ("b", 4)]]
+    assert run(rulebook, [history]) == expected(rulebook, history)
 
 
 def test_what_no_pair_can_hold_any_more_is_forgotten() -> None:
