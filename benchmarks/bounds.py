@@ -41,7 +41,7 @@ EXPRESSIONS = (
 EVENTS = "abcd"
 SHARES = (0.32, 0.32, 0.32, 0.04)  # d, which takes away what has been gathered, is rare
 KEYS = 100
-BUCKET = 5_000
+BUCKETS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def measure(expression: str, occurrences: int) -> Measured:
     for number, (batches, watermark) in enumerate(_buckets(occurrences)):
         carried = detector.step(carried, batches, watermark)[1]
         most = np.maximum(most, _counts(carried))
-        if number <= occurrences // BUCKET // 10:
+        if number <= BUCKETS // 10:
             early_mb = _peak_mb()
     (instances, entries), grown = most, _peak_mb() - early_mb
     return Measured(
@@ -90,10 +90,11 @@ def measure(expression: str, occurrences: int) -> Measured:
 
 def _buckets(occurrences: int) -> Iterator[tuple[dict[str, Batch], int]]:
     draw = np.random.default_rng(7)
-    for begin in range(0, occurrences, BUCKET):
-        time = (begin + np.arange(BUCKET)) * 100
-        event = draw.choice(len(EVENTS), BUCKET, p=SHARES)
-        table = pa.table({"k": draw.integers(0, KEYS, BUCKET)})
+    size = occurrences // BUCKETS
+    for number in range(BUCKETS):
+        time = (number * size + np.arange(size)) * 100
+        event = draw.choice(len(EVENTS), size, p=SHARES)
+        table = pa.table({"k": draw.integers(0, KEYS, size)})
         rows = [np.flatnonzero(event == i) for i in range(len(EVENTS))]
         batches = {n: Batch(n, time[row], row, table) for n, row in zip(EVENTS, rows, strict=True)}
         yield batches, int(time[-1])

@@ -6,8 +6,8 @@ matter is decided by *pending starts*: starts up to now that an instance still t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from rules import expression as x
 from rules.amount import ENDLESS, NOTHING, ONE, Amount, total
@@ -23,8 +23,8 @@ _POINTS = (x.Name, x.Clock, x.Cron, x.BeginOf, x.EndOf)
 class Stored:
     """One node of an expression: how much it stores itself.
 
-    `node` is without labels. `horizon_micros`: what is older is of no use to the node, because of a
-    `within` around it. `instances` are those stored, `occurrences` the ones in them (with ticks),
+    `node` is without labels. `horizon_micros`: the node drops what is older, because of a `within`
+    around it. `instances` are those stored, `occurrences` the ones in them (with ticks),
     `pending` the pending starts, `size` the occurrences of one of the node's own instances, all at
     most. `oldest_micros`: nothing stored gets older (None: it never forgets); `pending_micros`: no
     pending start is older. `counter`: keeps a number beside. `reach`: the expression around which a
@@ -41,7 +41,7 @@ class Stored:
     oldest_micros: int | None
     pending_micros: int | None
     counter: bool
-    reach: x.Expression | None
+    reach: x.Expression | None = field(compare=False)
 
     @property
     def remembers(self) -> bool:
@@ -49,13 +49,12 @@ class Stored:
         return self.instances != NOTHING or self.counter
 
     def walk(self) -> Iterator[Stored]:
-        """Operands before the node that reads them; equal ones with one horizon once."""
-        seen: set[tuple[x.Expression, int | None]] = set()
+        """Operands before the node that reads them; what would be one node of the graph once."""
+        seen: set[Stored] = set()
 
         def visit(node: Stored) -> Iterator[Stored]:
-            key = (node.node, node.horizon_micros)
-            if key not in seen:
-                seen.add(key)
+            if node not in seen:
+                seen.add(node)
                 for operand in node.operands:
                     yield from visit(operand)
                 yield node
@@ -67,6 +66,24 @@ def stored(node: x.Expression, rules: Mapping[str, Rule] | None = None) -> Store
     """What the nodes of an expression store. `rules` are those that it may use as events: what is
     half matched there is a start that a detection still to come may have."""
     return _Recursion(rules or {}).of(unlabelled(node), _Place(None, unlabelled(node)))
+
+
+def store(
+    node: x.Expression,
+    operands: Sequence[Stored],
+    horizon_micros: int | None,
+    reach: x.Expression | None = None,
+) -> Stored:
+    """What an operator stores over operands that are nodes of their own (an own terminator is
+    none)."""
+    kept = _kept(node, operands)
+    return _node(node, operands, kept, horizon_micros, reach)
+
+
+def drops_nothing(node: x.Expression) -> bool:
+    """Whether no `within` around a node limits what it stores: it counts, or it remembers what
+    opens a window or starts a clock, however long before."""
+    return isinstance(node, x.Aperiodic | x.Periodic | x.Plus | x.Every | x.Nth)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,28 +107,41 @@ class _Kept:
     closable: bool = False  # a window that a length of time would close, and no `within`
 
 
+def _node(
+    node: x.Expression,
+    operands: Sequence[Stored],
+    kept: _Kept,
+    horizon: int | None,
+    reach: x.Expression | None,
+) -> Stored:
+    passed = horizon
+    if isinstance(node, x.Within):
+        passed = shorter(horizon, longest_micros(node.duration))
+    return Stored(
+        node,
+        tuple(operands),
+        horizon,
+        kept.instances.within(horizon),
+        kept.occurrences.within(horizon),
+        kept.pending.within(passed),
+        kept.size.within(passed),
+        shorter(kept.oldest, horizon),
+        shorter(_pending_age(node, operands, kept), passed),
+        kept.counter,
+        None if kept.closable or kept.counter else reach,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Recursion:
     rules: Mapping[str, Rule]
 
     def of(self, node: x.Expression, place: _Place) -> Stored:
-        below = list(_operands(node, place))
-        operands = [self.of(operand, where) for operand, where in below]
-        kept = self._point(node) if isinstance(node, _POINTS) else _kept(node, operands)
-        horizon = None if kept.closable or kept.counter else place.horizon
-        return Stored(
-            node,
-            tuple(operands),
-            place.horizon,
-            kept.instances.within(horizon),
-            kept.occurrences.within(horizon),
-            kept.pending.within(place.horizon),
-            kept.size.within(place.horizon),
-            shorter(kept.oldest, horizon),
-            shorter(_pending_age(node, operands, kept), place.horizon),
-            kept.counter,
-            None if kept.closable or kept.counter else place.reach,
-        )
+        operands = [self.of(operand, where) for operand, where in _operands(node, place)]
+        if isinstance(node, _POINTS):
+            return _node(node, (), self._point(node), place.horizon, place.reach)
+        horizon = None if drops_nothing(node) else place.horizon
+        return store(node, operands, horizon, place.reach)
 
     def _point(self, node: x.Expression) -> _Kept:
         """An event: nothing is pending but in a rule's detections."""
@@ -138,7 +168,7 @@ def _operands(node: x.Expression, place: _Place) -> Iterator[tuple[x.Expression,
         yield operand, _Place(None, operand) if free else _Place(horizon, place.reach)
 
 
-def _kept(node: x.Expression, operands: list[Stored]) -> _Kept:
+def _kept(node: x.Expression, operands: Sequence[Stored]) -> _Kept:
     pending, size = (total([getattr(o, f) for o in operands]) for f in ("pending", "size"))
     match node:
         case x.Or():
@@ -172,7 +202,7 @@ def _kept(node: x.Expression, operands: list[Stored]) -> _Kept:
             return _window(node, operands)
 
 
-def _pending_age(node: x.Expression, operands: list[Stored], kept: _Kept) -> int | None:
+def _pending_age(node: x.Expression, operands: Sequence[Stored], kept: _Kept) -> int | None:
     """How old a pending start can be; None where it is for ever."""
     if kept.pending == NOTHING:
         return 0
@@ -183,7 +213,7 @@ def _pending_age(node: x.Expression, operands: list[Stored], kept: _Kept) -> int
     return max(age for age in ages if age is not None)
 
 
-def _window(node: x.Expression, operands: list[Stored]) -> _Kept:
+def _window(node: x.Expression, operands: Sequence[Stored]) -> _Kept:
     opener, last = operands[0], list(node.operands())[-1]
     own = longest_micros(last.duration) if isinstance(last, x.Own) else None
     match node:
@@ -235,7 +265,7 @@ def _own(opener: Stored, last: x.Own, size: Amount) -> _Kept:
     return _Kept(held, held, held + opener.pending, size, wait)
 
 
-def _slots(operands: list[Stored], count: int) -> _Kept:
+def _slots(operands: Sequence[Stored], count: int) -> _Kept:
     """The latest instance of each operand."""
     instances = Amount(len(operands))
     return _Kept(
@@ -251,7 +281,7 @@ def _several(part: Stored, instances: Amount, held: Amount) -> _Kept:
     return _Kept(instances, instances * part.size, instances + part.pending, held * part.size)
 
 
-def _largest(operands: list[Stored], count: int) -> Amount:
+def _largest(operands: Sequence[Stored], count: int) -> Amount:
     """The most occurrences that so many of the operands can have together."""
     sizes = [operand.size for operand in operands]
     counts = sorted((size.count for size in sizes), reverse=True)[:count]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.detector.calendar import at_most
+from engine.detector.calendar import at_most, longest
 from engine.detector.instances import Carry, Flow, Moment
 from rules.expression import Duration
 
@@ -14,15 +14,17 @@ from rules.expression import Duration
 class Within:
     """`[[a within d]]` = { a : e(a) - s(a) <= d }; months count in `zone` from the start (S11).
 
-    Carries nothing: bound 0; a's own nodes forget what is older than d. Source: Carlson & Lisper,
-    temporal restriction.
+    Carries nothing: bound 0; a's own nodes forget what is older than d, and no pending start is
+    older: so `b ; (a within d)` keeps what Carlson & Lisper's Figure 4 has in its queue, or less.
+    Source: Carlson & Lisper, temporal restriction.
     """
 
     duration: Duration
     zone: str
     slots: int = 0
 
-    def step(self, operands: Sequence[Flow], carry: Carry, _: Moment, /) -> tuple[Flow, Carry]:
+    def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
         part = operands[0].instances
         mark = at_most(part.start, part.end, self.duration, self.zone)
-        return Flow(part.where(mark), operands[0].pending), carry
+        oldest = moment.watermark + 1 - longest(self.duration)
+        return Flow(part.where(mark), operands[0].pending.since(oldest)), carry
