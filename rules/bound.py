@@ -7,7 +7,7 @@ keep these, and only a `within` bounds how many there can be.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from rules import expression as x
@@ -16,10 +16,8 @@ from rules.detected import detected
 from rules.durations import format_duration
 from rules.formatter import format_expression
 from rules.model import Context, Rule
-from rules.parser import unlabelled
+from rules.recent import begun, unused
 from rules.stored import Stored, stored
-
-_FLAT = (x.Name, x.Clock, x.Cron, x.BeginOf, x.EndOf, x.And, x.Seq, x.Within)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +57,29 @@ def bound(
 ) -> Bound:
     """The bound of a rule with this context and this expression, as it stands; `rules` are those
     that it may use as events (their own storage is not counted)."""
+    return _bound(expression, context, rules or {}, ())
+
+
+def _bound(
+    expression: x.Expression, context: Context, rules: Mapping[str, Rule], keyed: Collection[str]
+) -> Bound:
     nodes = [node for node in stored(expression, rules).walk() if node.remembers]
     lasting = [node for node in nodes if node.oldest_micros is None]
     oldest = None if lasting else max((node.oldest_micros or 0 for node in nodes), default=0)
     advice = tuple(dict.fromkeys(_advice(node) for node in lasting))
     if not nodes:
         return Bound(0, 0, None, 0, "nothing has to be remembered")
-    if context is Context.RESTRICTED or (
-        context is Context.RECENT and _is_flat(expression, rules or {})
-    ):
-        instances = total([node.instances for node in nodes])
-        occurrences = total([node.occurrences for node in nodes])
-        why = _why(nodes, instances + occurrences)
-    else:
+    instances = total([node.instances for node in nodes])
+    occurrences = total([node.occurrences for node in nodes])
+    why = _why(nodes, instances + occurrences)
+    if context is Context.RECENT and (left := unused(expression, keyed, rules)) is not None:
+        if (count := begun(expression)) is not None:
+            instances, occurrences = Amount(count), Amount(count * (count + 1) // 2)
+            why = f"context recent keeps {count} of the matches begun"
+        else:
+            instances, occurrences = instances + left, occurrences + left
+            why += f"; context recent keeps {left.count} of the occurrences not used up yet"
+    elif context is not Context.RESTRICTED:
         instances = occurrences = ENDLESS.within(oldest)
         why = f"context {context} keeps {_KEEPS[context]}"
     whole = instances + occurrences
@@ -85,7 +93,7 @@ def of_rule(rule: Rule, rules: Mapping[str, Rule], context: Context | None = Non
     Hinze & Voisard's parameters choose among all instances, as `unrestricted` does.
     """
     own = Context.UNRESTRICTED if rule.selection else rule.context
-    return bound(detected(rule, rules), context or own, rules)
+    return _bound(detected(rule, rules), context or own, rules, rule.per)
 
 
 _KEEPS = {
@@ -95,17 +103,6 @@ _KEEPS = {
     Context.CUMULATIVE: "every occurrence until it is used up",
     Context.UNRESTRICTED: "every occurrence, for it uses up nothing",
 }
-
-
-def _is_flat(expression: x.Expression, rules: Mapping[str, Rule]) -> bool:
-    """Whether every instance holds one occurrence of each event type of the expression: then the
-    later occurrences of two instances make an instance too, and of those that nothing used up has
-    part in, the greatest is also the greatest of all."""
-    nodes = list(unlabelled(expression).walk())
-    events = [node for node in nodes if not list(node.operands())]
-    named = {node.name for node in events if isinstance(node, x.Name)}
-    flat = all(isinstance(node, _FLAT) for node in nodes)
-    return flat and len(events) == len(set(events)) and named.isdisjoint(rules)
 
 
 def _why(nodes: Iterable[Stored], whole: Amount) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from engine.detector.building import first_roles
 from engine.detector.contexts.build import chosen
 from engine.detector.contexts.chain import CONTEXTS, Chain, event_types
+from engine.detector.contexts.latest import flat
 from engine.detector.contexts.reading import read
 from engine.detector.graph import Census, Node, digest
 from engine.detector.operator_nodes import Operators, type_of
@@ -86,6 +87,9 @@ class _Builder(Operators):
             *(self._node(e, horizon) for e in streams.looked),
         )
         operands = self._alike((root, *operands), horizon)[1:]
+        if context is Context.RECENT and flat(tree):
+            alike = all(o.point for o in operands) and len({o.own for o in operands}) == 1
+            shape = replace(shape, latest=alike)
         found = self._make(
             shape,
             operands if shape.where.paths else (*operands, root),

@@ -25,7 +25,7 @@ from rules.model import Context, Rulebook
 from rules.unbuilt import all_features
 from tests.detector.history import batches
 from tests.reference.evaluate import Line
-from tests.reference.strategies import EVERYTHING, NAMES, SECOND, UNTIMED, expressions
+from tests.reference.strategies import EVERYTHING, NAMES, SECOND, expressions
 
 History = Sequence[tuple[str, int, int]]  # event type, second, key
 
@@ -87,7 +87,7 @@ def check(found: Bound, now: int, carried: Carried, keys: int) -> None:
 
 @given(
     rule=st.tuples(expressions(EVERYTHING, depth=3), st.just(Context.RESTRICTED))
-    | st.tuples(expressions(UNTIMED, depth=2), st.sampled_from(Context)),
+    | st.tuples(expressions(EVERYTHING, depth=2), st.sampled_from(Context)),
     history=st.lists(
         st.tuples(st.sampled_from(NAMES), st.integers(0, 15), st.integers(1, 2)), max_size=40
     ),
@@ -109,22 +109,74 @@ def test_never_more_is_stored_than_the_bound(
 
 
 @pytest.mark.parametrize(
-    "on",
+    ("on", "context"),
     [
-        "a ; b",
-        "a and b",
-        "(a ; b) - c",
-        "a ; (b ; c)",
-        "a ; (b and c)",
-        "(a and b) ; (a and c)",
-        "any(2, a, b, c)",
-        "(a ; (b ; (c ; a))) - b",
+        ("a ; b", "restricted"),
+        ("a and b", "restricted"),
+        ("(a ; b) - c", "restricted"),
+        ("a ; (b ; c)", "restricted"),
+        ("a ; (b and c)", "restricted"),
+        ("(a and b) ; (a and c)", "restricted"),
+        ("any(2, a, b, c)", "restricted"),
+        ("(a ; (b ; (c ; a))) - b", "restricted"),
+        ("a ; b ; c", "recent"),
+        ("(a and b) ; c", "recent"),
+        ("(a and b) ; c within 20", "recent"),
     ],
 )
-def test_the_bound_is_reached(on: str) -> None:
+def test_the_bound_is_reached_and_no_more(on: str, context: str) -> None:
     draw = np.random.default_rng(7)
     history = [(str(draw.choice(NAMES)), second, 1) for second in range(600)]
-    rulebook = book(on)
+    rulebook = book(on, context=Context(context))
     found = of_rule(rulebook.rules["r"], rulebook.rules)
     reached = max(stored(carried).total() for _, carried in steps(rulebook, history))
     assert reached == found.instances_max
+
+
+@pytest.mark.parametrize("on", ["a and b", "a and b and c", "a ; (b and c)"])
+def test_recent_stores_no_more_than_it_says(on: str) -> None:
+    draw = np.random.default_rng(7)
+    history = [(str(draw.choice(NAMES)), second, 1) for second in range(50, 300)]
+    rulebook = book(on, context=Context.RECENT)
+    found = of_rule(rulebook.rules["r"], rulebook.rules)
+    assert found.instances_max is not None
+    for now, carried in steps(rulebook, [("a", second, 1) for second in range(50)] + history):
+        check(found, now, carried, keys=1)
+
+
+@pytest.mark.parametrize(
+    ("on", "context"),
+    [
+        ("A*(a, b, c)", "restricted"),
+        ("P*(a, [1], b) ; c", "restricted"),
+        ("a and b - (c ; c)", "restricted"),
+        ("a ; b", "chronicle"),
+        ("any(2, a, b, c)", "recent"),
+        ("not(b)[a, c]", "continuous"),
+        ("(a or b) ; c", "cumulative"),
+        ("a and b", "unrestricted"),
+        ("A*(a, b, c)", "chronicle"),
+    ],
+)
+def test_the_within_that_is_advised_gives_a_bound(on: str, context: str) -> None:
+    loose = book(on, context=Context(context))
+    advice = of_rule(loose.rules["r"], loose.rules).advice
+    (written,) = [text.split("`")[1] for text in advice]
+    tight = book(written.replace(" within d", " within 5"), context=Context(context))
+    found = of_rule(tight.rules["r"], tight.rules)
+    assert found.exists
+    assert found.forgets
+    draw = np.random.default_rng(7)
+    history = [(str(draw.choice(NAMES)), second, 1) for second in range(100)]
+    for now, carried in steps(tight, history):
+        check(found, now, carried, keys=1)
+
+
+def test_a_window_closed_by_a_length_of_time_has_the_bound_that_is_advised() -> None:
+    loose = book("P(a, [1], c)")
+    assert "[d] in last position" in of_rule(loose.rules["r"], loose.rules).advice[0]
+    tight = book("P(a, [1], [5])")
+    found = of_rule(tight.rules["r"], tight.rules)
+    for now, carried in steps(tight, [("a", second, 1) for second in range(50)]):
+        check(found, now, carried, keys=1)
+        assert stored(carried).total() <= 5

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 import rules
-from rules.bound import bound
+from rules.bound import bound, of_rule
 from rules.expression import Expression
 from rules.model import Context, Rulebook
 from rules.normalise import normalise
@@ -133,10 +133,32 @@ def test_contexts_that_keep_what_is_not_used_up_need_a_within(context: Context) 
     assert bound(parse("a ; b within 5 min"), context).span_micros == 5 * MINUTE
 
 
-def test_recent_keeps_no_more_than_restricted_where_all_types_are_used_together() -> None:
-    assert bound(parse("(a and b) ; c"), Context.RECENT).instances_max == 3
-    assert bound(parse("a ; a"), Context.RECENT).instances_max is None
-    assert bound(parse("(a or b) ; c"), Context.RECENT).instances_max is None
+@pytest.mark.parametrize(
+    ("on", "instances"),
+    [
+        ("a ; b", 1),
+        ("a ; (b ; c) within 5", 2),
+        ("a and b", 2 + 2),
+        ("(a and b) ; c", 3 + 2),
+        ("a ; (b and c)", 5 + 5),
+        ("a ; a", None),
+        ("(a or b) ; c", None),
+        ("(a and b within 5) ; c", None),
+        ("a and (b - c)", None),
+        ("any(2, a, b, c)", None),
+    ],
+)
+def test_recent_is_bounded_where_all_types_are_used_together(
+    on: str, instances: int | None
+) -> None:
+    """What `restricted` stores, to find where there is something to choose; and what may be chosen
+    later."""
+    assert bound(parse(on), Context.RECENT).instances_max == instances
+
+
+def test_recent_is_not_bounded_where_broadcasts_stand_among_keyed_events() -> None:
+    rulebook = book(r="{on: a and b, per: {a: k}, context: recent}")
+    assert of_rule(rulebook.rules["r"], rulebook.rules).instances_max is None
 
 
 def book(**on: str) -> Rulebook:

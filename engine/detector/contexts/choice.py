@@ -20,6 +20,7 @@ from engine.detector.contexts import tree as t
 from engine.detector.contexts.detected import Detected
 from engine.detector.contexts.history import Found, History
 from engine.detector.contexts.instants import Where, instants
+from engine.detector.contexts.latest import latest
 from engine.detector.contexts.limits import check_carried
 from engine.detector.contexts.log import LAST, Log
 from engine.detector.contexts.order import Order, Ticks
@@ -60,7 +61,8 @@ class Choice:
     `horizon_micros`, or of no use after its own end (`passing`); the occurrences used up that may
     turn up again, as broadcasts (other keys may use them), or of a role that is given
     (`remembered`); what has initiated; instants to come. `windows` are the streams of each
-    `A(a, b, c)`. Bound: what arrives in the `within` of the expression.
+    `A(a, b, c)`. Bound: what arrives in the `within` of the expression; with `latest` a few
+    occurrences (see `contexts.latest`).
     """
 
     context: Context | selection.Selecting
@@ -76,6 +78,7 @@ class Choice:
     horizon_micros: int | None
     carried_per_key_max: int = field(repr=False)
     search_steps_max: int = field(repr=False)
+    latest: bool = False
 
     @property
     def slots(self) -> int:
@@ -147,6 +150,8 @@ class Choice:
 
     def _carry(self, log: Log, moment: Moment) -> Carry:
         kept = log.left(self._oldest(log, moment), self.passing)
+        if self.latest:
+            kept = latest(self.tree, kept, moment)
         oldest = min(
             moment.watermark + 1,
             int(log.pending.min()),

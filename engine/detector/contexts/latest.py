@@ -1,0 +1,67 @@
+"""What `recent` needs of its streams where a detection takes one occurrence of each event type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from engine.detector.contexts import tree as t
+from engine.detector.instances import Bools, Instances, Moment, Pending, no_pending
+from engine.detector.operators.opened import last_before
+
+
+def latest(tree: t.Tree, streams: Sequence[Instances], moment: Moment) -> list[Instances]:
+    """Of each stream the last occurrence of a key, and the last one before each start that what
+    must follow it may have.
+
+    Whatever holds an earlier one is less than the same with the later one (S1), and when that is
+    used up, the earlier one is too: the context uses up every older occurrence of the type. So no
+    more is carried than in `restricted` (semantics 4): a few occurrences, whatever arrives.
+    """
+    ordered = [_by_rank(part, moment) for part in streams]
+    marks: list[Bools] = [np.zeros(len(part), dtype=np.bool_) for part in ordered]
+    _mark(tree, no_pending(), ordered, marks, moment.keys)
+    return [part.where(mark) for part, mark in zip(ordered, marks, strict=True)]
+
+
+def flat(tree: t.Tree) -> bool:
+    """Whether every instance holds one occurrence of each of the leaves' streams, each leaf has a
+    stream of its own, and no part is filtered: a `within` only around the whole."""
+    while isinstance(tree, t.Within):
+        tree = tree.part
+    leaves = [leaf.stream for leaf in tree.leaves()]
+    return len(leaves) == len({*leaves}) and all(_plain(node) for node in t.walk(tree))
+
+
+def _plain(node: t.Tree) -> bool:
+    if isinstance(node, t.Conjunction):
+        return node.count == len(node.operands)
+    return isinstance(node, t.Sequence | t.Leaf) and not isinstance(node, t.Given)
+
+
+def _mark(
+    node: t.Tree, before: Pending, streams: Sequence[Instances], marks: list[Bools], keys: int
+) -> Pending:
+    """Mark what the greatest instance up to now, and that before each start, is made of; returns
+    its pending starts."""
+    if isinstance(node, t.Leaf):
+        part = streams[node.stream]
+        found, last = last_before(part, before.key, before.start, keys)
+        at = np.concatenate([found, last])
+        marks[node.stream][at[at >= 0]] = True
+        held = part.where(marks[node.stream])
+        return Pending(held.key, held.start)
+    if isinstance(node, t.Sequence):
+        before = _mark(node.then, before, streams, marks, keys)
+        return _mark(node.first, before, streams, marks, keys)
+    starts = [_mark(part, before, streams, marks, keys) for part in node.parts()]
+    key, start = ([getattr(s, name) for s in starts] for name in ("key", "start"))
+    return Pending(np.concatenate(key), np.concatenate(start))
+
+
+def _by_rank(part: Instances, moment: Moment) -> Instances:
+    """Simultaneous occurrences in order of rank."""
+    if (part.end[1:] > part.end[:-1]).all():
+        return part
+    return part.take(np.lexsort((moment.rank[part.row], part.end)))

@@ -1,0 +1,38 @@
+"""`recent` detects the same from the few occurrences that it keeps of a flat expression."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rules.expression import And, Duration, Expression, Name, Seq, Within
+from rules.model import Context, Rule, Rulebook, SignalEvent
+from tests.detector.history import run
+from tests.reference.strategies import PLACE, SECOND, cuts, expected, histories, written
+
+NAMES = ("a", "b", "c", "d")
+
+
+@st.composite
+def flat(draw: st.DrawFn, names: tuple[str, ...]) -> Expression:
+    """`;` and `and` over these event types, in this order."""
+    if len(names) == 1:
+        return Name(names[0])
+    at = draw(st.integers(1, len(names) - 1))
+    left, right = draw(flat(names[:at])), draw(flat(names[at:]))
+    return Seq(left, right) if draw(st.booleans()) else And((left, right))
+
+
+@given(data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_s03_recent_detects_what_the_reference_detects_for_any_cut(data: st.DataObject) -> None:
+    on = data.draw(flat(NAMES[: data.draw(st.integers(2, 4))]))
+    if data.draw(st.booleans()):
+        on = Within(on, Duration(0, data.draw(st.integers(0, 5)) * SECOND))
+    keys = data.draw(st.sampled_from([(), ("k",)]))
+    events = {n: SignalEvent(n, PLACE, dict.fromkeys((*keys, "v"), "bigint")) for n in NAMES}
+    per = dict.fromkeys(NAMES, keys) if keys else {}
+    rule = Rule("r", PLACE, written(on), "", Context.RECENT, key_names=keys, per=per)
+    book = Rulebook("flat", None, "", "UTC", {}, events, {"r": rule})
+    history = data.draw(histories(book, lines_max=16))
+    assert run(book, data.draw(cuts(history))) == expected(book, history)
