@@ -77,8 +77,16 @@ def horizon(e: x.Expression) -> int | None:
         case x.Within(part=part, duration=duration):
             inner = horizon(part)
             return longest(duration) if inner is None else min(longest(duration), inner)
-        case x.Labelled(part=part) | x.Minus(part=part):
+        case x.Labelled(part=part) | x.Minus(part=part) | x.Aperiodic(part=part):
             return horizon(part)
+        case (
+            x.Seq(first=opener, then=x.Own(duration=duration))
+            | x.Not(opener=opener, closer=x.Own(duration=duration))
+            | x.AperiodicStar(opener=opener, closer=x.Own(duration=duration))
+            | x.PeriodicStar(opener=opener, closer=x.Own(duration=duration))
+        ):
+            inner = horizon(opener)
+            return None if inner is None else inner + longest(duration)
         case x.Or(parts=parts):
             return _longest(parts)
         case x.Name() | x.Clock() | x.Cron() | x.Plus() | x.Periodic():

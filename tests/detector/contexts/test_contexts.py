@@ -119,11 +119,24 @@ def test_s06_ticks_are_never_used_up() -> None:
     assert len(found("P(a, [2], c) ; b", Context.CHRONICLE, seen)) == 2
 
 
-def test_ticks_that_nothing_can_come_after_are_not_kept() -> None:
-    rulebook = signals("P(a, [1], c)", Context.CHRONICLE, ())
-    rulebook = replace(rulebook, settings=replace(rulebook.settings, carried_per_key_max=5))
-    history = [("a", 0, {"v": 0}), ("c", 60 * SECOND, {"v": 0})]
-    assert len(run(rulebook, [history])) == 60
+@pytest.mark.parametrize(
+    ("on", "detected"),
+    [
+        ("P(a, [1 s], c)", 60),
+        ("a ; [3 s]", 60),
+        ("not(b)[a, [3 s]]", 60),
+        ("A*(a, a, [3 s])", 60),
+        ("A(a, a ; [1 s], [3 s])", 60),
+        ("P*(a, [1 s], [2 s]) - b", 60),
+    ],
+)
+def test_what_ends_by_itself_is_not_kept(on: str, detected: int) -> None:
+    rulebook = signals(on, Context.CONTINUOUS, ())
+    rulebook = replace(rulebook, settings=replace(rulebook.settings, carried_per_key_max=10))
+    seconds = range(1) if on.startswith("P(") else range(60)
+    lines = [("a", second * SECOND, {"v": 0}) for second in seconds]
+    lines.append(("c", 60 * SECOND, {"v": 0}))
+    assert len(run(rulebook, [[line] for line in lines])) == detected
 
 
 EVEN = "<(*:*:02)*/*/*>"
