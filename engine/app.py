@@ -218,6 +218,7 @@ class Engine:
             instants=Instants(book.settings.skew_max_seconds * 1_000_000),
             state=state,
         )
+        stack.callback(loop.close)
         store.register(book.name, book.text, book.file)
         return loop
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from engine.act.outbox import entries_for
 from engine.act.run import Runner
+from engine.act.targets import Targets
 from engine.capture.instants import Instants
 from engine.capture.now import Now
 from engine.capture.plan import Listing, list_sources, make_plan
@@ -26,7 +26,6 @@ from rules.model import Rulebook
 
 FAILURES_BEFORE_HALVING = 3  # G8
 PASSING = frozenset({"table-unreadable"})  # EngineErrors that less, or another time, may mend
-ROWS_LARGE = 100_000  # reading them takes longer than to look at a rule's target
 SIGNALS_MAX = 100_000  # of one bucket; the others come in the next
 
 
@@ -74,10 +73,15 @@ class Loop:
     _prepared: Prepared = field(init=False)
     _capture: Capture = field(init=False)
     _detector: Detector | None = field(default=None, init=False)
+    _targets: Targets = field(init=False)
     _seconds: dict[str, float] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
+        self._targets = Targets(self.runner.sink)
         self._prepare()
+        statements = self._prepared.statements.values()
+        self._targets.wrote({s.target for of_rule in statements for s in of_rule if s.target})
+        self._targets.make_ready()
 
     def bucket(self) -> BucketReport | None:
         """Take the next bucket and act on it; None if there is nothing to take yet.
@@ -92,6 +96,7 @@ class Loop:
             self._seconds = {}
             self.check_lease()
             plan = self._plan(until)
+            self._targets.make_ready()
             if plan is None:
                 return None
             try:
@@ -136,6 +141,10 @@ class Loop:
         pending = {control.id for control in self.store.pending_controls(name)}
         return bool(self.state.bucket) and not (unplaced & seen.signals or pending & seen.controls)
 
+    def close(self) -> None:
+        """End what goes on beside the buckets."""
+        self._targets.close()
+
     def resume(self) -> int:
         """Act on the entries that an earlier run left; returns how many were done."""
         entries = self.store.pending_entries(self.rulebook.name)
@@ -174,7 +183,6 @@ class Loop:
     def _take(self, plan: Plan) -> _Taken:
         """Up to the end of the transaction: all of it can be done again."""
         detector = self._detector_for(plan)
-        self._ready_targets(plan)
         with self._timed("capture"):
             bucket = self._capture.capture(plan, self.feed)  # 4. read exactly that
         with self._timed("detect"):  # 5. what happened
@@ -210,6 +218,7 @@ class Loop:
         by_rule = {of_rule.rule: of_rule for of_rule in taken.firings}
         with self._timed("act"):  # 9. marked statements, 10. each settled
             self.runner.run(taken.entries, lambda entry: by_rule[entry.rule], resumed=False)
+        self._targets.wrote({entry.target for entry in taken.entries if entry.target})
         return BucketReport(
             bucket=taken.plan.bucket,
             watermark=taken.plan.watermark,
@@ -230,13 +239,6 @@ class Loop:
 
     def _activations(self, plan: Plan) -> Mapping[str, int]:
         return {**self.state.activations, **plan.activations}
-
-    def _ready_targets(self, plan: Plan) -> None:
-        """While a large bucket is read, the tables that its rules write are looked at."""
-        if sum(span.rows_estimate for span in plan.ranges) >= ROWS_LARGE:
-            statements = self._prepared.statements.values()
-            targets = {s.target for of_rule in statements for s in of_rule if s.target}
-            threading.Thread(target=self.runner.sink.ready, args=(targets,), daemon=True).start()
 
     def _detector_for(self, plan: Plan) -> Detector:
         if self._detector is None or plan.activations:

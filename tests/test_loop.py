@@ -286,16 +286,15 @@ def test_an_entry_that_landed_before_it_was_marked_done_is_not_run_again(store: 
     assert bench.sink.effects == bench.expected()
 
 
-def test_the_targets_of_a_large_bucket_are_made_ready_while_it_is_read(
-    store: SqlStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("engine.loop.ROWS_LARGE", 4)
+def test_targets_are_made_ready_at_the_start_and_after_each_write(store: SqlStore) -> None:
     bench = Bench(store, commits=4)
+    assert bench.sink.readied.get(timeout=10) == {"out"}
     bench.drain()
     assert bench.sink.readied.get(timeout=10) == {"out"}
 
 
-def test_a_small_bucket_waits_for_no_target(store: SqlStore) -> None:
-    bench = Bench(store, commits=4)
+def test_a_target_that_nothing_wrote_to_stays_ready(store: SqlStore) -> None:
+    bench = Bench(store, commits=0)
+    assert bench.sink.readied.get(timeout=10) == {"out"}
     bench.drain()
     assert bench.sink.readied.empty()

@@ -115,7 +115,7 @@ class DeltaFeed:
     def _snapshot(self, table: Table, source: _Source, source_of_events: bool = True) -> Snapshot:
         """The table as it is now, checked to be there and, as a source, to show its commits."""
         try:
-            snapshot = source.log.snapshot()
+            snapshot = source.log.snapshot(trusting=not source_of_events)
         except Py4JJavaError as error:
             raise _unbuilt(table, source.log, error) from error
         if snapshot.version < 0:

@@ -112,14 +112,16 @@ class TableLog:
                 raise
         return LogListing(tuple(sorted(commits)), frozenset(checkpoints))
 
-    def snapshot(self, version: int | None = None) -> Snapshot:
-        """The table as of a version, or as it is now; nothing cached is trusted.
+    def snapshot(self, version: int | None = None, *, trusting: bool = False) -> Snapshot:
+        """The table as of a version, or as it is now. Nothing that Delta has cached is used unless
+        `trusting`: a table that was replaced may look like the one before.
 
         Raises Py4JJavaError if the log does not reach back to `version`.
         """
         java = self._session._jsparkSession
         if version is None:
-            self._log_class.invalidateCache(java, self._path.getParent())
+            if not trusting:
+                self._log_class.invalidateCache(java, self._path.getParent())
             found = self._log_class.forTableWithSnapshot(java, self.location)._2()
         else:
             log = self._log_class.forTable(java, self.location)
