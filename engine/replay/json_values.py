@@ -1,27 +1,64 @@
-"""The values of JSON lines: their order, and key values as bytes that order and compare alike.
-
-Order (`language.md` 4): null < false < true < numbers by value < strings; then arrays and objects.
-"""
+"""The values of JSON lines as columns that order and compare as `language.md` 4 has it:
+null < false < true < numbers by value < strings; then arrays and objects."""
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import orjson
 import pyarrow as pa
 
+from engine.detector import order
 from engine.values import Int64
 
-LINE = " line"
-"""The column of a batch's table that holds the text of the line (no field's name has a blank)."""
+EVENT, TIME, LINE = " event", " time", " line"
+"""The columns of a table of lines beside key fields (no such name has a blank): code of the event
+type, microseconds, text of the line."""
+
+ENCODED = pa.binary()
+"""The type of a column whose values are encoded."""
+_PLAIN = (pa.int64(), pa.string(), pa.null())  # order and compare as they are
 
 _NUMBER = struct.Struct(">QQ")
 _FLOAT = struct.Struct(">d")
 _BITS = struct.Struct(">Q")
 _SIGN = 1 << 63
 _ALL = (1 << 64) - 1
+
+
+def column(values: Sequence[Any]) -> pa.Array:
+    """JSON values as a column: integers and strings as they are, anything else encoded."""
+    try:
+        found = pa.array(values)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):  # of several kinds
+        found = None
+    if found is not None and found.type in _PLAIN:
+        return found
+    return _encoded(values)
+
+
+def common(types: Iterable[pa.DataType]) -> pa.DataType:
+    """The type that columns of these types have together."""
+    known = {*types} - {pa.null()}
+    return known.pop() if len(known) == 1 else ENCODED if known else pa.null()
+
+
+def typed(table: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
+    """A table, columns of it in their `common` type."""
+    for name, type_ in types.items():
+        values = table.column(name)
+        if values.type != type_:
+            encoding = type_ == ENCODED
+            values = _encoded(values.to_pylist()) if encoding else values.cast(type_)
+            table = table.set_column(table.column_names.index(name), name, values)
+    return table
+
+
+def _encoded(values: Sequence[Any]) -> pa.Array:
+    return pa.array(map(encode, values), ENCODED)
 
 
 def encode(value: Any) -> bytes:
@@ -63,22 +100,16 @@ def refine(groups: Int64, table: pa.Table) -> Int64:
     lines = table.column(LINE).to_pylist()
     fields = [orjson.loads(line) for line in lines]
     names = sorted({name for parameters in fields for name in parameters} - {"event", "time"})
-    order = [
-        ([encode(parameters.get(name)) for name in names], line)
-        for parameters, line in zip(fields, lines, strict=True)
-    ]
-    rank = np.empty(len(lines), dtype=np.int64)
-    last, number = None, -1
-    for i in sorted(range(len(lines)), key=lambda i: (groups[i], order[i])):
-        number += last != (groups[i], order[i])
-        last = (groups[i], order[i])
-        rank[i] = number
+    columns = [column([parameters.get(name) for parameters in fields]) for name in names]
+    rank = groups
+    for values in (*columns, pa.array(lines, pa.binary())):
+        rank = order.refine(rank, pa.table({"": values}))
     return rank
 
 
 def greatest(groups: Int64, table: pa.Table, row: Int64) -> Int64:
     """The place of the greatest line of each group, in the order of `refine`."""
     rank = refine(groups, table.take(pa.array(row)))
-    order = np.lexsort((rank, groups))
-    found: Int64 = order[np.flatnonzero(np.diff(groups[order], append=-1))]
+    place = np.lexsort((rank, groups))
+    found: Int64 = place[np.flatnonzero(np.diff(groups[place], append=-1))]
     return found

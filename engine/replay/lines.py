@@ -1,127 +1,131 @@
-"""The lines of a trace, read and checked one by one."""
+"""The lines of a trace, read and checked block by block."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from difflib import get_close_matches
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 import pyarrow as pa
 
 from engine.replay import times
-from engine.replay.json_values import LINE, encode
+from engine.replay.json_values import EVENT, LINE, TIME, column
+from engine.values import Int64
 from rules.errors import InputError, Place, Problem
+from rules.kinds import did_you_mean
 from rules.model import Change, ClockEvent, Rulebook, TableEvent
 
 PROBLEMS_MAX = 20
-_KEYS_REMEMBERED = 100_000
+BLOCK_BYTES = 1 << 20
 
 
 class Lines:
-    """One pass over a trace. `iso` and what is wrong are known once it has been read."""
+    """One pass over a trace. `iso` and what is wrong are known once it has been read.
 
-    def __init__(self, path: Path, book: Rulebook, until: int | None) -> None:
+    `progress` is told after each block how many lines have been read.
+    """
+
+    def __init__(
+        self, path: Path, book: Rulebook, until: int | None, progress: Callable[[int], None]
+    ) -> None:
         self._path = path
         self._book = book
         self._until = until
+        self._progress = progress
         self.events = tuple(n for n, e in book.events.items() if not isinstance(e, ClockEvent))
         self._codes = {event: code for code, event in enumerate(self.events)}
-        self._keys = {event: _key_fields(book, event) for event in self.events}
-        self._shift = {
-            n: 1
-            for n, e in book.events.items()
-            if isinstance(e, TableEvent) and e.change is Change.TRANSACTION
-        }
+        self._shift = np.array([_shift(book, event) for event in self.events], dtype=np.int64)
+        self._keys = sorted(key_fields(book))
+        self._time_types: tuple[type, ...] = ()
         self._problems: list[Problem] = []
-        self._number_times: bool | None = None
 
     @property
     def iso(self) -> bool:
         """Are the times ISO 8601 text?"""
-        return self._number_times is False
+        return self._time_types == (str,)
 
-    def chunks(self, size: int) -> Iterator[pa.Table]:
-        """The lines in their order, `size` a table (the columns: `trace.Trace`); the last is
-        smaller, or there is none. Raises `InputError` at the end, with the first lines wrong."""
-        keys = sorted({field for fields in self._keys.values() for field in fields})
-        columns: dict[str, list[Any]] = {n: [] for n in ("event", "time", LINE, *keys)}
+    def blocks(self) -> Iterator[pa.Table]:
+        """The lines in their order, a table about every `BLOCK_BYTES` (columns: `trace.Trace`).
+        Raises `InputError` at the end, with the first lines wrong."""
         try:
             file = self._path.open("rb")
         except OSError as error:
             place = Place(str(self._path))
             message = f"the trace cannot be read: {error.strerror}"
             raise InputError([Problem("trace-unreadable", message, place)]) from error
+        number = 0
         with file:
-            for number, line in enumerate(file, 1):
+            while lines := file.readlines(BLOCK_BYTES):
                 try:
-                    self._read(line.strip(), columns)
-                except ValueError as error:
-                    self._wrong(number, error)
-                if len(columns["time"]) == size:
-                    yield _table(columns)
-                    columns = {name: [] for name in columns}
+                    yield self._table([*filter(None, map(bytes.strip, lines))])
+                except ValueError:
+                    yield from self._one_by_one(lines, number)
+                number += len(lines)
+                self._progress(number)
         if self._problems:
             raise InputError(self._problems)
-        if columns["time"]:
-            yield _table(columns)
 
-    def _read(self, line: bytes, columns: dict[str, list[Any]]) -> None:
-        if not line:
-            return
-        fields = orjson.loads(line)
-        if not isinstance(fields, dict):
-            raise _Wrong("not-an-object", "a line is one JSON object")
-        event = fields.get("event")
-        code = self._codes.get(event) if isinstance(event, str) else None
-        if code is None or not isinstance(event, str):
-            raise self._wrong_event(event, fields)
-        time = self._time(fields, line) + self._shift.get(event, 0)
-        if self._until is not None and time > self._until:
-            return
-        columns["event"].append(code)
-        columns["time"].append(time)
-        columns[LINE].append(line)
-        for name in self._keys[event]:
-            columns[name].append(encode(fields.get(name)))
-        for name in columns.keys() - {"event", "time", LINE, *self._keys[event]}:
-            columns[name].append(None)
+    def _one_by_one(self, lines: Sequence[bytes], before: int) -> Iterator[pa.Table]:
+        """A block with a line that is wrong."""
+        for number, line in enumerate(map(bytes.strip, lines), before + 1):
+            if not line:
+                continue
+            try:
+                yield self._table([line])
+            except ValueError as error:
+                place = Place(str(self._path), number)
+                if not isinstance(error, _Wrong):
+                    error = _Wrong("bad-json", f"no JSON: {error}")
+                self._problems.append(Problem(error.code, str(error), place, error.hint))
+                if len(self._problems) == PROBLEMS_MAX:
+                    raise InputError(self._problems) from None
 
-    def _time(self, fields: dict[str, Any], line: bytes) -> int:
-        value = fields.get("time")
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number and not isinstance(value, str):
-            hint = 'give "time": seconds, or an ISO 8601 text'
-            raise _Wrong("no-time", "the line has no time", hint)
-        if self._number_times is None:
-            self._number_times = number
-        if number is not self._number_times:
-            raise _Wrong("mixed-times", "a trace has either numbers or ISO 8601 times, not both")
+    def _table(self, lines: Sequence[bytes]) -> pa.Table:
+        """Raises `ValueError` where a line is wrong: about that line, if there is but one."""
+        fields = [orjson.loads(line) for line in lines]
         try:
-            return times.of_number(value, line) if number else times.of_text(value)  # type: ignore[arg-type]
-        except (ValueError, OverflowError) as error:
-            raise _Wrong("time", f"{value!r} is no instant: {error}") from error
+            code = np.array([self._codes[each["event"]] for each in fields], dtype=np.int32)
+        except (LookupError, TypeError):
+            raise self._wrong_event(fields[0]) from None
+        time = self._times(fields, lines) + self._shift[code]
+        table = pa.table(
+            {EVENT: code, TIME: time, LINE: pa.array(lines, pa.binary())}
+            | {name: column([each.get(name) for each in fields]) for name in self._keys}
+        )
+        if self._until is None or (time <= self._until).all():
+            return table
+        return table.filter(pa.array(time <= self._until))
 
-    def _wrong_event(self, event: Any, fields: dict[str, Any]) -> _Wrong:
+    def _times(self, fields: Sequence[dict[str, Any]], lines: Sequence[bytes]) -> Int64:
+        values: list[Any] = [each.get("time") for each in fields]
+        for type_ in dict.fromkeys(map(type, values)):
+            if type_ not in (int, float, str):
+                hint = 'give "time": seconds, or an ISO 8601 text'
+                raise _Wrong("no-time", "the line has no time", hint)
+            self._time_types = self._time_types or ((str,) if type_ is str else (int, float))
+            if type_ not in self._time_types:
+                message = "a trace has either numbers or ISO 8601 times, not both"
+                raise _Wrong("mixed-times", message)
+        try:
+            return times.of_texts(values) if self.iso else times.of_numbers(values, lines)
+        except (ValueError, OverflowError) as error:
+            raise _Wrong("time", f"{values[0]!r} is no instant: {error}") from error
+
+    def _wrong_event(self, fields: Any) -> ValueError:
+        """What is wrong with the event of a line."""
+        if not isinstance(fields, dict):
+            return _Wrong("not-an-object", "a line is one JSON object")
         if "event" not in fields:
             return _Wrong("no-event", "the line has no event")
+        event = str(fields["event"])
         if event in self._book.rules:
             return _Wrong("not-an-occurrence", f"{event} is a rule; a trace holds event types only")
         if event in self._book.events:
             return _Wrong("not-an-occurrence", f"{event} is a clock event; it happens by itself")
-        near = get_close_matches(str(event), self.events, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(self.events)}"
+        hint = did_you_mean(event, self.events)
         return _Wrong("unknown-event", f"unknown event {event!r}", hint)
-
-    def _wrong(self, number: int, error: ValueError) -> None:
-        place = Place(str(self._path), number)
-        if isinstance(error, _Wrong):
-            self._problems.append(Problem(error.code, str(error), place, error.hint))
-        else:
-            self._problems.append(Problem("bad-json", f"no JSON: {error}", place))
-        if len(self._problems) == PROBLEMS_MAX:
-            raise InputError(self._problems)
 
 
 class _Wrong(ValueError):
@@ -131,12 +135,17 @@ class _Wrong(ValueError):
         self.hint = hint
 
 
-def _key_fields(book: Rulebook, event: str) -> tuple[str, ...]:
-    """The fields of an event type that are in some rule's key."""
-    columns = (rule.per.get(event, ()) for rule in book.rules.values())
-    return tuple(dict.fromkeys(field for fields in columns for field in fields))
+def key_fields(book: Rulebook) -> dict[str, frozenset[str]]:
+    """The fields that are in some rule's key, each with those that it is compared with."""
+    found: dict[str, frozenset[str]] = {}
+    for rule in book.rules.values():
+        for fields in zip(*rule.per.values(), strict=True):
+            together = frozenset(fields).union(*(found.get(name, ()) for name in fields))
+            found |= dict.fromkeys(together, together)
+    return found
 
 
-def _table(columns: dict[str, list[Any]]) -> pa.Table:
-    types = {"event": pa.int32(), "time": pa.int64()}
-    return pa.table({n: pa.array(v, types.get(n, pa.binary())) for n, v in columns.items()})
+def _shift(book: Rulebook, event: str) -> int:
+    """Microseconds from a line's time to the occurrence: a transaction is its end."""
+    kind = book.events[event]
+    return int(isinstance(kind, TableEvent) and kind.change is Change.TRANSACTION)

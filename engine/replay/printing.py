@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from engine.replay import times
-from engine.replay.json_values import LINE, decode
+from engine.replay.json_values import ENCODED, LINE, decode
 from engine.values import Batch, Detections, Int64
 from rules.model import Rulebook, SignalEvent
+
+_AT_ONCE = 20_000
+"""Detections whose text is made at once."""
+
+_BYTES, _TEXT = pa.large_binary(), pa.large_string()
+_HEAD = r'^\{"event": ?"[^"]*", ?"time": ?(?:"[^"]*"|[-+.\deE]+)'
+_VALUE = r'(?:"(?:[^"\\:,][^"\\,]*)?"|[-+.\deE]+|null|true|false)'
+_PLAIN = _HEAD + r'(?:, ?"[^"\\:,]+": ?' + _VALUE + r")*\}$"
+"""A line that begins with its event and time, where `": ` and `, "` are never inside a string."""
+_numbers_as_written = json.JSONDecoder(parse_float=orjson.Fragment, parse_int=orjson.Fragment)
 
 
 class Printer:
@@ -31,70 +43,109 @@ class Printer:
         rules = sorted(found, key=lambda detections: detections.rule)
         if not rules:
             return
-        end = np.concatenate([detections.end for detections in rules])
-        lines = [line for detections in rules for line in self._lines(detections)]
-        out.write("".join(lines[i] for i in np.argsort(end, kind="stable")).encode())
+        order = np.argsort(np.concatenate([each.end for each in rules]), kind="stable")
+        owner = np.repeat(np.arange(len(rules)), [len(each) for each in rules])[order]
+        first = [0] * len(rules)
+        for begin in range(0, len(order), _AT_ONCE):
+            mine = owner[begin : begin + _AT_ONCE]
+            parts = []
+            for number, detections in enumerate(rules):
+                last = first[number] + int(np.count_nonzero(mine == number))
+                if last > first[number]:
+                    parts.append(self._lines(detections, first[number], last))
+                first[number] = last
+            place = np.empty(len(mine), dtype=np.int64)
+            place[np.argsort(mine, kind="stable")] = np.arange(len(mine))
+            texts = pa.concat_arrays(parts)
+            texts = texts if len(parts) == 1 else texts.take(pa.array(place))
+            out.write(b"".join(texts.to_pylist()))
 
-    def _lines(self, found: Detections) -> list[str]:
-        constituents = np.empty(len(found.event_row), dtype=object)
-        for code, event in enumerate(found.events):
-            mine = found.event_code == code
-            if mine.any():
-                constituents[mine] = self._texts(found.batches[event], found.event_row[mine])
-        entries: list[str] = constituents.tolist()
-        offsets = found.offsets.tolist()
-        rule = json.dumps(found.rule, ensure_ascii=False)
-        lines = []
-        for i, key in enumerate(_keys(found)):
-            start = times.printed(int(found.start[i]), self._iso)
-            end = times.printed(int(found.end[i]), self._iso)
-            inside = ",".join(entries[offsets[i] : offsets[i + 1]])
-            lines.append(
-                f'{{"rule":{rule},"key":{key},"start":{start},"end":{end},'
-                f'"constituents":[{inside}]}}\n'
-            )
-        return lines
+    def _lines(self, found: Detections, first: int, last: int) -> pa.Array:
+        """The texts of the detections first .. last."""
+        offsets = found.offsets[first : last + 1]
+        code = found.event_code[offsets[0] : offsets[-1]]
+        row = found.event_row[offsets[0] : offsets[-1]]
+        texts, place, made = [], np.empty(len(row), dtype=np.int64), 0
+        for number, event in enumerate(found.events):
+            mine = np.flatnonzero(code == number)
+            if len(mine):  # each occurrence is written once
+                used, at = np.unique(row[mine], return_inverse=True)
+                texts.append(self._texts(found.batches[event], used))
+                place[mine] = made + at
+                made += len(used)
+        entries = pa.concat_arrays(texts) if texts else pa.array([], _BYTES)
+        lists = pa.LargeListArray.from_arrays(
+            pa.array(offsets - offsets[0]), entries.take(pa.array(place))
+        )
+        return _joined(
+            b'{"rule":' + json.dumps(found.rule, ensure_ascii=False).encode() + b',"key":',
+            _keys(found.keys.slice(first, last - first)),
+            b',"start":',
+            times.printed(found.start[first:last], iso=self._iso),
+            b',"end":',
+            times.printed(found.end[first:last], iso=self._iso),
+            b',"constituents":[',
+            pc.binary_join(lists, pa.scalar(b",", _BYTES)),
+            b"]}\n",
+        )
 
-    def _texts(self, batch: Batch, index: Int64) -> list[str]:
-        """The JSON text of some occurrences; each is made once."""
-        used, place = np.unique(index, return_inverse=True)
-        if LINE not in batch.table.column_names:  # clock occurrences
-            lines = [b""] * len(used)
-        else:
-            lines = batch.table.column(LINE).take(batch.row[used]).to_pylist()
-        declared = self._declared.get(batch.event, ())
-        event = json.dumps(batch.event)
-        made = []
-        for line, time in zip(lines, batch.time[used].tolist(), strict=True):
-            head = f'{{"event":{event},"time":{times.printed(time, self._iso)}'
-            fields = _fields(line)
-            fields |= {name: None for name in declared if name not in fields}
-            rest = orjson.dumps(fields).decode()
-            made.append(f"{head},{rest[1:]}" if fields else head + "}")
-        return np.array(made, dtype=object)[place].tolist()  # type: ignore[no-any-return]
+    def _texts(self, batch: Batch, index: Int64) -> pa.Array:
+        """The JSON texts of some occurrences."""
+        fields: pa.Array | bytes = b"}"  # clock occurrences
+        if LINE in batch.table.column_names:
+            lines = batch.table.column(LINE).take(pa.array(batch.row[index])).cast(_TEXT)
+            fields = _fields(lines.combine_chunks(), self._declared.get(batch.event, ()))
+        return _joined(
+            b'{"event":' + json.dumps(batch.event, ensure_ascii=False).encode() + b',"time":',
+            times.printed(batch.time[index], iso=self._iso),
+            fields,
+        )
 
 
-def _fields(line: bytes) -> dict[str, Any]:
-    """The parameters of a line, numbers with a point as they are written (50.00 stays so)."""
-    if not line:
-        return {}
-    fields = orjson.loads(line)
-    if any(isinstance(value, float) for value in fields.values()):
-        fields = json.loads(line, parse_float=lambda text: orjson.Fragment(text.encode()))
+def _fields(lines: pa.Array, declared: Sequence[str]) -> pa.Array:
+    """`,"name":value` for each field of a line but event and time, in order, numbers as they are
+    written (50.00 stays so); then the declared ones that it lacks; and the closing brace."""
+    plain = pc.match_substring_regex(lines, _PLAIN)
+    texts = pc.replace_substring(pc.replace_substring(lines, '": ', '":'), ', "', ',"')
+    texts = pc.replace_substring_regex(texts, _HEAD, "", max_replacements=1)
+    plain = pc.and_not(plain, pc.match_substring_regex(texts, '"(?:event|time)":'))
+    for name in declared:
+        plain = pc.and_(plain, pc.match_substring(texts, f'"{name}":'))
+    odd = pc.invert(plain)
+    others = [_fields_of(line, declared) for line in lines.filter(odd).to_pylist()]
+    return pc.replace_with_mask(texts, odd, pa.array(others, _TEXT)) if others else texts
+
+
+def _fields_of(line: str, declared: Sequence[str]) -> str:
+    """`_fields` of any line."""
+    fields = _numbers_as_written.decode(line)
     del fields["event"], fields["time"]
-    return fields  # type: ignore[no-any-return]
+    fields |= {name: None for name in declared if name not in fields}
+    return "," + orjson.dumps(fields).decode()[1:] if fields else "}"
 
 
-def _keys(found: Detections) -> list[str]:
-    """The JSON text of each detection's key."""
-    if not found.keys.num_columns:
-        return ["{}"] * len(found)
-    columns = []
-    for name in found.keys.column_names:
-        coded = found.keys.column(name).combine_chunks().dictionary_encode()
-        prefix = json.dumps(name) + ":"
-        texts = [
-            prefix + orjson.dumps(decode(code)).decode() for code in coded.dictionary.to_pylist()
-        ]
-        columns.append([texts[i] for i in coded.indices.to_pylist()])
-    return ["{" + ",".join(parts) + "}" for parts in zip(*columns, strict=True)]
+def _keys(keys: pa.Table) -> pa.Array | bytes:
+    """The JSON text of each row of keys."""
+    if not keys.num_columns:
+        return b"{}"
+    parts: list[pa.Array | bytes] = []
+    for name, column in zip(keys.column_names, keys.columns, strict=True):
+        parts += [b"," if parts else b"{", json.dumps(name).encode() + b":"]
+        parts.append(_values(column.combine_chunks()))
+    return _joined(*parts, b"}")
+
+
+def _values(column: pa.Array) -> pa.Array:
+    if pa.types.is_integer(column.type):
+        return pc.fill_null(column.cast(pa.string()), "null")
+    coded = column.dictionary_encode(null_encoding="encode")
+    values = coded.dictionary.to_pylist()
+    values = [decode(value) for value in values] if column.type == ENCODED else values
+    texts = [json.dumps(v, ensure_ascii=False, separators=(",", ":")) for v in values]
+    return pa.array(texts, pa.string()).take(coded.indices)
+
+
+def _joined(*parts: pa.Array | bytes) -> pa.Array:
+    """The texts of some columns side by side."""
+    columns = [pa.scalar(p, _BYTES) if isinstance(p, bytes) else p.cast(_BYTES) for p in parts]
+    return pc.binary_join_element_wise(*columns, pa.scalar(b"", _BYTES))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
@@ -14,10 +14,13 @@ import pyarrow as pa
 import rules
 from engine.detector.clocks import clock_batches
 from engine.detector.detector import FOREVER, Detector
-from engine.replay import json_values, times
+from engine.replay import json_values
+from engine.replay.json_values import EVENT, TIME
 from engine.replay.printing import Printer
+from engine.replay.progress import Progress
+from engine.replay.spool import times
+from engine.replay.times import of_argument
 from engine.replay.trace import Trace, read
-from engine.replay.trace import times as instants
 from engine.values import Batch, Carried
 from rules.errors import InputError, Place, Problem
 from rules.model import Context, Rulebook
@@ -32,44 +35,55 @@ def simulate(
     until: str | None = None,
     bucket: int | None = None,
     out: IO[bytes],
+    progress: Progress | None = None,
 ) -> None:
     """Write what the rulebook at `path` detects over the lines of `trace`, one JSON object a
     detection, to `out`.
 
     `context` overrides every rule's; lines after `until` (seconds, or ISO 8601) are skipped;
     `bucket` cuts the trace into buckets of so many instants and keeps the state as bytes between
-    them, which makes no difference to the output. Raises `InputError`, before anything is written.
+    them, which makes no difference to the output. Memory is bounded by the rules and not by the
+    trace, which is read and checked first: one that does not fit is sorted on disk.
+    Raises `InputError`, before anything is written.
     """
     book = rules.load(path, features=TIMERS)
     if context is not None:
         chosen = _context(context)
         overridden = {n: replace(r, context=chosen, selection=None) for n, r in book.rules.items()}
         book = replace(book, rules=overridden)
-    with tempfile.TemporaryDirectory(prefix="tidegate-") as folder:
-        occurrences = read(trace, book, _until(until), Path(folder))
-        run(book, occurrences, bucket, out, _until(until))
+    last = instant(until)
+    told = progress or Progress()
+    with told, tempfile.TemporaryDirectory(prefix="tidegate-") as folder:
+        occurrences = read(trace, book, last, Path(folder), told.read)
+        run(book, occurrences, bucket, out, last, told.detected)
 
 
 def run(
-    book: Rulebook, trace: Trace, bucket: int | None, out: IO[bytes], until: int | None = None
+    book: Rulebook,
+    trace: Trace,
+    bucket: int | None,
+    out: IO[bytes],
+    until: int | None = None,
+    progress: Callable[[int, int], None] = lambda _, __: None,
 ) -> None:
     """Detect over a trace that has been read, active from its first instant on.
 
     After the last line time goes on to `until`; without it own terminators and `+ [d]` run out.
     """
-    first = trace.first()
-    if first is None:
+    if trace.first is None:
         return
-    detector = Detector(book, dict.fromkeys(book.rules, first), json_values)
+    detector = Detector(book, dict.fromkeys(book.rules, trace.first), json_values)
     printer = Printer(book, trace.iso)
     carried = Carried()
-    begin, watermark = first, first
+    begin, watermark, done = trace.first, trace.first, 0
     for window in _buckets(trace, bucket):
-        watermark = int(instants(window)[-1])
-        batches = _batches(trace, window) | clock_batches(book, begin, watermark)
-        found, carried = detector.step(carried, batches, watermark)
+        watermark = int(times(window)[-1])
+        arrived = batches(trace, window) | clock_batches(book, begin, watermark)
+        found, carried = detector.step(carried, arrived, watermark)
         printer.write(found, out)
         begin = watermark + 1
+        done += len(window)
+        progress(done, trace.count)
         if bucket is not None:
             carried = Carried({n: _through_bytes(table) for n, table in carried.tables.items()})
     clocks = {} if until is None else clock_batches(book, begin, until)
@@ -85,19 +99,20 @@ def _buckets(trace: Trace, bucket: int | None) -> Iterator[pa.Table]:
         if bucket is None:
             yield window
             continue
-        starts = np.unique(instants(window), return_index=True)[1][::bucket]
+        starts = np.unique(times(window), return_index=True)[1][::bucket]
         for start, end in zip(starts, [*starts[1:], window.num_rows], strict=True):
             yield window.slice(start, end - start)
 
 
-def _batches(trace: Trace, window: pa.Table) -> dict[str, Batch]:
-    code, time = window.column("event").to_numpy(), instants(window)
-    table = window.drop_columns(["event", "time"])
-    batches = {}
-    for number in np.unique(code):
+def batches(trace: Trace, window: pa.Table) -> dict[str, Batch]:
+    """The occurrences of some lines by event type."""
+    code, time = window.column(EVENT).to_numpy(), times(window)
+    table = window.drop_columns([EVENT, TIME])
+    found = {}
+    for number in np.flatnonzero(np.bincount(code)):
         event, row = trace.events[number], np.flatnonzero(code == number)
-        batches[event] = Batch(event, time[row], row, table)
-    return batches
+        found[event] = Batch(event, time[row], row, table)
+    return found
 
 
 def _through_bytes(table: pa.Table) -> pa.Table:
@@ -116,9 +131,10 @@ def _context(name: str) -> Context:
         raise InputError([problem]) from None
 
 
-def _until(text: str | None) -> int | None:
+def instant(text: str | None) -> int | None:
+    """The instant that `--until` names. Raises `InputError`."""
     try:
-        return None if text is None else times.of_argument(text)
+        return None if text is None else of_argument(text)
     except ValueError as error:
         hint = "give seconds, or ISO 8601"
         problem = Problem("time", f"{text!r} is no instant: {error}", Place("--until"), hint)

@@ -3,27 +3,45 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from decimal import ROUND_HALF_EVEN, Decimal
-from typing import Any
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.values import Int64
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_SECOND = 1_000_000
 _EXACT = 2.0**51
-_LAST = 2**62
+_LAST = 2**62 // _SECOND
 
 
-def of_number(value: float, text: str | bytes) -> int:
-    """Seconds -> microseconds, rounded half-even. `text` is the JSON object {"time": ..} that
-    the number stands in: where the nearest double cannot tell, its digits decide."""
-    if isinstance(value, int):
-        return _checked(value * 1_000_000)
-    scaled = value * 1e6
-    near = round(scaled) if abs(scaled) < _EXACT else 0
-    if abs(scaled) < _EXACT and abs(scaled - near) < 0.25:
-        return near
-    exact = Decimal(str(json.loads(text, parse_float=Decimal)["time"])) * 1_000_000
-    return _checked(int(exact.to_integral_value(ROUND_HALF_EVEN)))
+def of_numbers(values: Sequence[float], lines: Sequence[bytes]) -> Int64:
+    """Seconds -> microseconds, rounded half-even. `lines` are the JSON objects {"time": ..} that
+    the numbers stand in: where the nearest double cannot tell, the digits decide."""
+    scaled = np.array(values, dtype=np.float64) * 1e6
+    near = np.rint(scaled)
+    plain = (np.abs(scaled) < _EXACT) & (np.abs(scaled - near) < 0.25)
+    found: Int64 = np.where(plain, near, 0.0).astype(np.int64)
+    for i in np.flatnonzero(~plain).tolist():
+        found[i] = _exact(json.loads(lines[i], parse_float=Decimal)["time"])
+    return found
+
+
+def of_texts(values: Sequence[str]) -> Int64:
+    """ISO 8601, without offset UTC. Raises `ValueError`."""
+    texts = pa.array(values, pa.string())
+    for zone in ("UTC", None):  # with or without offset; anything else is read one by one
+        try:
+            return np.array(texts.cast(pa.timestamp("us", zone)).cast(pa.int64()).to_numpy())
+        except pa.ArrowInvalid:
+            continue
+    return np.array([of_text(value) for value in values], dtype=np.int64)
 
 
 def of_text(text: str) -> int:
@@ -37,22 +55,25 @@ def of_text(text: str) -> int:
 def of_argument(text: str) -> int:
     """The instant of `--until`: seconds, or ISO 8601. Raises `ValueError`."""
     try:
-        return _checked(int((Decimal(text) * 1_000_000).to_integral_value(ROUND_HALF_EVEN)))
+        return _exact(Decimal(text))
     except ArithmeticError:
         return of_text(text)
 
 
-def _checked(micros: int) -> int:
-    if not -_LAST < micros < _LAST:
+def _exact(seconds: Decimal | int) -> int:
+    if not -_LAST < seconds < _LAST:
         raise ValueError("out of range")
-    return micros
+    return round(Fraction(seconds) * _SECOND)
 
 
-def printed(micros: int, iso: bool) -> Any:
-    """As JSON text: the shortest decimal number of seconds (3, not 3.0), or ISO 8601 with `Z`."""
+def printed(micros: Int64, *, iso: bool) -> pa.Array:
+    """As JSON texts: the shortest decimal number of seconds (3, not 3.0), or ISO 8601 with `Z`."""
     if iso:
-        text = (_EPOCH + micros * _MICROSECOND).replace(tzinfo=None)
-        return f'"{text.isoformat(timespec="microseconds" if text.microsecond else "seconds")}Z"'
-    whole, rest = divmod(abs(micros), 1_000_000)
-    sign = "-" if micros < 0 else ""
-    return f"{sign}{whole}.{rest:06}".rstrip("0") if rest else f"{sign}{whole}"
+        texts = pc.strftime(pa.array(micros).cast(pa.timestamp("us")), "%Y-%m-%dT%H:%M:%S")
+        texts = pc.replace_substring_regex(texts, r"\.000000$", "")
+        return pc.binary_join_element_wise('"', texts, 'Z"', "")
+    whole, rest = np.divmod(np.abs(micros), _SECOND)
+    fraction = pc.utf8_lpad(pa.array(rest).cast(pa.string()), 6, "0")
+    texts = pc.binary_join_element_wise(pa.array(whole).cast(pa.string()), fraction, ".")
+    texts = pc.utf8_rtrim(pc.utf8_rtrim(texts, "0"), ".")
+    return pc.binary_join_element_wise(pc.if_else(pa.array(micros < 0), "-", ""), texts, "")

@@ -2,58 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from engine.replay.lines import Lines
-from engine.values import Int64
+from engine.replay.json_values import LINE, common, typed
+from engine.replay.lines import Lines, key_fields
+from engine.replay.spool import Spool, times
 from rules.model import Rulebook
 
 CHUNK_LINES = 200_000
-_SAMPLE_LINES = 1_000
+CHUNK_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
     """A trace that has been read and found right.
 
-    Its chunks are tables in order of time, memory-mapped where there are several: `event` (a code
-    of `events`), `time` (microseconds), `json_values.LINE` and the key fields by name, as
-    `json_values.encode` has them. `iso`: its times are ISO 8601.
+    Its tables have, of each line, the columns of `json_values`: `EVENT` (a code of `events`),
+    `TIME`, `LINE`, and the key fields by name. `first`: the first instant, None without lines;
+    `count`: how many there are; `iso`: their times are ISO 8601. What does not fit into one table
+    is in `spool`.
     """
 
     iso: bool
     events: tuple[str, ...]
-    chunks: tuple[pa.Table, ...]
-
-    def first(self) -> int | None:
-        """The first instant; None for an empty trace."""
-        return min((int(times(chunk)[0]) for chunk in self.chunks), default=None)
+    first: int | None
+    count: int
+    key_types: dict[str, pa.DataType]
+    table: pa.Table | None
+    spool: Spool
 
     def windows(self) -> Iterator[pa.Table]:
         """All occurrences in order of time, about a chunk at a time, no instant in two windows.
         Simultaneous ones keep the order of the lines."""
-        samples = [times(chunk)[::_SAMPLE_LINES] for chunk in self.chunks]
-        edges = np.sort(np.concatenate([np.empty(0, np.int64), *samples]))
-        low = np.zeros(len(self.chunks), dtype=np.int64)
-        for edge in [*np.unique(edges[:: CHUNK_LINES // _SAMPLE_LINES])[1:], None]:
-            parts = []
-            for i, chunk in enumerate(self.chunks):
-                high = chunk.num_rows if edge is None else np.searchsorted(times(chunk), edge)
-                if high > low[i]:
-                    parts.append(chunk.slice(low[i], high - low[i]))
-                    low[i] = high
-            if parts:
-                yield _in_order(pa.concat_tables(parts))
+        parts = self.spool.windows() if len(self.spool) else [[self.table]] if self.table else []
+        for tables in parts:
+            yield _in_order(pa.concat_tables([typed(t, self.key_types) for t in tables]))
 
 
-def times(table: pa.Table) -> Int64:
-    column: Int64 = table.column("time").to_numpy()
-    return column
+def read(
+    path: Path,
+    book: Rulebook,
+    until: int | None,
+    folder: Path,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Trace:
+    """Read and check a whole trace; lines after `until` are skipped. A long one is kept in a file
+    in `folder`. Raises `InputError` with the lines that are wrong."""
+    lines = Lines(path, book, until, progress)
+    types: dict[str, set[pa.DataType]] = {name: set() for name in key_fields(book)}
+    spool = Spool(folder)
+    first, count = None, 0
+    chunk: list[pa.Table] = []
+    for block in lines.blocks():
+        if not block:
+            continue
+        count += len(block)
+        earliest = int(times(block).min())
+        first = earliest if first is None else min(first, earliest)
+        for name, known in types.items():
+            known.add(block.schema.field(name).type)
+        chunk.append(block)
+        if _full(chunk):
+            spool.add(_merged(chunk))
+            chunk = []
+    table = _merged(chunk) if chunk else None
+    if table is not None and len(spool):
+        spool.add(table)
+    wanted = {name: common(known) for name, known in types.items()}
+    return Trace(lines.iso, lines.events, first, count, wanted, table, spool)
+
+
+def _full(chunk: list[pa.Table]) -> bool:
+    size = sum(block.column(LINE).nbytes for block in chunk)
+    return sum(map(len, chunk)) >= CHUNK_LINES or size >= CHUNK_BYTES
+
+
+def _merged(chunk: list[pa.Table]) -> pa.Table:
+    """Blocks as one table in order of time."""
+    names = chunk[0].column_names
+    types = {name: common(block.schema.field(name).type for block in chunk) for name in names}
+    return _in_order(pa.concat_tables([typed(block, types) for block in chunk]))
 
 
 def _in_order(table: pa.Table) -> pa.Table:
@@ -61,25 +94,3 @@ def _in_order(table: pa.Table) -> pa.Table:
     if (time[1:] >= time[:-1]).all():
         return table
     return table.take(pa.array(np.argsort(time, kind="stable")))
-
-
-def read(path: Path, book: Rulebook, until: int | None, folder: Path) -> Trace:
-    """Read and check a whole trace; lines after `until` are skipped. A long one is kept in a file
-    in `folder`, each chunk sorted. Raises `InputError` with the lines that are wrong."""
-    lines = Lines(path, book, until)
-    chunks: list[pa.Table] = []
-    writer = None
-    spool = folder / "trace.arrow"
-    for chunk in lines.chunks(CHUNK_LINES):
-        ordered = _in_order(chunk)
-        if len(chunk) == CHUNK_LINES or writer is not None:
-            writer = writer or pa.ipc.new_file(spool, chunk.schema)
-            writer.write_table(ordered)
-        else:
-            chunks.append(ordered)
-    if writer is not None:
-        writer.close()
-        reader = pa.ipc.open_file(pa.memory_map(str(spool)))
-        batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
-        chunks = [pa.Table.from_batches([batch]) for batch in batches]
-    return Trace(lines.iso, lines.events, tuple(chunks))

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.replay import lines, spool
 from engine.replay import trace as traces
 from engine.replay.simulate import simulate
 from rules.errors import InputError
@@ -29,6 +30,11 @@ rules:
   pair: {on: withdrawal ; alarm, per: account}
   each: {on: withdrawal}
   off: {on: alarm, enabled: false}
+"""
+ONE = """
+rulebook: one
+events: {withdrawal: {signal: {amount: double}}}
+rules: {each: {on: withdrawal}}
 """
 
 
@@ -79,6 +85,48 @@ def test_a_detection_is_printed_as_the_language_says(folder: Path) -> None:
         '{"event":"withdrawal","time":3,"account":7,"amount":50.00,"note":"ä"},'
         '{"event":"alarm","time":4.25,"account":7}]}',
     ]
+
+
+_VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False, width=32)
+    | st.text(st.sampled_from('ab:, "\\\\{}[]é\\n'), max_size=4),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text("k:", max_size=2), inner),
+    max_leaves=4,
+)
+
+
+@given(
+    lines=st.lists(
+        st.tuples(st.dictionaries(st.sampled_from(["amount", "a b", "ü"]), _VALUES), st.booleans()),
+        min_size=1,
+        max_size=4,
+    ),
+    compact=st.booleans(),
+    escaped=st.booleans(),
+)
+@settings(max_examples=150, deadline=None)
+def test_the_fields_of_a_constituent_are_those_of_its_line(
+    lines: list[tuple[dict[str, Any], bool]], compact: bool, escaped: bool, folder: Path
+) -> None:
+    separators = (",", ":") if compact else (", ", ": ")
+    trace = []
+    for time, (fields, first) in enumerate(lines):
+        head = {"event": "withdrawal", "time": time}
+        line = {**head, **fields} if first else {**fields, **head}
+        trace.append(json.dumps(line, separators=separators, ensure_ascii=escaped))
+    for (fields, _), line in zip(lines, lines_of(folder, "\n".join(trace), ONE), strict=True):
+        (constituent,) = json.loads(line)["constituents"]
+        del constituent["event"], constituent["time"]
+        assert list(constituent.items()) == list(({**fields, "amount": None} | fields).items())
+
+
+def test_numbers_are_printed_as_they_are_written(folder: Path) -> None:
+    numbers = '"a":1.50,"b":1e3,"c":-0.0,"d":123456789012345678901234567890,"e":{"f":[2.00]}'
+    (line,) = lines_of(folder, '{"event":"withdrawal","time":1,"amount":0.10,' + numbers + "}", ONE)
+    assert line.endswith(f'"amount":0.10,{numbers}}}]}}')
 
 
 def test_missing_fields_are_null_and_null_is_a_key(folder: Path) -> None:
@@ -136,12 +184,29 @@ def test_times_are_rounded_half_even_and_printed_shortest(
 def test_an_unordered_trace_of_many_chunks_is_sorted(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 100)
     monkeypatch.setattr(traces, "CHUNK_LINES", 8)
-    monkeypatch.setattr(traces, "_SAMPLE_LINES", 4)
+    monkeypatch.setattr(spool, "PIECES", 3)
     times = [(i * 37) % 50 for i in range(100)]
     trace = "".join(f'{{"event":"withdrawal","time":{t},"amount":{t}}}\n' for t in times)
     found = [json.loads(line) for line in lines_of(folder, trace)]
     assert [d["end"] for d in found] == sorted(times)
+
+
+def test_keys_of_other_kinds_in_other_chunks_are_the_same_keys(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 60)
+    monkeypatch.setattr(traces, "CHUNK_LINES", 2)
+    keys = ["1", '"x"', "1.0", "null", "2.5", '{"a":1}', "true", "12345678901234567890123"]
+    trace = "".join(
+        f'{{"event":"{event}","time":{time},"account":{key}}}\n'
+        for time, event in enumerate(["withdrawal", "alarm"])
+        for key in keys
+    )
+    found = [json.loads(line) for line in lines_of(folder, trace)]
+    shown = [d["key"]["account"] for d in found if d["rule"] == "pair"]
+    assert shown == [None, True, 1, 2.5, float(keys[-1]), "x", {"a": 1}]
 
 
 def test_until_is_inclusive(folder: Path) -> None:
@@ -157,7 +222,7 @@ def test_an_empty_trace_prints_nothing(folder: Path) -> None:
     ("line", "said"),
     [
         ('{"event": "withdrawl", "time": 1}', "unknown event 'withdrawl'"),
-        ('{"event": "withdrawl", "time": 1}', "did you mean withdrawal?"),
+        ('{"event": "withdrawl", "time": 1}', "did you mean 'withdrawal'?"),
         ('{"event": "pair", "time": 1}', "pair is a rule"),
         ('{"time": 1}', "the line has no event"),
         ('{"event": "alarm"}', "the line has no time"),
