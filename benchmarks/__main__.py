@@ -15,11 +15,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import bounds, lake, latency, many_rules, memory, throughput
+from benchmarks import bounds, lake, latency, many_rules, memory, simulate, throughput
 from benchmarks.figure import Figure
 from connectors.delta.session import start_session
 
-NAMES = ("many_rules", "latency", "throughput", "bounds", "memory")
+NAMES = ("simulate", "many_rules", "latency", "throughput", "bounds", "memory")
 CHANGES_COMMITS = 100
 
 
@@ -36,6 +36,12 @@ def main(wanted: Sequence[str]) -> None:
 
 
 def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
+    figures: list[Figure] = []
+    if "simulate" in wanted:
+        _say("simulate")
+        figures += simulate.run(folder / "simulate")
+    if set(wanted) == {"simulate"}:
+        return figures
     spark = start_session("benchmarks")
     changes = folder / "changes"
     if {"throughput", "memory"} & set(wanted):
@@ -49,9 +55,8 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
         "bounds": bounds.run,
         "memory": lambda: memory.run(folder / "memory", changes),
     }
-    figures = []
     for name in NAMES:
-        if name in wanted:
+        if name in wanted and name in runs:
             _say(name)
             if name == "memory":
                 spark.stop()  # it starts processes of its own

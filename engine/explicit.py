@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from engine.fields import check_fields
 from engine.values import Signal
 from rules.errors import InputError, Place, Problem
+from rules.kinds import did_you_mean
 from rules.model import Rulebook, SignalEvent
 
 ID_CHARACTERS_MAX = 200
@@ -28,10 +28,9 @@ def make_signal(
     as on a command line. Raises InputError naming the event or every field that is wrong."""
     declared = book.events.get(event)
     if not isinstance(declared, SignalEvent):
-        known = sorted(n for n, e in book.events.items() if isinstance(e, SignalEvent))
-        near = difflib.get_close_matches(event, known, 1)
+        known = [n for n, e in book.events.items() if isinstance(e, SignalEvent)]
         what = "is not a signal" if declared else "is not declared"
-        hint = f"did you mean `{near[0]}`?" if near else f"signals: {', '.join(known) or 'none'}"
+        hint = did_you_mean(event, known)
         place = Place(file=book.file or "<text>", path=f"events.{event}")
         raise InputError([Problem("unknown-signal", f"event `{event}` {what}", place, hint)])
     if signal_id is not None and not _storable(signal_id):

@@ -7,7 +7,6 @@ is kept as JSON: decimals, dates, times and bytes as strings.
 from __future__ import annotations
 
 import base64
-import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
@@ -19,6 +18,7 @@ import pyarrow as pa
 
 from engine.sparktypes import arrow_type
 from rules.errors import InputError, Place, Problem
+from rules.kinds import did_you_mean
 from rules.model import SignalEvent
 
 
@@ -30,8 +30,7 @@ def check_fields(
     problems, stored = [], {}
     for name in fields:
         if name not in event.fields:
-            near = difflib.get_close_matches(name, event.fields, 1)
-            hint = f"did you mean `{near[0]}`?" if near else _declared(event)
+            hint = did_you_mean(name, event.fields) or _declared(event)
             problems.append(_problem(event, name, f"`{event.name}` has no field `{name}`", hint))
     for name, ddl in event.fields.items():
         kind, value = arrow_type(ddl), fields.get(name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from engine.explicit import make_signal
 from engine.store import SqlStore, open_store
 from engine.store import migrate as migrate_schema
 from rules.errors import EngineError, InputError, Place, Problem
+from rules.kinds import did_you_mean
 from rules.model import Rulebook
 
 
@@ -89,7 +89,6 @@ def migrate_store(url: str) -> dict[str, Any]:
 
 def _unknown(section: str, name: str, book: Rulebook) -> Problem:
     known = book.tables if section == "tables" else book.rules
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(known) or 'none'}"
+    hint = did_you_mean(name, known)
     place = Place(file=book.file or "<text>", path=f"{section}.{name}")
     return Problem(f"unknown-{section[:-1]}", f"`{name}` is not declared", place, hint)

@@ -182,7 +182,7 @@ def test_g04_a_signal_is_durable_and_placed_once(shop: Shop) -> None:
         assert engine.run_once() == ()
         with pytest.raises(EngineError, match="signal id 'x' of rulebook 'shop' stands for told"):
             engine.signal("told", {"id": 9}, id="x")
-        with pytest.raises(InputError, match="did you mean `amount`"):
+        with pytest.raises(InputError, match="did you mean 'amount'"):
             engine.signal("told", amout=3)
         with pytest.raises(InputError, match="the field `id` stands in a mapping"):
             engine.signal("told", id=7)  # type: ignore[arg-type]

@@ -119,7 +119,7 @@ def test_every_wrong_field_is_named_at_once() -> None:
         check_fields(declared, {"acount": 1, "account": "x", "total": "y"})
     messages = str(refused.value)
     assert len(refused.value.problems) == 3
-    assert "did you mean `account`?" in messages
+    assert "did you mean 'account'?" in messages
     assert "field `total` of `s` is to be double, but is 'y'" in messages
     assert check_fields(declared, {"account": 1}) == {"account": 1, "total": None}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -20,6 +19,7 @@ from engine.capture.filters import compile_filter
 from engine.capture.request import filter_types
 from engine.parameters import OLD, has_old
 from rules.errors import InputError, Place, Problem
+from rules.kinds import did_you_mean
 from rules.model import Rulebook, Table, TableEvent
 
 _CLOCK_HINT = "read again, a commit must raise the same events; compare with the table's columns"
@@ -111,7 +111,6 @@ def _unknown(
 ) -> Iterator[Problem]:
     for name in names:
         if name not in schema.names:
-            near = difflib.get_close_matches(name, schema.names, 1)
-            hint = f"did you mean `{near[0]}`?" if near else f"it has {', '.join(schema.names)}"
+            hint = did_you_mean(name, schema.names)
             message = f"the table has no column `{name}`"
             yield Problem("unknown-column", message, replace(place, path=path), hint)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from difflib import get_close_matches
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,7 @@ from engine.detector.detector import FOREVER, Detector
 from engine.detector.instances import Bools
 from engine.values import Batch, Carried, Detections, Int64
 from rules.errors import InputError, Place, Problem
+from rules.kinds import did_you_mean
 from rules.model import ClockEvent, Rulebook
 from rules.unbuilt import TIMERS
 
@@ -85,10 +85,7 @@ def _check_event(book: Rulebook, event: str) -> None:
         return
     if event in book.events or event in book.rules:
         raise _wrong("not-an-occurrence", f"{event} cannot be given as an occurrence")
-    near = get_close_matches(event, book.events, n=1)
-    raise _wrong(
-        "unknown-event", f"unknown event {event}", f"did you mean {near[0]}?" if near else ""
-    )
+    raise _wrong("unknown-event", f"unknown event {event!r}", did_you_mean(event, book.events))
 
 
 def _wrong(code: str, message: str, hint: str = "") -> InputError:

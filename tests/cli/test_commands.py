@@ -96,8 +96,8 @@ def test_g04_a_signal_is_durable_before_the_first_run(tidegate: Tidegate, doors:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["opend", "door=7"], "did you mean `opened`?"),
-        (["opened", "dor=7"], "did you mean `door`?"),
+        (["opend", "door=7"], "did you mean 'opened'?"),
+        (["opened", "dor=7"], "did you mean 'door'?"),
         (["opened", "door=seven"], "is to be bigint"),
         (["opened", "door=7", "--id", ""], "cannot be a signal's id"),
     ],
@@ -135,7 +135,7 @@ def test_reset_is_asked_for_and_shown(tidegate: Tidegate, tmp_path: Path) -> Non
     asked = json.loads(tidegate("status", "--store", store, "--json").stdout)["asked_for"]
     assert asked == [{"kind": "reset", "subject": "t", "version": 7}]
     misspelt = tidegate("reset", "tt", "--from", "now", "--store", store)
-    assert (misspelt.exit_code, "did you mean `t`?" in misspelt.stderr) == (1, True)
+    assert (misspelt.exit_code, "did you mean 't'?" in misspelt.stderr) == (1, True)
     assert tidegate("reset", "t", "--from", "yesterday", "--store", store).exit_code == 1
 
 

@@ -170,7 +170,7 @@ def test_what_event_types_say_of_their_tables_is_checked(lake: Lake) -> None:
     }
     assert found["events.unknown.where"].message.startswith("[UNRESOLVED_COLUMN")
     assert "int, not boolean" in found["events.number.where"].message
-    assert found["events.jumped.of"].hint == "did you mean `name`?"
+    assert found["events.jumped.of"].hint == "did you mean 'name'?"
 
 
 def test_g11_no_op_updates_are_told_by_every_column(lake: Lake) -> None:

@@ -132,7 +132,7 @@ rules:
         (table(time=[1]), "lack the column event"),
         (table(time=[1.5], event=["alarm"]), "not int64 or a timestamp"),
         (table(time=[None, 1], event=["alarm"] * 2), "cannot be null"),
-        (table(time=[1], event=["alrm"]), "did you mean alarm?"),
+        (table(time=[1], event=["alrm"]), "did you mean 'alarm'?"),
         (table(time=[1], event=["pair"]), "pair cannot be given"),
     ],
 )
