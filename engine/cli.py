@@ -167,11 +167,28 @@ def simulate(
     as_json: bool,  # noqa: ARG001  (accepted everywhere)
 ) -> None:
     """Detect over a trace of occurrences, in simulated time, without Spark."""
+    _leave_out_pandas()
     from engine.replay.simulate import simulate as run_simulation
 
     run_simulation(
         rulebook, Path(trace), context=context, until=until, bucket=bucket, out=sys.stdout.buffer
     )
+
+
+def _leave_out_pandas() -> None:
+    """Arrow looks for pandas when it makes its first array, which takes longer than a small
+    simulation; what needs pandas later still finds it."""
+    import pyarrow
+
+    class Absent:
+        @staticmethod
+        def find_spec(name: str, path: object = None, target: object = None) -> None:  # noqa: ARG004
+            if name == "pandas":
+                raise ModuleNotFoundError(name)
+
+    sys.meta_path.insert(0, Absent)
+    pyarrow.array([0])
+    sys.meta_path.remove(Absent)
 
 
 @main.command()
