@@ -22,9 +22,8 @@ def chosen(
     limits: Settings,
 ) -> Choice:
     """The choice in `context` among the instances of an expression, read as `tree`."""
-    span = horizon(expression)
     how: Context | Selecting = (
-        selecting(context, tree, span, _operands_horizon(expression))
+        selecting(context, tree, _pair_horizon(expression))
         if isinstance(context, Selection)
         else context
     )
@@ -43,7 +42,7 @@ def chosen(
         frozenset(role for role, name in enumerate(names(expression)) if name in counted),
         silent(expression),
         frozenset((n.opener, n.closer) for n in nodes if isinstance(n, t.Aperiodic)),
-        span if isinstance(how, Context) else None,
+        horizon(expression) if isinstance(how, Context) else None,
         limits.carried_per_key_max,
         limits.search_steps_max,
     )
@@ -100,8 +99,10 @@ def _longest(parts: Iterable[x.Expression]) -> int | None:
     return max(known) if len(known) == len(spans) else None
 
 
-def _operands_horizon(e: x.Expression) -> int | None:
-    """How long the operands of a pair can be."""
-    while isinstance(e, x.Within | x.Minus | x.Labelled):
-        e = e.part
-    return _longest(e.operands())
+def _pair_horizon(e: x.Expression) -> tuple[int, int] | None:
+    """How long a pair and its operands can be; None: there is no such bound."""
+    core = e
+    while isinstance(core, x.Within | x.Minus | x.Labelled):
+        core = core.part
+    pair, operand = horizon(e), _longest(core.operands())
+    return None if pair is None or operand is None else (pair, operand)

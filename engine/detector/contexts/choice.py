@@ -93,7 +93,7 @@ class Choice:
             due, later = instants(self.where, arrived, carry[-1], log.keys(), moment)
         else:
             due, later = operands[-1].instances, carry[-1]
-        ticks = Ticks([], {})
+        ticks = Ticks()
         found = [
             Detected(key, now, *chosen)
             for key, times in _by_key(due)
@@ -164,13 +164,15 @@ class Choice:
         oldest = np.full(moment.keys + 1, FOREVER, dtype=np.int64)
         if self.horizon_micros is not None:
             oldest[:] = moment.watermark + 1 - self.horizon_micros
-        if not isinstance(self.context, Context) and self.context.span_micros is not None:
-            young = moment.watermark + 1 - 2 * self.context.span_micros
-            oldest[:] = young
-            for key in log.keys(before=young).tolist():
-                history = log.touched.get(key) or self._history(log, key, Ticks([], {}))
+        by = self.context
+        if not isinstance(by, Context) and by.longest is not None:
+            pair, operand = by.longest
+            young = moment.watermark + 1 - 2 * pair
+            oldest[:] = min(young, moment.watermark + 1 - operand)
+            for key in np.intersect1d(log.keys(before=young), log.keys(since=young)).tolist():
+                history = log.touched.get(key) or self._history(log, key, Ticks())
                 history.advance(moment.watermark, FOREVER)
-                oldest[key] = selection.since(history, self.context, young)
+                oldest[key] = min(oldest[key], selection.since(history, young))
             oldest[0] = oldest.min()
         return oldest
 

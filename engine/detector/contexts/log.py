@@ -13,7 +13,7 @@ from engine.detector.contexts.order import Rank
 from engine.detector.instances import EVERY_KEY, Bools, Instances, Int32, Moment, bare, concat
 from engine.values import Int64
 
-LAST = np.iinfo(np.int64).max
+FIRST, LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 NO_KEY = np.empty(0, dtype=np.int32)
 
 
@@ -54,10 +54,12 @@ class Log:
                 if isinstance(row, int)}  # fmt: skip
         return streams, ranks, used, self._marked(self.initiated, next(groups).own(key), ranks)
 
-    def keys(self, before: int = LAST) -> Int32:
-        """The codes of the keys that see anything that starts before an instant."""
+    def keys(self, *, since: int = FIRST, before: int = LAST) -> Int32:
+        """The codes of the keys that see anything that starts from one instant on and before
+        another."""
         parts = [part for part in (*self.events, *self.given) if len(part)]
-        found = np.unique(np.concatenate([NO_KEY, *(p.key[p.start < before] for p in parts)]))
+        seen = [part.key[(part.start >= since) & (part.start < before)] for part in parts]
+        found = np.unique(np.concatenate([NO_KEY, *seen]))
         if EVERY_KEY in found:
             found = np.unique(np.concatenate([p.key for p in parts]))
         return found

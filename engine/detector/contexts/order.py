@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from engine.detector.kernels import TICK_RANK
 
@@ -22,8 +22,8 @@ class Ticks:
     made[n]: the tick -1 - n as (number of its `P*`, instant).
     """
 
-    made: list[tuple[int, int]]
-    known: dict[tuple[int, int], int]
+    made: list[tuple[int, int]] = field(default_factory=list)
+    known: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def row(self, source: int, instant: int) -> int:
         """The tick of a `P*` at an instant; coincident ones are one (S6)."""

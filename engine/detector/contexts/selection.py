@@ -16,18 +16,16 @@ from rules.model import Selection
 
 T = TypeVar("T")
 Pair = tuple[Interval, Entries]
-FOREVER = -(2**63)
 
 
 @dataclass(frozen=True, slots=True)
 class Selecting:
     """`how` as written. `at_end`: what is detected at the end of its span, so long after its start.
-    `span_micros`: how long a pair can be, at most; `operand_micros`: an operand; None: no bound."""
+    `longest`: how long a pair, and an operand, can be at most, microseconds; None: no bound."""
 
     how: Selection
     at_end: t.After | None
-    span_micros: int | None
-    operand_micros: int | None
+    longest: tuple[int, int] | None
 
     def instant(self, start: int, end: int) -> int:
         """When a pair is detected."""
@@ -49,9 +47,7 @@ class Member:
         return interval, self.entries + other.entries
 
 
-def selecting(
-    how: Selection, tree: t.Tree, span_micros: int | None, operand_micros: int | None
-) -> Selecting:
+def selecting(how: Selection, tree: t.Tree, longest: tuple[int, int] | None) -> Selecting:
     """A selection over a tree. Raises `EngineError('not-detectable')` where it cannot stand."""
     span = _span(tree)
     if pairs(tree) is None or (how.evaluate == "at_end" and span is None):
@@ -60,7 +56,7 @@ def selecting(
             "select stands for `a ; b` and `a and b`, at_end with a `within`",
             "give a context's name",
         )
-    return Selecting(how, span if how.evaluate == "at_end" else None, span_micros, operand_micros)
+    return Selecting(how, span if how.evaluate == "at_end" else None, longest)
 
 
 def choose(history: History, by: Selecting) -> Iterator[Found]:
@@ -89,15 +85,12 @@ def choose(history: History, by: Selecting) -> Iterator[Found]:
             history.use_up(entries)
 
 
-def since(history: History, by: Selecting, young: int) -> int:
+def since(history: History, young: int) -> int:
     """The earliest start that may still matter, if nothing that starts before `young` can be in a
     pair any more, or have been a partner of what can: that of the first run with anything later."""
-    if by.operand_micros is None:
-        return FOREVER
     runs, _ = _runs(history)
     first = next((x for x, run in enumerate(runs) if max(m.start for m in run) >= young), None)
-    later = [] if first is None else [m.start for run in runs[first:] for m in run]
-    return min([young, history.now + 1 - by.operand_micros, *later])
+    return young if first is None else min(m.start for run in runs[first:] for m in run)
 
 
 def _pairs(
