@@ -113,15 +113,15 @@ def validate(
     as_json: bool,
 ) -> None:
     """Check rulebooks without running them."""
-    import rules
     from rules.errors import InputError
+    from rules.loader import validated
 
     wrong = False
     for file in files:
         problems: tuple[Any, ...] = ()
         book = None
         try:
-            book = rules.load(file, settings=pairs(settings, "--set"))
+            book = validated(file, pairs(settings, "--set"))
             if tables:
                 from engine.app import check_tables
 

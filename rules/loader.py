@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 
 from rules.check import check
 from rules.errors import InputError, Place, Problem
@@ -12,7 +13,7 @@ from rules.kinds import Record, Report
 from rules.model import Rulebook
 from rules.reader import read_yaml
 from rules.shape import shape, shape_settings
-from rules.unbuilt import refuse_unbuilt
+from rules.unbuilt import SIMULATED, refuse_unbuilt
 from rules.warn import warn
 
 
@@ -57,6 +58,21 @@ def load_rulebook(
         samples=book.samples,
         warnings=in_order(report.warnings),
     )
+
+
+def validated(file: os.PathLike[str], settings: Mapping[str, str]) -> Rulebook:
+    """The rulebook in a file, whether it can be run or only be simulated yet: what `run` refuses is
+    among its warnings. Raises `InputError` as `rules.load` does."""
+    book = load_rulebook(file, settings, None, SIMULATED)
+    try:
+        load_rulebook(file, settings, None, frozenset())
+    except InputError as error:
+        lacking = tuple(
+            replace(p, code="not-live", message=f"{p.message} in `run`, only in `simulate`")
+            for p in error.problems
+        )
+        return replace(book, warnings=in_order([*book.warnings, *lacking]))
+    return book
 
 
 def is_text(source: str) -> bool:

@@ -27,15 +27,13 @@ EXPRESSIONS: dict[type[x.Expression], str] = {
     x.EndOf: "end_of",
 }
 AT_END = "selection evaluated at_end"
-TIMERS = frozenset(
-    EXPRESSIONS[node] for node in (x.Plus, x.Own, x.Periodic, x.PeriodicStar, x.Clock, x.Cron)
-) | {
+SIMULATED = frozenset(EXPRESSIONS.values()) | {
     AT_END,
     "event key at",
     "event key cron",
+    "event key on: transaction",
 }
 """What simulated time has and `run` has not yet."""
-RULE_AS_EVENT = "rule as event"
 COUPLINGS = {mode: f"coupling {mode}" for mode in (Coupling.IMMEDIATE, Coupling.DETACHED)}
 
 # Keys by the section they belong to; with a value, only that value is not built.
@@ -70,7 +68,7 @@ SAMPLES = "samples"
 def refuse_unbuilt(book: Book, features: frozenset[str], report: Report) -> None:
     """Add a problem for every use of a feature that is neither built nor in `features`."""
     for _, node, scalar in book.expressions():
-        _expression(book, node, scalar, features, report)
+        _expression(node, scalar, features, report)
     found = [*_keys(book), *_values(book)]
     for feature, place in found:
         if feature not in features:
@@ -84,24 +82,18 @@ def all_features() -> frozenset[str]:
         for section, keys in KEYS.items()
         for key, value in keys.items()
     }
-    single = {RULE_AS_EVENT, AT_END, SAMPLES}
+    single = {AT_END, SAMPLES}
     actions = {f"action {kind}" for kind in ACTIONS}
     named = {*EXPRESSIONS.values(), *COUPLINGS.values()}
     return frozenset(keyed | single | actions | named)
 
 
 def _expression(
-    book: Book,
-    node: x.Expression,
-    scalar: Scalar,
-    features: frozenset[str],
-    report: Report,
+    node: x.Expression, scalar: Scalar, features: frozenset[str], report: Report
 ) -> None:
     said = set(features)
     for below in node.walk():
         feature = EXPRESSIONS.get(type(below))
-        if isinstance(below, x.Name) and below.name in book.names("rules"):
-            feature = RULE_AS_EVENT
         if feature and feature not in said:
             said.add(feature)
             hint = "built: everything that needs no timer"

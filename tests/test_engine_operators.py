@@ -65,3 +65,41 @@ def test_operators_and_contexts_fire_live(spark: SparkSession, tmp_path: Path) -
             engine.run_once()
     found = Counter(tuple(row) for row in spark.sql(f"SELECT * FROM {log}").collect())
     assert found == Counter((rule, 1, n) for rule, (_, _, sizes) in EXPECTED.items() for n in sizes)
+
+
+CHAINED = """\
+rulebook: live
+tables: {log: {path: ./log}}
+events:
+  a: {signal: {k: bigint, v: bigint}}
+  b: {signal: {k: bigint}}
+rules:
+  pair: {on: a ; b, per: k, context: chronicle, if: sum(v) > 100}
+  two_pairs:
+    on: any(2, pair*)
+    per: {pair: k}
+    do:
+      - sql: |
+          INSERT INTO log
+          SELECT 'two_pairs', max(k), count(DISTINCT v) FROM event GROUP BY firing_id
+  all_keys:
+    on: every(2, two_pairs)
+    do:
+      - sql: INSERT INTO log SELECT 'all_keys', max(k), count(*) FROM event GROUP BY firing_id
+"""
+
+
+def test_s08_rules_as_events_fire_live(spark: SparkSession, tmp_path: Path) -> None:
+    log = f"delta.`{tmp_path}/log`"
+    spark.sql(f"CREATE TABLE {log} (rule STRING, k BIGINT, n BIGINT) USING delta")
+    file = tmp_path / "live.yaml"
+    file.write_text(CHAINED)
+    with Engine(file, spark=spark) as engine:
+        engine.run_once()
+        for v, k in enumerate((1, 2, 1, 2)):
+            engine.signal("a", k=k, v=v)
+            engine.run_once()
+            engine.signal("b", k=k)
+        engine.run_once()
+    found = Counter(tuple(row) for row in spark.sql(f"SELECT * FROM {log}").collect())
+    assert found == Counter([("two_pairs", 1, 2), ("two_pairs", 2, 2), ("all_keys", 2, 8)])

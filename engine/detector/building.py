@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from engine.detector.graph import Census, Node, Stream, digest
+from engine.detector.operators.detection import Detection
 from engine.detector.operators.event import Event
 from engine.detector.operators.repeated import Repeated
 from engine.detector.operators.shape import Shape
@@ -15,14 +16,15 @@ from rules.model import Context, Selection, Settings
 
 @dataclass
 class Building:
-    """One rule's key columns, activation and zone. `census` is given where its keys are told apart;
-    `excepts_keys`: they must be."""
+    """One rule's key columns, activation and zone; `roots` are the nodes of the rules that may be
+    its events. `census` is given where its keys are told apart; `excepts_keys`: they must be."""
 
     per: Mapping[str, tuple[str, ...]]
     activation: int
     zone: str
     context: Context | Selection
     settings: Settings
+    roots: Mapping[str, Node]
     census: Census | None = None
     excepts_keys: bool = field(default=False, init=False)
 
@@ -33,11 +35,25 @@ class Building:
         return tuple(o if o.own else self._repeated(o, census, horizon) for o in operands)
 
     def _event(self, name: str, *, all_rows: bool) -> Node:
-        columns = self.per.get(name)
-        shape = Event(name, columns, self.activation, all_rows)
+        columns, root = self.per.get(name), self.roots.get(name)
+        shape: Shape
+        if root is None:
+            shape = Event(name, columns, self.activation, all_rows)
+        else:
+            shape = Detection(name, root.digest, columns, self.activation, all_rows)
         streams = frozenset() if columns is None else frozenset([(name, columns)])
         own = columns is not None
-        return Node(digest(shape), shape, (), (name,), streams, own=own, every=not own, point=True)
+        return Node(
+            digest(shape),
+            shape,
+            (),
+            (name,),
+            streams,
+            own=own,
+            every=not own,
+            point=root is None or root.point,
+            timed=root is not None and root.timed,
+        )
 
     def _keep_apart(self, operands: tuple[Node, ...], looked_at: Node | None = None) -> None:
         """Keys are told apart unless all operands have instances of one key each, or all and what

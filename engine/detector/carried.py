@@ -5,7 +5,8 @@ rank, depth, an `id:<column set>` for each set of occurrence ids, and the parame
 `node:<digest>` holds what one node carries, a row an instance: slot, the key as columns k0, k1, ..
 (`every`: the instance of every key, or of keys not seen yet), start, end, and its entries as
 the lists `serials` and `roles`. `keys:<digest>` holds the known keys of the rules that keep their
-keys apart.
+keys apart. `occ:<rule>` holds detections that are occurrences for other rules (S8): it also has
+their `start`, and the lists `parts` and `events`, serials and event types of what each stands for.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 from engine.detector.graph import Node
 from engine.detector.instances import EVERY_KEY, Carry, Instances, Int32, concat
 from engine.detector.keys import Keys
-from engine.detector.occurrences import CarriedOccurrences
+from engine.detector.occurrences import CarriedOccurrences, CarriedParts
 from engine.values import Batch, Int64
 from rules.errors import EngineError
 
@@ -64,7 +65,30 @@ def read_occurrences(event: str, table: pa.Table) -> CarriedOccurrences:
         depth if depth.any() else None,
     )
     next_serial = int((table.schema.metadata or {})[b"next_serial"])
-    return CarriedOccurrences(batch, numbers(table, "serial"), numbers(table, "rank"), next_serial)
+    return CarriedOccurrences(
+        batch, numbers(table, "serial"), numbers(table, "rank"), next_serial, read_parts(table)
+    )
+
+
+def read_parts(table: pa.Table) -> CarriedParts | None:
+    """What the occurrences of a table stand for; None unless they are a rule's."""
+    if "parts" not in table.column_names:
+        return None
+    lists = table.column("parts").combine_chunks()
+    offsets = np.zeros(table.num_rows + 1, dtype=np.int64)
+    np.cumsum(lists.value_lengths(), out=offsets[1:])
+    serial = np.array(lists.flatten())
+    return CarriedParts(numbers(table, "start"), offsets, _flat(table, "events"), serial)
+
+
+def with_parts(table: pa.Table, parts: CarriedParts) -> pa.Table:
+    """A table of a rule's occurrences with what they stand for."""
+    offsets = pa.array(parts.offsets.astype(np.int32))
+    return (
+        table.append_column("start", pa.array(parts.start))
+        .append_column("parts", pa.ListArray.from_arrays(offsets, pa.array(parts.serial)))
+        .append_column("events", pa.ListArray.from_arrays(offsets, parts.event))
+    )
 
 
 def write_occurrences(

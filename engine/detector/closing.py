@@ -7,10 +7,12 @@ from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from engine.detector import carried as tables
 from engine.detector.frame import Frame
-from engine.detector.instances import Carry
+from engine.detector.instances import Bools, Carry
+from engine.detector.occurrences import CarriedParts
 from engine.values import Carried, Int64
 
 
@@ -32,7 +34,7 @@ def carry_on(frame: Frame, carry: Mapping[str, Carry], stored: Carried) -> Carri
                 node, slots, frame.keys(node), frame.unseen(node), serial
             )
     for node in frame.nodes.values():
-        if node.census and len(known := frame.known[node.census][0]):
+        if node.census and len(known := frame.known(node.census)[0]):
             written[node.census] = tables.write_keys(frame.keys(node), known)
     for name, table in written.items():
         old = stored.tables.get(name)
@@ -48,6 +50,38 @@ def _occurrences(
 ) -> tuple[Int64, dict[str, pa.Table]]:
     """Serials for the step's occurrences that carried instances refer to, and their tables."""
     occurrences = frame.occurrences
+    used, untouched = _used(frame, carry, kept, stored)
+    serial = np.full(len(used), -1, dtype=np.int64)
+    written = {"occ:" + event: stored.tables["occ:" + event] for event in untouched}
+    for event, source in occurrences.sources.items():
+        rows, old = source.rows(), frame.carried.get(event)
+        if old is not None:
+            serial[rows[: source.carried]] = old.serial
+        following = old.next_serial if old else 0
+        index = np.flatnonzero(used[rows])
+        new = index[index >= source.carried]
+        serial[rows[new]] = following + np.arange(len(new))
+        if len(index):
+            own, following = occurrences.own[rows[index]], following + len(new)
+            written["occ:" + event] = tables.write_occurrences(
+                source.batch, index, serial[rows[index]], own, following
+            )
+    names = pa.array([*occurrences.sources], pa.string())
+    for rule, parts in occurrences.parts.items():
+        if "occ:" + rule in written:
+            whole = parts.take(np.flatnonzero(used[occurrences.sources[rule].rows()]))
+            events = names.take(pa.array(occurrences.place_of(whole.row)))
+            carried = CarriedParts(whole.start, whole.offsets, events, serial[whole.row])
+            written["occ:" + rule] = tables.with_parts(written["occ:" + rule], carried)
+    return serial, written
+
+
+def _used(
+    frame: Frame, carry: Mapping[str, Carry], kept: Mapping[str, pa.Table], stored: Carried
+) -> tuple[Bools, set[str]]:
+    """Marks the step's occurrences that something carried refers to; and the event types, not in
+    the step, that tables which stay as they are refer to."""
+    occurrences = frame.occurrences
     used = np.zeros(len(occurrences.time), dtype=np.bool_)
     for slots in carry.values():
         for part in slots:
@@ -57,24 +91,21 @@ def _occurrences(
         if name.startswith("node:"):
             for event, found in tables.serials_of(table, frame.graph.nodes[name[5:]].roles).items():
                 referred[event].append(found)
-    serial = np.full(len(used), -1, dtype=np.int64)
-    written: dict[str, pa.Table] = {}
-    for event, source in occurrences.sources.items():
-        rows = slice(source.base, source.base + len(source.batch))
-        own, old = serial[rows], frame.carried.get(event)
-        if old is not None:
-            own[: source.carried] = old.serial
-            for found in referred.pop(event, []):
-                used[source.base + np.searchsorted(old.serial, found)] = True
-        following = old.next_serial if old else 0
-        index = np.flatnonzero(used[rows])
-        new = index[index >= source.carried]
-        own[new] = following + np.arange(len(new))
-        if len(index):
-            rank = occurrences.rank[rows][index] & ((1 << 40) - 1)
-            written["occ:" + event] = tables.write_occurrences(
-                source.batch, index, own[index], rank, following + len(new)
-            )
-    for event in referred:
-        written["occ:" + event] = stored.tables["occ:" + event]
-    return serial, written
+    untouched = {event for event in referred if event not in frame.carried}
+    for event in sorted(untouched):
+        parts = tables.read_parts(stored.tables["occ:" + event])
+        if parts is None:
+            continue
+        for inner in pc.unique(parts.event).to_pylist():
+            mark = pc.equal(parts.event, inner).to_numpy(zero_copy_only=False)
+            referred[inner].append(parts.serial[mark])
+            untouched |= {inner} - frame.carried.keys()
+    for event, serials in referred.items():
+        if event in frame.carried:
+            base, serial = occurrences.sources[event].base, frame.carried[event].serial
+            for found in serials:
+                used[base + np.searchsorted(serial, found)] = True
+    for rule, whole in occurrences.parts.items():
+        rows = occurrences.sources[rule].rows()
+        used[whole.take(np.flatnonzero(used[rows])).row] = True
+    return used, untouched

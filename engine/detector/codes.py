@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,17 +31,6 @@ class Codes:
             return np.full(count, EVERY_KEY, dtype=np.int32)
         return self.arrivals[event, columns]
 
-    def known(self, graph: Graph, name: str, batches: Mapping[str, Batch]) -> tuple[Int32, Int32]:
-        """The codes of the known keys of a census, and of those that are new in this step."""
-        census = graph.censuses[name]
-        parts = [self.stored.get(name, np.empty(0, np.int32))]
-        for stream in census.streams:
-            if stream in self.arrivals:
-                first = np.searchsorted(batches[stream[0]].time, census.activation)
-                parts.append(self.arrivals[stream][first:])
-        known = np.unique(np.concatenate(parts))
-        return known, np.setdiff1d(known, parts[0])
-
 
 def encode_step(
     graph: Graph, nodes: Iterable[Node], stored: Carried, batches: Mapping[str, Batch]
@@ -50,11 +39,13 @@ def encode_step(
     chunks: dict[int, dict[object, Columns]] = defaultdict(dict)
     streams: dict[Stream, object] = {}
     names: set[str] = set()
+    used: set[Stream] = set()
     for node in nodes:
         domain = graph.domain(node)
         if domain is None:
             continue
         streams |= {stream: None for stream in node.streams if stream[0] in batches}
+        used |= {s for s in node.streams if s[0] in graph.roots and not graph.same_keys(s)}
         for name in ("node:" + node.digest, node.census or ""):
             columns = tables.key_columns(stored.tables[name]) if name in stored.tables else []
             if columns:
@@ -70,6 +61,9 @@ def encode_step(
             for stream in shared:
                 rows = table.take(batches[stream[0]].row)
                 chunks[graph.domains[stream]][stream] = _select(rows, stream[1])
+    for stream in sorted(used):
+        for n, part in enumerate(_values(graph, stream, stored, batches)):
+            chunks[graph.domains[stream]][stream, n] = part
     found: dict[object, Int32] = {}
     keys: dict[int | None, Keys] = {None: NO_KEYS}
     for domain, parts in chunks.items():
@@ -88,6 +82,25 @@ def _by_table(streams: Iterable[Stream], batches: Mapping[str, Batch]) -> list[l
     for event, columns in sorted(streams):
         groups[id(batches[event].table), columns].append((event, columns))
     return list(groups.values())
+
+
+def _values(
+    graph: Graph, stream: Stream, stored: Carried, batches: Mapping[str, Batch]
+) -> Iterator[Columns]:
+    """The key columns that occurrences of a stream may have in this step."""
+    event, columns = stream
+    if event in batches:
+        yield _select(batches[event].table.take(batches[event].row), columns)
+    if event not in graph.roots:
+        return
+    root, names = graph.roots[event], graph.key_names[event]
+    chosen = [names.index(name) for name in columns]
+    parts = [part for below in sorted(root.streams) for part in
+             _values(graph, below, stored, batches)]  # fmt: skip
+    for node in root.walk():
+        if "node:" + node.digest in stored.tables and node.streams:
+            parts.append(tables.key_columns(stored.tables["node:" + node.digest]))
+    yield from ([part[i] for i in chosen] for part in parts if part)
 
 
 def _select(table: pa.Table, columns: tuple[str, ...]) -> Columns:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from engine.detector.building import first_roles
@@ -14,30 +15,25 @@ from engine.detector.operator_nodes import Operators, type_of
 from engine.detector.operators.either import Either
 from engine.detector.operators.every import Every
 from rules import expression as x
-from rules.errors import EngineError
 from rules.model import Context, Rule, Rulebook, Selection
 
 
-def compile_rule(rule: Rule, activation: int, book: Rulebook) -> tuple[Node, Census | None]:
-    """The node of a rule's whole expression, and the census that it needs, if any.
+def compile_rule(
+    rule: Rule, activation: int, book: Rulebook, roots: Mapping[str, Node]
+) -> tuple[Node, Census | None]:
+    """The node of a rule's whole expression, and the census that it needs, if any. `roots` are the
+    nodes of the rules that it uses as events.
 
     Raises `EngineError('not-detectable')` for an operator that is not built.
     """
-    for node in rule.on.walk():
-        if isinstance(node, x.Name) and node.name in book.rules:
-            hint = "validate the rulebook: it says where it stands"
-            raise EngineError("not-detectable", f"rule {node.name} as an event is not built", hint)
-    builder = _Builder(
-        rule.per, activation, book.timezone, rule.selection or rule.context, book.settings
-    )
+    context = rule.selection or rule.context
+    builder = _Builder(rule.per, activation, book.timezone, context, book.settings, roots)
     root = builder.build(rule.on)
     if not builder.excepts_keys:
         return root, None
     streams = frozenset(rule.per.items())
     census = Census("keys:" + digest(sorted(streams), activation), streams, activation)
-    builder = _Builder(
-        rule.per, activation, book.timezone, rule.selection or rule.context, book.settings, census
-    )
+    builder = _Builder(rule.per, activation, book.timezone, context, book.settings, roots, census)
     return builder.build(rule.on), census
 
 
@@ -64,7 +60,7 @@ class _Builder(Operators):
     def _chain(self, expression: x.Expression, context: Context | Selection) -> Node | None:
         """A plain sequence of event types, all of one key or all without; else None."""
         found = event_types(expression)
-        if found is None or context not in CONTEXTS:
+        if found is None or context not in CONTEXTS or not self.roots.keys().isdisjoint(found[0]):
             return None
         names, span = found
         operands = tuple(self._event(name, all_rows=True) for name in names)
@@ -77,7 +73,7 @@ class _Builder(Operators):
     def _choice(self, expression: x.Expression, context: Context | Selection) -> Node:
         """The root of a rule in a context that needs what is not used up (semantics 3)."""
         tree, streams = read(expression, self.zone)
-        shape = chosen(context, expression, tree, streams, self.settings)
+        shape = chosen(context, expression, tree, streams, self._lasting(), self.settings)
         # a window may have opened long before what stands in it
         horizon = None if shape.windows else shape.horizon_micros
         root = self._node(expression, None)
@@ -113,9 +109,13 @@ class _Builder(Operators):
             operands,
             own=any(o.own for o in operands),
             every=any(o.every for o in operands),
-            point=True,
+            point=all(o.point for o in operands),
             horizon=None,
         )
+
+    def _lasting(self) -> frozenset[str]:
+        """The rules whose detections, as occurrences, are no instants."""
+        return frozenset(name for name, root in self.roots.items() if not root.point)
 
 
 _PLAIN = {

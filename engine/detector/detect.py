@@ -16,7 +16,7 @@ from engine.values import Batch, Carried, Detections, Int64
 from rules.errors import InputError, Place, Problem
 from rules.kinds import did_you_mean
 from rules.model import ClockEvent, Rulebook
-from rules.unbuilt import TIMERS
+from rules.unbuilt import SIMULATED
 
 _TIMESTAMP = pa.timestamp("us", "UTC")
 _TICK = pa.struct([("event", pa.string()), ("time", _TIMESTAMP)])
@@ -35,7 +35,7 @@ def detect(rulebook: str | os.PathLike[str] | Rulebook, occurrences: pa.Table) -
 
     Raises `InputError` for a rulebook or occurrences that are wrong.
     """
-    book = rulebook if isinstance(rulebook, Rulebook) else rules.load(rulebook, features=TIMERS)
+    book = rulebook if isinstance(rulebook, Rulebook) else rules.load(rulebook, features=SIMULATED)
     time = _times(occurrences)
     batches = _batches(book, occurrences, time)
     first, last = (int(time.min()), int(time.max())) if len(time) else (0, 0)

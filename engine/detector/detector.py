@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from graphlib import TopologicalSorter
 
 from engine.detector import order
 from engine.detector.closing import carry_on
 from engine.detector.compile import compile_rule
 from engine.detector.detections import build
 from engine.detector.frame import Frame, open_frame
-from engine.detector.graph import connect
-from engine.detector.instances import Carry, Flow, no_pending
+from engine.detector.graph import Census, Node, connect
+from engine.detector.instances import NONE, Carry, Flow, Moment, no_pending
 from engine.detector.occurrences import Ranking
+from engine.detector.operators.detection import Detection
 from engine.detector.operators.event import Event
+from engine.detector.shown import Shown, occur, show
 from engine.values import Batch, Carried, Detections
+from rules import expression as x
 from rules.detected import as_detected
-from rules.model import Rulebook
+from rules.model import Rule, Rulebook
 
 FOREVER = 2**62
 """The watermark of a history that has ended: everything runs out."""
@@ -39,15 +43,16 @@ class Detector:
         rulebook = as_detected(rulebook)
         self._ranking = ranking
         self._rules = {rule.name: rule for rule in rulebook.rules.values() if rule.enabled}
-        compiled = {
-            name: compile_rule(rule, activations[name], rulebook)
-            for name, rule in self._rules.items()
-        }
-        self._graph = connect(
-            {name: root for name, (root, _) in compiled.items()},
-            [census for _, census in compiled.values() if census],
-        )
-        self.events = self._graph.events()
+        roots: dict[str, Node] = {}
+        censuses: list[Census] = []
+        for name in _used_first(self._rules):
+            roots[name], census = compile_rule(
+                self._rules[name], activations[name], rulebook, roots
+            )
+            censuses += [census] if census else []
+        keys = {name: rule.key_names for name, rule in self._rules.items()}
+        self._graph = connect(roots, keys, censuses)
+        self.events = frozenset[str]().union(*self._graph.events.values())
         """The event types that some rule looks at."""
         self.timed = any(root.timed for root in self._graph.roots.values())
         """Whether something may be detected when nothing arrives."""
@@ -68,36 +73,66 @@ class Detector:
         fire; a `P` window that nothing closes ticks up to `last` (None: the watermark).
         """
         arrivals = {e: b for e, b in batches.items() if len(b) and e in self.events}
-        roots = {
-            name: root
-            for name, root in self._graph.roots.items()
-            if root.timed or not arrivals.keys().isdisjoint(root.roles)
-        }
-        nodes = {node.digest: node for root in roots.values() for node in root.walk()}
+        rules = self._graph.active(arrivals)
+        nodes = {n.digest: n for rule in rules for n in self._graph.roots[rule].walk()}
         frame = open_frame(self._graph, nodes, carried, arrivals, self._ranking)
-        flows, carry = _run(frame, watermark, watermark if last is None else last)
+        shown, carry = self._run(frame, rules, watermark, watermark if last is None else last)
         found = [
-            build(self._rules[name], flows[root.digest].instances, frame.keys(root), frame)
-            for name, root in roots.items()
-            if len(flows[root.digest].instances)
+            build(rule, shown[name], frame.keys(self._graph.roots[name]), frame.occurrences)
+            for name, rule in self._rules.items()
+            if name in shown
         ]
         return tuple(found), carry_on(frame, carry, carried)
 
+    def _run(
+        self, frame: Frame, rules: Sequence[str], watermark: int, last: int
+    ) -> tuple[dict[str, Shown], dict[str, Carry]]:
+        """What each of `rules` detects, if anything, those that are used by others first; and what
+        each node carries on."""
+        graph = self._graph
+        flows: dict[str, Flow] = {}
+        carry: dict[str, Carry] = {}
+        shown: dict[str, Shown] = {}
+        used = frozenset[str]().union(*(graph.uses[name] for name in rules))
+        for name in rules:
+            rule, root = self._rules[name], graph.roots[name]
+            for node in root.walk():
+                if node.digest not in flows:
+                    flows[node.digest], carry[node.digest] = _step(
+                        node, flows, frame, frame.moment(node, watermark, last)
+                    )
+            found = flows[root.digest]
+            if len(found.instances):
+                shown[name] = show(rule, found.instances, frame.keys(root), frame.occurrences)
+            if name in used:
+                own = NONE
+                if name in shown:
+                    own = occur(rule, shown[name], frame.keys(root), frame.occurrences)
+                frame.add_detected(name, Flow(own, found.pending))
+        return shown, carry
 
-def _run(frame: Frame, watermark: int, last: int) -> tuple[dict[str, Flow], dict[str, Carry]]:
-    """Each node's instances, operands first, and what it carries on."""
-    flows: dict[str, Flow] = {}
-    carry: dict[str, Carry] = {}
-    for digest, node in frame.nodes.items():
-        operands = [flows[operand.digest] for operand in node.operands]
-        if isinstance(node.shape, Event):
-            operands = [Flow(frame.arrivals(node, node.shape), no_pending())]
-        flow, kept = node.shape.step(
-            operands, frame.carry[digest], frame.moment(node, watermark, last)
-        )
-        if node.horizon_micros is not None:
-            oldest = watermark + 1 - node.horizon_micros
-            kept = tuple(part.where(part.start >= oldest) for part in kept)
-            flow = replace(flow, pending=flow.pending.since(oldest))
-        flows[digest], carry[digest] = flow, kept
-    return flows, carry
+
+def _used_first(rules: Mapping[str, Rule]) -> Iterable[str]:
+    """The rules' names, each after those of the rules that it uses as events."""
+    used = {
+        name: [n.name for n in rule.on.walk() if isinstance(n, x.Name) and n.name in rules]
+        for name, rule in rules.items()
+    }
+    return TopologicalSorter(used).static_order()
+
+
+def _step(
+    node: Node, flows: Mapping[str, Flow], frame: Frame, moment: Moment
+) -> tuple[Flow, Carry]:
+    """A node's instances, and what it carries on."""
+    operands = [flows[operand.digest] for operand in node.operands]
+    if isinstance(node.shape, Event):
+        operands = [Flow(frame.arrivals(node, node.shape), no_pending())]
+    elif isinstance(node.shape, Detection):
+        operands = [frame.detections(node.shape)]
+    flow, kept = node.shape.step(operands, frame.carry(node), moment)
+    if node.horizon_micros is not None:
+        oldest = moment.watermark + 1 - node.horizon_micros
+        kept = tuple(part.where(part.start >= oldest) for part in kept)
+        flow = replace(flow, pending=flow.pending.since(oldest))
+    return flow, kept

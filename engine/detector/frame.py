@@ -1,9 +1,8 @@
-"""What a step begins with: occurrences numbered, keys encoded, carried instances read."""
+"""What a step knows: occurrences numbered, keys encoded, carried instances read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -11,31 +10,61 @@ from engine.detector import carried as tables
 from engine.detector import ties
 from engine.detector.codes import Codes, encode_step
 from engine.detector.graph import Graph, Node
-from engine.detector.instances import NONE, Bools, Carry, Instances, Int32, Moment, points
+from engine.detector.instances import (
+    NONE,
+    Bools,
+    Carry,
+    Flow,
+    Instances,
+    Int32,
+    Moment,
+    Pending,
+    no_pending,
+    points,
+)
 from engine.detector.keys import NO_KEYS, Keys
 from engine.detector.occurrences import CarriedOccurrences, Occurrences, Ranking, gather, number
+from engine.detector.operators.detection import Detection
 from engine.detector.operators.event import Event
 from engine.detector.operators.repeated import endow
 from engine.values import Batch, Carried, Int64
 
 
-@dataclass(frozen=True, slots=True)
 class Frame:
-    """The input of one step: carried occurrences by event type, by node digest the arrivals that
-    are the greatest of their key and instant, if not all are; known keys and those that are new by
-    census, what is carried by node digest."""
+    """One step: its nodes by digest, its occurrences, what is carried, the codes of keys.
 
-    graph: Graph
-    nodes: Mapping[str, Node]
-    occurrences: Occurrences
-    carried: Mapping[str, CarriedOccurrences]
-    codes: Codes
-    chosen: Mapping[str, Int64]
-    known: Mapping[str, tuple[Int32, Int32]]
-    carry: Mapping[str, Carry]
+    Detections that are occurrences of other rules (S8) are added while the step goes on.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        nodes: Mapping[str, Node],
+        occurrences: Occurrences,
+        carried: Mapping[str, CarriedOccurrences],
+        codes: Codes,
+        chosen: Mapping[str, Int64],
+        stored: Carried,
+        batches: Mapping[str, Batch],
+    ) -> None:
+        """`chosen`: by node digest the arrivals that are the greatest of their key and instant, if
+        not all are."""
+        self.graph = graph
+        self.nodes = nodes
+        self.occurrences = occurrences
+        self.carried = carried
+        self._codes = codes
+        self._chosen = chosen
+        self._stored = stored
+        self._batches = batches
+        self._known: dict[str, tuple[Int32, Int32]] = {}
+        self._detected: dict[str, Flow] = {}
+        self._serials = {
+            event: (occurrences.sources[event].base, c.serial) for event, c in carried.items()
+        }
 
     def keys(self, node: Node) -> Keys:
-        return self.codes.keys.get(self.graph.domain(node), NO_KEYS)
+        return self._codes.keys.get(self.graph.domain(node), NO_KEYS)
 
     def unseen(self, node: Node) -> int:
         """The code that stands for every key not seen yet."""
@@ -43,7 +72,7 @@ class Frame:
 
     def moment(self, node: Node, watermark: int, last: int) -> Moment:
         """What an operator knows beside instances."""
-        known = self.known[node.census][0] if node.census else np.empty(0, np.int32)
+        known = self.known(node.census)[0] if node.census else np.empty(0, np.int32)
         unseen = self.unseen(node)
         return Moment(
             self.occurrences,
@@ -53,6 +82,35 @@ class Frame:
             last,
         )
 
+    def known(self, name: str) -> tuple[Int32, Int32]:
+        """The codes of the known keys of a census, and of those that are new in this step."""
+        if name not in self._known:
+            census = self.graph.censuses[name]
+            parts = [self._codes.stored.get(name, np.empty(0, np.int32))]
+            for stream in sorted(census.streams):
+                shape = Detection(stream[0], "", stream[1], census.activation, all_rows=True)
+                if stream in self._codes.arrivals:
+                    first = np.searchsorted(self._batches[stream[0]].time, census.activation)
+                    parts.append(self._codes.arrivals[stream][first:])
+                elif stream[0] in self._detected:
+                    parts.append(self.detections(shape).instances.key)
+            known = np.unique(np.concatenate(parts))
+            self._known[name] = known, np.setdiff1d(known, parts[0])
+        return self._known[name]
+
+    def carry(self, node: Node) -> Carry:
+        """What a node carries; new keys begin with what is carried for keys not seen yet."""
+        name = "node:" + node.digest
+        if name not in self._stored.tables:
+            return (NONE,) * node.shape.slots
+        key = self._codes.stored.get(name, np.empty(0, np.int32))
+        table, unseen = self._stored.tables[name], self.unseen(node)
+        read = tables.read_carry(node, table, key, unseen, self._serials)
+        if node.census:
+            new = self.known(node.census)[1]
+            read = tuple(endow(part, new, unseen) for part in read)
+        return read
+
     def arrivals(self, node: Node, shape: Event) -> Instances:
         """The occurrences of an event type that arrive in this step, from the activation on: all of
         them, or the greatest of each key and instant."""
@@ -61,13 +119,44 @@ class Frame:
             return NONE
         rows = source.arrivals
         time = self.occurrences.time[rows]
-        key = self.codes.of(shape.event, shape.columns, len(time))
+        key = self._codes.of(shape.event, shape.columns, len(time))
         first = int(np.searchsorted(time, shape.activation))
-        if node.digest not in self.chosen:
+        if node.digest not in self._chosen:
             return points(key[first:], time[first:], np.arange(rows.start + first, rows.stop))
-        place = self.chosen[node.digest]
+        place = self._chosen[node.digest]
         place = place[np.searchsorted(place, first) :]
         return points(key[place], time[place], rows.start + place)
+
+    def add_detected(self, rule: str, detected: Flow) -> None:
+        """What a rule detects, numbered as its occurrences, for the rules that use it."""
+        self._detected[rule] = detected
+
+    def detections(self, shape: Detection) -> Flow:
+        """The detections of a rule in this step, from the activation on, by the using rule's
+        keys."""
+        if shape.rule not in self._detected:
+            return Flow(NONE, no_pending())
+        found, pending = self._detected[shape.rule].instances, self._detected[shape.rule].pending
+        first = int(np.searchsorted(found.end, shape.activation))
+        found = found.where(np.arange(len(found)) >= first)
+        code = self._as_used(shape)
+        own = Instances(code[found.key], found.start, found.end, found.offsets, found.row,
+                        found.role)  # fmt: skip
+        return Flow(own, Pending(code[pending.key], pending.start))
+
+    def _as_used(self, shape: Detection) -> Int32:
+        """For each key code of a rule that of the rule which uses it."""
+        own = self.keys(self.graph.roots[shape.rule])
+        if shape.columns is None:
+            return np.zeros(own.count + 2, dtype=np.int32)
+        stream = (shape.rule, shape.columns)
+        if self.graph.same_keys(stream):
+            return np.arange(own.count + 2, dtype=np.int32)
+        keys = self._codes.keys.get(self.graph.domains[stream], NO_KEYS)
+        names = self.graph.key_names[shape.rule]
+        columns = [own.columns[names.index(name)] for name in shape.columns]
+        inside = keys.codes_of(columns) if own.count else np.empty(0, np.int32)
+        return np.concatenate([[0], inside, [keys.count + 1]]).astype(np.int32)
 
 
 def open_frame(
@@ -79,20 +168,24 @@ def open_frame(
 ) -> Frame:
     """Read what the step's `nodes` carry, and number and encode the step's occurrences."""
     tables.check(stored.tables)
-    events = {role for node in nodes.values() for role in node.roles}
-    carried = {
+    roles = {role for node in nodes.values() for role in node.roles}
+    carried = _occurrences(roles, stored)
+    for found in [*carried.values()]:
+        if found.parts is not None:
+            carried |= _occurrences({*found.parts.event.to_pylist()} - carried.keys(), stored)
+    codes = encode_step(graph, nodes.values(), stored, batches)
+    sources = gather(carried, batches, roles & graph.roots.keys())
+    chosen, tied = _simultaneous(graph, nodes, codes, batches, ranking)
+    occurrences = number(sources, carried, tied, ranking)
+    return Frame(graph, nodes, occurrences, carried, codes, chosen, stored, batches)
+
+
+def _occurrences(events: Iterable[str], stored: Carried) -> dict[str, CarriedOccurrences]:
+    return {
         event: tables.read_occurrences(event, stored.tables["occ:" + event])
         for event in events
         if "occ:" + event in stored.tables
     }
-    codes = encode_step(graph, nodes.values(), stored, batches)
-    chosen, tied = _simultaneous(graph, nodes, codes, batches, ranking)
-    sources = gather(carried, batches)
-    occurrences = number(sources, carried, tied, ranking)
-    censuses = {node.census for node in nodes.values() if node.census}
-    known = {name: codes.known(graph, name, batches) for name in censuses}
-    frame = Frame(graph, nodes, occurrences, carried, codes, chosen, known, {})
-    return replace(frame, carry=_carry(frame, stored))
 
 
 def _simultaneous(
@@ -106,6 +199,7 @@ def _simultaneous(
     count and there are others; by event type the marks of those that are to be ranked."""
     chosen: dict[str, Int64] = {}
     tied: dict[str, Bools] = {}
+    across = _across(graph, nodes.values())
     for digest, node in nodes.items():
         shape = node.shape
         if not isinstance(shape, Event) or shape.event not in batches:
@@ -116,32 +210,23 @@ def _simultaneous(
             continue
         keys = codes.keys.get(graph.domain(node), NO_KEYS).count
         group, count = ties.groups(codes.of(shape.event, shape.columns, len(batch)), time, keys)
-        if count == len(batch):
-            continue
-        if shape.all_rows:
+        if count < len(batch) and not shape.all_rows:
+            chosen[digest] = ranking.greatest(group, batch.table, batch.row)
+        if shape.event in across:
+            group, count = ties.groups(np.zeros(len(batch), dtype=np.int32), time, 0)
+        if count < len(batch) and (shape.all_rows or shape.event in across):
             mark = np.bincount(group)[group] > 1
             tied[shape.event] = tied.get(shape.event, np.zeros_like(mark)) | mark
-        else:
-            chosen[digest] = ranking.greatest(group, batch.table, batch.row)
     return chosen, tied
 
 
-def _carry(frame: Frame, stored: Carried) -> dict[str, Carry]:
-    """What each node carries; new keys begin with what is carried for keys not seen yet."""
-    rows = {
-        event: (frame.occurrences.sources[event].base, c.serial)
-        for event, c in frame.carried.items()
-    }
-    carry: dict[str, Carry] = {}
-    for digest, node in frame.nodes.items():
-        name = "node:" + digest
-        if name not in stored.tables:
-            carry[digest] = (NONE,) * node.shape.slots
-            continue
-        key = frame.codes.stored.get(name, np.empty(0, np.int32))
-        read = tables.read_carry(node, stored.tables[name], key, frame.unseen(node), rows)
-        if node.census:
-            new = frame.known[node.census][1]
-            read = tuple(endow(part, new, frame.unseen(node)) for part in read)
-        carry[digest] = read
-    return carry
+def _across(graph: Graph, nodes: Iterable[Node]) -> frozenset[str]:
+    """The event types below rules of which another rule sees detections of several keys."""
+    return frozenset[str]().union(
+        *(
+            graph.events[node.shape.rule]
+            for node in nodes
+            if isinstance(node.shape, Detection)
+            if not (node.own and all(graph.same_keys(stream) for stream in node.streams))
+        )
+    )

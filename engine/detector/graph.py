@@ -7,10 +7,11 @@ remember. Equal subexpressions of rules with equal keys and activation are one n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
+from engine.detector.operators.detection import Detection
 from engine.detector.operators.shape import Shape
 
 Stream = tuple[str, tuple[str, ...]]
@@ -64,29 +65,64 @@ class Census:
 class Graph:
     """The expressions of all rules.
 
-    roots: the node of each rule's expression; nodes: all, by digest, operands first; domains: which
-    streams share one set of key codes; censuses by name.
+    roots: the node of each rule's expression, each after those of the rules that it uses as events,
+    which `uses` has by rule; events: the event types that each rule looks at, itself or in those;
+    key_names of each rule; nodes: all, by digest, operands first; domains: which streams share one
+    set of key codes; censuses by name.
     """
 
     roots: Mapping[str, Node]
+    uses: Mapping[str, frozenset[str]]
+    events: Mapping[str, frozenset[str]]
+    key_names: Mapping[str, tuple[str, ...]]
     nodes: Mapping[str, Node]
     domains: Mapping[Stream, int]
     censuses: Mapping[str, Census]
 
-    def events(self) -> frozenset[str]:
-        """The event types that some rule looks at."""
-        return frozenset(role for root in self.roots.values() for role in root.roles)
+    def active(self, arrivals: Collection[str]) -> list[str]:
+        """The rules that something may happen to when these event types arrive, and the rules that
+        these use; those that are used first."""
+        found = {
+            rule
+            for rule, root in self.roots.items()
+            if root.timed or not self.events[rule].isdisjoint(arrivals)
+        }
+        for rule in reversed([*self.roots]):
+            if rule in found:
+                found |= self.uses[rule]
+        return [rule for rule in self.roots if rule in found]
+
+    def same_keys(self, stream: Stream) -> bool:
+        """Whether a stream of a rule's detections has that rule's very key columns."""
+        return stream[1] == self.key_names[stream[0]]
 
     def domain(self, node: Node) -> int | None:
         """The domain of a node's keys; None for a node of broadcasts."""
         return next((self.domains[stream] for stream in node.streams), None)
 
 
-def connect(roots: Mapping[str, Node], censuses: Iterable[Census]) -> Graph:
+def connect(
+    roots: Mapping[str, Node],
+    key_names: Mapping[str, tuple[str, ...]],
+    censuses: Iterable[Census],
+) -> Graph:
     """The graph of some rules' nodes: equal ones become one."""
     nodes = {node.digest: node for root in roots.values() for node in root.walk()}
+    uses = {rule: frozenset(root.roles) & roots.keys() for rule, root in roots.items()}
+    events: dict[str, frozenset[str]] = {}
+    for rule, root in roots.items():
+        own = frozenset(root.roles) - uses[rule]
+        events[rule] = own.union(*(events[used] for used in uses[rule]))
+    graph = Graph(roots, uses, events, key_names, nodes, {}, {c.name: c for c in censuses})
     groups = [node.streams for node in nodes.values() if node.streams]
-    return Graph(roots, nodes, _domains(groups), {census.name: census for census in censuses})
+    groups += [
+        frozenset({stream, *roots[stream[0]].streams})
+        for node in nodes.values()
+        if isinstance(node.shape, Detection)
+        for stream in node.streams
+        if graph.same_keys(stream)
+    ]
+    return replace(graph, domains=_domains(groups))
 
 
 def _domains(groups: Iterable[Iterable[Stream]]) -> dict[Stream, int]:

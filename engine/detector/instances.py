@@ -130,10 +130,15 @@ class Numbering(Protocol):
     """The numbered occurrences of a step; ticks are added while it goes on."""
 
     time: Int64
+    start: Int64
     rank: Int64
 
     def add_ticks(self, time: Int64) -> Int64:
         """Number the ticks of one node; returns their rows. Coincident ones are one."""
+        ...
+
+    def places(self) -> Int64:
+        """For each row the number of its event type."""
         ...
 
 
@@ -141,7 +146,8 @@ class Numbering(Protocol):
 class Moment:
     """What a step knows beside instances.
 
-    time[r], rank[r] of the step's occurrences r (rank orders the simultaneous, S1); `keys`: key
+    time[r], start[r], rank[r] of the step's occurrences r (rank orders the simultaneous, S1; start
+    is another than time only where a rule's detection is an occurrence); `keys`: key
     codes go up to it; `known`: the codes that stand for single keys where broadcasts are repeated
     for each of them, the last one that of the keys not seen yet. All instances that end at
     `watermark` or before are found in this step; `last`: a window that nothing closes has no ticks
@@ -157,6 +163,10 @@ class Moment:
     @property
     def time(self) -> Int64:
         return self.numbering.time
+
+    @property
+    def start(self) -> Int64:
+        return self.numbering.start
 
     @property
     def rank(self) -> Int64:

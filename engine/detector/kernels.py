@@ -38,16 +38,67 @@ def later_list(left, right, time, rank):
         i, j = skip_ticks(left, i + 1, rank), skip_ticks(right, j + 1, rank)
     if i < len(left) or j < len(right):
         return i == len(left)
-    i, j = skip_ticks(left, 0, rank), skip_ticks(right, 0, rank)
-    while i < len(left):
-        if rank[left[i]] != rank[right[j]]:
-            return rank[left[i]] > rank[right[j]]
-        i, j = skip_ticks(left, i + 1, rank), skip_ticks(right, j + 1, rank)
+    ordered = order_of_ranks(left, right, time, rank)
+    if ordered == 0:
+        ordered = order_of_ticks(left, right, time, rank)
+    if ordered != 0:
+        return ordered > 0
     # equal rows are two occurrences (S5): in one order everywhere, as `every` and `[i]` count them
-    for p in range(min(len(left), len(right))):
+    for p in range(len(left)):
         if left[p] != right[p]:
             return left[p] > right[p]
     return False
+
+
+@njit(cache=True)
+def order_of_ranks(left, right, time, rank):
+    """Compares two lists with equal times by their ranks, oldest first: 1 if the left is greater,
+    -1 if the right is, 0 if they are alike.
+
+    The first difference of the two, in the order of ranks, is the least occurrence that only one of
+    them has: it makes that one the smaller. Ranks that order all occurrences are negative: only
+    then may that order be another than that of the lists.
+    """
+    i, j = skip_ticks(left, 0, rank), skip_ticks(right, 0, rank)
+    least, found = np.int64(0), 0
+    while i < len(left) or j < len(right):
+        if j == len(right):
+            earlier = True
+        elif i == len(left):
+            earlier = False
+        elif rank[left[i]] == rank[right[j]] and time[left[i]] == time[right[j]]:
+            i, j = skip_ticks(left, i + 1, rank), skip_ticks(right, j + 1, rank)
+            continue
+        elif rank[left[i]] >= 0:
+            return 1 if rank[left[i]] > rank[right[j]] else -1
+        else:
+            earlier = after(right[j], left[i], time, rank)
+        only = rank[left[i]] if earlier else rank[right[j]]
+        if found == 0 or only < least:
+            least, found = only, -1 if earlier else 1
+        if earlier:
+            i = skip_ticks(left, i + 1, rank)
+        else:
+            j = skip_ticks(right, j + 1, rank)
+    return found
+
+
+@njit(cache=True)
+def order_of_ticks(left, right, time, rank):
+    """Compares two lists by the instants of their ticks, as S1 does those of occurrences, for want
+    of anything else: 1, -1 or 0."""
+    i, j = 0, 0
+    while True:
+        while i < len(left) and rank[left[i]] != TICK_RANK:
+            i += 1
+        while j < len(right) and rank[right[j]] != TICK_RANK:
+            j += 1
+        if i == len(left) or j == len(right):
+            return int(i == len(left)) - int(j == len(right))
+        if time[left[i]] != time[right[j]]:
+            return 1 if time[left[i]] > time[right[j]] else -1
+        i += 1
+        j += 1
 
 
 @njit(cache=True)

@@ -32,6 +32,19 @@ class Keys:
         index = pa.array(code.astype(np.int64) - 1, mask=(code < 1) | (code > self.count))
         return [column.take(index) for column in self.columns]
 
+    def codes_of(self, columns: Sequence[pa.Array]) -> Int32:
+        """The codes of some keys, 0 for those that are not among these."""
+        chunks = [[pa.chunked_array([c]) for c in part] for part in (self.columns, columns)]
+        (own, other), joint = encode(chunks)
+        code = np.zeros(joint.count + 1, dtype=np.int32)
+        code[own] = np.arange(1, self.count + 1)
+        return code[other]
+
+    def by_name(self, names: Sequence[str]) -> Keys:
+        """The same keys with their columns in the order of `names`, sorted."""
+        order = sorted(range(len(self.columns)), key=lambda i: names[i])
+        return Keys(tuple(self.columns[i] for i in order), self.count)
+
     def ranks(self, code: Int32) -> Int64:
         """A number for each code, in the order of keys: column by column, by value."""
         present, place = np.unique(code, return_inverse=True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from engine.detector.instances import Bools
 from engine.detector.kernels import TICK_RANK
@@ -26,81 +28,195 @@ class Ranking(Protocol):
     def greatest(self, groups: Int64, table: pa.Table, row: Int64, /) -> Int64: ...
 
 
+_OWN_BITS = 40
+_GLOBAL = -(2**62)
+"""Ranks from here on order all occurrences of a step, not only simultaneous ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What n occurrences of a rule stand for (S8): detection i began at start[i], its constituents
+    are the occurrences and ticks row[offsets[i]:offsets[i + 1]], none of them of a rule."""
+
+    start: Int64
+    offsets: Int64
+    row: Int64
+
+    def take(self, index: Int64) -> Parts:
+        """Those of the detections at `index`."""
+        sizes = np.diff(self.offsets)[index]
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        entry = np.repeat(self.offsets[index] - offsets[:-1], sizes) + np.arange(offsets[-1])
+        return Parts(self.start[index], offsets, self.row[entry])
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedParts:
+    """The same with constituents by serial: serial[e] is one of event type event[e]."""
+
+    start: Int64
+    offsets: Int64
+    event: pa.StringArray
+    serial: Int64
+
+
 @dataclass(frozen=True, slots=True)
 class CarriedOccurrences:
     """Carried occurrences of one event type: n of them, in order of `serial`.
 
     serial[n] names an occurrence for as long as it is carried; rank[n] orders it among the
-    simultaneous ones of its type (S1).
+    simultaneous ones of its type (S1). `parts` only for a rule's.
     """
 
     batch: Batch
     serial: Int64
     rank: Int64
     next_serial: int
+    parts: CarriedParts | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One event type in the step's numbering: its rows are base .. base + len(batch)."""
+    """One event type in the step's numbering: the occurrences of `batch`, the first `carried` of
+    them from before, are the rows of `pieces` in turn: (first row, number of rows)."""
 
-    base: int
     carried: int
     batch: Batch
+    pieces: tuple[tuple[int, int], ...]
+
+    @property
+    def base(self) -> int:
+        """The row of the first occurrence; what is carried follows it."""
+        return self.pieces[0][0]
 
     @property
     def arrivals(self) -> slice:
-        """The rows that arrive in this step."""
-        return slice(self.base + self.carried, self.base + len(self.batch))
+        """The rows of what arrives from outside."""
+        base, count = self.pieces[0]
+        return slice(base + self.carried, base + count)
+
+    def rows(self) -> Int64:
+        return np.concatenate([np.arange(base, base + count) for base, count in self.pieces])
 
 
-@dataclass(slots=True)
 class Occurrences:
-    """All event types of a step, by name and in order of their names; time[r], rank[r] by row.
+    """All event types of a step, by name; time, start and rank of each row.
 
-    A rank orders simultaneous occurrences: by event type, then as their parameters do. Ticks are
-    the last type, their rank is `TICK_RANK`; they are added while the step goes on.
+    A rank orders simultaneous occurrences as S1 says: by start, event type, parameters. start[r] is
+    time[r] but for detections of rules (S8); where one of these starts earlier, ranks are negative
+    and order all occurrences of the step. Ticks have `TICK_RANK`. Ticks and detections are added
+    while the step goes on: `rank` changes then, and the order of what was there before does not.
     """
 
-    sources: dict[str, Source]
-    time: Int64
-    rank: Int64
+    def __init__(self, sources: dict[str, Source], time: Int64, own: Int64) -> None:
+        """`sources` in order of their names; own[r] orders simultaneous ones of one type."""
+        self.sources = sources
+        self.parts: dict[str, Parts] = {}
+        self.time = self.start = time
+        self.own = own
+        self.rank = own
+        self._bases = [source.base for source in sources.values()]
+        self._firsts = [0] * len(sources)
+        self._places = [*range(len(sources))]
+        self._rank()
 
     def add_ticks(self, time: Int64) -> Int64:
         """Number the ticks of one node; returns their rows. Coincident ones are one."""
-        first = len(self.time)
         time, place = np.unique(time, return_inverse=True)
-        table = pa.table({"": pa.nulls(len(time))}).select([])
-        new = Batch("tick", time, np.arange(len(time)), table)
-        old = self.sources.get(TICK)
-        if old is None:
-            self.sources[TICK] = Source(first, 0, new)
-        else:
-            self.sources[TICK] = Source(old.base, old.carried, _joined(old.batch, new))
-        self.time = np.concatenate([self.time, time])
+        batch = Batch("tick", time, np.arange(len(time)), no_parameters(len(time)))
+        rows = self._append(TICK, batch, time, np.zeros(len(time), dtype=np.int64))
         self.rank = np.concatenate([self.rank, np.full(len(time), TICK_RANK)])
-        return np.asarray(first + place, dtype=np.int64)
+        return rows[place]
 
-    def event_of(self, row: Int64) -> Int64:
+    def add_detections(self, rule: str, end: Int64, own: Int64, parts: Parts) -> Int64:
+        """Number a rule's detections, in order of end; returns their rows."""
+        batch = Batch(rule, end, np.arange(len(end)), no_parameters(len(end)))
+        old = self.parts.get(rule)
+        self.parts[rule] = _both(old, parts) if old else parts
+        rows = self._append(rule, batch, parts.start, own)
+        self._rank()
+        return rows
+
+    def set_carried(self, rule: str, parts: Parts) -> None:
+        """Say what a rule's carried occurrences stand for."""
+        self.parts[rule] = parts
+        self.start = self.start.copy()
+        self.start[self.sources[rule].rows()] = parts.start
+        self._rank()
+
+    def places(self) -> Int64:
+        """For each row the number of its event type."""
+        counts = [b - a for a, b in pairwise([*self._bases, len(self.time)])]
+        return np.repeat(np.array(self._places, dtype=np.int64), counts)
+
+    def place_of(self, row: Int64) -> Int64:
         """For each row which of `sources` it belongs to."""
-        bases = np.array([s.base for s in self.sources.values()], dtype=np.int64)
-        return np.searchsorted(bases, row, side="right") - 1
+        return np.array(self._places, dtype=np.int64)[self._piece(row)]
+
+    def index_of(self, row: Int64) -> Int64:
+        """For each row which occurrence of its batch it is."""
+        shift = np.array(self._firsts, dtype=np.int64) - np.array(self._bases, dtype=np.int64)
+        return row + shift[self._piece(row)]
+
+    def _piece(self, row: Int64) -> Int64:
+        return np.searchsorted(self._bases, row, side="right") - 1
+
+    def _append(self, event: str, batch: Batch, start: Int64, own: Int64) -> Int64:
+        first, count = len(self.time), len(batch)
+        old = self.sources.get(event)
+        if old is None:
+            self.sources[event] = Source(0, batch, ((first, count),))
+        else:
+            pieces = (*old.pieces, (first, count))
+            self.sources[event] = Source(old.carried, _joined(old.batch, batch), pieces)
+        self._bases.append(first)
+        self._firsts.append(len(old.batch) if old else 0)
+        self._places.append([*self.sources].index(event))
+        time = np.concatenate([self.time, batch.time])
+        whole = self.start is self.time and start is batch.time
+        self.start = time if whole else np.concatenate([self.start, start])
+        self.time = time
+        self.own = np.concatenate([self.own, own])
+        return np.arange(first, first + count)
+
+    def _rank(self) -> None:
+        """Rank all rows anew."""
+        place = self.places()
+        if self.start is self.time or (self.start == self.time).all():
+            self.rank = (place << _OWN_BITS) + self.own
+        else:
+            columns = (self.own, place, self.time, self.start)
+            order = np.lexsort(columns)
+            differs = np.logical_or.reduce([np.diff(column[order]) != 0 for column in columns])
+            self.rank = np.empty(len(order), dtype=np.int64)
+            self.rank[order] = _GLOBAL + np.concatenate([[0], np.cumsum(differs)])
+        if TICK in self.sources:
+            self.rank[self.sources[TICK].rows()] = TICK_RANK
 
 
 def gather(
-    carried: Mapping[str, CarriedOccurrences], arrivals: Mapping[str, Batch]
+    carried: Mapping[str, CarriedOccurrences],
+    arrivals: Mapping[str, Batch],
+    rules: Iterable[str] = (),
 ) -> dict[str, Source]:
-    """Number the occurrences of a step."""
+    """Number the occurrences of a step. `rules`: those whose detections will be added to it."""
     sources: dict[str, Source] = {}
     base = 0
-    for event in sorted({*carried, *arrivals}, key=lambda event: (event == TICK, event)):
+    for event in sorted({*carried, *arrivals, *rules}, key=_order):
         stored, new = carried.get(event), arrivals.get(event)
         if event == TICK and stored:
             stored = replace(stored, batch=replace(stored.batch, event="tick"))
-        batch = _joined(stored.batch, new) if stored and new else new or stored.batch  # type: ignore[union-attr]
-        sources[event] = Source(base, len(stored.batch) if stored else 0, batch)
+        none = np.empty(0, np.int64)
+        batch = new or (stored.batch if stored else Batch(event, none, none, no_parameters(0)))
+        if stored and new:
+            batch = _joined(stored.batch, new)
+        sources[event] = Source(len(stored.batch) if stored else 0, batch, ((base, len(batch)),))
         base += len(batch)
     return sources
+
+
+def _order(event: str) -> tuple[bool, str]:
+    return event == TICK, event
 
 
 def number(
@@ -112,22 +228,41 @@ def number(
     """Rank the arrivals; tied[event][n] marks those that are simultaneous with another one of
     their type and key, where more than the greatest of them counts: only these have a rank."""
     count = sum(len(s.batch) for s in sources.values())
-    time, rank = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
-    for place, (event, source) in enumerate(sources.items()):
+    time, rank = np.empty(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    for event, source in sources.items():
         rows = slice(source.base, source.base + len(source.batch))
         time[rows] = source.batch.time
         own = rank[rows]
-        own[:] = 0
         if source.carried:
             own[: source.carried] = carried[event].rank
         if event in tied and tied[event].any():
             mark = np.flatnonzero(tied[event]) + source.carried
             batch = source.batch
             own[mark] = ranking.refine(batch.time[mark], batch.table.take(batch.row[mark]))
-        own += place << 40
-        if event == TICK:
-            own[:] = TICK_RANK
-    return Occurrences(sources, time, rank)
+    found = Occurrences(sources, time, rank)
+    for event, stored in carried.items():
+        if stored.parts is not None:
+            found.set_carried(event, _resolved(stored.parts, sources, carried))
+    return found
+
+
+def _resolved(
+    parts: CarriedParts, sources: Mapping[str, Source], carried: Mapping[str, CarriedOccurrences]
+) -> Parts:
+    row = np.empty(len(parts.serial), dtype=np.int64)
+    for event in pc.unique(parts.event).to_pylist():
+        mark = pc.equal(parts.event, event).to_numpy(zero_copy_only=False)
+        place = np.searchsorted(carried[event].serial, parts.serial[mark])
+        row[mark] = sources[event].base + place
+    return Parts(parts.start, parts.offsets, row)
+
+
+def _both(old: Parts, new: Parts) -> Parts:
+    return Parts(
+        np.concatenate([old.start, new.start]),
+        np.concatenate([old.offsets, new.offsets[1:] + old.offsets[-1]]),
+        np.concatenate([old.row, new.row]),
+    )
 
 
 def _joined(stored: Batch, new: Batch) -> Batch:
@@ -152,7 +287,12 @@ def stack(tables: Iterable[pa.Table]) -> pa.Table:
         named = [p if p.num_columns else pa.table({"": pa.nulls(p.num_rows)}) for p in parts]
         stacked = pa.concat_tables(named, promote_options="permissive")
         return stacked.select([name for name in stacked.column_names if name])
-    return pa.table({"": pa.nulls(sum(part.num_rows for part in parts))}).select([])
+    return no_parameters(sum(part.num_rows for part in parts))
+
+
+def no_parameters(rows: int) -> pa.Table:
+    """A table of so many rows without columns."""
+    return pa.table({"": pa.nulls(rows)}).select([])
 
 
 def _depth(batch: Batch) -> np.ndarray[tuple[int], np.dtype[np.int32]]:

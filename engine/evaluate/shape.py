@@ -165,10 +165,12 @@ def _key_schema(
 ) -> pa.Schema:
     kinds: list[pa.DataType | None] = [pa.null() for _ in rule.key_names]
     for name, columns in rule.per.items():
-        event = rulebook.events.get(name)
-        if event is None or _missing_columns(event, tables):
-            continue  # a rule, keyed by its own `per:`; or said where the parameters are made
-        schema = parameter_schema(rulebook, name, tables)
+        if name in rulebook.rules:
+            schema = _key_schema(rulebook.rules[name], rulebook, tables, [])  # its own `per:` (S7)
+        elif _missing_columns(rulebook.events[name], tables):
+            continue  # said where the parameters are made
+        else:
+            schema = parameter_schema(rulebook, name, tables)
         for n, column in enumerate(columns):
             if column not in schema.names:
                 message = f"per: event type {name} has no column {column}"

@@ -24,7 +24,7 @@ from engine.replay.trace import Trace, read
 from engine.values import Batch, Carried
 from rules.errors import InputError, Place, Problem
 from rules.model import Context, Rulebook
-from rules.unbuilt import TIMERS
+from rules.unbuilt import SIMULATED
 
 
 def simulate(
@@ -46,7 +46,7 @@ def simulate(
     trace, which is read and checked first: one that does not fit is sorted on disk.
     Raises `InputError`, before anything is written.
     """
-    book = rules.load(path, features=TIMERS)
+    book = rules.load(path, features=SIMULATED)
     if context is not None:
         chosen = _context(context)
         overridden = {n: replace(r, context=chosen, selection=None) for n, r in book.rules.items()}

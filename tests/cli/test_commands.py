@@ -30,6 +30,16 @@ def test_validate_names_every_error_with_its_place_and_ends_with_1(
     assert "did you mean 'opened'" in result.stdout
 
 
+def test_validate_warns_of_what_only_simulate_has(tidegate: Tidegate, tmp_path: Path) -> None:
+    file = tmp_path / "timed.yaml"
+    file.write_text("rulebook: x\nevents: {a: {signal: {}}}\nrules: {r: {on: 'a + [5]'}}\n")
+    result = tidegate("validate", file)
+    assert result.exit_code == 0
+    first, ok = result.stdout.split("\n", 1)
+    assert first.startswith(f"warning: {file}:3:18: 'a + [d]' is not built yet in `run`")
+    assert f"{file}: ok" in ok
+
+
 def test_validate_json_gives_a_line_a_file(tidegate: Tidegate, doors: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.yaml"
     bad.write_text("rulebook: x\nrules: {a: {on: b}}\n")
@@ -152,7 +162,7 @@ def test_an_error_nobody_foresaw_ends_with_3(
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("by nought")
 
-    monkeypatch.setattr("rules.load", broken)
+    monkeypatch.setattr("rules.loader.validated", broken)
     result = tidegate("validate", doors)
     assert result.exit_code == 3
     assert "ZeroDivisionError: by nought" in result.stderr

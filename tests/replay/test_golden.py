@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.detector.compile import compile_rule
+from engine.detector.detector import Detector
 from rules.errors import EngineError
 from rules.model import Context, Rulebook, SignalEvent
 from tests.golden.load import Case, cases
@@ -26,8 +26,7 @@ def detectable(book: Rulebook) -> bool:
     if not all(isinstance(event, SignalEvent) for event in book.events.values()):
         return False
     try:
-        for rule in book.rules.values():
-            compile_rule(rule, 0, book)
+        Detector(book, dict.fromkeys(book.rules, 0))
     except EngineError:
         return False
     return not any(rule.selection for rule in book.rules.values())

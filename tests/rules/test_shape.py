@@ -51,11 +51,6 @@ def test_example_is_refused_by_name_where_it_is_not_built() -> None:
         ("events.load_done.on", "'event key on: transaction'"),
         ("events.opening.at", "'event key at'"),
         ("events.closing.cron", "'event key cron'"),
-        ("rules.four_withdrawals.context", "'A in another context than restricted'"),
-        (
-            "rules.four_withdrawals.context",
-            "'any(m, a*) in another context than restricted'",
-        ),
         ("rules.four_withdrawals.within", "'rule key within'"),
         ("rules.four_withdrawals.otherwise", "'rule key otherwise'"),
         ("rules.four_withdrawals.otherwise[1]", "'action webhook'"),

@@ -19,11 +19,13 @@ def chosen(
     expression: x.Expression,
     tree: t.Tree,
     streams: Streams,
+    lasting: frozenset[str],
     limits: Settings,
 ) -> Choice:
-    """The choice in `context` among the instances of an expression, read as `tree`."""
+    """The choice in `context` among the instances of an expression, read as `tree`. The detections
+    of the rules in `lasting` are no instants."""
     how: Context | Selecting = (
-        selecting(context, tree, _pair_horizon(expression))
+        selecting(context, tree, _pair_horizon(expression, lasting))
         if isinstance(context, Selection)
         else context
     )
@@ -42,7 +44,7 @@ def chosen(
         frozenset(role for role, name in enumerate(names(expression)) if name in counted),
         silent(expression),
         frozenset((n.opener, n.closer) for n in nodes if isinstance(n, t.Aperiodic)),
-        horizon(expression) if isinstance(how, Context) else None,
+        horizon(expression, lasting) if isinstance(how, Context) else None,
         limits.carried_per_key_max,
         limits.search_steps_max,
     )
@@ -70,39 +72,41 @@ def _passing(tree: t.Tree, streams: Streams) -> frozenset[int]:
     return frozenset(range(events + len(streams.given))) - lasting
 
 
-def horizon(e: x.Expression) -> int | None:
+def horizon(e: x.Expression, lasting: frozenset[str]) -> int | None:
     """How long an instance can be, at most; None: there is no such bound."""
     match e:
         case x.Within(part=part, duration=duration):
-            inner = horizon(part)
+            inner = horizon(part, lasting)
             return longest(duration) if inner is None else min(longest(duration), inner)
         case x.Labelled(part=part) | x.Minus(part=part) | x.Aperiodic(part=part):
-            return horizon(part)
+            return horizon(part, lasting)
         case (
             x.Seq(first=opener, then=x.Own(duration=duration))
             | x.Not(opener=opener, closer=x.Own(duration=duration))
             | x.AperiodicStar(opener=opener, closer=x.Own(duration=duration))
             | x.PeriodicStar(opener=opener, closer=x.Own(duration=duration))
         ):
-            inner = horizon(opener)
+            inner = horizon(opener, lasting)
             return None if inner is None else inner + longest(duration)
         case x.Or(parts=parts):
-            return _longest(parts)
+            return _longest(parts, lasting)
+        case x.Name(name=name) if name in lasting:
+            return None
         case x.Name() | x.Clock() | x.Cron() | x.Plus() | x.Periodic():
             return 0
     return None
 
 
-def _longest(parts: Iterable[x.Expression]) -> int | None:
-    spans = [horizon(part) for part in parts]
+def _longest(parts: Iterable[x.Expression], lasting: frozenset[str]) -> int | None:
+    spans = [horizon(part, lasting) for part in parts]
     known = [span for span in spans if span is not None]
     return max(known) if len(known) == len(spans) else None
 
 
-def _pair_horizon(e: x.Expression) -> tuple[int, int] | None:
+def _pair_horizon(e: x.Expression, lasting: frozenset[str]) -> tuple[int, int] | None:
     """How long a pair and its operands can be; None: there is no such bound."""
     core = e
     while isinstance(core, x.Within | x.Minus | x.Labelled):
         core = core.part
-    pair, operand = horizon(e), _longest(core.operands())
+    pair, operand = horizon(e, lasting), _longest(core.operands(), lasting)
     return None if pair is None or operand is None else (pair, operand)

@@ -18,7 +18,7 @@ from engine.detector.instances import (
     Int32,
     Moment,
     concat,
-    no_pending,
+    pending_of,
 )
 from engine.values import Int64
 from rules import expression as x
@@ -81,7 +81,7 @@ class Chain:
         else:
             found, carried = self._queues(arrivals, carry, moment)
         check_carried(carried, self.carried_per_key_max)
-        return Flow(found, no_pending()), carried
+        return Flow(found, pending_of(carried, operands)), carried
 
     def _span(self) -> int:
         return ENDLESS if self.span_micros is None else self.span_micros

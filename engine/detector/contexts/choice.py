@@ -33,7 +33,7 @@ from engine.detector.instances import (
     Moment,
     bare,
     concat,
-    no_pending,
+    pending_of,
 )
 from engine.values import Int64
 from rules.model import Context
@@ -102,7 +102,9 @@ class Choice:
         kept = self._carry(log, moment)
         carried = (*kept, later)
         check_carried(carried, self.carried_per_key_max)
-        return Flow(detected.instances(found, ticks, moment), no_pending()), carried
+        entries = len(self.roles)
+        pending = pending_of(kept[:entries], operands[:entries])
+        return Flow(detected.instances(found, ticks, moment), pending), carried
 
     def _open(
         self, arrived: Sequence[Instances], operands: Sequence[Flow], carry: Carry, moment: Moment

@@ -70,8 +70,8 @@ class History:
         """Is an occurrence used up?"""
         if row in self.used:
             return True
-        time, rank, _ = self.order.rank[row]
-        newest = self._newest.get(rank >> 40)
+        _, time, _, _, event = self.order.rank[row]
+        newest = self._newest.get(event)
         return newest is not None and time <= newest
 
     def _held(self, item: Item) -> bool:
@@ -79,5 +79,5 @@ class History:
 
     def _note(self, rows: Iterable[int]) -> None:
         for row in rows if self.older else ():
-            time, rank, _ = self.order.rank[row]
-            self._newest[rank >> 40] = max(time, self._newest.get(rank >> 40, time))
+            _, time, _, _, event = self.order.rank[row]
+            self._newest[event] = max(time, self._newest.get(event, time))

@@ -40,6 +40,7 @@ class Log:
     def __post_init__(self) -> None:
         parts = (*self.events, *self.given, *self.looked, self.used, self.initiated)
         self._groups = [_Groups(part.key) for part in parts]
+        self._places = self.moment.numbering.places()
 
     def open(self, key: int) -> tuple[Streams, dict[int, Rank], set[int], set[Initiator]]:
         """What a key sees in this step, latest first; ranks; what it has used up; initiators."""
@@ -120,7 +121,13 @@ class Log:
 
     def _rank(self, rows: Sequence[int], ranks: dict[int, Rank]) -> None:
         for row in rows:
-            ranks[row] = int(self.moment.time[row]), int(self.moment.rank[row]), row
+            ranks[row] = (
+                int(self.moment.start[row]),
+                int(self.moment.time[row]),
+                int(self.moment.rank[row]),
+                row,
+                int(self._places[row]),
+            )
 
     def _marked(self, marks: Instances, index: Int64, ranks: dict[int, Rank]) -> set[Initiator]:
         found: set[Initiator] = set()

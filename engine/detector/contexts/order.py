@@ -11,8 +11,8 @@ from engine.detector.kernels import TICK_RANK
 Entry = tuple[int, int]
 """An occurrence, or a tick, by its row, in a role: (role, row)."""
 Entries = tuple[Entry, ...]
-Rank = tuple[int, int, int]
-"""Instant, rank among the simultaneous, row; a tick's rank is `TICK_RANK`."""
+Rank = tuple[int, int, int, int, int]
+"""Start, end, rank among the simultaneous, row, event type; a tick's rank is `TICK_RANK`."""
 
 
 @dataclass(slots=True)
@@ -43,25 +43,25 @@ class Order:
     ticks: Ticks
 
     def is_tick(self, row: int) -> bool:
-        return self.rank[row][1] == TICK_RANK
+        return self.rank[row][2] == TICK_RANK
 
     def tick(self, source: int, instant: int) -> int:
         """The row of a tick of a `P*`."""
         row = self.ticks.row(source, instant)
-        self.rank[row] = (instant, TICK_RANK, row)
+        self.rank[row] = (instant, instant, TICK_RANK, row, -1)
         return row
 
     def occurrences(self, entries: Iterable[Entry]) -> list[int]:
         """The rows that are no ticks."""
-        return [row for _, row in entries if self.rank[row][1] != TICK_RANK]
+        return [row for _, row in entries if self.rank[row][2] != TICK_RANK]
 
     def ranks(self, entries: Iterable[Entry]) -> tuple[Rank, ...]:
         """Of all occurrences, in every role."""
         found = [self.rank[row] for _, row in entries]
-        return tuple(sorted(rank for rank in found if rank[1] != TICK_RANK))
+        return tuple(sorted(rank for rank in found if rank[2] != TICK_RANK))
 
     def tie(self, entries: Entries) -> tuple[tuple[float, ...], tuple[Rank, ...]]:
         """For instances of equal times and ranks: of their ticks, as of times, the greater; then
         what are parameters."""
-        ticks = sorted(self.rank[row][0] for row in {r for _, r in entries if self.is_tick(r)})
+        ticks = sorted(self.rank[row][1] for row in {r for _, r in entries if self.is_tick(r)})
         return (*ticks, math.inf), self.ranks(e for e in entries if e[0] not in self.silent)

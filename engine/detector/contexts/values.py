@@ -59,8 +59,9 @@ class Choosing:
         ranks = self.order.ranks(entries)
         first = None
         if self.initiators:
-            first = next((rank[2] for rank in ranks if rank[0] == start), None)
-        return {(first, len(ranks)): Best(tuple(rank[0] for rank in ranks), ranks, entries)}
+            first = next((rank[3] for rank in ranks if rank[0] == start), None)
+        times = tuple(sorted(rank[1] for rank in ranks))
+        return {(first, len(ranks)): Best(times, ranks, entries)}
 
     def add(self, left: Bests, right: Bests) -> Bests:
         found = dict(left)

@@ -1,0 +1,146 @@
+"""A rule's instances -> what its detections show: constituents, in the order of the output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.detector.instances import Bools, Instances, Int16, points
+from engine.detector.kernels import NEVER
+from engine.detector.keys import Keys
+from engine.detector.occurrences import TICK, Occurrences, Parts
+from engine.values import Int64
+from rules import expression as x
+from rules.model import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Detections in order of (end, key, start, constituents).
+
+    The constituents of detection i are the entries offsets[i]:offsets[i + 1], each occurrence once,
+    in order of (time, event type, parameters): row[e], and the role role[e] that it stands in. An
+    occurrence that is a rule's detection shows as the constituents of that (S8).
+    """
+
+    found: Instances
+    offsets: Int64
+    row: Int64
+    role: Int16
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def take(self, index: Int64) -> Shown:
+        whole = Parts(self.found.start, self.offsets, np.arange(len(self.row))).take(index)
+        found = self.found.take(index)
+        return Shown(found, whole.offsets, self.row[whole.row], self.role[whole.row])
+
+
+def show(rule: Rule, found: Instances, keys: Keys, occurrences: Occurrences) -> Shown:
+    """The detections that a rule's instances are."""
+    owner = np.repeat(np.arange(len(found)), np.diff(found.offsets))
+    entry = np.flatnonzero(np.array(list(_parameters(rule.on)))[found.role])
+    row, role, owner = found.row[entry], found.role[entry], owner[entry]
+    places = [place for place, e in enumerate(occurrences.sources) if e in occurrences.parts]
+    if places and np.isin(occurrences.place_of(row), places).any():
+        index, row = _primitive(row, occurrences)
+        role, owner = role[index], owner[index]
+    if places or TICK in occurrences.sources:
+        own, name, time = _order(row, occurrences)
+        order = np.lexsort((role, row, own, name, time, owner))
+        row, role, owner = row[order], role[order], owner[order]
+    first = np.ones(len(row), dtype=np.bool_)
+    first[1:] = (np.diff(row) != 0) | (np.diff(owner) != 0)
+    offsets = np.zeros(len(found) + 1, dtype=np.int64)
+    np.cumsum(np.bincount(owner[first], minlength=len(found)), out=offsets[1:])
+    return _sorted(Shown(found, offsets, row[first], role[first]), keys, occurrences)
+
+
+def occur(rule: Rule, shown: Shown, keys: Keys, occurrences: Occurrences) -> Instances:
+    """Number a rule's detections as occurrences (S8), by its own keys."""
+    found = shown.found
+    names = keys.by_name(rule.key_names) if rule.key_names else keys
+    columns = (names.ranks(found.key), found.start, found.end)
+    order = np.lexsort(columns)
+    differs = np.logical_or.reduce([np.diff(column[order]) != 0 for column in columns])
+    for i in np.flatnonzero(~differs):
+        differs[i] = _constituents(shown, order[i], occurrences) != _constituents(
+            shown, order[i + 1], occurrences
+        )
+    own = np.empty(len(found), dtype=np.int64)
+    own[order] = np.concatenate([[0], np.cumsum(differs)])[: len(order)]
+    parts = Parts(found.start, shown.offsets, shown.row)
+    rows = occurrences.add_detections(rule.name, found.end, own, parts)
+    single = points(found.key, found.end, rows)
+    return Instances(single.key, found.start, single.end, single.offsets, rows, single.role)
+
+
+def _primitive(row: Int64, occurrences: Occurrences) -> tuple[Int64, Int64]:
+    """The rows with those of rules replaced by what these stand for: the place in `row` that each
+    comes from, and the row."""
+    index, rows = [], []
+    place = occurrences.place_of(row)
+    for number, event in enumerate(occurrences.sources):
+        mine = np.flatnonzero(place == number)
+        if event in occurrences.parts:
+            parts = occurrences.parts[event].take(occurrences.index_of(row[mine]))
+            index.append(np.repeat(mine, np.diff(parts.offsets)))
+            rows.append(parts.row)
+        else:
+            index.append(mine)
+            rows.append(row[mine])
+    return np.concatenate(index), np.concatenate(rows)
+
+
+def _order(row: Int64, occurrences: Occurrences) -> tuple[Int64, Int64, Int64]:
+    """What constituents are ordered by, as `np.lexsort` takes it: time, event type (a tick by its
+    name), parameters."""
+    names = [name for name in occurrences.sources if name != TICK]
+    ticks = 2 * sum(name < "tick" for name in names) - 1
+    number = np.array([ticks if e == TICK else 2 * names.index(e) for e in occurrences.sources])
+    name = number[occurrences.place_of(row)] if len(row) else row
+    return occurrences.own[row], name, occurrences.time[row]
+
+
+def _sorted(shown: Shown, keys: Keys, occurrences: Occurrences) -> Shown:
+    """By (end, key, start, constituents), these as lists, a prefix first."""
+    found = shown.found
+    if (found.end[1:] > found.end[:-1]).all():
+        return shown
+    sizes = np.diff(shown.offsets)
+    filled = sizes > 0
+    first = []
+    for column in _order(shown.row[shown.offsets[:-1][filled]], occurrences):
+        of_each = np.full(len(found), NEVER)
+        of_each[filled] = column
+        first.append(of_each)
+    columns = (*first, found.start, keys.ranks(found.key), found.end)
+    order = np.lexsort(columns)
+    alike: Bools = np.logical_and.reduce([np.diff(column[order]) == 0 for column in columns])
+    alike &= (sizes[order][1:] > 1) & (sizes[order][:-1] > 1)
+    for run in np.split(np.arange(len(order)), np.flatnonzero(~alike) + 1) if alike.any() else ():
+        if len(run) > 1:
+            order[run] = sorted(order[run], key=lambda i: _constituents(shown, i, occurrences))
+    return shown.take(order)
+
+
+def _constituents(shown: Shown, i: int, occurrences: Occurrences) -> list[tuple[int, ...]]:
+    rows = shown.row[shown.offsets[i] : shown.offsets[i + 1]]
+    own, name, time = (column.tolist() for column in _order(rows, occurrences))
+    return list(zip(time, name, own, strict=True))
+
+
+def _parameters(e: x.Expression, shown: bool = True) -> Iterator[bool]:
+    """For each event of an expression, from the left: is it a parameter? a and c of `A*`, `P*` are
+    used, but are none."""
+    if isinstance(e, x.Name | x.Clock | x.Cron):
+        yield shown
+    windows = isinstance(e, x.AperiodicStar | x.PeriodicStar)
+    for operand in e.operands():
+        within = isinstance(e, x.AperiodicStar) and operand is e.part
+        yield from _parameters(operand, shown and (within or not windows))
+    if isinstance(e, x.Periodic | x.PeriodicStar):
+        yield shown

@@ -1,0 +1,139 @@
+"""S8: the detections of a rule as occurrences for another, whatever the levels, contexts, cuts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.detector.detector import Detector
+from engine.values import Batch, Carried
+from rules.model import Context, Rulebook
+from tests.detector.history import run, through_ipc
+from tests.golden.load import read
+from tests.reference.evaluate import Line, reference
+from tests.reference.strategies import EVERYTHING, SECOND, UNTIMED, cases, cuts, expected
+
+
+def book(text: str) -> Rulebook:
+    return read(f"title: x\n{text}\nhistory:", "here").rulebook
+
+
+def lines(text: str) -> list[Line]:
+    return list(read(f"title: x\nhistory: {text}", "here").history)
+
+
+@given(data=st.data())
+@settings(max_examples=300, deadline=None)
+def test_s08_rules_as_events_are_those_of_the_reference_for_any_cut(data: st.DataObject) -> None:
+    rulebook, history = data.draw(
+        cases(operators=UNTIMED, depth=2, rules_max=3, contexts=[*Context])
+    )
+    answer = expected(rulebook, history)
+    whole = sorted(history, key=lambda line: line[1])
+    assert run(rulebook, [whole]) == answer
+    assert run(rulebook, data.draw(cuts(history))) == answer
+
+
+@given(data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_s08_with_timers_below_too(data: st.DataObject) -> None:
+    rulebook, history = data.draw(cases(operators=EVERYTHING, depth=2, rules_max=3))
+    until = data.draw(st.none() | st.integers(0, 9).map(lambda second: second * SECOND))
+    answer = expected(rulebook, history, until=until)
+    whole = sorted(history, key=lambda line: line[1])
+    assert run(rulebook, [whole], until) == answer
+    assert run(rulebook, data.draw(cuts(history)), until) == answer
+
+
+def in_steps(rulebook: Rulebook, text: str) -> list[str]:
+    """Every instant a bucket of its own."""
+    history = lines(text)
+    assert run(rulebook, [history]) == reference(rulebook, history)
+    return run(rulebook, instants(history))
+
+
+def instants(history: list[Line]) -> list[list[Line]]:
+    times = sorted({time for _, time, _ in history})
+    return [[line for line in history if line[1] == time] for time in times]
+
+
+PAIRS = "events: a(k,j) b(k,j) c(k) d\nrule pair: a ; b\nper pair: k j\n"
+
+
+def test_s07_a_rule_is_keyed_by_some_of_the_columns_of_its_own_per() -> None:
+    text = "a@1(k=1,j=1) c@2(k=1) c@2(k=9) a@2(k=1,j=2) b@3(k=1,j=2) b@4(k=1,j=1) c@5(k=1)"
+    rulebook = book(PAIRS + "rule q: pair and c\nper q: k")
+    found = in_steps(rulebook, text)
+    assert found == reference(rulebook, lines(text))
+    assert sum('"rule": "q"' in line for line in found) == 3
+
+
+def test_s07_a_using_rule_may_turn_the_key_columns_round() -> None:
+    rulebook = book(PAIRS + "rule q: pair ; a\nper q: k j")
+    turned = replace(rulebook.rules["q"], per={"pair": ("j", "k"), "a": ("k", "j")})
+    rulebook = replace(rulebook, rules={**rulebook.rules, "q": turned})
+    text = "a@1(k=1,j=2) b@2(k=1,j=2) a@3(k=1,j=2) a@4(k=2,j=1)"
+    history = lines(text)
+    for buckets in ([history], instants(history)):
+        mine = [line for line in run(rulebook, buckets) if '"rule": "q"' in line]
+        assert [line[line.index('"end": ') :][:8] for line in mine] == ['"end": 4']
+
+
+def test_s07_a_key_is_known_from_the_detection_of_a_used_rule_on() -> None:
+    rulebook = book(PAIRS + "rule q: (d ; d - pair) ; pair\nper q: k j")
+    text = "d@1 a@2(k=1,j=1) d@3 d@4 b@5(k=1,j=1) d@6 a@6(k=1,j=1) b@7(k=1,j=1)"
+    assert in_steps(rulebook, text) == reference(rulebook, lines(text))
+
+
+def test_s08_what_a_used_rule_has_begun_keeps_what_was_before_it() -> None:
+    rulebook = book("events: x(v) a b\nrule pair: a ; b\nrule q: x ; pair")
+    found = in_steps(rulebook, "x@0(v=1) a@1 x@3(v=2) b@5")
+    assert found == reference(rulebook, lines("x@0(v=1) a@1 x@3(v=2) b@5"))
+    assert any('"start": 0' in line for line in found)
+
+
+def test_s08_carried_detections_outlive_steps_that_do_not_touch_them() -> None:
+    rulebook = book("rule pair: a ; b\nrule q: pair ; c\nrule other: d ; d\nevents: a(v) b(v) c d")
+    found = in_steps(rulebook, "a@1(v=1) b@2(v=2) d@3 d@4 d@5 c@6")
+    assert found == reference(rulebook, lines("a@1(v=1) b@2(v=2) d@3 d@4 d@5 c@6"))
+
+
+def test_s08_rank_of_simultaneous_detections_is_by_start_key_and_constituents() -> None:
+    rulebook = book(
+        "events: a(k) b c\nrule pair: a ; b\nper pair: k\nrule q: every(2, pair)\nrule s: pair ; c"
+    )
+    text = "a@1(k=2) a@1(k=1) a@0(k=3) b@4 c@5"
+    assert in_steps(rulebook, text) == reference(rulebook, lines(text))
+
+
+def test_s08_a_disabled_rule_has_no_detections() -> None:
+    rulebook = book("rule pair: a ; b\nrule q: pair or c\nevents: a b c")
+    rulebook = replace(
+        rulebook,
+        rules={**rulebook.rules, "pair": replace(rulebook.rules["pair"], enabled=False)},
+    )
+    found = in_steps(rulebook, "a@1 b@2 c@3")
+    assert len(found) == 1
+
+
+def test_s08_an_edited_rule_is_another_event_type() -> None:
+    before = book("rule pair: a ; b\nrule q: pair ; c\nevents: a b c")
+    after = book("rule pair: b ; a\nrule q: pair ; c\nevents: a b c")
+
+    def batch(name: str, time: int) -> dict[str, Batch]:
+        table = pa.table({"": pa.nulls(1)}).select([])
+        return {name: Batch(name, np.array([time]), np.array([0]), table)}
+
+    active = {"pair": 0, "q": 0}
+    carried = Carried()
+    for name, time in (("a", 1), ("b", 2)):
+        _, carried = Detector(before, active).step(carried, batch(name, time), time)
+        carried = through_ipc(carried)
+    for edited, count in ((before, 1), (after, 0)):
+        found, left = Detector(edited, active).step(carried, batch("c", 3), 3)
+        assert sum(len(d) for d in found) == count
+        assert ("occ:pair" in left.tables) == bool(count)
