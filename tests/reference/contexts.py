@@ -14,10 +14,10 @@ from tests.reference.meaning import Meaning, World
 from tests.reference.values import (
     Instance,
     Occurrence,
-    chronicle_order,
     distinct,
     greatest,
     hull,
+    oldest,
 )
 
 
@@ -69,7 +69,7 @@ def chronicle(choice: Choice, now: int) -> Iterator[Instance]:
     instance without occurrences is detected once."""
     without: set[int] = set()  # starts of what has been detected without occurrences
     while left := [i for i in choice.ending(now) if i.occurrences() or i.start not in without]:
-        detected = min(left, key=chronicle_order)
+        detected = oldest(left)
         yield detected
         choice.use_up(detected.occurrences())
         if not detected.occurrences():
@@ -91,7 +91,7 @@ def continuous(choice: Choice, now: int) -> Iterator[Instance]:
     for first, instances in by_initiator.items():
         if first not in choice.initiated:
             choice.initiated.add(first)
-            yield min(instances, key=chronicle_order)
+            yield oldest(instances)
 
 
 def cumulative(choice: Choice, now: int) -> Iterator[Instance]:

@@ -141,11 +141,19 @@ def restricted_order(instance: Instance) -> tuple[Any, ...]:
 
 def chronicle_order(instance: Instance) -> tuple[Any, ...]:
     """S3, least wins: oldest `times`, a list that has ended is older; lower ranks; older start."""
-    return (instance.times(), instance.ranks(), instance.start, instance.tie())
+    return (instance.times(), instance.ranks(), instance.start)
 
 
 def greatest(instances: Iterable[Instance]) -> Instance:
     return max(instances, key=restricted_order)
+
+
+def oldest(instances: Iterable[Instance]) -> Instance:
+    """The least of S3; of what that cannot order the one that stays in D (`distinct`), so that
+    every context detects members of D."""
+    found = list(instances)
+    least = min(map(chronicle_order, found))
+    return max((i for i in found if chronicle_order(i) == least), key=Instance.tie)
 
 
 def distinct(instances: Iterable[Instance]) -> list[Instance]:

@@ -120,7 +120,7 @@ class Choice:
         for part in (*streams, used):
             remembered[part.row] = np.isin(part.role, list(self.remembered))
         events, given = streams[: self.events], streams[self.events :]
-        pending = _pending(operands[self.events : entries], moment.keys)
+        pending = _pending(operands[:entries], moment.keys)
         return Log(events, given, looked, used, initiated, remembered, pending, moment)
 
     def _choose(
@@ -179,10 +179,10 @@ class Choice:
         return oldest
 
 
-def _pending(given: Sequence[Flow], keys: int) -> Int64:
-    """By key the earliest start of what is given later."""
+def _pending(streams: Sequence[Flow], keys: int) -> Int64:
+    """By key the earliest start of what is still to come."""
     found = np.full(keys + 1, LAST, dtype=np.int64)
-    for flow in given:
+    for flow in streams:
         np.minimum.at(found, flow.pending.key, flow.pending.start)
     return np.asarray(np.minimum(found, found[0]))
 

@@ -89,8 +89,7 @@ class Choosing:
     def better(self, left: Best, right: Best) -> bool:
         """Of two of one length."""
         if left.ranks == right.ranks:
-            higher = self.order.tie(left.entries) > self.order.tie(right.entries)
-            return higher is self.latest
+            return self.order.tie(left.entries) > self.order.tie(right.entries)
         if self.latest:
             return (left.times, left.ranks) > (right.times, right.ranks)
         return (left.times, left.ranks) < (right.times, right.ranks)
@@ -109,16 +108,15 @@ class Choosing:
 
     def oldest(self, end: int, found: Sequence[tuple[int, Best]]) -> tuple[int, Best]:
         """Of instances (start, ..) that end at `end` the one with the oldest `times` (S3): a list
-        that has ended is older; then lower ranks, then older start."""
-        return min(
-            found,
-            key=lambda one: (
-                one[1].times or (end,),
-                one[1].ranks,
-                one[0],
-                self.order.tie(one[1].entries),
-            ),
-        )
+        that has ended is older; then lower ranks, then older start. Of what differs in ticks alone,
+        which is one instance of D (S5), it takes the same as every context."""
+
+        def key(one: tuple[int, Best]) -> tuple[object, ...]:
+            return one[1].times or (end,), one[1].ranks, one[0]
+
+        least = min(map(key, found))
+        alike = [one for one in found if key(one) == least]
+        return max(alike, key=lambda one: self.order.tie(one[1].entries))
 
     def _initiator(
         self, left_start: int, left: int | None, right_start: int, right: int | None
