@@ -157,17 +157,38 @@ def explain(rulebook: Path, rule: str | None, format_: str, as_json: bool) -> No
 @click.option("--context", help="Override every rule's parameter context.")
 @click.option("--until", help="Simulate up to and including this time.")
 @click.option("--bucket", type=click.IntRange(min=1), help="Cut into buckets of N instants.")
-@click.option("--json", "as_json", is_flag=True, help="The output is JSON lines in any case.")
+@click.option("--compare-contexts", is_flag=True, help="One rule in all contexts, side by side.")
+@click.option("--rule", help="The rule to compare, where the rulebook has several.")
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="Write the comparison as a picture, too.",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="JSON lines; without --compare-contexts always."
+)
 def simulate(
     rulebook: Path,
     trace: str,
     context: str | None,
     until: str | None,
     bucket: int | None,
-    as_json: bool,  # noqa: ARG001  (accepted everywhere)
+    compare_contexts: bool,
+    rule: str | None,
+    html: Path | None,
+    as_json: bool,
 ) -> None:
     """Detect over a trace of occurrences, in simulated time, without Spark."""
     _leave_out_pandas()
+    if compare_contexts:
+        if context or bucket:
+            raise click.UsageError("--compare-contexts takes neither --context nor --bucket")
+        from engine.replay.compare.show import show
+
+        show(rulebook, Path(trace), rule, until, html, as_json=as_json)
+        return
+    if rule or html:
+        raise click.UsageError("--rule and --html go with --compare-contexts")
     from engine.replay.simulate import simulate as run_simulation
 
     run_simulation(

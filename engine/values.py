@@ -213,6 +213,7 @@ class Detections:
     labels: tuple[str, ...] = ()
     label: npt.NDArray[np.int16] | None = None
     label_spans: Mapping[str, tuple[Int64, Int64]] = field(default_factory=dict)  # start[n], end[n]
+    used: Detections | None = None  # the same with every role that is used, where it is asked for
 
     def __len__(self) -> int:
         return len(self.start)

@@ -16,7 +16,7 @@ from engine.detector.instances import NONE, Carry, Flow, Moment, no_pending
 from engine.detector.occurrences import Ranking
 from engine.detector.operators.detection import Detection
 from engine.detector.operators.event import Event
-from engine.detector.shown import Shown, occur, show
+from engine.detector.shown import Shown, every_role, occur, show
 from engine.values import Batch, Carried, Detections
 from rules import expression as x
 from rules.detected import as_detected
@@ -31,6 +31,7 @@ class Detector:
 
     `activations` gives each rule's activation, microseconds; a rule sees occurrences from its
     activation on. `ranking` orders simultaneous occurrences of one type by their parameters (S1).
+    `used`: detections also tell what they use that is no parameter (`Detections.used`).
     Raises `EngineError('not-detectable')` for an operator or context that is not built.
     """
 
@@ -39,9 +40,12 @@ class Detector:
         rulebook: Rulebook,
         activations: Mapping[str, int],
         ranking: Ranking = order,
+        *,
+        used: bool = False,
     ) -> None:
         rulebook = as_detected(rulebook)
         self._ranking = ranking
+        self._used = used
         self._rules = {rule.name: rule for rule in rulebook.rules.values() if rule.enabled}
         roots: dict[str, Node] = {}
         censuses: list[Census] = []
@@ -77,11 +81,14 @@ class Detector:
         nodes = {n.digest: n for rule in rules for n in self._graph.roots[rule].walk()}
         frame = open_frame(self._graph, nodes, carried, arrivals, self._ranking)
         shown, carry = self._run(frame, rules, watermark, watermark if last is None else last)
-        found = [
-            build(rule, shown[name], frame.keys(self._graph.roots[name]), frame.occurrences)
-            for name, rule in self._rules.items()
-            if name in shown
-        ]
+        found = []
+        for name, rule in self._rules.items():
+            if name in shown:
+                keys, occurrences = frame.keys(self._graph.roots[name]), frame.occurrences
+                found.append(build(rule, shown[name], keys, occurrences))
+                if self._used:
+                    whole = build(rule, every_role(shown[name], occurrences), keys, occurrences)
+                    found[-1] = replace(found[-1], used=whole)
         return tuple(found), carry_on(frame, carry, carried)
 
     def _run(

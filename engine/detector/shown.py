@@ -41,8 +41,18 @@ class Shown:
 
 def show(rule: Rule, found: Instances, keys: Keys, occurrences: Occurrences) -> Shown:
     """The detections that a rule's instances are."""
+    parameters = np.flatnonzero(np.array(list(_parameters(rule.on)))[found.role])
+    return _sorted(_showing(found, parameters, occurrences), keys, occurrences)
+
+
+def every_role(shown: Shown, occurrences: Occurrences) -> Shown:
+    """The same detections with the occurrences of every role that is used, parameters or not."""
+    return _showing(shown.found, np.arange(len(shown.found.row)), occurrences)
+
+
+def _showing(found: Instances, entry: Int64, occurrences: Occurrences) -> Shown:
+    """Detections with some of their entries."""
     owner = np.repeat(np.arange(len(found)), np.diff(found.offsets))
-    entry = np.flatnonzero(np.array(list(_parameters(rule.on)))[found.role])
     row, role, owner = found.row[entry], found.role[entry], owner[entry]
     places = [place for place, e in enumerate(occurrences.sources) if e in occurrences.parts]
     if places and np.isin(occurrences.place_of(row), places).any():
@@ -56,7 +66,7 @@ def show(rule: Rule, found: Instances, keys: Keys, occurrences: Occurrences) -> 
     first[1:] = (np.diff(row) != 0) | (np.diff(owner) != 0)
     offsets = np.zeros(len(found) + 1, dtype=np.int64)
     np.cumsum(np.bincount(owner[first], minlength=len(found)), out=offsets[1:])
-    return _sorted(Shown(found, offsets, row[first], role[first]), keys, occurrences)
+    return Shown(found, offsets, row[first], role[first])
 
 
 def occur(rule: Rule, shown: Shown, keys: Keys, occurrences: Occurrences) -> Instances:

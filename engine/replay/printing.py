@@ -79,7 +79,7 @@ class Printer:
         )
         return _joined(
             b'{"rule":' + json.dumps(found.rule, ensure_ascii=False).encode() + b',"key":',
-            _keys(found.keys.slice(first, last - first)),
+            key_texts(found.keys.slice(first, last - first)),
             b',"start":',
             times.printed(found.start[first:last], iso=self._iso),
             b',"end":',
@@ -124,7 +124,7 @@ def _fields_of(line: str, declared: Sequence[str]) -> str:
     return "," + orjson.dumps(fields).decode()[1:] if fields else "}"
 
 
-def _keys(keys: pa.Table) -> pa.Array | bytes:
+def key_texts(keys: pa.Table) -> pa.Array | bytes:
     """The JSON text of each row of keys."""
     if not keys.num_columns:
         return b"{}"

@@ -1,0 +1,118 @@
+"""`simulate --compare-contexts`: one rule over one trace in every parameter context."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import rules
+from engine.detector.clocks import clock_batches
+from engine.detector.detector import FOREVER, Detector
+from engine.replay import json_values
+from engine.replay.compare.model import Column, Comparison, found_in, occurrences_of
+from engine.replay.simulate import batches, instant
+from engine.replay.spool import times
+from engine.replay.trace import Trace, read
+from engine.values import Batch, Carried, Detections
+from rules import expression as x
+from rules.errors import EngineError, InputError, Place, Problem
+from rules.kinds import did_you_mean
+from rules.model import Context, Rule, Rulebook
+from rules.unbuilt import SIMULATED
+
+LINES_MAX = 1_000
+"""Lines of a trace that is compared: `unrestricted` may find every combination of them."""
+
+
+def compare(path: Path, trace: Path, rule: str | None, until: str | None) -> Comparison:
+    """What a rule of the rulebook at `path` detects over `trace` in each context, and what is then
+    used up. `rule` may be left out where there is but one.
+
+    Raises `InputError` for a wrong rulebook, trace or rule, and for a trace of more than
+    `LINES_MAX` lines. A context that cannot be detected says so in its column.
+    """
+    book = rules.load(path, features=SIMULATED)
+    return compared(book, _chosen(book, rule), trace, instant(until))
+
+
+def compared(book: Rulebook, chosen: Rule, trace: Path, last: int | None) -> Comparison:
+    """`compare` for a rule of a rulebook that has been read; `last`: microseconds."""
+    book = _alone(book, chosen)
+    with tempfile.TemporaryDirectory(prefix="tidegate-") as folder:
+        lines = read(trace, book, last, Path(folder))
+        if lines.count > LINES_MAX:
+            message = f"contexts are compared over at most {LINES_MAX:,} lines, not {lines.count:,}"
+            hint = "give --until, or a shorter trace"
+            raise InputError([Problem("too-long-to-compare", message, Place(str(trace)), hint)])
+        table = next(lines.windows(), None)
+    if table is None:
+        return Comparison(chosen, lines.iso, (), tuple(Column(c) for c in Context))
+    end = int(times(table)[-1]) if last is None else last
+    arrived = batches(lines, table) | clock_batches(book, int(times(table)[0]), end)
+    seen = Detector(book, dict.fromkeys(book.rules, 0), json_values).events
+    occurrences = occurrences_of(chosen, book, {e: b for e, b in arrived.items() if e in seen})
+    columns = tuple(
+        _column(book, chosen, context, lines, arrived, last, end) for context in Context
+    )
+    return Comparison(chosen, lines.iso, occurrences, columns)
+
+
+def _column(
+    book: Rulebook,
+    rule: Rule,
+    context: Context,
+    trace: Trace,
+    arrived: dict[str, Batch],
+    until: int | None,
+    last: int,
+) -> Column:
+    book = replace(
+        book, rules={**book.rules, rule.name: replace(rule, context=context, selection=None)}
+    )
+    try:
+        found = _detected(book, rule.name, trace, arrived, until, last)
+    except EngineError as error:
+        return Column(context, error=error.message)
+    return Column(context, tuple(found_in(context, rule, book, trace.iso, found)) if found else ())
+
+
+def _detected(
+    book: Rulebook,
+    rule: str,
+    trace: Trace,
+    arrived: dict[str, Batch],
+    until: int | None,
+    last: int,
+) -> Detections | None:
+    activations = dict.fromkeys(book.rules, trace.first or 0)
+    detector = Detector(book, activations, json_values, used=True)
+    found, _ = detector.step(Carried(), arrived, FOREVER if until is None else until, last)
+    return next((detections for detections in found if detections.rule == rule), None)
+
+
+def _chosen(book: Rulebook, name: str | None) -> Rule:
+    known = ", ".join(book.rules)
+    if name is None and len(book.rules) == 1:
+        return next(iter(book.rules.values()))
+    if name is None:
+        message = f"contexts are compared for one rule; the rulebook has {known or 'none'}"
+        raise InputError([Problem("which-rule", message, Place(book.file or ""), "give --rule")])
+    if name not in book.rules:
+        hint = did_you_mean(name, book.rules)
+        raise InputError([Problem("unknown-rule", f"no rule {name!r}", Place("--rule"), hint)])
+    return book.rules[name]
+
+
+def _alone(book: Rulebook, rule: Rule) -> Rulebook:
+    """The rulebook with this rule and those whose detections it is made of enabled."""
+    needed = {rule.name, *_named(book, rule.on)}
+    return replace(book, rules={n: replace(r, enabled=n in needed) for n, r in book.rules.items()})
+
+
+def _named(book: Rulebook, on: x.Expression) -> Iterator[str]:
+    for node in on.walk():
+        if isinstance(node, x.Name) and node.name in book.rules:
+            yield node.name
+            yield from _named(book, book.rules[node.name].on)

@@ -1,0 +1,39 @@
+"""What `simulate --compare-contexts` does."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from engine.replay.compare import compare
+from engine.replay.compare.page import page
+from engine.replay.compare.table import as_lines, print_table
+from rules.errors import InputError, Place, Problem
+
+
+def show(
+    path: Path,
+    trace: Path,
+    rule: str | None,
+    until: str | None,
+    html: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Compare, print, and write the picture where it is asked for; what does not fit into it is
+    said on stderr. Raises `InputError`."""
+    compared = compare(path, trace, rule, until)
+    if as_json:
+        sys.stdout.write(as_lines(compared))
+    else:
+        print_table(compared)
+    if html is None:
+        return
+    text, left_out = page(compared)
+    try:
+        html.write_text(text, encoding="utf-8")
+    except OSError as error:
+        message = f"the picture cannot be written: {error.strerror}"
+        raise InputError([Problem("unwritable", message, Place(str(html)))]) from error
+    for note in left_out:
+        print(f"{html}: {note}", file=sys.stderr)
