@@ -72,16 +72,18 @@ def _bound(
     instances = total([node.instances for node in nodes])
     occurrences = total([node.occurrences for node in nodes])
     why = _why(nodes, instances + occurrences)
-    if context is Context.RECENT and (left := unused(expression, keyed, rules)) is not None:
-        if (count := begun(expression)) is not None:
-            instances, occurrences = Amount(count), Amount(count * (count + 1) // 2)
-            why = f"context recent keeps {count} of the matches begun"
+    if context is not Context.RESTRICTED:
+        chosen = of_choice(expression, context, rules, keyed)
+        if chosen is None:
+            instances = occurrences = ENDLESS.within(oldest)
+            why = f"context {context} keeps {_KEEPS[context]}"
+        elif chosen.alone:
+            instances, occurrences = chosen.instances, chosen.occurrences
+            why = f"context {context} keeps {chosen.instances.count} of the matches begun"
         else:
-            instances, occurrences = instances + left, occurrences + left
-            why += f"; context recent keeps {left.count} of the occurrences not used up yet"
-    elif context is not Context.RESTRICTED:
-        instances = occurrences = ENDLESS.within(oldest)
-        why = f"context {context} keeps {_KEEPS[context]}"
+            instances, occurrences = instances + chosen.instances, occurrences + chosen.occurrences
+            count = chosen.instances.count
+            why += f"; context {context} keeps {count} of the occurrences not used up yet"
     whole = instances + occurrences
     span = None if whole.endless else whole.span_micros
     return Bound(instances.maximum, occurrences.maximum, span, oldest, why, advice)
@@ -94,6 +96,32 @@ def of_rule(rule: Rule, rules: Mapping[str, Rule], context: Context | None = Non
     """
     own = Context.UNRESTRICTED if rule.selection else rule.context
     return _bound(detected(rule, rules), context or own, rules, rule.per)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What the choice at the root of a rule stores itself. `alone`: without what `restricted` does
+    for it elsewhere."""
+
+    instances: Amount
+    occurrences: Amount
+    alone: bool
+
+
+def of_choice(
+    expression: x.Expression,
+    context: Context,
+    rules: Collection[str] = (),
+    keyed: Collection[str] = (),
+) -> Chosen | None:
+    """Where the choice of a context stores a number of instances, which; else None: what is not
+    used up yet. `keyed`: the keyed event types; `rules`: those that may be used as events."""
+    left = unused(expression, keyed, rules) if context is Context.RECENT else None
+    if left is None:
+        return None
+    if (count := begun(expression)) is not None:
+        return Chosen(Amount(count), Amount(count * (count + 1) // 2), alone=True)
+    return Chosen(left, left, alone=False)
 
 
 _KEEPS = {

@@ -16,6 +16,7 @@ from engine.detector.operators.either import Either
 from engine.detector.operators.every import Every
 from rules import expression as x
 from rules.model import Context, Rule, Rulebook, Selection
+from rules.parser import unlabelled
 
 
 def compile_rule(
@@ -51,24 +52,28 @@ class _Builder(Operators):
             return self._every_row(expression)
         return self._chain(expression, context) or self._choice(expression, context)
 
+    def _node(self, e: x.Expression, horizon: int | None) -> Node:
+        return _named(super()._node(e, horizon), e)
+
     def _given(self, e: x.Expression) -> Node:
         """What is the same whatever is used up; all that `every` gives at an instant."""
         if isinstance(e, x.Every):
-            return self._counted(Every(e.count, all_rows=True), e.part, None)
+            return _named(self._counted(Every(e.count, all_rows=True), e.part, None), e)
         return self._node(e, None)
 
     def _chain(self, expression: x.Expression, context: Context | Selection) -> Node | None:
         """A plain sequence of event types, all of one key or all without; else None."""
-        found = event_types(expression)
-        if found is None or context not in CONTEXTS or not self.roots.keys().isdisjoint(found[0]):
+        plain = event_types(expression)
+        if plain is None or context not in CONTEXTS or not self.roots.keys().isdisjoint(plain[0]):
             return None
-        names, span = found
+        names, span = plain
         operands = tuple(self._event(name, all_rows=True) for name in names)
         if len({o.own for o in operands}) > 1:
             return None
         shape = Chain(context, len(names), span, self.settings.carried_per_key_max)
         own = operands[0].own
-        return self._make(shape, operands, own=own, every=not own, point=False, horizon=span)
+        found = self._make(shape, operands, own=own, every=not own, point=False, horizon=span)
+        return _named(found, expression)
 
     def _choice(self, expression: x.Expression, context: Context | Selection) -> Node:
         """The root of a rule in a context that needs what is not used up (semantics 3)."""
@@ -95,7 +100,7 @@ class _Builder(Operators):
             horizon=horizon,
             timed=root.timed or shape.where.from_start,
         )
-        return replace(found, roles=root.roles)
+        return _named(replace(found, roles=root.roles), expression)
 
     def _every_row(self, e: x.Expression) -> Node:
         """`unrestricted` over event types: all rows, each event type once (D is a set, S5)."""
@@ -104,7 +109,7 @@ class _Builder(Operators):
         operands = tuple(self._event(name, all_rows=True) for name in names)
         if len(operands) == 1:
             return operands[0]
-        return self._make(
+        found = self._make(
             Either(first_roles(operands), all_rows=True),
             operands,
             own=any(o.own for o in operands),
@@ -112,10 +117,15 @@ class _Builder(Operators):
             point=all(o.point for o in operands),
             horizon=None,
         )
+        return _named(found, e)
 
     def _lasting(self) -> frozenset[str]:
         """The rules whose detections, as occurrences, are no instants."""
         return frozenset(name for name, root in self.roots.items() if not root.point)
+
+
+def _named(node: Node, e: x.Expression) -> Node:
+    return replace(node, expression=unlabelled(e))
 
 
 _PLAIN = {

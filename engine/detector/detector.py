@@ -11,7 +11,7 @@ from engine.detector.closing import carry_on
 from engine.detector.compile import compile_rule
 from engine.detector.detections import build
 from engine.detector.frame import Frame, open_frame
-from engine.detector.graph import Census, Node, connect
+from engine.detector.graph import Census, Graph, Node, connect
 from engine.detector.instances import NONE, Carry, Flow, Moment, no_pending
 from engine.detector.occurrences import Ranking
 from engine.detector.operators.detection import Detection
@@ -60,6 +60,11 @@ class Detector:
         """The event types that some rule looks at."""
         self.timed = any(root.timed for root in self._graph.roots.values())
         """Whether something may be detected when nothing arrives."""
+
+    @property
+    def graph(self) -> Graph:
+        """What runs; nodes are named by their digests."""
+        return self._graph
 
     def step(
         self,

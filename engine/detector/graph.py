@@ -8,11 +8,12 @@ remember. Equal subexpressions of rules with equal keys and activation are one n
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from engine.detector.operators.detection import Detection
 from engine.detector.operators.shape import Shape
+from rules import expression as x
 
 Stream = tuple[str, tuple[str, ...]]
 """A keyed event type and its key columns."""
@@ -27,6 +28,7 @@ class Node:
     (broadcasts only). `point`: its instances have start = end. `horizon_micros`: an instance older
     than that is of no use any more. `census` names the set of known keys, where broadcasts are
     repeated for each (see `operators.repeated`). `timed`: something may end when nothing arrives.
+    `expression` is what it detects, for people.
     """
 
     digest: str
@@ -40,6 +42,7 @@ class Node:
     horizon_micros: int | None = None
     census: str | None = None
     timed: bool = False
+    expression: x.Expression | None = field(default=None, compare=False)
 
     def walk(self) -> Iterator[Node]:
         """Operands before the node that reads them; a shared one each time."""

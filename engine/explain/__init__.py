@@ -21,13 +21,13 @@ FORMATS = ("text", "json", "mermaid", "svg")
 
 
 def explain(file: str | os.PathLike[str], rule: str | None = None, format_: str = "text") -> str:
-    """What a rulebook means to the detector: each rule's normalised expression, the shared event
-    graph, how much is stored per key and in which context, timers, the triggering graph, warnings.
+    """What a rulebook means to the detector: each rule's expression as it is detected, the event
+    graph that runs, how much is stored per key in each context, timers, the triggering graph,
+    warnings.
 
     `rule` names the only rule to be explained; `format_` is one of `FORMATS`. JSON is one object:
     the fields of `engine.explain.model.Explained`, lengths of time in microseconds, null where
     there is no such number. Explains the whole language, also what the engine has not built yet.
-    A rule's bound is that of the expression as it is written, the graph that of the normal forms.
     Raises `InputError` if the rulebook is wrong or has no such rule.
     """
     book = rules.load(file, features=all_features())

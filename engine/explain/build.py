@@ -1,55 +1,31 @@
-"""A rulebook -> what `explain` says of it. Needs neither Spark nor the detector."""
+"""A rulebook -> what `explain` says of it, without Spark and without running it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from hashlib import sha256
+from collections.abc import Iterator
 
-from engine.explain.model import Explained, Node, Rule, Stores, Warned
+from engine.explain.graph import Nodes
+from engine.explain.model import Explained, Rule, Stores, Warned
 from engine.explain.triggers import cycles, triggers, written
 from rules import expression as x
 from rules.bound import Bound, of_rule
+from rules.detected import detected
 from rules.durations import format_duration
 from rules.errors import Problem
 from rules.formatter import format_expression
 from rules.model import ClockEvent, Context, Rulebook
 from rules.model import Rule as Written
-from rules.normalise import normalise
-from rules.parser import unlabelled
-from rules.stored import Stored, stored
-
-_OPERATORS: Mapping[type[x.Expression], str] = {
-    x.Or: "or",
-    x.And: "and",
-    x.AnyOf: "any",
-    x.AnyRepeat: "any",
-    x.Seq: ";",
-    x.Minus: "without",
-    x.Within: "within",
-    x.Not: "not",
-    x.Aperiodic: "A",
-    x.AperiodicStar: "A*",
-    x.Periodic: "P",
-    x.PeriodicStar: "P*",
-    x.Plus: "+",
-    x.Nth: "[i]",
-    x.Every: "every",
-    x.BeginOf: "begin_of",
-    x.EndOf: "end_of",
-    x.Clock: "at",
-    x.Cron: "cron",
-}
 
 
 def build(book: Rulebook, only: str | None = None) -> Explained:
     """Everything, or what belongs to the rule named `only`: its nodes, with those of rules that it
     uses as events, and the edges from and to it."""
-    graph = _Graph(book)
+    graph = Nodes(book)
     rules = [_rule(rule, book, graph) for rule in book.rules.values()]
     edges = tuple(triggers(book))
-    nodes = tuple(graph.nodes.values())
+    nodes = graph.nodes()
     loops = cycles(edges)
-    warnings = [*book.warnings, *_never_forget(book)]
+    warnings = [*book.warnings, *_never_forget(book, graph)]
     if only is not None:
         rules = [rule for rule in rules if rule.name == only]
         kept = graph.below(rules[0].root)
@@ -64,85 +40,32 @@ def build(book: Rulebook, only: str | None = None) -> Explained:
     return Explained(book.name, tuple(rules), nodes, edges, loops, said)
 
 
-class _Graph:
-    """The nodes of all rules' normal forms, operands first; equal ones with equal keys are one."""
-
-    def __init__(self, book: Rulebook) -> None:
-        self.book = book
-        self.nodes: dict[str, Node] = {}
-        self._roots: dict[str, str] = {}
-        for rule in book.rules.values():
-            self.root(rule)
-
-    def root(self, rule: Written) -> str:
-        """The id of a rule's whole expression."""
-        if rule.name not in self._roots:
-            tree = stored(normalise(unlabelled(rule.on)), self.book.rules)
-            self._roots[rule.name] = self._add(tree, rule)
-        return self._roots[rule.name]
-
-    def below(self, root: str) -> set[str]:
-        found: set[str] = set()
-        ahead = [root]
-        while ahead:
-            id_ = ahead.pop()
-            found.add(id_)
-            ahead += self.nodes[id_].operands
-        return found
-
-    def _add(self, tree: Stored, rule: Written) -> str:
-        operands = tuple(self._add(operand, rule) for operand in tree.operands)
-        names = {n.name for n in tree.node.walk() if isinstance(n, x.Name)}
-        keys = {name: columns for name, columns in rule.per.items() if name in names}
-        text = format_expression(tree.node)
-        operator = _OPERATORS.get(type(tree.node), "event")
-        horizon = tree.horizon_micros if tree.operands else None
-        if isinstance(tree.node, x.Name) and tree.node.name in self.book.rules:
-            operator, operands = "rule", (self.root(self.book.rules[tree.node.name]),)
-        digest = sha256(repr((text, sorted(keys.items()), horizon)).encode()).hexdigest()[:12]
-        known = self.nodes.get(digest)
-        holders = (*(known.rules if known else ()), rule.name)
-        self.nodes[digest] = Node(
-            digest,
-            operator,
-            text,
-            operands,
-            tuple(dict.fromkeys(holders)),
-            keys,
-            horizon,
-            tree.instances.maximum,
-            tree.occurrences.maximum,
-            None if tree.instances.endless else tree.instances.span_micros,
-        )
-        return digest
-
-
-def _rule(rule: Written, book: Rulebook, graph: _Graph) -> Rule:
+def _rule(rule: Written, book: Rulebook, graph: Nodes) -> Rule:
     others = [context for context in Context if context is not rule.context]
-    stores = {
-        str(rule.context): _stores(of_rule(rule, book.rules)),
-        **{str(c): _stores(of_rule(rule, book.rules, c)) for c in others},
-    }
+    own = of_rule(rule, book.rules)
+    found = {rule.context: own, **{c: of_rule(rule, book.rules, c) for c in others}}
+    apart = graph.tells_keys_apart(rule.name)
+    stores = {str(c): _stores(bound, forgets=not apart) for c, bound in found.items()}
     return Rule(
         rule.name,
         format_expression(rule.on),
-        format_expression(normalise(rule.on)),
+        format_expression(detected(rule, book.rules)),
         str(rule.context),
         rule.key_names,
         rule.enabled,
-        graph.root(rule),
+        graph.roots[rule.name],
         stores,
         tuple(dict.fromkeys(_timers(rule.on, book))),
         tuple(sorted(written(rule, book))),
     )
 
 
-def _stores(found: Bound) -> Stores:
+def _stores(found: Bound, *, forgets: bool) -> Stores:
     return Stores(
         found.instances_max,
         found.occurrences_max,
         found.span_micros,
-        found.forgets_micros,
+        found.forgets_micros if forgets else None,
         found.why,
         found.advice,
     )
@@ -173,10 +96,15 @@ def _timers(on: x.Expression, book: Rulebook) -> Iterator[str]:
                 yield f"{format_duration(duration)} after each `{format_expression(opener)}`"
 
 
-def _never_forget(book: Rulebook) -> Iterator[Problem]:
+def _never_forget(book: Rulebook, graph: Nodes) -> Iterator[Problem]:
     """G13: keyed rules that keep something of every key for ever, bounded as it may be."""
     for rule in book.rules.values():
         found = of_rule(rule, book.rules)
-        if rule.key_names and found.exists and not found.forgets:
+        if graph.tells_keys_apart(rule.name):
+            message = (
+                f"{rule.name} never forgets: it keeps every key it has seen, to tell them apart"
+            )
+            yield Problem("never-forgets", message, rule.place, "start it by a keyed event")
+        elif rule.key_names and found.exists and not found.forgets:
             message = f"{rule.name} never forgets: it keeps something of every key it has seen"
             yield Problem("never-forgets", message, rule.place, "; ".join(found.advice))

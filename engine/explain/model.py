@@ -11,13 +11,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of the shared event graph.
+    """A node of the detector's event graph.
 
-    id: 12 hexadecimal digits, the same for the same expression with the same keys in any rulebook;
-    operator: its name as written in the language (`event` and `rule` for names); operands: ids;
-    rules: those whose expression holds it; keys: key columns by keyed event type below.
-    instances_max, occurrences_max: what it stores in `restricted`; None with a `span_micros`: as
-    many as arrive in that time; None without: no bound.
+    id: the first 12 digits of the digest that names it where all rules are active since one
+    instant, the same for the same expression with the same keys in any rulebook; operator: its
+    name as written in the language; `event`, one row an instant, or `every row` of it; `rule`; a
+    context's name, or `select`, for the choice at the root of a rule; `every key` where broadcasts
+    are repeated for each. operands: ids; rules: those whose expression holds it; keys: key columns
+    by keyed event type below; horizon_micros: older instances are dropped.
+    instances_max, occurrences_max: what it stores; None with a `span_micros`: as many as arrive in
+    that time; None without: no bound.
     """
 
     id: str
@@ -46,8 +49,9 @@ class Stores:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule. root: the id of its expression's node; stores: by context, its own one first;
-    timers: what makes it act without an event; writes: tables that its actions write."""
+    """One rule. normalised: its expression as it is detected; root: the id of the node that detects
+    it; stores: by context, its own one first; timers: what makes it act without an event; writes:
+    tables that its actions write."""
 
     name: str
     expression: str

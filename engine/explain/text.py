@@ -13,7 +13,7 @@ def text(explained: Explained) -> str:
     parts = [
         [f"rulebook {explained.rulebook}"],
         *(list(_rule(rule)) for rule in explained.rules),
-        ["graph (per key, in restricted)", *_nodes(explained.nodes)],
+        ["graph (what each node stores per key)", *_nodes(explained.nodes)],
         ["triggers", *_triggers(explained.triggers)],
         [f"cycle: {' -> '.join((*loop, loop[0]))}" for loop in explained.cycles],
         [line for warning in explained.warnings for line in _warning(warning)],

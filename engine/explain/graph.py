@@ -1,0 +1,147 @@
+"""The nodes of the detector's event graph, as `explain` shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from engine.detector import graph as running
+from engine.detector.contexts.chain import Chain
+from engine.detector.contexts.choice import Choice
+from engine.detector.detector import Detector
+from engine.detector.operators.event import Event
+from engine.detector.operators.repeated import Repeated
+from engine.explain.model import Node
+from rules import expression as x
+from rules.amount import ENDLESS, NOTHING, Amount
+from rules.bound import of_choice
+from rules.formatter import format_expression
+from rules.model import Context, Rulebook
+from rules.stored import Stored, store, stored
+
+_OPERATORS: Mapping[type[x.Expression], str] = {
+    x.Or: "or",
+    x.And: "and",
+    x.AnyOf: "any",
+    x.AnyRepeat: "any",
+    x.Seq: ";",
+    x.BoundedSeq: ";",
+    x.Minus: "without",
+    x.Within: "within",
+    x.Not: "not",
+    x.Aperiodic: "A",
+    x.AperiodicStar: "A*",
+    x.Periodic: "P",
+    x.PeriodicStar: "P*",
+    x.Plus: "+",
+    x.Nth: "[i]",
+    x.Every: "every",
+    x.BeginOf: "begin_of",
+    x.EndOf: "end_of",
+    x.Clock: "at",
+    x.Cron: "cron",
+}
+_ID_DIGITS = 12
+
+
+class Nodes:
+    """The graph that `run` and `simulate` build, of all rules, disabled ones too."""
+
+    def __init__(self, book: Rulebook) -> None:
+        self._book = book
+        rules = {name: replace(rule, enabled=True) for name, rule in book.rules.items()}
+        self._graph = Detector(replace(book, rules=rules), dict.fromkeys(rules, 0)).graph
+        self._stored: dict[str, Stored] = {}
+        self._rules: dict[str, dict[str, None]] = {}
+        for rule, root in self._graph.roots.items():
+            for node in root.walk():
+                self._rules.setdefault(node.digest, {})[rule] = None
+        self.roots = {name: _id(root) for name, root in self._graph.roots.items()}
+        """The id of each rule's node."""
+
+    def nodes(self) -> tuple[Node, ...]:
+        """All, operands first."""
+        return tuple(self._shown(node) for node in self._graph.nodes.values())
+
+    def tells_keys_apart(self, rule: str) -> bool:
+        """Whether a rule remembers which keys there are, to repeat broadcasts for each."""
+        return any(isinstance(n.shape, Repeated) for n in self._graph.roots[rule].walk())
+
+    def below(self, root: str) -> set[str]:
+        """The ids of a node and of all that it needs."""
+        operands = {node.id: node.operands for node in self.nodes()}
+        found: set[str] = set()
+        ahead = [root]
+        while ahead:
+            id_ = ahead.pop()
+            found.add(id_)
+            ahead += operands[id_]
+        return found
+
+    def _shown(self, node: running.Node) -> Node:
+        instances, occurrences = self._amounts(node)
+        whole = instances + occurrences
+        return Node(
+            _id(node),
+            _operator(node),
+            format_expression(_expression(node)),
+            tuple(_id(operand) for operand in node.operands),
+            tuple(self._rules[node.digest]),
+            dict(sorted(node.streams)),
+            node.horizon_micros,
+            instances.maximum,
+            occurrences.maximum,
+            None if whole.endless else whole.span_micros,
+        )
+
+    def _amounts(self, node: running.Node) -> tuple[Amount, Amount]:
+        """What a node stores: instances, and occurrences in them."""
+        shape = node.shape
+        if isinstance(shape, Repeated):
+            return NOTHING, NOTHING
+        if not isinstance(shape, Chain | Choice):
+            kept = self._node(node)
+            return kept.instances, kept.occurrences
+        context, keyed = shape.context, [name for name, _ in node.streams]
+        chosen = None
+        if isinstance(context, Context):
+            chosen = of_choice(_expression(node), context, self._book.rules, keyed)
+        if chosen is None:
+            return (ENDLESS.within(node.horizon_micros),) * 2
+        return chosen.instances, chosen.occurrences
+
+    def _node(self, node: running.Node) -> Stored:
+        if node.digest not in self._stored:
+            operands = [self._node(operand) for operand in node.operands]
+            if isinstance(node.shape, Repeated):
+                self._stored[node.digest] = operands[0]
+            elif not operands:
+                self._stored[node.digest] = stored(_expression(node), self._book.rules)
+            else:
+                made = store(_expression(node), operands, node.horizon_micros)
+                self._stored[node.digest] = made
+        return self._stored[node.digest]
+
+
+def _id(node: running.Node) -> str:
+    return node.digest[:_ID_DIGITS]
+
+
+def _expression(node: running.Node) -> x.Expression:
+    """What a node detects; an event type where it stands for its rows."""
+    if node.expression is not None:
+        return node.expression
+    if isinstance(node.shape, Repeated):
+        return _expression(node.operands[0])
+    return x.Name(node.roles[0])
+
+
+def _operator(node: running.Node) -> str:
+    shape = node.shape
+    if isinstance(shape, Chain | Choice):
+        return str(shape.context) if isinstance(shape.context, Context) else "select"
+    if isinstance(shape, Repeated):
+        return "every key"
+    if isinstance(shape, Event) and shape.all_rows:
+        return "every row"
+    return _OPERATORS.get(type(_expression(node)), "event")
