@@ -10,10 +10,11 @@ def fires_never(node: x.Expression) -> bool:
     """Whether an expression has no instance in any history, as far as its form shows."""
     match node:
         case x.Not():
-            closer, absent = unlabelled(node.closer), unlabelled(node.absent)
-            return closer == absent or fires_never(node.opener) or fires_never(node.closer)
+            inside = _holds(unlabelled(node.closer), unlabelled(node.absent))
+            return inside or fires_never(node.opener) or fires_never(node.closer)
         case x.Minus():
-            return unlabelled(node.part) == unlabelled(node.absent) or fires_never(node.part)
+            inside = _holds(unlabelled(node.part), unlabelled(node.absent))
+            return inside or fires_never(node.part)
         case x.Or():
             return all(fires_never(part) for part in node.parts)
         case x.And():
@@ -30,5 +31,27 @@ def fires_never(node: x.Expression) -> bool:
             return fires_never(node.opener)
         case x.AperiodicStar() | x.PeriodicStar():
             return fires_never(node.opener) or fires_never(node.closer)
+        case _:
+            return False
+
+
+def _holds(node: x.Expression, part: x.Expression) -> bool:
+    """Whether every instance of a node has one of `part` wholly inside, as far as its form
+    shows."""
+    if node == part:
+        return True
+    if isinstance(part, x.Or) and any(_holds(node, one) for one in part.parts):
+        return True
+    match node:
+        case x.Or(parts=parts):
+            return all(_holds(one, part) for one in parts)
+        case x.AnyOf(count=count, parts=parts):
+            return sum(_holds(one, part) for one in parts) > len(parts) - min(count, len(parts))
+        case x.And() | x.Seq() | x.Every() | x.AnyRepeat() | x.Within() | x.Nth():
+            return any(_holds(one, part) for one in node.operands())
+        case x.Minus(part=inner) | x.Aperiodic(part=inner):
+            return _holds(inner, part)
+        case x.Not() | x.AperiodicStar() | x.PeriodicStar():
+            return _holds(node.opener, part) or _holds(node.closer, part)
         case _:
             return False

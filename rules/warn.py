@@ -36,6 +36,10 @@ def _never(node: x.Expression, scalar: Scalar, report: Report) -> bool:
                 below,
                 "close it by another event, or by a length of time: not(b)[a, [5 min]]",
             )
+        if isinstance(below, x.Minus) and fires_never(below):
+            message = "this never fires: what must be absent is part of it"
+            hint = "a without b: b is another event, or a longer pattern"
+            _warn(report, "never", message, scalar, below, hint)
         if isinstance(below, x.Periodic | x.PeriodicStar) and fires_never(below.closer):
             endless = True
             message = "nothing closes this window: it ticks forever"

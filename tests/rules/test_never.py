@@ -1,0 +1,60 @@
+"""What is said to fire never fires in no history."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from rules.expression import Expression, Minus, Or, Own
+from rules.model import Context
+from rules.never import fires_never
+from rules.parser import parse
+from tests.laws.test_laws import world
+from tests.reference.contexts import detections
+from tests.reference.meaning import TooLargeError
+from tests.reference.strategies import EVERYTHING, NAMES, expressions
+
+
+@pytest.mark.parametrize(
+    "on",
+    [
+        "not(b)[a, b within 5]",
+        "not(b or c)[a, b]",
+        "not(b)[a, b ; c]",
+        "(a and b) - b",
+        "any(2, a, b, c) - (a or b)",
+        "(a or b) - (b or a)",
+        "A*(a, b, c) - c",
+        "A(a, b, c) - b",
+        "a ; (b - b)",
+    ],
+)
+def test_fires_never(on: str) -> None:
+    assert fires_never(parse(on))
+
+
+@pytest.mark.parametrize(
+    "on",
+    ["not(b ; b)[a, b]", "not(b)[b, a]", "(a or b) - b", "any(2, a, b, c) - a", "A(a, b, c) - a"],
+)
+def test_may_fire(on: str) -> None:
+    assert not fires_never(parse(on))
+
+
+@given(data=st.data())
+@settings(max_examples=200, deadline=None)
+def test_no_history_has_an_instance(data: st.DataObject) -> None:
+    whole = data.draw(expressions(EVERYTHING, depth=2))
+    parts = [part for part in whole.walk() if not isinstance(part, Own)]
+    absent: Expression = data.draw(st.sampled_from(parts))
+    if data.draw(st.booleans()):
+        absent = Or((absent, data.draw(expressions(EVERYTHING, depth=1))))
+    on = Minus(whole, absent)
+    if not fires_never(on):
+        return
+    history = data.draw(st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 6)), max_size=8))
+    try:
+        assert detections(on, world(history), Context.UNRESTRICTED) == []
+    except TooLargeError:
+        assume(False)
