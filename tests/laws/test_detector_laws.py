@@ -29,7 +29,7 @@ def found(on: Expression, context: Context, history: list[tuple[str, int]]) -> l
 
 
 def spans(lines: list[str]) -> list[tuple[int, int]]:
-    return [(found["start"], found["end"]) for found in map(json.loads, lines)]
+    return sorted((found["start"], found["end"]) for found in map(json.loads, lines))
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
