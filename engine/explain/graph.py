@@ -9,6 +9,7 @@ from engine.detector import graph as running
 from engine.detector.contexts.chain import Chain
 from engine.detector.contexts.choice import Choice
 from engine.detector.detector import Detector
+from engine.detector.operators.detection import Detection
 from engine.detector.operators.event import Event
 from engine.detector.operators.repeated import Repeated
 from engine.explain.model import Node
@@ -85,7 +86,7 @@ class Nodes:
             _id(node),
             _operator(node),
             format_expression(_expression(node)),
-            tuple(_id(operand) for operand in node.operands),
+            _operands(node),
             tuple(self._rules[node.digest]),
             dict(sorted(node.streams)),
             node.horizon_micros,
@@ -127,6 +128,12 @@ def _id(node: running.Node) -> str:
     return node.digest[:_ID_DIGITS]
 
 
+def _operands(node: running.Node) -> tuple[str, ...]:
+    if isinstance(node.shape, Detection):
+        return (node.shape.root[:_ID_DIGITS],)
+    return tuple(_id(operand) for operand in node.operands)
+
+
 def _expression(node: running.Node) -> x.Expression:
     """What a node detects; an event type where it stands for its rows."""
     if node.expression is not None:
@@ -142,6 +149,8 @@ def _operator(node: running.Node) -> str:
         return str(shape.context) if isinstance(shape.context, Context) else "select"
     if isinstance(shape, Repeated):
         return "every key"
+    if isinstance(shape, Detection):
+        return "rule"
     if isinstance(shape, Event) and shape.all_rows:
         return "every row"
     return _OPERATORS.get(type(_expression(node)), "event")
