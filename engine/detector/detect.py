@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import rules
 from engine.detector.clocks import clock_batches
 from engine.detector.detector import FOREVER, Detector
+from engine.detector.edges import BEGIN, begun, edge_micros
 from engine.detector.instances import Bools
 from engine.values import Batch, Carried, Detections, Int64
 from rules.errors import InputError, Place, Problem
@@ -27,7 +28,8 @@ def detect(rulebook: str | os.PathLike[str] | Rulebook, occurrences: pa.Table) -
 
     `rulebook`: a path, YAML text or a `Rulebook`. `occurrences`, in any order: `event` (string or
     dictionary), `time` (int64 microseconds since the epoch, or a timestamp) and the parameters as
-    columns. Rules are active from the first occurrence on.
+    columns. Rules are active from the first occurrence on. A transaction at T is two occurrences:
+    its beginning at T - 1 us and its end, which its plain name means too, at T + 1 us.
 
     Returns `rule`, the key columns of all rules, `start`, `end` (timestamp[us, UTC]),
     `constituents` (list<int64>: row numbers in `occurrences`) and `ticks`
@@ -39,7 +41,8 @@ def detect(rulebook: str | os.PathLike[str] | Rulebook, occurrences: pa.Table) -
     time = _times(occurrences)
     batches = _batches(book, occurrences, time)
     first, last = (int(time.min()), int(time.max())) if len(time) else (0, 0)
-    detector = Detector(book, dict.fromkeys(book.rules, first))
+    seen = min([first, *(int(batch.time[0]) for batch in batches.values())])
+    detector = Detector(book, dict.fromkeys(book.rules, seen))
     if len(time):
         batches |= clock_batches(book, first, last)
     found, _ = detector.step(Carried(), batches, FOREVER, last)
@@ -61,7 +64,8 @@ def _times(occurrences: pa.Table) -> Int64:
 
 
 def _batches(book: Rulebook, occurrences: pa.Table, time: Int64) -> dict[str, Batch]:
-    """The occurrences by event type, in order of time; their rows are those of the table."""
+    """The occurrences by event type, in order of time; their rows are those of the table. One of a
+    transaction gives its beginning and its end."""
     column = occurrences.column("event")
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
@@ -76,7 +80,10 @@ def _batches(book: Rulebook, occurrences: pa.Table, time: Int64) -> dict[str, Ba
         if len(row):
             _check_event(book, event)
             row = row if order is None else order[row]
-            batches[event] = Batch(event, time[row], row, occurrences)
+            edge = edge_micros(book, event)
+            batches[event] = Batch(event, time[row] + edge, row, occurrences)
+            if event in begun(book):
+                batches[BEGIN + event] = Batch(event, time[row] - edge, row, occurrences)
     return batches
 
 

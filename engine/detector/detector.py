@@ -10,6 +10,7 @@ from engine.detector import order
 from engine.detector.closing import carry_on
 from engine.detector.compile import compile_rule
 from engine.detector.detections import build
+from engine.detector.edges import with_edges
 from engine.detector.frame import Frame, open_frame
 from engine.detector.graph import Census, Graph, Node, connect
 from engine.detector.instances import NONE, Carry, Flow, Moment, no_pending
@@ -43,7 +44,7 @@ class Detector:
         *,
         used: bool = False,
     ) -> None:
-        rulebook = as_detected(rulebook)
+        rulebook = with_edges(as_detected(rulebook))
         self._ranking = ranking
         self._used = used
         self._rules = {rule.name: rule for rule in rulebook.rules.values() if rule.enabled}

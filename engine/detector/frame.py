@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
 from engine.detector import carried as tables
 from engine.detector import ties
 from engine.detector.codes import Codes, encode_step
+from engine.detector.edges import BEGIN, shown_name
 from engine.detector.graph import Graph, Node
 from engine.detector.instances import (
     NONE,
@@ -199,7 +200,7 @@ def _simultaneous(
     count and there are others; by event type the marks of those that are to be ranked."""
     chosen: dict[str, Int64] = {}
     tied: dict[str, Bools] = {}
-    across = _across(graph, nodes.values())
+    across = _across(graph, [*nodes.values()])
     for digest, node in nodes.items():
         shape = node.shape
         if not isinstance(shape, Event) or shape.event not in batches:
@@ -220,9 +221,12 @@ def _simultaneous(
     return chosen, tied
 
 
-def _across(graph: Graph, nodes: Iterable[Node]) -> frozenset[str]:
-    """The event types below rules of which another rule sees detections of several keys."""
-    return frozenset[str]().union(
+def _across(graph: Graph, nodes: Collection[Node]) -> frozenset[str]:
+    """The event types whose simultaneous occurrences are told apart whatever their keys: those
+    below rules of which another rule sees detections of several keys, and those whose beginning is
+    looked at too, which is called like them."""
+    begun = {role for node in nodes for role in node.roles if role.startswith(BEGIN)}
+    return frozenset({*begun, *map(shown_name, begun)}).union(
         *(
             graph.events[node.shape.rule]
             for node in nodes

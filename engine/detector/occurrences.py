@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.detector.edges import shown_name
 from engine.detector.instances import Bools
 from engine.detector.kernels import TICK_RANK
 from engine.values import Batch, Int64, UInt64
@@ -102,7 +103,7 @@ class Source:
 class Occurrences:
     """All event types of a step, by name; time, start and rank of each row.
 
-    A rank orders simultaneous occurrences as S1 says: by start, event type, parameters. start[r] is
+    A rank orders simultaneous occurrences as S1 says: by start, name, parameters. start[r] is
     time[r] but for detections of rules (S8); where one of these starts earlier, ranks are negative
     and order all occurrences of the step. Ticks have `TICK_RANK`. Ticks and detections are added
     while the step goes on: `rank` changes then, and the order of what was there before does not.
@@ -181,7 +182,9 @@ class Occurrences:
 
     def _rank(self) -> None:
         """Rank all rows anew."""
-        place = self.places()
+        names = [shown_name(event) for event in self.sources]
+        numbers = np.array([names.index(name) for name in names], dtype=np.int64)
+        place = numbers[self.places()]
         if self.start is self.time or (self.start == self.time).all():
             self.rank = (place << _OWN_BITS) + self.own
         else:
@@ -204,8 +207,9 @@ def gather(
     base = 0
     for event in sorted({*carried, *arrivals, *rules}, key=_order):
         stored, new = carried.get(event), arrivals.get(event)
-        if event == TICK and stored:
-            stored = replace(stored, batch=replace(stored.batch, event="tick"))
+        if stored:
+            name = "tick" if event == TICK else shown_name(event)
+            stored = replace(stored, batch=replace(stored.batch, event=name))
         none = np.empty(0, np.int64)
         batch = new or (stored.batch if stored else Batch(event, none, none, no_parameters(0)))
         if stored and new:
@@ -215,8 +219,8 @@ def gather(
     return sources
 
 
-def _order(event: str) -> tuple[bool, str]:
-    return event == TICK, event
+def _order(event: str) -> tuple[bool, str, str]:
+    return event == TICK, shown_name(event), event
 
 
 def number(

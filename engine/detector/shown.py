@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from engine.detector.edges import shown_name
 from engine.detector.instances import Bools, Instances, Int16, points
 from engine.detector.kernels import NEVER
 from engine.detector.keys import Keys
@@ -108,9 +109,9 @@ def _primitive(row: Int64, occurrences: Occurrences) -> tuple[Int64, Int64]:
 def _order(row: Int64, occurrences: Occurrences) -> tuple[Int64, Int64, Int64]:
     """What constituents are ordered by, as `np.lexsort` takes it: time, event type (a tick by its
     name), parameters."""
-    names = [name for name in occurrences.sources if name != TICK]
-    ticks = 2 * sum(name < "tick" for name in names) - 1
-    number = np.array([ticks if e == TICK else 2 * names.index(e) for e in occurrences.sources])
+    names = ["tick" if e == TICK else shown_name(e) for e in occurrences.sources]
+    inside = sorted({*names})
+    number = np.array([inside.index(name) for name in names], dtype=np.int64)
     name = number[occurrences.place_of(row)] if len(row) else row
     return occurrences.own[row], name, occurrences.time[row]
 

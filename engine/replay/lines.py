@@ -10,19 +10,23 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from engine.detector.edges import BEGIN, begun, edge_micros
 from engine.replay import times
 from engine.replay.json_values import EVENT, LINE, TIME, column
 from engine.values import Int64
 from rules.errors import InputError, Place, Problem
 from rules.kinds import did_you_mean
-from rules.model import Change, ClockEvent, Rulebook, TableEvent
+from rules.model import ClockEvent, Rulebook
 
 PROBLEMS_MAX = 20
 BLOCK_BYTES = 1 << 20
+LAST = 2**62
 
 
 class Lines:
-    """One pass over a trace. `iso` and what is wrong are known once it has been read.
+    """One pass over a trace. `iso`, the `first` and the `last` instant of a line and what is wrong
+    are known once it has been read. The line of a transaction gives its beginning, if some rule
+    looks at that, and its end.
 
     `progress` is told after each block how many lines have been read.
     """
@@ -34,9 +38,18 @@ class Lines:
         self._book = book
         self._until = until
         self._progress = progress
-        self.events = tuple(n for n, e in book.events.items() if not isinstance(e, ClockEvent))
-        self._codes = {event: code for code, event in enumerate(self.events)}
-        self._shift = np.array([_shift(book, event) for event in self.events], dtype=np.int64)
+        names = [n for n, e in book.events.items() if not isinstance(e, ClockEvent)]
+        beginning = begun(book)
+        self.events = (*names, *(BEGIN + name for name in beginning))
+        self.first: int | None = None
+        self.last: int | None = None
+        self._codes = {event: code for code, event in enumerate(names)}
+        self._edge = np.array([edge_micros(book, name) for name in names], dtype=np.int64)
+        self._edged = bool(beginning) or bool(self._edge.any())
+        self._begins = np.full(len(names), -1, dtype=np.int32)
+        self._begins[[names.index(name) for name in beginning]] = np.arange(
+            len(names), len(self.events)
+        )
         self._keys = sorted(key_fields(book))
         self._time_types: tuple[type, ...] = ()
         self._problems: list[Problem] = []
@@ -89,14 +102,30 @@ class Lines:
             code = np.array([self._codes[each["event"]] for each in fields], dtype=np.int32)
         except (LookupError, TypeError):
             raise self._wrong_event(fields[0]) from None
-        time = self._times(fields, lines) + self._shift[code]
+        time = self._times(fields, lines)
         table = pa.table(
             {EVENT: code, TIME: time, LINE: pa.array(lines, pa.binary())}
             | {name: column([each.get(name) for each in fields]) for name in self._keys}
         )
-        if self._until is None or (time <= self._until).all():
-            return table
-        return table.filter(pa.array(time <= self._until))
+        if self._until is not None and (time > self._until).any():
+            table = table.filter(pa.array(time <= self._until))
+        if len(table):
+            time = table.column(TIME).to_numpy()
+            self.first = min(int(time.min()), LAST if self.first is None else self.first)
+            self.last = max(int(time.max()), -LAST if self.last is None else self.last)
+        return self._with_edges(table) if self._edged else table
+
+    def _with_edges(self, table: pa.Table) -> pa.Table:
+        """Lines as occurrences: their beginnings, where these are looked at, and their ends."""
+        code, time = table.column(EVENT).to_numpy(), table.column(TIME).to_numpy()
+        edge = self._edge[code]
+        begin = np.flatnonzero(self._begins[code] >= 0)
+        before = table.take(begin).set_column(0, EVENT, pa.array(self._begins[code[begin]]))
+        before = before.set_column(1, TIME, pa.array(time[begin] - edge[begin]))
+        whole = pa.concat_tables([before, table.set_column(1, TIME, pa.array(time + edge))])
+        if self._until is None:
+            return whole
+        return whole.filter(pa.array(whole.column(TIME).to_numpy() <= self._until))
 
     def _times(self, fields: Sequence[dict[str, Any]], lines: Sequence[bytes]) -> Int64:
         values: list[Any] = [each.get("time") for each in fields]
@@ -124,7 +153,7 @@ class Lines:
             return _Wrong("not-an-occurrence", f"{event} is a rule; a trace holds event types only")
         if event in self._book.events:
             return _Wrong("not-an-occurrence", f"{event} is a clock event; it happens by itself")
-        hint = did_you_mean(event, self.events)
+        hint = did_you_mean(event, self._codes)
         return _Wrong("unknown-event", f"unknown event {event!r}", hint)
 
 
@@ -143,9 +172,3 @@ def key_fields(book: Rulebook) -> dict[str, frozenset[str]]:
             together = frozenset(fields).union(*(found.get(name, ()) for name in fields))
             found |= dict.fromkeys(together, together)
     return found
-
-
-def _shift(book: Rulebook, event: str) -> int:
-    """Microseconds from a line's time to the occurrence: a transaction is its end."""
-    kind = book.events[event]
-    return int(isinstance(kind, TableEvent) and kind.change is Change.TRANSACTION)

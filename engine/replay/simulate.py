@@ -14,6 +14,7 @@ import pyarrow as pa
 import rules
 from engine.detector.clocks import clock_batches
 from engine.detector.detector import FOREVER, Detector
+from engine.detector.edges import shown_name
 from engine.replay import json_values
 from engine.replay.json_values import EVENT, TIME
 from engine.replay.printing import Printer
@@ -70,18 +71,20 @@ def run(
 
     After the last line time goes on to `until`; without it own terminators and `+ [d]` run out.
     """
-    if trace.first is None:
+    if trace.first is None or trace.last is None:
         return
-    detector = Detector(book, dict.fromkeys(book.rules, trace.first), json_values)
+    activation = min(trace.first, trace.earliest)  # a transaction begins before its line's instant
+    detector = Detector(book, dict.fromkeys(book.rules, activation), json_values)
     printer = Printer(book, trace.iso)
     carried = Carried()
     begin, watermark, done = trace.first, trace.first, 0
     for window in _buckets(trace, bucket):
         watermark = int(times(window)[-1])
-        arrived = batches(trace, window) | clock_batches(book, begin, watermark)
-        found, carried = detector.step(carried, arrived, watermark)
+        last = min(watermark, trace.last if until is None else until)
+        arrived = batches(trace, window) | clock_batches(book, begin, last)
+        found, carried = detector.step(carried, arrived, watermark, last)
         printer.write(found, out)
-        begin = watermark + 1
+        begin = max(begin, watermark + 1)
         done += len(window)
         progress(done, trace.count)
         if bucket is not None:
@@ -89,7 +92,7 @@ def run(
     clocks = {} if until is None else clock_batches(book, begin, until)
     if detector.timed or clocks:
         end = FOREVER if until is None else until
-        last = watermark if until is None else until
+        last = trace.last if until is None else until
         found, carried = detector.step(carried, clocks, end, last)
         printer.write(found, out)
 
@@ -111,7 +114,7 @@ def batches(trace: Trace, window: pa.Table) -> dict[str, Batch]:
     found = {}
     for number in np.flatnonzero(np.bincount(code)):
         event, row = trace.events[number], np.flatnonzero(code == number)
-        found[event] = Batch(event, time[row], row, table)
+        found[event] = Batch(shown_name(event), time[row], row, table)
     return found
 
 

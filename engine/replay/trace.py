@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from engine.replay.json_values import LINE, common, typed
-from engine.replay.lines import Lines, key_fields
+from engine.replay.lines import LAST, Lines, key_fields
 from engine.replay.spool import Spool, times
 from rules.model import Rulebook
 
@@ -23,14 +23,16 @@ class Trace:
     """A trace that has been read and found right.
 
     Its tables have, of each line, the columns of `json_values`: `EVENT` (a code of `events`),
-    `TIME`, `LINE`, and the key fields by name. `first`: the first instant, None without lines;
-    `count`: how many there are; `iso`: their times are ISO 8601. What does not fit into one table
-    is in `spool`.
+    `TIME`, `LINE`, and the key fields by name. `first`, `last`: the instants of the first and the
+    last line, None without lines; `earliest`: that of the first occurrence; `count`: how many there
+    are; `iso`: their times are ISO 8601. What does not fit into one table is in `spool`.
     """
 
     iso: bool
     events: tuple[str, ...]
     first: int | None
+    last: int | None
+    earliest: int
     count: int
     key_types: dict[str, pa.DataType]
     table: pa.Table | None
@@ -56,14 +58,13 @@ def read(
     lines = Lines(path, book, until, progress)
     types: dict[str, set[pa.DataType]] = {name: set() for name in key_fields(book)}
     spool = Spool(folder)
-    first, count = None, 0
+    earliest, count = LAST, 0
     chunk: list[pa.Table] = []
     for block in lines.blocks():
         if not block:
             continue
         count += len(block)
-        earliest = int(times(block).min())
-        first = earliest if first is None else min(first, earliest)
+        earliest = min(earliest, int(times(block).min()))
         for name, known in types.items():
             known.add(block.schema.field(name).type)
         chunk.append(block)
@@ -74,7 +75,17 @@ def read(
     if table is not None and len(spool):
         spool.add(table)
     wanted = {name: common(known) for name, known in types.items()}
-    return Trace(lines.iso, lines.events, first, count, wanted, table, spool)
+    return Trace(
+        lines.iso,
+        lines.events,
+        lines.first,
+        lines.last,
+        earliest,
+        count,
+        wanted,
+        table,
+        spool,
+    )
 
 
 def _full(chunk: list[pa.Table]) -> bool:

@@ -10,22 +10,27 @@ import pyarrow as pa
 
 from engine.detector.clocks import clock_batches
 from engine.detector.detector import FOREVER, Detector
+from engine.detector.edges import BEGIN, edge_micros
 from engine.values import Batch, Carried, Detections
-from rules.model import Rulebook, SignalEvent
+from rules.model import ClockEvent, Rulebook, SignalEvent
 from tests.reference.evaluate import Line, canonical, seconds
 
 
-def batches(rulebook: Rulebook, lines: Sequence[Line]) -> dict[str, Batch]:
-    """The lines of one bucket by event type."""
+def batches(rulebook: Rulebook, lines: Sequence[Line], until: int | None) -> dict[str, Batch]:
+    """The lines of one bucket by event type, as far as they happen up to `until`."""
     found = {}
     for name, event in rulebook.events.items():
-        if not isinstance(event, SignalEvent):
+        if isinstance(event, ClockEvent):
             continue
         mine = sorted((line for line in lines if line[0] == name), key=lambda line: line[1])
         rows = [fields for _, _, fields in mine]
-        table = pa.table({f: pa.array([r[f] for r in rows], pa.int64()) for f in event.fields})
+        columns = event.fields if isinstance(event, SignalEvent) else event.columns
+        table = pa.table({f: pa.array([r[f] for r in rows], pa.int64()) for f in columns})
         time = np.array([time for _, time, _ in mine], dtype=np.int64)
-        found[name] = Batch(name, time, np.arange(len(mine)), table)
+        edge = edge_micros(rulebook, name)
+        for type_, instants in ((name, time + edge), (BEGIN + name, time - edge)):
+            row = np.flatnonzero(instants <= (FOREVER if until is None else until))
+            found[type_] = Batch(name, instants[row], row, table)
     return found
 
 
@@ -76,10 +81,11 @@ def run(
     if not times:
         return []
     first, last = min(times), max(times)
-    detector = Detector(rulebook, dict.fromkeys(rulebook.rules, first))
+    edge = max(edge_micros(rulebook, name) for name in rulebook.events)
+    detector = Detector(rulebook, dict.fromkeys(rulebook.rules, first - edge))
     carried = Carried()
     lines = []
-    cuts = [max(time for _, time, _ in bucket) for bucket in buckets if bucket]
+    cuts = [max(time for _, time, _ in bucket) + edge for bucket in buckets if bucket]
     given = [bucket for bucket in buckets if bucket]
     horizon = last if until is None else until
     for bucket, since, watermark in zip(
@@ -91,7 +97,7 @@ def run(
         before = carried
         clocks = clock_batches(rulebook, since, min(watermark, horizon))
         found, carried = detector.step(
-            carried, batches(rulebook, bucket) | clocks, watermark, min(watermark, horizon)
+            carried, batches(rulebook, bucket, until) | clocks, watermark, min(watermark, horizon)
         )
         unchanged = {*carried.tables, *before.tables} - carried.changed
         assert all(carried.tables[n].equals(before.tables[n]) for n in unchanged)

@@ -5,6 +5,7 @@
     per: k                             key columns (also `per NAME:`); context (`context NAME:`)
     events: a(k) opening               declarations; those of the history are inferred
     clock opening: <(08:00:00)*/*/*>   a named clock event
+    table tx: transaction              an event type of the changes of a table
     select: first=last then=first pairs=unique repeat evaluate=early
     timezone: Europe/Berlin            default UTC
     history: a@1(k=7) b@2.5(k=7)       seconds, or ISO 8601 in UTC
@@ -29,7 +30,17 @@ from typing import Any
 
 from rules.errors import Place
 from rules.expression import BeginOf, Clock, EndOf, Expression, Labelled, Name, Or
-from rules.model import ClockEvent, Context, EventType, Rule, Rulebook, Selection, SignalEvent
+from rules.model import (
+    Change,
+    ClockEvent,
+    Context,
+    EventType,
+    Rule,
+    Rulebook,
+    Selection,
+    SignalEvent,
+    TableEvent,
+)
 from rules.parser import parse
 
 FOLDER = Path(__file__).parent
@@ -242,6 +253,10 @@ def _events(entries: dict[str, str], history: list[Line], zone: str) -> dict[str
     events: dict[str, EventType] = {
         name: SignalEvent(name, PLACE, fields) for name, fields in columns.items()
     }
+    for key in [key for key in entries if key.startswith("table ")]:
+        name = key.removeprefix("table ")
+        parameters = {column: column for column in columns.get(name, ())}
+        events[name] = TableEvent(name, PLACE, Change(entries.pop(key)), "t", columns=parameters)
     for key in [key for key in entries if key.startswith("clock ")]:
         name = key.removeprefix("clock ")
         events[name] = ClockEvent(name, PLACE, parse(entries.pop(key)), zone)

@@ -61,7 +61,8 @@ def recent(choice: Choice, now: int) -> Iterator[Instance]:
     yield detected
     for type_ in {o.type for o in detected.occurrences()}:
         newest = max(o.end for o in detected.occurrences() if o.type == type_)
-        choice.use_up(o for o in choice.world.occurrences[type_] if o.end <= newest)
+        seen = (o for group in choice.world.occurrences.values() for o in group)
+        choice.use_up(o for o in seen if o.type == type_ and o.end <= newest)
 
 
 def chronicle(choice: Choice, now: int) -> Iterator[Instance]:

@@ -37,7 +37,7 @@ def needs_keyed(expression: Expression, keyed: Iterable[str]) -> bool:
 
     def needs(e: Expression) -> bool:
         if leaf_type(e) is not None:
-            return leaf_type(e) in names
+            return type_name(leaf_type(e)) in names
         if isinstance(e, Or):
             return all(map(needs, e.parts))
         if isinstance(e, And):
@@ -62,16 +62,21 @@ def needs_keyed(expression: Expression, keyed: Iterable[str]) -> bool:
     return needs(expression)
 
 
+def type_name(type_: Any) -> str:
+    """The name of an event type; `begin_of` and `end_of` of it are keyed as it is (S7)."""
+    return type_ if isinstance(type_, str) else getattr(type_, "name", "")
+
+
 def key_of(occurrence: Occurrence, rule: Rule) -> Key | None:
     """The key of an occurrence for this rule; None if its type broadcasts."""
-    columns = rule.per.get(occurrence.type) if isinstance(occurrence.type, str) else None
+    columns = rule.per.get(type_name(occurrence.type))
     if columns is None:
         return None
     return tuple(value_order(occurrence.fields.get(column)) for column in columns)
 
 
 def key_values(occurrence: Occurrence, rule: Rule) -> tuple[Any, ...]:
-    return tuple(occurrence.fields.get(column) for column in rule.per[occurrence.type])
+    return tuple(occurrence.fields.get(column) for column in rule.per[type_name(occurrence.type)])
 
 
 def views(

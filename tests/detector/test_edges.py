@@ -1,0 +1,59 @@
+"""S10: `begin_of` and `end_of` of transactions and updates, among other events."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rules.errors import Place
+from rules.expression import BeginOf, EndOf, Expression, Name
+from rules.formatter import format_expression
+from rules.model import Change, Context, EventType, Rule, Rulebook, SignalEvent, TableEvent
+from tests.detector.history import run
+from tests.golden.load import Case, cases
+from tests.reference.evaluate import canonical
+from tests.reference.keys import needs_keyed
+from tests.reference.strategies import EVERYTHING, SECOND, cuts, expected, expressions, histories
+
+NAMES = ("a", "t", "begin_of t", "end_of t", "u", "begin_of u")
+
+
+FIELDS = {"a": ("k", "v"), "u": ("k", "v"), "t": ("v",)}
+SIGNALS: dict[str, EventType] = {
+    name: SignalEvent(name, Place(), dict.fromkeys(fields, "bigint"))
+    for name, fields in FIELDS.items()
+}
+
+
+def book(on: Expression, context: Context, keyed: bool) -> Rulebook:
+    changes = {"t": Change.TRANSACTION, "u": Change.UPDATE}
+    tables = {
+        name: TableEvent(name, Place(), change, "t", columns={f: f for f in FIELDS[name]})
+        for name, change in changes.items()
+    }
+    used = {n.name for n in on.walk() if isinstance(n, Name | BeginOf | EndOf)} - {"t"}
+    per = dict.fromkeys(sorted(used), ("k",)) if keyed and needs_keyed(on, used) else {}
+    names = ("k",) if per else ()
+    rule = Rule("r", Place(), on, format_expression(on), context, key_names=names, per=per)
+    return Rulebook("b", None, "", "UTC", {}, {**SIGNALS, **tables}, {"r": rule})
+
+
+@given(data=st.data())
+@settings(max_examples=200, deadline=None)
+def test_s10_edges_are_those_of_the_reference_for_any_cut(data: st.DataObject) -> None:
+    on = data.draw(expressions(EVERYTHING, NAMES, 2))
+    rulebook = book(on, data.draw(st.sampled_from(Context)), data.draw(st.booleans()))
+    history = data.draw(histories(Rulebook("b", None, "", "UTC", {}, SIGNALS, {}), 8))
+    until = data.draw(st.none() | st.integers(0, 9).map(lambda second: second * SECOND))
+    answer = expected(rulebook, history, until=until)
+    whole = sorted(history, key=lambda line: line[1])
+    assert run(rulebook, [whole], until) == answer
+    assert run(rulebook, data.draw(cuts(history)), until) == answer
+
+
+@pytest.mark.parametrize("case", [*cases("edges.txt")], ids=str)
+def test_s10_printed_examples(case: Case) -> None:
+    for context, found in case.expected.items():
+        assert context in (None, Context.RESTRICTED)
+        assert run(case.rulebook, [list(case.history)]) == canonical(found)
