@@ -6,14 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from graphlib import TopologicalSorter
 
+import numpy as np
+
 from engine.detector import order
 from engine.detector.closing import carry_on
 from engine.detector.compile import compile_rule
+from engine.detector.contexts.limits import LimitError
 from engine.detector.detections import build
 from engine.detector.edges import with_edges
 from engine.detector.frame import Frame, open_frame
 from engine.detector.graph import Census, Graph, Node, connect
 from engine.detector.instances import NONE, Carry, Flow, Moment, no_pending
+from engine.detector.keys import Keys
 from engine.detector.occurrences import Ranking
 from engine.detector.operators.detection import Detection
 from engine.detector.operators.event import Event
@@ -110,10 +114,13 @@ class Detector:
         for name in rules:
             rule, root = self._rules[name], graph.roots[name]
             for node in root.walk():
-                if node.digest not in flows:
-                    flows[node.digest], carry[node.digest] = _step(
-                        node, flows, frame, frame.moment(node, watermark, last)
-                    )
+                if node.digest in flows:
+                    continue
+                moment = frame.moment(node, watermark, last)
+                try:
+                    flows[node.digest], carry[node.digest] = _step(node, flows, frame, moment)
+                except LimitError as error:
+                    raise error.of(name, _named(rule, frame.keys(node), error.key)) from None
             found = flows[root.digest]
             if len(found.instances):
                 shown[name] = show(rule, found.instances, frame.keys(root), frame.occurrences)
@@ -123,6 +130,12 @@ class Detector:
                     own = occur(rule, shown[name], frame.keys(root), frame.occurrences)
                 frame.add_detected(name, Flow(own, found.pending))
         return shown, carry
+
+
+def _named(rule: Rule, keys: Keys, code: int) -> str:
+    """A key as text: its columns and values."""
+    values = [column[0].as_py() for column in keys.values(np.array([code], dtype=np.int32))]
+    return ", ".join(f"{name}={value}" for name, value in zip(rule.key_names, values, strict=False))
 
 
 def _used_first(rules: Mapping[str, Rule]) -> Iterable[str]:

@@ -16,7 +16,9 @@ from rules.model import ClockEvent, Rulebook, SignalEvent
 from tests.reference.evaluate import Line, canonical, seconds
 
 
-def batches(rulebook: Rulebook, lines: Sequence[Line], until: int | None) -> dict[str, Batch]:
+def batches(
+    rulebook: Rulebook, lines: Sequence[Line], until: int | None = None
+) -> dict[str, Batch]:
     """The lines of one bucket by event type, as far as they happen up to `until`."""
     found = {}
     for name, event in rulebook.events.items():

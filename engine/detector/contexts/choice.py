@@ -21,7 +21,7 @@ from engine.detector.contexts.detected import Detected
 from engine.detector.contexts.history import Found, History
 from engine.detector.contexts.instants import Where, instants
 from engine.detector.contexts.latest import latest
-from engine.detector.contexts.limits import check_carried
+from engine.detector.contexts.limits import LimitError, check_carried
 from engine.detector.contexts.log import LAST, Log
 from engine.detector.contexts.order import Order, Ticks
 from engine.detector.contexts.pruned import Looking, pruned
@@ -128,6 +128,13 @@ class Choice:
     ) -> Iterator[tuple[int, Found]]:
         history = self._history(log, key, ticks)
         log.touched[key] = history
+        try:
+            yield from self._chosen(history, times)
+        except LimitError as error:
+            error.key = key
+            raise
+
+    def _chosen(self, history: History, times: Sequence[int]) -> Iterator[tuple[int, Found]]:
         for now in times:
             horizon = self.horizon_micros
             history.advance(now, FOREVER if horizon is None else now - horizon)

@@ -1,4 +1,4 @@
-"""What a choice refuses to carry."""
+"""What a choice refuses to carry, and to search."""
 
 from __future__ import annotations
 
@@ -6,18 +6,34 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.detector.instances import Instances
+from engine.detector.instances import EVERY_KEY, Instances
 from rules.errors import EngineError
 
 
+class LimitError(EngineError):
+    """A limit that one key of a rule has reached; `key` is its code in the step. Who knows the rule
+    says it with `of`."""
+
+    def __init__(self, code: str, message: str, hint: str, key: int = EVERY_KEY) -> None:
+        super().__init__(code, message, hint)
+        self.key = key
+
+    def of(self, rule: str, key: str) -> EngineError:
+        """The same, naming the rule and the key."""
+        whose = f"rule {rule}, key {key}" if key else f"rule {rule}"
+        return EngineError(self.code, f"{whose}: {self.message}", self.hint)
+
+
 def check_carried(carried: Sequence[Instances], carried_max: int) -> None:
-    """Raises `EngineError('carried-per-key')` if there is more of one key, or of every key."""
+    """Raises `LimitError('carried-per-key')` if there is more of one key, or of every key."""
     if sum(len(part) for part in carried) <= carried_max:
         return
-    most = int(np.bincount(np.concatenate([part.key for part in carried])).max())
-    if most > carried_max:
-        raise EngineError(
+    counts = np.bincount(np.concatenate([part.key for part in carried]))
+    if counts.max() > carried_max:
+        raise LimitError(
             "carried-per-key",
-            f"{most} occurrences of one key are not used up, at most {carried_max} are carried",
+            f"{counts.max()} occurrences are not used up, at most {carried_max} are carried"
+            " (setting carried_per_key_max)",
             "bound the expression by `within`, or raise carried_per_key_max",
+            int(counts.argmax()),
         )

@@ -16,9 +16,9 @@ import numpy as np
 from engine.detector import calendar
 from engine.detector.contexts import tree as t
 from engine.detector.contexts.items import Interval, Item, Streams
+from engine.detector.contexts.limits import LimitError
 from engine.detector.contexts.order import Entries, Order
 from engine.detector.contexts.values import All, Choosing, V, Values
-from rules.errors import EngineError
 
 Relation = dict[Interval, V]
 Closed = tuple[Interval, int, Entries]
@@ -28,7 +28,7 @@ Closed = tuple[Interval, int, Entries]
 class Search(Generic[V]):
     """One search, at one instant for one key, among what is not used up: none ends after `now`.
 
-    Raises `EngineError('search-steps')` past `steps_max` unions of instances.
+    Raises `LimitError('search-steps')` past `steps_max` unions of instances.
     """
 
     def __init__(
@@ -286,9 +286,9 @@ class Search(Generic[V]):
     def _step(self) -> None:
         self._steps += 1
         if self._steps > self._steps_max:
-            raise EngineError(
+            raise LimitError(
                 "search-steps",
-                f"choosing among the instances of one key at {self._now} us takes more than"
-                f" {self._steps_max} steps",
+                f"choosing among the instances at {self._now} us takes more than"
+                f" {self._steps_max} steps (setting search_steps_max)",
                 "bound the expression by `within`, or raise search_steps_max",
             )

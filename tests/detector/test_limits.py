@@ -1,0 +1,36 @@
+"""A limit that is reached names the rule, the key, the setting and the remedy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rules.errors import EngineError
+from rules.model import Settings
+from tests.detector.history import run
+from tests.golden.load import read
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "setting"),
+    [
+        (Settings(carried_per_key_max=3), "carried-per-key", "carried_per_key_max"),
+        (Settings(search_steps_max=3), "search-steps", "search_steps_max"),
+    ],
+)
+def test_a_limit_names_rule_key_setting_and_remedy(
+    settings: Settings, code: str, setting: str
+) -> None:
+    case = read(
+        "title: x\nrule calm: a\nrule busy: any(2, a*) ; b\nper busy: k\ncontext busy: chronicle\n"
+        "history: a@0(k=8) a@1(k=7) a@2(k=7) a@3(k=7) a@4(k=7) b@5(k=7)",
+        "here",
+    )
+    rulebook, history = replace(case.rulebook, settings=settings), list(case.history)
+    with pytest.raises(EngineError) as caught:
+        run(rulebook, [history[:-1], history[-1:]])
+    assert caught.value.code == code
+    assert caught.value.message.startswith("rule busy, key k=7: ")
+    assert setting in caught.value.message
+    assert caught.value.hint == f"bound the expression by `within`, or raise {setting}"
