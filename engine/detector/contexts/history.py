@@ -42,8 +42,8 @@ class History:
     def advance(self, now: int, oldest: int) -> None:
         """Let what happens up to `now` happen; what starts before `oldest` is of no use."""
         self.now = now
-        self.unused.move(now, self.coming)
-        self.unused.keep(lambda item: item.start >= oldest and self._held(item))
+        self.unused.move(now, self.coming, self._held)
+        self.unused.keep(lambda item: item.start >= oldest)
 
     def ending(self, values: Values[V]) -> dict[int, V]:
         """D in some semiring, by start."""

@@ -43,12 +43,15 @@ class Streams:
         for stream in (*self.events, *self.given):
             stream[:] = filter(held, stream)
 
-    def move(self, now: int, coming: Streams) -> None:
-        """Take over what ends by `now` from `coming`, whose streams are in descending order."""
+    def move(self, now: int, coming: Streams, held: Callable[[Item], bool]) -> None:
+        """Take what is held and ends by `now` out of `coming`, whose streams are in descending
+        order."""
         for streams, later in ((self.events, coming.events), (self.given, coming.given)):
             for stream, source in zip(streams, later, strict=True):
                 while source and source[-1].end <= now:
-                    stream.append(source.pop())
+                    item = source.pop()
+                    if held(item):
+                        stream.append(item)
         for looked, waiting in zip(self.looked, coming.looked, strict=True):
             while waiting and waiting[-1][1] <= now:
                 looked.append(waiting.pop())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -110,32 +111,28 @@ class Log:
         return Instances(key, time, time, np.arange(len(row) + 1), row, roles[row])
 
     def _items(self, part: Instances, index: Int64, ranks: dict[int, Rank]) -> list[Item]:
-        items = []
-        for i in index[::-1].tolist():
-            a, b = part.offsets[i], part.offsets[i + 1]
-            rows = part.row[a:b].tolist()
-            self._rank(rows, ranks)
-            entries = tuple(dict.fromkeys(zip(part.role[a:b].tolist(), rows, strict=True)))
-            items.append(Item(int(part.start[i]), int(part.end[i]), entries))
-        return items
+        own = part.take(index[::-1])
+        self._rank(own.row, ranks)
+        entries = list(zip(own.role.tolist(), own.row.tolist(), strict=True))
+        spans = zip(
+            own.start.tolist(), own.end.tolist(), pairwise(own.offsets.tolist()), strict=True
+        )
+        return [
+            Item(start, end, tuple(dict.fromkeys(entries[a:b]))) for start, end, (a, b) in spans
+        ]
 
-    def _rank(self, rows: Sequence[int], ranks: dict[int, Rank]) -> None:
-        for row in rows:
-            ranks[row] = (
-                int(self.moment.start[row]),
-                int(self.moment.time[row]),
-                int(self.moment.rank[row]),
-                row,
-                int(self._places[row]),
-            )
+    def _rank(self, row: Int64, ranks: dict[int, Rank]) -> None:
+        start, time, rank = self.moment.start[row], self.moment.time[row], self.moment.rank[row]
+        columns = (start, time, rank, row, self._places[row])
+        ranks.update(
+            zip(row.tolist(), zip(*(c.tolist() for c in columns), strict=True), strict=True)
+        )
 
     def _marked(self, marks: Instances, index: Int64, ranks: dict[int, Rank]) -> set[Initiator]:
-        found: set[Initiator] = set()
-        for i in index.tolist():
-            rows = marks.row[marks.offsets[i] : marks.offsets[i + 1]].tolist()
-            self._rank(rows, ranks)
-            found |= {rows[0] if rows else (int(marks.start[i]),)}
-        return found
+        own = marks.take(index)
+        self._rank(own.row, ranks)
+        bare = own.offsets[1:] == own.offsets[:-1]
+        return {*own.row.tolist(), *((instant,) for instant in own.start[bare].tolist())}
 
 
 class _Groups:

@@ -58,7 +58,7 @@ class Order:
     def ranks(self, entries: Iterable[Entry]) -> tuple[Rank, ...]:
         """Of all occurrences, in every role."""
         found = [self.rank[row] for _, row in entries]
-        return tuple(sorted(rank for rank in found if rank[2] != TICK_RANK))
+        return tuple(sorted([rank for rank in found if rank[2] != TICK_RANK]))
 
     def tie(self, entries: Entries) -> tuple[tuple[float, ...], tuple[Rank, ...]]:
         """For instances of equal times and ranks: of their ticks, as of times, the greater; then

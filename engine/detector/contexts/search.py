@@ -55,21 +55,7 @@ class Search(Generic[V]):
         """The instances up to now (`whole`), or those that end now."""
         if whole and id(tree) in self._known:
             return self._known[id(tree)]
-        rows: Mapping[type[t.Tree], Callable[[Any, bool], Relation[V]]] = {
-            t.Leaf: self._leaf,
-            t.Given: self._given,
-            t.Either: self._either,
-            t.Conjunction: self._conjunction,
-            t.Sequence: self._sequence,
-            t.Minus: self._minus,
-            t.Within: self._within,
-            t.Not: self._not,
-            t.Until: self._until,
-            t.Aperiodic: self._aperiodic,
-            t.Window: self._window,
-            t.AnyRepeat: self._any_repeat,
-        }
-        found = rows[type(tree)](tree, whole)
+        found: Relation[V] = getattr(self, _ROWS[type(tree)])(tree, whole)
         if whole:
             self._known[id(tree)] = found
         return found
@@ -292,3 +278,19 @@ class Search(Generic[V]):
                 f" {self._steps_max} steps (setting search_steps_max)",
                 "bound the expression by `within`, or raise search_steps_max",
             )
+
+
+_ROWS: Mapping[type[t.Tree], str] = {
+    t.Leaf: "_leaf",
+    t.Given: "_given",
+    t.Either: "_either",
+    t.Conjunction: "_conjunction",
+    t.Sequence: "_sequence",
+    t.Minus: "_minus",
+    t.Within: "_within",
+    t.Not: "_not",
+    t.Until: "_until",
+    t.Aperiodic: "_aperiodic",
+    t.Window: "_window",
+    t.AnyRepeat: "_any_repeat",
+}
