@@ -20,6 +20,7 @@ from rules.model import ClockEvent, Rulebook
 from rules.unbuilt import SIMULATED
 
 _TIMESTAMP = pa.timestamp("us", "UTC")
+_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 _TICK = pa.struct([("event", pa.string()), ("time", _TIMESTAMP)])
 
 
@@ -38,6 +39,7 @@ def detect(rulebook: str | os.PathLike[str] | Rulebook, occurrences: pa.Table) -
     Raises `InputError` for a rulebook or occurrences that are wrong.
     """
     book = rulebook if isinstance(rulebook, Rulebook) else rules.load(rulebook, features=SIMULATED)
+    occurrences = _without_views(occurrences)
     time = _times(occurrences)
     batches = _batches(book, occurrences, time)
     first, last = (int(time.min()), int(time.max())) if len(time) else (0, 0)
@@ -49,27 +51,41 @@ def detect(rulebook: str | os.PathLike[str] | Rulebook, occurrences: pa.Table) -
     return _result(book, found, occurrences)
 
 
+def _without_views(occurrences: pa.Table) -> pa.Table:
+    """Views of strings, which Arrow cannot take rows of, as strings."""
+    schema = occurrences.schema
+    for i, field in enumerate(schema):
+        if pa.types.is_string_view(field.type):
+            schema = schema.set(i, field.with_type(pa.large_string()))
+    return occurrences if schema.equals(occurrences.schema) else occurrences.cast(schema)
+
+
 def _times(occurrences: pa.Table) -> Int64:
-    missing = {"event", "time"} - {*occurrences.column_names}
-    if missing:
+    names = occurrences.column_names
+    if missing := {"event", "time"} - {*names}:
         raise _wrong("no-column", f"occurrences lack the column {min(missing)}")
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise _wrong("two-columns", f"occurrences have several columns {min(twice)}")
     column = occurrences.column("time")
-    if column.null_count or occurrences.column("event").null_count:
+    if column.null_count:
         raise _wrong("null", "event and time of an occurrence cannot be null")
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
-    elif not pa.types.is_integer(column.type):
-        raise _wrong("time-type", f"column time is {column.type}, not int64 or a timestamp")
-    return np.array(column.cast(pa.int64()).to_numpy())
+    try:
+        if pa.types.is_timestamp(column.type):
+            column = column.cast(pa.timestamp("us", column.type.tz))
+        elif not pa.types.is_integer(column.type):
+            raise _wrong("time-type", f"column time is {column.type}, not int64 or a timestamp")
+        return np.array(column.cast(pa.int64()).to_numpy())
+    except pa.ArrowInvalid as error:
+        hint = "an instant is an int64 count of microseconds; round finer ones first"
+        raise _wrong(
+            "time", f"column time has values that are no instants: {error}", hint
+        ) from None
 
 
 def _batches(book: Rulebook, occurrences: pa.Table, time: Int64) -> dict[str, Batch]:
     """The occurrences by event type, in order of time; their rows are those of the table. One of a
     transaction gives its beginning and its end."""
-    column = occurrences.column("event")
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    column = column.combine_chunks()
+    column = _events(occurrences)
     code = column.indices.to_numpy()
     order = None if (time[1:] >= time[:-1]).all() else np.argsort(time, kind="stable")
     if order is not None:
@@ -85,6 +101,22 @@ def _batches(book: Rulebook, occurrences: pa.Table, time: Int64) -> dict[str, Ba
             if event in begun(book):
                 batches[BEGIN + event] = Batch(event, time[row] - edge, row, occurrences)
     return batches
+
+
+def _events(occurrences: pa.Table) -> pa.DictionaryArray:
+    """The event types, a code for each name."""
+    column = occurrences.column("event")
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not any(is_text(kind) for is_text in _TEXTS):
+        raise _wrong("event-type", f"column event is {column.type}, not string or dictionary")
+    if kind == column.type:
+        column = column.cast(pa.large_string()).dictionary_encode()
+    column = column.combine_chunks()
+    if column.dictionary.null_count or len(column.dictionary.unique()) < len(column.dictionary):
+        column = column.cast(pa.large_string()).dictionary_encode()  # Arrow allows both
+    if column.null_count:
+        raise _wrong("null", "event and time of an occurrence cannot be null")
+    return column
 
 
 def _check_event(book: Rulebook, event: str) -> None:
@@ -112,11 +144,26 @@ def _result(book: Rulebook, found: tuple[Detections, ...], occurrences: pa.Table
     table = pa.concat_tables([empty, *parts], promote_options="permissive")
     order = pc.sort_indices(table, sort_keys=[("end", "ascending")]) if len(parts) > 1 else None
     table = table if order is None else table.take(order)
-    keys = {n: table.column(n) if n in table.column_names else pa.nulls(len(table)) for n in names}
+    keys = {
+        n: table.column(n)
+        if n in table.column_names
+        else pa.nulls(len(table), _key_type(book, n, occurrences.schema))
+        for n in names
+    }
     return pa.table(
         {"rule": table.column("rule"), **keys}
         | {n: table.column(n) for n in ("start", "end", "constituents", "ticks")}
     )
+
+
+def _key_type(book: Rulebook, name: str, schema: pa.Schema) -> pa.DataType:
+    """The type of a key column in which nothing is detected."""
+    for rule in book.rules.values():
+        for fields in rule.per.values():
+            for key, field in zip(rule.key_names, fields, strict=True):
+                if key == name and field in schema.names:
+                    return schema.field(field).type
+    return pa.null()
 
 
 def _lists(offsets: Int64, mark: Bools, values: pa.Array) -> pa.Array:

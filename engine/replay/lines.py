@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -89,8 +90,11 @@ class Lines:
                 yield self._table([line])
             except ValueError as error:
                 place = Place(str(self._path), number)
+                if isinstance(error, orjson.JSONDecodeError):
+                    place = Place(str(self._path), number, error.colno)
                 if not isinstance(error, _Wrong):
-                    error = _Wrong("bad-json", f"no JSON: {error}")
+                    said = str(error).split(": line 1 column")[0]
+                    error = _Wrong("bad-json", f"no JSON: {said}")
                 self._problems.append(Problem(error.code, str(error), place, error.hint))
                 if len(self._problems) == PROBLEMS_MAX:
                     raise InputError(self._problems) from None
@@ -148,7 +152,9 @@ class Lines:
             return _Wrong("not-an-object", "a line is one JSON object")
         if "event" not in fields:
             return _Wrong("no-event", "the line has no event")
-        event = str(fields["event"])
+        event = fields["event"]
+        if not isinstance(event, str):
+            return _Wrong("no-event", f"the event of the line is {json.dumps(event)}, not a text")
         if event in self._book.rules:
             return _Wrong("not-an-occurrence", f"{event} is a rule; a trace holds event types only")
         if event in self._book.events:

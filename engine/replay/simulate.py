@@ -24,6 +24,7 @@ from engine.replay.times import of_argument
 from engine.replay.trace import Trace, read
 from engine.values import Batch, Carried
 from rules.errors import InputError, Place, Problem
+from rules.kinds import did_you_mean
 from rules.model import Context, Rulebook
 from rules.unbuilt import SIMULATED
 
@@ -129,7 +130,7 @@ def _context(name: str) -> Context:
     try:
         return Context(name)
     except ValueError:
-        hint = "one of " + ", ".join(Context)
+        hint = did_you_mean(name, Context)
         problem = Problem("unknown-context", f"unknown context {name!r}", Place("--context"), hint)
         raise InputError([problem]) from None
 

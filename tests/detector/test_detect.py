@@ -127,6 +127,33 @@ rules:
 
 
 @pytest.mark.parametrize(
+    "event",
+    [
+        pa.DictionaryArray.from_arrays([0, 1, 2], ["a", "a", "b"]),
+        pa.chunked_array(
+            [
+                pa.DictionaryArray.from_arrays([0], ["a"]),
+                pa.DictionaryArray.from_arrays([1, 0], ["b", "a"]),
+            ]
+        ),
+        pa.array(["a", "a", "b"], pa.string_view()),
+        pa.array(["a", "a", "b"], pa.large_string()),
+    ],
+    ids=["a name twice", "a dictionary a chunk", "views", "large"],
+)
+def test_event_names_may_come_in_any_form(event: pa.Array | pa.ChunkedArray) -> None:
+    book = "rulebook: b\nevents: {a: {signal: {}}, b: {signal: {}}}\nrules: {r: {on: a or b}}\n"
+    found = detect(book, pa.table({"event": event, "time": [1, 2, 3]}))
+    assert found.column("constituents").to_pylist() == [[0], [1], [2]]
+
+
+def test_a_key_column_has_its_type_where_nothing_is_detected() -> None:
+    occurrences = table(time=pa.array([], pa.int64()), event=pa.array([], pa.string()))
+    occurrences = occurrences.append_column("account", pa.array([], pa.int32()))
+    assert detect(BOOK, occurrences).schema.field("account").type == pa.int32()
+
+
+@pytest.mark.parametrize(
     ("occurrences", "said"),
     [
         (table(time=[1]), "lack the column event"),
@@ -134,6 +161,15 @@ rules:
         (table(time=[None, 1], event=["alarm"] * 2), "cannot be null"),
         (table(time=[1], event=["alrm"]), "did you mean 'alarm'?"),
         (table(time=[1], event=["pair"]), "pair cannot be given"),
+        (table(time=[1], event=[7]), "column event is int64"),
+        (table(time=pa.array([1], pa.timestamp("ns")), event=["alarm"]), "no instants"),
+        (pa.table([["alarm"], [1], [1]], names=["event", "time", "time"]), "several columns time"),
+        (
+            table(
+                time=[1], event=pa.DictionaryArray.from_arrays([0], pa.array([None], pa.string()))
+            ),
+            "cannot be null",
+        ),
     ],
 )
 def test_wrong_occurrences_are_refused(occurrences: pa.Table, said: str) -> None:

@@ -229,7 +229,8 @@ def test_an_empty_trace_prints_nothing(folder: Path) -> None:
         ('{"event": "alarm", "time": true}', "the line has no time"),
         ('{"event": "alarm", "time": 1e30}', "no instant"),
         ('{"event": "alarm", "time": "2026-03-02"}', "either numbers or ISO 8601"),
-        ('{"event": "alarm", ', "no JSON"),
+        ('{"event": "alarm", ', "trace.jsonl:2:19: no JSON: unexpected end of data"),
+        ('{"event": null, "time": 1}', "the event of the line is null, not a text"),
         ("[]", "one JSON object"),
     ],
 )
@@ -252,5 +253,5 @@ def test_a_trace_that_is_not_there_is_refused(folder: Path) -> None:
 
 
 def test_wrong_options_are_refused(folder: Path) -> None:
-    assert "one of restricted" in refused(folder, "", context="latest")
+    assert "known: chronicle" in refused(folder, "", context="latest")
     assert "ISO 8601" in refused(folder, "", until="tomorrow")

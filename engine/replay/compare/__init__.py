@@ -13,7 +13,6 @@ from engine.detector.detector import FOREVER, Detector
 from engine.replay import json_values
 from engine.replay.compare.model import Column, Comparison, found_in, occurrences_of
 from engine.replay.simulate import batches, instant
-from engine.replay.spool import times
 from engine.replay.trace import Trace, read
 from engine.values import Batch, Carried, Detections
 from rules import expression as x
@@ -49,8 +48,8 @@ def compared(book: Rulebook, chosen: Rule, trace: Path, last: int | None) -> Com
         table = next(lines.windows(), None)
     if table is None:
         return Comparison(chosen, lines.iso, (), tuple(Column(c) for c in Context))
-    end = int(times(table)[-1]) if last is None else last
-    arrived = batches(lines, table) | clock_batches(book, int(times(table)[0]), end)
+    end = (lines.last or 0) if last is None else last
+    arrived = batches(lines, table) | clock_batches(book, lines.first or 0, end)
     seen = Detector(book, dict.fromkeys(book.rules, 0), json_values).events
     occurrences = occurrences_of(chosen, book, {e: b for e, b in arrived.items() if e in seen})
     columns = tuple(
@@ -86,7 +85,7 @@ def _detected(
     until: int | None,
     last: int,
 ) -> Detections | None:
-    activations = dict.fromkeys(book.rules, trace.first or 0)
+    activations = dict.fromkeys(book.rules, min(trace.first or 0, trace.earliest))
     detector = Detector(book, activations, json_values, used=True)
     found, _ = detector.step(Carried(), arrived, FOREVER if until is None else until, last)
     return next((detections for detections in found if detections.rule == rule), None)
