@@ -73,10 +73,15 @@ def printed(found: Detections) -> list[dict[str, Any]]:
 
 
 def run(
-    rulebook: Rulebook, buckets: Sequence[Sequence[Line]], until: int | None = None
+    rulebook: Rulebook,
+    buckets: Sequence[Sequence[Line]],
+    until: int | None = None,
+    *,
+    idle: Sequence[int] = (),
 ) -> list[str]:
     """What the detector finds over a history cut into buckets, canonical. Time goes on to `until`;
-    without it what has been started runs out."""
+    without it what has been started runs out. `idle`: watermarks at which nothing arrives, none of
+    them inside a bucket."""
     if until is not None:
         buckets = [[line for line in bucket if line[1] <= until] for bucket in buckets]
     times = [time for bucket in buckets for _, time, _ in bucket]
@@ -87,15 +92,13 @@ def run(
     detector = Detector(rulebook, dict.fromkeys(rulebook.rules, first - edge))
     carried = Carried()
     lines = []
-    cuts = [max(time for _, time, _ in bucket) + edge for bucket in buckets if bucket]
-    given = [bucket for bucket in buckets if bucket]
+    filled = [(max(time for _, time, _ in bucket) + edge, bucket) for bucket in buckets if bucket]
+    end = FOREVER if until is None else until
+    empty = [(instant, []) for instant in idle if first <= instant < end]
+    given = sorted([*filled, *empty], key=lambda step: step[0])
     horizon = last if until is None else until
-    for bucket, since, watermark in zip(
-        [*given, []],
-        [first, *(cut + 1 for cut in cuts)],
-        [*cuts, FOREVER if until is None else until],
-        strict=True,
-    ):
+    since = first
+    for watermark, bucket in [*given, (end, [])]:
         before = carried
         clocks = clock_batches(rulebook, since, min(watermark, horizon))
         found, carried = detector.step(
@@ -105,4 +108,5 @@ def run(
         assert all(carried.tables[n].equals(before.tables[n]) for n in unchanged)
         carried = through_ipc(carried)
         lines += [line for detections in found for line in printed(detections)]
+        since = watermark + 1
     return canonical(lines)
