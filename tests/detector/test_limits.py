@@ -34,3 +34,12 @@ def test_a_limit_names_rule_key_setting_and_remedy(
     assert caught.value.message.startswith("rule busy, key k=7: ")
     assert setting in caught.value.message
     assert caught.value.hint == f"bound the expression by `within`, or raise {setting}"
+
+
+def test_every_instance_is_a_step_where_all_are_detected() -> None:
+    """Simultaneous occurrences have one interval and many instances."""
+    seen = " ".join(f"{name}@1(v={n})" for name in "abc" for n in range(30))
+    case = read(f"title: x\non: a and b and c\ncontext: unrestricted\nhistory: {seen}", "here")
+    settings = Settings(search_steps_max=20_000)
+    with pytest.raises(EngineError, match="search_steps_max"):
+        run(replace(case.rulebook, settings=settings), [list(case.history)])

@@ -265,12 +265,12 @@ class Search(Generic[V]):
     def _join(
         self, found: Relation[V], left: tuple[int, V], right: tuple[int, V], end: int
     ) -> None:
-        self._step()
+        self._step(self._values.joins(left[1], right[1]))
         value = self._values.join(*left, *right)
         self._add(found, (min(left[0], right[0]), end), value)
 
-    def _step(self) -> None:
-        self._steps += 1
+    def _step(self, joins: int = 1) -> None:
+        self._steps += joins
         if self._steps > self._steps_max:
             raise LimitError(
                 "search-steps",

@@ -27,6 +27,10 @@ class Values(Protocol[V]):
 
     def join(self, left_start: int, left: V, right_start: int, right: V) -> V: ...
 
+    def joins(self, left: V, right: V) -> int:
+        """How many instances `join` makes."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Best:
@@ -86,6 +90,9 @@ class Choosing:
                     found[group] = best
         return found
 
+    def joins(self, left: Bests, right: Bests) -> int:
+        return len(left) * len(right)
+
     def better(self, left: Best, right: Best) -> bool:
         """Of two of one length."""
         if left.ranks == right.ranks:
@@ -143,6 +150,9 @@ class Union:
     ) -> frozenset[Entry]:
         return left | right
 
+    def joins(self, _: frozenset[Entry], __: frozenset[Entry]) -> int:
+        return 1
+
 
 class All:
     """Every instance."""
@@ -157,3 +167,6 @@ class All:
         self, _: int, left: Sequence[Entries], __: int, right: Sequence[Entries]
     ) -> Sequence[Entries]:
         return [a + b for a in left for b in right]
+
+    def joins(self, left: Sequence[Entries], right: Sequence[Entries]) -> int:
+        return len(left) * len(right)
