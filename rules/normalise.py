@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from types import UnionType
 
 from rules import expression as x
 from rules.formatter import format_expression
@@ -101,15 +102,23 @@ def _flat(kind: type[x.Or] | type[x.And], node: x.Expression) -> Iterator[x.Expr
 
 
 def _or(parts: Iterable[x.Expression]) -> x.Expression:
-    listed = _sorted(parts)
+    """As written where instances that S1 does not tell apart may show different constituents: it
+    compares no ticks, and what opens or closes a window of `A*` or `P*` is compared, not shown."""
+    listed = tuple(parts)
+    if not _any(x.AperiodicStar | x.Periodic | x.PeriodicStar, listed):
+        listed = _sorted(listed)
     return x.Or(listed) if len(listed) > 1 else listed[0]
+
+
+def _any(kind: type[x.Expression] | UnionType, parts: tuple[x.Expression, ...]) -> bool:
+    return any(isinstance(node, kind) for part in parts for node in part.walk())
 
 
 def _sorted(parts: Iterable[x.Expression]) -> tuple[x.Expression, ...]:
     """Operands in order of their text; as written where there is a label: an occurrence in two
     roles shows the label of the first."""
     listed = tuple(parts)
-    if any(isinstance(node, x.Labelled) for part in listed for node in part.walk()):
+    if _any(x.Labelled, listed):
         return listed
     return tuple(sorted(listed, key=format_expression))
 
@@ -157,10 +166,11 @@ def _applied(pattern: Pattern, node: x.Expression) -> Iterator[x.Expression]:
         for found in _matches(one, first, {}):
             for j, second in enumerate(node.parts):
                 if i != j:
-                    rest = [part for k, part in enumerate(node.parts) if k not in (i, j)]
                     for made in _filled(right, _matches(other, second, found)):
-                        parts = (*rest, made)
-                        yield type(node)(parts) if rest else made
+                        parts = list(node.parts)
+                        parts[min(i, j)] = made
+                        del parts[max(i, j)]
+                        yield type(node)(tuple(parts)) if len(parts) > 1 else made
 
 
 def _matches_all(pattern: x.Expression) -> bool:

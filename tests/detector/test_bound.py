@@ -31,7 +31,7 @@ History = Sequence[tuple[str, int, int]]  # event type, second, key
 
 
 def book(on: str, per: str = "", context: Context = Context.RESTRICTED) -> Rulebook:
-    events = "".join(f"  {name}: {{signal: {{k: bigint}}}}\n" for name in NAMES)
+    events = "".join(f"  {name}: {{signal: {{k: bigint}}}}\n" for name in (*NAMES, "t"))
     rule = f"  r: {{on: '{on}', context: {context}{per}}}\n"
     return rules.load(f"rulebook: r\nevents:\n{events}rules:\n{rule}", features=all_features())
 
@@ -131,6 +131,24 @@ def test_the_bound_is_reached_and_no_more(on: str, context: str) -> None:
     found = of_rule(rulebook.rules["r"], rulebook.rules)
     reached = max(stored(carried).total() for _, carried in steps(rulebook, history))
     assert reached == found.instances_max
+
+
+@pytest.mark.parametrize(
+    ("on", "history", "instances_max"),
+    [
+        ("not(t)[a or (b ; c), t]", "b1 a2 c3", 2),
+        ("P*(a and b, [1], c)", "b1 a2 a3 a4 a5", 3),
+        ("P*(a or (b ; c), [1], t)", "b1 a2 c3", 2),
+    ],
+)
+def test_of_openers_only_the_greatest_is_stored(on: str, history: str, instances_max: int) -> None:
+    """One that is neither the greatest of those that are open nor becomes it is of no use."""
+    rulebook = book(on)
+    found = of_rule(rulebook.rules["r"], rulebook.rules)
+    assert found.instances_max == instances_max
+    lines = [(line[0], int(line[1:]), 1) for line in history.split()]
+    for now, carried in steps(rulebook, lines):
+        check(found, now, carried, keys=1)
 
 
 @pytest.mark.parametrize("on", ["a and b", "a and b and c", "a ; (b and c)"])

@@ -139,6 +139,12 @@ def test_labels_stay_where_a_law_would_drop_them() -> None:
     assert found.label_spans["x"][0].tolist() == [ABSENT]
 
 
+def test_s09_what_s1_does_not_tell_apart_stays_in_the_order_written() -> None:
+    for on, sizes in (("(b ; b) or A*(b, c, b)", [2]), ("A*(b, c, b) or (b ; b)", [0])):
+        (found,) = steps(book(r=on), {"b": batch("b", [1, 2], k=[1, 1])})[0]
+        assert np.diff(found.offsets).tolist() == sizes
+
+
 def test_an_occurrence_in_two_roles_shows_the_label_written_first() -> None:
     (found,) = steps(book(r="y: (a) and x: (a)"), {"a": batch("a", [1], k=[1])})[0]
     assert found.label is not None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from engine.detector import windows
 from engine.detector.instances import Carry, Flow, Instances, Moment, concat, pending_of
 from engine.detector.kernels import join_entries
-from engine.detector.operators.opened import last_before, still_open
+from engine.detector.operators.opened import greatest_open, last_before
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +17,9 @@ class Not:
 
     Operands: b, a, c; `opener` and `closer` are the first roles of a and c. Restricted: of the a's
     that ended before s(c) and not before the latest start of a b ended by e(c), the greatest.
-    Carries per key the a's that no b has taken away and that are greater than all that ended after
-    them, and the same before each pending start of c. Bound: (1 + the pending starts of c) times
-    (1 + those of a). Source: Snoop, `NOT`; here with interval semantics.
+    Carries per key the greatest a that no b has taken away, and the greatest that a b with a
+    pending start would leave; the same before each pending start of c. Bound: (1 + the pending
+    starts of c) times (1 + those of b). Source: Snoop, `NOT`; here with interval semantics.
     """
 
     opener: int
@@ -44,5 +44,6 @@ class Not:
             c.offsets, c.row, c.shifted(self.closer).role, left, right,
         )  # fmt: skip
         found = Instances(c.key[right], first.start[left], c.end[right], *entries)
-        kept = first.where(still_open(first, chain, latest, closer.pending, keys))
+        mark = greatest_open(first, chain, latest, closer.pending, absent.pending, keys)
+        kept = first.where(mark)
         return Flow(found, pending_of([kept], [opener])), (kept,)

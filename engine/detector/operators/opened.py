@@ -26,10 +26,37 @@ def still_open(
     """Marks the openers that something still to come may be paired with: those that it may find
     last, however late it starts or with a pending start, and what is greater than these. `same`:
     an opener may end with the start."""
+    last = _last(first, pending, keys, same=same)
+    mark: Bools = windows.marked(last, chain, first.key, first.end, low)
+    return mark
+
+
+def greatest_open(
+    first: Instances, chain: Int64, low: Int64, pending: Pending, taking: Pending, keys: int
+) -> Bools:
+    """The same, but of what is greater only the greatest that has not ended before `low` of its
+    key, nor before a start that what is to take openers away may have (`taking`)."""
+    last = _last(first, pending, keys)
+    last = last[last >= 0]
+    key, start = _of_each(taking, first)
+    order = np.argsort(key, kind="stable")
+    begin = np.searchsorted(key[order], first.key[last])
+    count = np.searchsorted(key[order], first.key[last], side="right") - begin
+    at = np.concatenate([last, np.repeat(last, count)])
+    pick = np.arange(count.sum()) + np.repeat(begin - np.cumsum(count) + count, count)
+    since = np.concatenate([low[first.key[last]], start[order][pick]])
+    since = np.maximum(since, low[first.key[at]])
+    found = windows.climb(at, chain, first.end, since)
+    mark = np.zeros(len(first), dtype=np.bool_)
+    mark[found[found >= 0]] = True
+    return mark
+
+
+def _last(first: Instances, pending: Pending, keys: int, *, same: bool = False) -> Int64:
+    """The last opener of each key, and before each pending start; -1 where there is none."""
     key, start = _of_each(pending, first)
     found, last = last_before(first, key, start + same, keys)
-    mark: Bools = windows.marked(np.concatenate([last, found]), chain, first.key, first.end, low)
-    return mark
+    return np.concatenate([last, found])
 
 
 def _of_each(pending: Pending, first: Instances) -> tuple[Int32, Int64]:

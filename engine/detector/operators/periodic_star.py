@@ -10,7 +10,7 @@ import numpy as np
 from engine.detector import windows
 from engine.detector.calendar import add_each, multiples
 from engine.detector.instances import NONE, Carry, Flow, Instances, Moment, concat, pending_of
-from engine.detector.operators.opened import last_before, still_open
+from engine.detector.operators.opened import greatest_open, last_before
 from engine.detector.operators.shape import greatest
 from rules.expression import Duration
 
@@ -22,8 +22,10 @@ class PeriodicStar:
     closes as that of `A*`, or `own` after e(a).
 
     Operands: a, and c unless there is an `own` terminator; `closer` is the first role of c, `role`
-    that of the ticks; months count in `zone` (S11). Carries the a's that `A*` would, with an `own`
-    terminator every a whose window is open. Source: Snoop, `P*`.
+    that of the ticks; months count in `zone` (S11). Carries per key the greatest a whose window is
+    open, and the greatest that a c with a pending start would leave open; the same before each
+    pending start of c: bound (1 + the pending starts of c) squared; with an `own` terminator every
+    a whose window is open. Source: Snoop, `P*`.
     """
 
     period: Duration
@@ -64,7 +66,7 @@ class PeriodicStar:
         keys = moment.keys
         c = closer.instances.shifted(self.closer)
         chain = windows.previous_greater(
-            first.key, first.start, first.offsets, first.row, moment.time, moment.rank, keys, True
+            first.key, first.start, first.offsets, first.row, moment.time, moment.rank, keys, False
         )
         low, latest = windows.latest_start(c.key, c.start, c.end, c.key, c.end, False, keys)
         at, _ = last_before(first, c.key, c.start, keys)
@@ -76,4 +78,5 @@ class PeriodicStar:
             c.key, c.end, c.offsets, c.row, c.role, moment.time, moment.rank,
         )  # fmt: skip
         found = Instances(c.key[right], first.start[left], c.end[right], *entries)
-        return found, left, first.where(still_open(first, chain, latest, closer.pending, keys))
+        mark = greatest_open(first, chain, latest, closer.pending, closer.pending, keys)
+        return found, left, first.where(mark)
