@@ -24,6 +24,7 @@ lint: $(STAMP)
 	$(RUN) -m mypy
 
 bench: $(STAMP)
+	@$(RUN) -m pip install -q -c constraints.txt -e '.[bench]'
 	@$(RUN) -m benchmarks
 
 clean:

@@ -15,11 +15,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import bounds, lake, latency, many_rules, memory, simulate, throughput
+from benchmarks import bounds, detector, lake, latency, many_rules, memory, simulate, throughput
 from benchmarks.figure import Figure
 from connectors.delta.session import start_session
 
-NAMES = ("simulate", "many_rules", "latency", "throughput", "bounds", "memory")
+NAMES = ("detector", "simulate", "many_rules", "latency", "throughput", "bounds", "memory")
 CHANGES_COMMITS = 100
 
 
@@ -37,10 +37,13 @@ def main(wanted: Sequence[str]) -> None:
 
 def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
     figures: list[Figure] = []
+    if "detector" in wanted:
+        _say("detector")
+        figures += detector.run()
     if "simulate" in wanted:
         _say("simulate")
         figures += simulate.run(folder / "simulate")
-    if set(wanted) == {"simulate"}:
+    if set(wanted) <= {"detector", "simulate"}:
         return figures
     spark = start_session("benchmarks")
     changes = folder / "changes"

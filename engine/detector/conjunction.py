@@ -84,22 +84,9 @@ def conjoin(bounds, carried, count, key, start, end, offsets, row, role, time, r
             if every:
                 k = own[c] if c < owners else np.int32(0)
             if not choose(
-                k,
-                instant,
-                slot,
-                fresh,
-                last,
-                now,
-                order,
-                top,
-                start,
-                end,
-                offsets,
-                row,
-                role,
-                time,
-                rank,
-            ):
+                k, instant, slot, fresh, last, now, order, top,
+                start, end, offsets, row, role, time, rank,
+            ):  # fmt: skip
                 continue
             if every and k > 0 and not some_own(top, key):
                 continue
@@ -110,18 +97,19 @@ def conjoin(bounds, carried, count, key, start, end, offsets, row, role, time, r
                 members = grow(members, room * count)
             out_key[n] = k
             out_end[n] = instant
-            members[n * count : (n + 1) * count] = top
+            for m in range(count):
+                members[n * count + m] = top[m]
             n += 1
     return out_key[:n], out_end[:n], members[: n * count].reshape((n, count)), slot
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def some_own(chosen, key):
     """Is one of the chosen instances of one key?"""
     return (key[chosen] > 0).any()
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def choose(
     k, instant, slot, fresh, last, now, order, top, start, end, offsets, row, role, time, rank
 ):
@@ -159,7 +147,7 @@ def choose(
     return True
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def descending(last, order, start, offsets, row, time, rank):
     """Write the operands that have an instance to `order`, the greatest first (insertion sort)."""
     n = 0

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import rules
+from engine.detector import listing
 from engine.detector.clocks import clock_batches
 from engine.detector.detector import FOREVER, Detector
 from engine.detector.edges import BEGIN, begun, edge_micros
@@ -74,32 +76,35 @@ def _times(occurrences: pa.Table) -> Int64:
             column = column.cast(pa.timestamp("us", column.type.tz))
         elif not pa.types.is_integer(column.type):
             raise _wrong("time-type", f"column time is {column.type}, not int64 or a timestamp")
-        return np.array(column.cast(pa.int64()).to_numpy())
+        found: Int64 = column.cast(pa.int64()).combine_chunks().to_numpy()
     except pa.ArrowInvalid as error:
         hint = "an instant is an int64 count of microseconds; round finer ones first"
         raise _wrong(
             "time", f"column time has values that are no instants: {error}", hint
         ) from None
+    found.flags.writeable = False  # as Arrow's own memory: kernels are compiled for one of both
+    return found
 
 
 def _batches(book: Rulebook, occurrences: pa.Table, time: Int64) -> dict[str, Batch]:
     """The occurrences by event type, in order of time; their rows are those of the table. One of a
     transaction gives its beginning and its end."""
     column = _events(occurrences)
-    code = column.indices.to_numpy()
-    order = None if (time[1:] >= time[:-1]).all() else np.argsort(time, kind="stable")
-    if order is not None:
-        code = code[order]
+    code = column.indices.to_numpy().astype(np.int32)
+    in_order = (time[1:] >= time[:-1]).all()
+    order = np.empty(0, np.int64) if in_order else np.argsort(time, kind="stable")
+    names = column.dictionary.to_pylist()
+    row, times, bounds = listing.split(code, time, order, len(names))
     batches = {}
-    for number, event in enumerate(column.dictionary.to_pylist()):
-        row = np.flatnonzero(code == number)
-        if len(row):
+    for event, first, end in zip(names, bounds, bounds[1:], strict=False):
+        if end > first:
             _check_event(book, event)
-            row = row if order is None else order[row]
-            edge = edge_micros(book, event)
-            batches[event] = Batch(event, time[row] + edge, row, occurrences)
+            batch = Batch(event, times[first:end], row[first:end], occurrences)
+            batches[event] = batch
+            if edge := edge_micros(book, event):
+                batches[event] = replace(batch, time=batch.time + edge)
             if event in begun(book):
-                batches[BEGIN + event] = Batch(event, time[row] - edge, row, occurrences)
+                batches[BEGIN + event] = replace(batch, time=batch.time - edge)
     return batches
 
 
@@ -174,30 +179,37 @@ def _lists(offsets: Int64, mark: Bools, values: pa.Array) -> pa.Array:
 
 def _table(found: Detections, occurrences: pa.Table) -> pa.Table:
     row = np.full(len(found.event_row), -1)
-    time = np.empty(len(found.event_row), dtype=np.int64)
     for number, event in enumerate(found.events):
-        mine = found.event_code == number
-        batch, at = found.batches[event], found.event_row[mine]
-        time[mine] = batch.time[at]
-        if batch.table is occurrences:
-            row[mine] = batch.row[at]
+        if found.batches[event].table is occurrences:
+            rows = found.batches[event].row
+            listing.place(rows, found.event_row, found.event_code, number, row)
     clocks = row < 0
-    names = pa.array([found.batches[e].event for e in found.events], pa.string()).take(
-        pa.array(found.event_code[clocks])
-    )
-    ticks = pa.StructArray.from_arrays(
-        [names, pa.array(time[clocks]).cast(_TIMESTAMP)], fields=list(_TICK)
-    )
-    table = _plain(
-        [found.rule] * len(found),
-        found.start,
-        found.end,
-        _lists(found.offsets, ~clocks, pa.array(row[~clocks])),
-        _lists(found.offsets, clocks, ticks),
-    )
+    if clocks.any():
+        constituents = _lists(found.offsets, ~clocks, pa.array(row[~clocks]))
+        ticks = _lists(found.offsets, clocks, _ticks(found, clocks))
+    else:
+        offsets = pa.array(found.offsets.astype(np.int32))
+        constituents = pa.ListArray.from_arrays(offsets, pa.array(row))
+        ticks = pa.ListArray.from_arrays(
+            pa.array(np.zeros(len(found) + 1, np.int32)), pa.array([], _TICK)
+        )
+    rule = pa.repeat(found.rule, len(found))
+    table = _plain(rule, found.start, found.end, constituents, ticks)
     for name in found.keys.column_names:
         table = table.append_column(name, found.keys.column(name))
     return table
+
+
+def _ticks(found: Detections, clocks: Bools) -> pa.Array:
+    """The ticks and clock occurrences among the constituents."""
+    code, at = found.event_code[clocks], found.event_row[clocks]
+    time = np.empty(len(code), dtype=np.int64)
+    for number, event in enumerate(found.events):
+        listing.place(found.batches[event].time, at, code, number, time)
+    names = pa.array([found.batches[event].event for event in found.events], pa.string())
+    return pa.StructArray.from_arrays(
+        [names.take(pa.array(code)), pa.array(time).cast(_TIMESTAMP)], fields=list(_TICK)
+    )
 
 
 def _plain(

@@ -22,7 +22,10 @@ ABSENT = -(2**63)
 def build(rule: Rule, shown: Shown, keys: Keys, occurrences: Occurrences) -> Detections:
     """The detections in order of end, key, start, constituents; each occurrence once."""
     found = shown.found
-    places = [place for place, e in enumerate(occurrences.sources) if e not in occurrences.parts]
+    place, index = occurrences.located(shown.row)
+    number = (
+        np.cumsum([e not in occurrences.parts for e in occurrences.sources], dtype=np.int16) - 1
+    )
     batches = {e: s.batch for e, s in occurrences.sources.items() if e not in occurrences.parts}
     roles = list(_roles(rule.on, ()))
     labels = tuple(dict.fromkeys(label for inside in roles for label in inside))
@@ -34,8 +37,8 @@ def build(rule: Rule, shown: Shown, keys: Keys, occurrences: Occurrences) -> Det
         found.end,
         shown.offsets,
         tuple(batches),
-        np.searchsorted(places, occurrences.place_of(shown.row)).astype(np.int16),
-        occurrences.index_of(shown.row),
+        number[place],
+        index,
         batches,
         labels,
         innermost[shown.role] if labels else None,

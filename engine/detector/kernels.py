@@ -17,14 +17,15 @@ NEVER = -(2**63)
 TICK_RANK = 2**62
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def later(start, offsets, row, time, rank, i, j):
     """Is instance i greater than j in the order of S1? Later start; then times, oldest first, then
     ranks, oldest first: at the first difference the later wins, a list that has ended wins."""
-    if start[i] != start[j]:
-        return start[i] > start[j]
-    return later_list(
-        row[offsets[i] : offsets[i + 1]], row[offsets[j] : offsets[j + 1]], time, rank
+    return start[i] > start[j] or (
+        start[i] == start[j]
+        and later_list(
+            row[offsets[i] : offsets[i + 1]], row[offsets[j] : offsets[j + 1]], time, rank
+        )
     )
 
 
@@ -148,16 +149,16 @@ def take_entries(offsets, row, role, index):
 
 
 @njit(cache=True)
-def as_of(key, start, end, offsets, row, time, rank, query_key, query_time, keys):
-    """For each query the greatest instance with end < query_time: left, query, key, best.
+def as_of(key, start, end, offsets, row, time, rank, query_key, query_time, query_end, span, keys):
+    """For each query the greatest instance with end < query_time, if it starts at query_end - span
+    or later: left, query, key, best.
 
     query_time is non-decreasing. A query of code 0 is asked for every key: it finds the greatest of
     code 0, and besides, for each key that has a greater one of its own, that. `best` is
     the greatest of all for each code (-1 = none).
     """
-    best = np.full(keys + 1, -1, dtype=np.int64)
-    best_start = np.empty(keys + 1, dtype=np.int64)
-    own = np.empty(keys, dtype=np.int64)
+    best = np.full(keys + 1, -1, dtype=np.int32)
+    own = np.empty(keys, dtype=np.int32)
     owners = 0
     room = len(query_key)
     left = np.empty(room, dtype=np.int64)
@@ -169,43 +170,43 @@ def as_of(key, start, end, offsets, row, time, rank, query_key, query_time, keys
         until_end = q == len(query_key)
         while i < len(end) and (until_end or end[i] < query_time[q]):
             k = key[i]
-            if best[k] < 0:
+            j = best[k]
+            if j < 0:
                 best[k] = i
-                best_start[k] = start[i]
                 if k > 0:
                     own[owners] = k
                     owners += 1
-            elif start[i] > best_start[k] or (
-                start[i] == best_start[k] and later(start, offsets, row, time, rank, i, best[k])
-            ):
+            elif start[i] > start[j] or later(start, offsets, row, time, rank, i, j):
                 best[k] = i
-                best_start[k] = start[i]
             i += 1
         if until_end:
             break
         k = query_key[q]
+        since = query_end[q] - span
         every = best[0]
         found = best[k]
         if every >= 0 and (found < 0 or later(start, offsets, row, time, rank, every, found)):
             found = every
-        if n + 1 + owners > room:
-            room = 2 * room + owners + 1
+        left[n] = found
+        query[n] = q
+        out_key[n] = k
+        n += found >= 0 and start[found] >= since
+        if k > 0:
+            continue
+        if n + owners + len(query_key) - q > room:
+            room = 2 * room + owners
             left = grow(left, room)
             query = grow(query, room)
             out_key = grow(out_key, room)
-        if found >= 0:
-            left[n] = found
-            query[n] = q
-            out_key[n] = k
-            n += 1
-        if k == 0:
-            for o in range(owners):
-                found = best[own[o]]
-                if every < 0 or later(start, offsets, row, time, rank, found, every):
-                    left[n] = found
-                    query[n] = q
-                    out_key[n] = own[o]
-                    n += 1
+        for o in range(owners):
+            found = best[own[o]]
+            if start[found] >= since and (
+                every < 0 or later(start, offsets, row, time, rank, found, every)
+            ):
+                left[n] = found
+                query[n] = q
+                out_key[n] = own[o]
+                n += 1
     return left[:n], query[:n], out_key[:n], best
 
 
@@ -217,8 +218,9 @@ def grow(array, room):
 
 
 @njit(cache=True)
-def join_entries(a_offsets, a_row, a_role, b_offsets, b_row, b_role, left, right):
-    """Entries of the unions a[left] u b[right] where every occurrence of a is before those of b."""
+def join_entries(a_offsets, a_row, a_role, b_offsets, b_row, b_role, shift, left, right):
+    """Entries of the unions a[left] u b[right] where every occurrence of a is before those of b;
+    the roles of b are moved up by `shift`."""
     n = len(left)
     out = np.empty(n + 1, dtype=np.int64)
     out[0] = 0
@@ -235,7 +237,7 @@ def join_entries(a_offsets, a_row, a_role, b_offsets, b_row, b_role, left, right
             o += 1
         for e in range(b_offsets[right[i]], b_offsets[right[i] + 1]):
             out_row[o] = b_row[e]
-            out_role[o] = b_role[e]
+            out_role[o] = b_role[e] + shift
             o += 1
     return out, out_row, out_role
 
@@ -257,7 +259,7 @@ def without(a_key, a_start, a_end, b_key, b_start, b_end, keys):
     return mark, latest
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def after(left, right, time, rank):
     """Does occurrence `left` come after `right` in an instance's list of entries?"""
     if time[left] != time[right]:
@@ -267,7 +269,7 @@ def after(left, right, time, rank):
     return left > right
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def union_size(members, offsets):
     """How many entries the union of some instances has."""
     size = 0
@@ -276,7 +278,7 @@ def union_size(members, offsets):
     return size
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def union_into(members, offsets, row, role, time, rank, out_row, out_role):
     """Write the entries of the instances `members`, in order of (time, rank, row, role)."""
     n = 0
@@ -303,11 +305,28 @@ def unite(members, start, offsets, row, role, time, rank):
     out = np.empty(n + 1, dtype=np.int64)
     out[0] = 0
     for i in range(n):
-        out_start[i] = start[members[i]].min()
-        out[i + 1] = out[i] + union_size(members[i], offsets)
+        out_start[i] = start[members[i, 0]]
+        out[i + 1] = out[i]
+        for p in range(members.shape[1]):
+            m = members[i, p]
+            out_start[i] = min(out_start[i], start[m])
+            out[i + 1] += offsets[m + 1] - offsets[m]
     out_row = np.empty(out[n], dtype=np.int64)
     out_role = np.empty(out[n], dtype=np.int16)
     for i in range(n):
-        a, b = out[i], out[i + 1]
-        union_into(members[i], offsets, row, role, time, rank, out_row[a:b], out_role[a:b])
+        size = 0
+        for p in range(members.shape[1]):
+            m = members[i, p]
+            for e in range(offsets[m], offsets[m + 1]):
+                o = out[i] + size
+                size += 1
+                while o > out[i] and (
+                    after(out_row[o - 1], row[e], time, rank)
+                    or (out_row[o - 1] == row[e] and out_role[o - 1] > role[e])
+                ):
+                    out_row[o] = out_row[o - 1]
+                    out_role[o] = out_role[o - 1]
+                    o -= 1
+                out_row[o] = row[e]
+                out_role[o] = role[e]
     return out_start, out, out_row, out_role

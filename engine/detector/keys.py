@@ -69,18 +69,23 @@ def encode(chunks: Sequence[Columns]) -> tuple[list[Int32], Keys]:
     single = [_encode_column([chunk[c] for chunk in chunks]) for c in range(len(chunks[0]))]
     codes, columns = single[0][0], [single[0][1]]
     for more, column in single[1:]:
-        joint = codes.astype(np.int64) * max(len(column), 1) + more
+        joint = (codes.astype(np.int64) - 1) * len(column) + more - 1
         encoded = pa.array(joint).dictionary_encode()
-        codes = encoded.indices.to_numpy()
+        codes = _from_one(encoded.indices.to_numpy(), 0)
         first, second = np.divmod(encoded.dictionary.to_numpy(), max(len(column), 1))
         columns = [*(c.take(pa.array(first)) for c in columns), column.take(pa.array(second))]
-    shifted = (codes + 1).astype(np.int32)
-    parts = [shifted[a:b] for a, b in pairwise(sizes)]
+    parts = [codes[a:b] for a, b in pairwise(sizes)]
     return parts, Keys(tuple(columns), len(columns[0]))
 
 
-def _encode_column(parts: list[pa.ChunkedArray]) -> tuple[Int64, pa.Array]:
-    """Codes from 0 of all parts together, and the values they stand for."""
+def _from_one(values: Int32 | Int64, low: int) -> Int32:
+    """Codes of values from `low` on."""
+    codes = np.empty(len(values), dtype=np.int32)
+    return np.subtract(values, low - 1, out=codes, casting="unsafe")
+
+
+def _encode_column(parts: list[pa.ChunkedArray]) -> tuple[Int32, pa.Array]:
+    """Codes from 1 of all parts together, and the values they stand for."""
     types = {part.type for part in parts}
     if len(types) > 1:
         table = pa.concat_tables(
@@ -94,11 +99,11 @@ def _encode_column(parts: list[pa.ChunkedArray]) -> tuple[Int64, pa.Array]:
     if pa.types.is_floating(whole.type):
         whole = pc.add(whole, 0.0)  # -0.0 is 0.0
     if pa.types.is_integer(whole.type) and not whole.null_count and len(whole):
-        values = whole.to_numpy().astype(np.int64, copy=False)
-        low, high = int(values.min()), int(values.max())
-        if high - low < SPREAD_MAX * len(values) + 1024 and high < 2**62:
-            return values - low, pa.array(np.arange(low, high + 1)).cast(whole.type)
+        low, high = pc.min_max(whole).as_py().values()
+        if high - low < SPREAD_MAX * len(whole) + 1024 and high < 2**62:
+            values = whole.combine_chunks().to_numpy().astype(np.int64, copy=False)
+            return _from_one(values, low), pa.array(np.arange(low, high + 1)).cast(whole.type)
     if pa.types.is_null(whole.type):
-        return np.zeros(len(whole), dtype=np.int64), pa.nulls(1)
+        return np.ones(len(whole), dtype=np.int32), pa.nulls(1)
     encoded = whole.combine_chunks().dictionary_encode(null_encoding="encode")
-    return encoded.indices.to_numpy(), encoded.dictionary
+    return _from_one(encoded.indices.to_numpy(), 0), encoded.dictionary

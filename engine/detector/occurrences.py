@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.detector import listing
 from engine.detector.edges import shown_name
-from engine.detector.instances import Bools
+from engine.detector.instances import Bools, Int16
 from engine.detector.kernels import TICK_RANK
 from engine.values import Batch, Int64, UInt64
 
@@ -152,15 +153,19 @@ class Occurrences:
 
     def place_of(self, row: Int64) -> Int64:
         """For each row which of `sources` it belongs to."""
-        return np.array(self._places, dtype=np.int64)[self._piece(row)]
+        return self.located(row)[0].astype(np.int64)
 
     def index_of(self, row: Int64) -> Int64:
         """For each row which occurrence of its batch it is."""
-        shift = np.array(self._firsts, dtype=np.int64) - np.array(self._bases, dtype=np.int64)
-        return row + shift[self._piece(row)]
+        return self.located(row)[1]
 
-    def _piece(self, row: Int64) -> Int64:
-        return np.searchsorted(self._bases, row, side="right") - 1
+    def located(self, row: Int64) -> tuple[Int16, Int64]:
+        """For each row which of `sources` it belongs to, and which of its batch it is."""
+        bases = np.array(self._bases, dtype=np.int64)
+        shift = np.array(self._firsts, dtype=np.int64) - bases
+        places = np.array(self._places, dtype=np.int64)
+        found: tuple[Int16, Int64] = listing.located(row, bases, places, shift)
+        return found
 
     def _append(self, event: str, batch: Batch, start: Int64, own: Int64) -> Int64:
         first, count = len(self.time), len(batch)
@@ -183,11 +188,14 @@ class Occurrences:
     def _rank(self) -> None:
         """Rank all rows anew."""
         names = [shown_name(event) for event in self.sources]
-        numbers = np.array([names.index(name) for name in names], dtype=np.int64)
-        place = numbers[self.places()]
+        numbers = [names.index(name) for name in names]
         if self.start is self.time or (self.start == self.time).all():
-            self.rank = (place << _OWN_BITS) + self.own
+            self.rank = np.empty(len(self.own), dtype=np.int64)
+            pieces = pairwise([*self._bases, len(self.own)])
+            for place, (a, b) in zip(self._places, pieces, strict=True):
+                np.add(self.own[a:b], numbers[place] << _OWN_BITS, out=self.rank[a:b])
         else:
+            place = np.array(numbers, dtype=np.int64)[self.places()]
             columns = (self.own, place, self.time, self.start)
             order = np.lexsort(columns)
             differs = np.logical_or.reduce([np.diff(column[order]) != 0 for column in columns])

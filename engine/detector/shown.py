@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from engine.detector import listing
 from engine.detector.edges import shown_name
 from engine.detector.instances import Bools, Instances, Int16, points
-from engine.detector.kernels import NEVER
+from engine.detector.kernels import NEVER, take_entries
 from engine.detector.keys import Keys
 from engine.detector.occurrences import TICK, Occurrences, Parts
 from engine.values import Int64
@@ -35,39 +36,40 @@ class Shown:
         return len(self.found)
 
     def take(self, index: Int64) -> Shown:
-        whole = Parts(self.found.start, self.offsets, np.arange(len(self.row))).take(index)
-        found = self.found.take(index)
-        return Shown(found, whole.offsets, self.row[whole.row], self.role[whole.row])
+        entries = take_entries(self.offsets, self.row, self.role, index)
+        return Shown(self.found.take(index), *entries)
 
 
 def show(rule: Rule, found: Instances, keys: Keys, occurrences: Occurrences) -> Shown:
     """The detections that a rule's instances are."""
-    parameters = np.flatnonzero(np.array(list(_parameters(rule.on)))[found.role])
+    parameters = np.array(list(_parameters(rule.on)))
     return _sorted(_showing(found, parameters, occurrences), keys, occurrences)
 
 
 def every_role(shown: Shown, occurrences: Occurrences) -> Shown:
     """The same detections with the occurrences of every role that is used, parameters or not."""
-    return _showing(shown.found, np.arange(len(shown.found.row)), occurrences)
+    return _showing(shown.found, _all_roles(shown.found.role), occurrences)
 
 
-def _showing(found: Instances, entry: Int64, occurrences: Occurrences) -> Shown:
-    """Detections with some of their entries."""
-    owner = np.repeat(np.arange(len(found)), np.diff(found.offsets))
-    row, role, owner = found.row[entry], found.role[entry], owner[entry]
+def _all_roles(role: Int16) -> Bools:
+    return np.ones(int(role.max(initial=0)) + 1, dtype=np.bool_)
+
+
+def _showing(found: Instances, roles: Bools, occurrences: Occurrences) -> Shown:
+    """Detections with their entries in some roles."""
+    offsets, row, role = listing.listed(found.offsets, found.row, found.role, roles)
     places = [place for place, e in enumerate(occurrences.sources) if e in occurrences.parts]
+    if not places and TICK not in occurrences.sources:
+        return Shown(found, offsets, row, role)
+    owner = np.repeat(np.arange(len(found)), np.diff(offsets))
     if places and np.isin(occurrences.place_of(row), places).any():
         index, row = _primitive(row, occurrences)
         role, owner = role[index], owner[index]
-    if places or TICK in occurrences.sources:
-        own, name, time = _order(row, occurrences)
-        order = np.lexsort((role, row, own, name, time, owner))
-        row, role, owner = row[order], role[order], owner[order]
-    first = np.ones(len(row), dtype=np.bool_)
-    first[1:] = (np.diff(row) != 0) | (np.diff(owner) != 0)
-    offsets = np.zeros(len(found) + 1, dtype=np.int64)
-    np.cumsum(np.bincount(owner[first], minlength=len(found)), out=offsets[1:])
-    return Shown(found, offsets, row[first], role[first])
+    own, name, time = _order(row, occurrences)
+    order = np.lexsort((role, row, own, name, time, owner))
+    np.cumsum(np.bincount(owner, minlength=len(found)), out=offsets[1:])
+    role = role[order]
+    return Shown(found, *listing.listed(offsets, row[order], role, _all_roles(role)))
 
 
 def occur(rule: Rule, shown: Shown, keys: Keys, occurrences: Occurrences) -> Instances:
@@ -119,23 +121,30 @@ def _order(row: Int64, occurrences: Occurrences) -> tuple[Int64, Int64, Int64]:
 def _sorted(shown: Shown, keys: Keys, occurrences: Occurrences) -> Shown:
     """By (end, key, start, constituents), these as lists, a prefix first."""
     found = shown.found
-    if (found.end[1:] > found.end[:-1]).all():
+    same = found.end[1:] == found.end[:-1]
+    if not same.any():
         return shown
-    sizes = np.diff(shown.offsets)
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    begin, sizes = shown.offsets[tied], np.diff(shown.offsets)[tied]
     filled = sizes > 0
     first = []
-    for column in _order(shown.row[shown.offsets[:-1][filled]], occurrences):
-        of_each = np.full(len(found), NEVER)
+    for column in _order(shown.row[begin[filled]], occurrences):
+        of_each = np.full(len(tied), NEVER)
         of_each[filled] = column
         first.append(of_each)
-    columns = (*first, found.start, keys.ranks(found.key), found.end)
+    columns = (*first, found.start[tied], keys.ranks(found.key[tied]), found.end[tied])
     order = np.lexsort(columns)
     alike: Bools = np.logical_and.reduce([np.diff(column[order]) == 0 for column in columns])
     alike &= (sizes[order][1:] > 1) & (sizes[order][:-1] > 1)
+    place = tied[order]
     for run in np.split(np.arange(len(order)), np.flatnonzero(~alike) + 1) if alike.any() else ():
         if len(run) > 1:
-            order[run] = sorted(order[run], key=lambda i: _constituents(shown, i, occurrences))
-    return shown.take(order)
+            place[run] = sorted(place[run], key=lambda i: _constituents(shown, i, occurrences))
+    if (place == tied).all():
+        return shown
+    index = np.arange(len(found))
+    index[tied] = place
+    return shown.take(index)
 
 
 def _constituents(shown: Shown, i: int, occurrences: Occurrences) -> list[tuple[int, ...]]:

@@ -13,7 +13,7 @@ from numba import njit
 from engine.detector.kernels import after, grow, later
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def insert(out_row, out_role, n, row, role, time, rank):
     """Insert an entry into the first n, in order of (time, rank, row, role), unless it is there;
     returns how many there are then."""

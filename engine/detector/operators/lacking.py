@@ -41,7 +41,7 @@ class Not:
         left = left[right]
         entries = join_entries(
             first.offsets, first.row, first.role,
-            c.offsets, c.row, c.shifted(self.closer).role, left, right,
+            c.offsets, c.row, c.role, self.closer, left, right,
         )  # fmt: skip
         found = Instances(c.key[right], first.start[left], c.end[right], *entries)
         mark = greatest_open(first, chain, latest, closer.pending, absent.pending, keys)

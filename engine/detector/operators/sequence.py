@@ -13,13 +13,14 @@ from engine.detector.instances import (
     Instances,
     Int32,
     Moment,
-    Pending,
     concat,
     pending_of,
 )
 from engine.detector.kernels import as_of, join_entries
 from engine.detector.operators.shape import greatest
 from engine.values import Int64
+
+ENDLESS = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,39 +44,44 @@ class Sequence:
     def step(self, operands: Many[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
         first = concat([carry[0], operands[0].instances])
         then = operands[1].instances
+        span = ENDLESS if self.span_micros is None else self.span_micros
         if self.point:
-            left, right, key, best = _as_of(first, Pending(then.key, then.start), moment)
+            left, right, key, best = _as_of(first, then.key, then.start, moment, then.end, span)
         else:
             order = np.argsort(then.start, kind="stable")
-            queries = Pending(then.key[order], then.start[order])
-            left, right, key, best = _as_of(first, queries, moment)
+            queries = then.key[order], then.start[order]
+            left, right, key, best = _as_of(first, *queries, moment, then.end[order], span)
             right = order[right]
             order = np.argsort(right, kind="stable")
             left, right, key = left[order], right[order], key[order]
-        if self.span_micros is not None:
-            useful = then.end[right] - first.start[left] <= self.span_micros
-            left, right, key = left[useful], right[useful], key[useful]
         entries = join_entries(
             first.offsets, first.row, first.role,
-            then.offsets, then.row, then.role + np.int16(self.role),
-            left, right,
+            then.offsets, then.row, then.role, self.role, left, right,
         )  # fmt: skip
         found = Instances(key, first.start[left], then.end[right], *entries)
         if self.mixed:
             found = greatest(found, moment)
-        held, pending = best[best >= 0], operands[1].pending
+        held = np.zeros(len(first), dtype=np.bool_)
+        held[best[best >= 0]] = True
+        pending = operands[1].pending
         if len(pending.key):
             order = np.argsort(pending.start, kind="stable")
-            starts = Pending(pending.key[order], pending.start[order])
-            held = np.concatenate([held, _as_of(first, starts, moment)[0]])
-        kept = first.take(np.unique(held))
+            held[_as_of(first, pending.key[order], pending.start[order], moment)[0]] = True
+        kept = first.where(held)
         return Flow(found, pending_of([kept], operands[:1])), (kept,)
 
 
-def _as_of(first: Instances, queries: Pending, moment: Moment) -> tuple[Int64, Int64, Int32, Int64]:
-    """For each query (by start) the greatest of `first` that ended before: `kernels.as_of`."""
-    found: tuple[Int64, Int64, Int32, Int64] = as_of(
+def _as_of(
+    first: Instances,
+    key: Int32,
+    time: Int64,
+    moment: Moment,
+    end: Int64 | None = None,
+    span: int = ENDLESS,
+) -> tuple[Int64, Int64, Int32, Int32]:
+    """For each query (by time) the greatest of `first` that ended before: `kernels.as_of`."""
+    found: tuple[Int64, Int64, Int32, Int32] = as_of(
         first.key, first.start, first.end, first.offsets, first.row,
-        moment.time, moment.rank, queries.key, queries.start, moment.keys,
+        moment.time, moment.rank, key, time, time if end is None else end, span, moment.keys,
     )  # fmt: skip
     return found
