@@ -47,7 +47,7 @@ def run(rulebooks: Sequence[Rulebook], parts: Sequence[list[Line]]) -> tuple[lis
         st.tuples(st.sampled_from(NAMES), st.integers(0, 7), st.integers(0, 1)), min_size=8
     ),
 )
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_g09_a_rule_does_not_notice_the_others(
     r: tuple[Expression, Context],
     others: list[tuple[Expression, Context]],

@@ -77,7 +77,7 @@ def test_g13_what_is_only_looked_at_is_forgotten_with_what_looks(on: str, second
     expressions(EVERYTHING, depth=3),
     st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 6)), max_size=7),
 )
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 def test_s09_every_context_detects_the_same(on: Expression, history: list[tuple[str, int]]) -> None:
     run = written(detected(rule(on)))
     assert {*labels(run)} == {*labels(on)}

@@ -24,7 +24,7 @@ def flat(draw: st.DrawFn, names: tuple[str, ...]) -> Expression:
 
 
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_s03_recent_detects_what_the_reference_detects_for_any_cut(data: st.DataObject) -> None:
     on = data.draw(flat(NAMES[: data.draw(st.integers(2, 4))]))
     if data.draw(st.booleans()):
