@@ -2,7 +2,8 @@
 
 In `restricted` it is that of semantics 4 (Carlson's thesis, re-derived): a few instances a node,
 whatever arrives. The other contexts choose among occurrences that are not used up yet, so they
-keep these, and only a `within` bounds how many there can be.
+keep these, and only a `within` bounds how many there can be; `recent` needs a few of them where a
+detection takes one occurrence of each event type (`rules.recent`).
 """
 
 from __future__ import annotations
