@@ -21,7 +21,7 @@ _AT_ONCE = 20_000
 
 _BYTES, _TEXT = pa.large_binary(), pa.large_string()
 _HEAD = r'^\{"event": ?"[^"]*", ?"time": ?(?:"[^"]*"|[-+.\deE]+)'
-_VALUE = r'(?:"(?:[^"\\:,][^"\\,]*)?"|[-+.\deE]+|null|true|false)'
+_VALUE = r'(?:"(?:[^"\\: ]|[^"\\:][^"\\]*[^"\\ ])?"|[-+.\deE]+|null|true|false)'
 _PLAIN = _HEAD + r'(?:, ?"[^"\\:,]+": ?' + _VALUE + r")*\}$"
 """A line that begins with its event and time, where `": ` and `, "` are never inside a string."""
 _numbers_as_written = json.JSONDecoder(parse_float=orjson.Fragment, parse_int=orjson.Fragment)

@@ -69,8 +69,10 @@ def _exact(seconds: Decimal | int) -> int:
 def printed(micros: Int64, *, iso: bool) -> pa.Array:
     """As JSON texts: the shortest decimal number of seconds (3, not 3.0), or ISO 8601 with `Z`."""
     if iso:
-        texts = pc.strftime(pa.array(micros).cast(pa.timestamp("us")), "%Y-%m-%dT%H:%M:%S")
-        texts = pc.replace_substring_regex(texts, r"\.000000$", "")
+        texts = pa.array(micros).cast(pa.timestamp("us")).cast(pa.string())
+        short = pc.utf8_slice_codeunits(texts, 0, -7)
+        texts = pc.if_else(pc.ends_with(texts, ".000000"), short, texts)
+        texts = pc.replace_substring(texts, " ", "T")
         return pc.binary_join_element_wise('"', texts, 'Z"', "")
     whole, rest = np.divmod(np.abs(micros), _SECOND)
     fraction = pc.utf8_lpad(pa.array(rest).cast(pa.string()), 6, "0")
