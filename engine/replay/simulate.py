@@ -79,7 +79,7 @@ def run(
     printer = Printer(book, trace.iso)
     carried = Carried()
     begin, watermark, done = trace.first, trace.first, 0
-    for window in _buckets(trace, bucket):
+    for window in buckets(trace, bucket):
         watermark = int(times(window)[-1])
         last = min(watermark, trace.last if until is None else until)
         arrived = batches(trace, window) | clock_batches(book, begin, last)
@@ -98,7 +98,8 @@ def run(
         printer.write(found, out)
 
 
-def _buckets(trace: Trace, bucket: int | None) -> Iterator[pa.Table]:
+def buckets(trace: Trace, bucket: int | None) -> Iterator[pa.Table]:
+    """The trace cut into `bucket` instants each; None: as they are read."""
     for window in trace.windows():
         if bucket is None:
             yield window

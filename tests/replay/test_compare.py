@@ -160,6 +160,19 @@ def test_a_trace_that_is_too_long_is_refused(
     assert compared(tmp_path, FIGURE_5, HISTORY, "--rule", "x", "--until", "6").exit_code == 0
 
 
+def test_a_context_that_finds_too_much_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparing, "DETECTIONS_MAX", 11)
+    result = compared(tmp_path, FIGURE_5, HISTORY, "--rule", "x", "--json")
+    last = json.loads(result.stdout.splitlines()[-1])
+    said = "more than 11 detections, which are not shown"
+    assert last == {"context": "unrestricted", "rule": "x", "error": said}
+    assert len(result.stdout.splitlines()) == 2 + 1 + 2 + 4 + 1 + 1
+    table = compared(tmp_path, FIGURE_5, HISTORY, "--rule", "x").stdout
+    assert "more than 11" in " ".join(table.split())
+
+
 def test_the_page_needs_nothing_else_and_says_all_without_its_pictures(tmp_path: Path) -> None:
     file = tmp_path / "x.html"
     result = compared(tmp_path, FIGURE_5, HISTORY, "--rule", "x", "--html", str(file))

@@ -12,7 +12,8 @@ from engine.detector.clocks import clock_batches
 from engine.detector.detector import FOREVER, Detector
 from engine.replay import json_values
 from engine.replay.compare.model import Column, Comparison, found_in, occurrences_of
-from engine.replay.simulate import batches, instant
+from engine.replay.simulate import batches, buckets, instant
+from engine.replay.spool import times
 from engine.replay.trace import Trace, read
 from engine.values import Batch, Carried, Detections
 from rules import expression as x
@@ -22,7 +23,10 @@ from rules.model import Context, Rule, Rulebook
 from rules.unbuilt import SIMULATED
 
 LINES_MAX = 1_000
-"""Lines of a trace that is compared: `unrestricted` may find every combination of them."""
+"""Lines of a trace that is compared."""
+DETECTIONS_MAX = 5_000
+"""Detections of one context that are shown: `unrestricted` finds every combination of lines."""
+_INSTANTS = 20  # counted at once
 
 
 def compare(path: Path, trace: Path, rule: str | None, until: str | None) -> Comparison:
@@ -71,10 +75,28 @@ def _column(
         book, rules={**book.rules, rule.name: replace(rule, context=context, selection=None)}
     )
     try:
+        if context is Context.UNRESTRICTED:
+            _count(book, rule.name, trace)
         found = _detected(book, rule.name, trace, arrived, until, last)
     except EngineError as error:
         return Column(context, error=error.message)
     return Column(context, tuple(found_in(context, rule, book, trace.iso, found)) if found else ())
+
+
+def _count(book: Rulebook, rule: str, trace: Trace) -> None:
+    """Raises `EngineError('too-many-detections')`; finds out without making all of them."""
+    first = trace.first or 0
+    detector = Detector(book, dict.fromkeys(book.rules, min(first, trace.earliest)), json_values)
+    carried, count = Carried(), 0
+    for window in buckets(trace, _INSTANTS):
+        watermark = int(times(window)[-1])
+        arrived = batches(trace, window) | clock_batches(book, first, watermark)
+        found, carried = detector.step(carried, arrived, watermark)
+        first = max(first, watermark + 1)
+        count += sum(len(detections) for detections in found if detections.rule == rule)
+        if count > DETECTIONS_MAX:
+            message = f"more than {DETECTIONS_MAX:,} detections, which are not shown"
+            raise EngineError("too-many-detections", message, "compare fewer lines")
 
 
 def _detected(
