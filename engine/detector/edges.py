@@ -1,19 +1,32 @@
-"""`begin_of x`, `end_of x`: the edges of transactions, updates and actions as event types (S10)."""
+"""Event types that no name stands for: edges of transactions, updates and actions (S10), ticks."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from rules import expression as x
+from rules.formatter import format_expression
 from rules.model import Change, Rule, Rulebook, TableEvent
+from rules.parser import unlabelled
 
 BEGIN, END = "begin_of ", "end_of "
 """No name has a blank."""
+TICK = "[tick]"
+"""What the event types of ticks begin with: a `P` or `P*` has one of its own."""
+
+
+def tick_type(e: x.Periodic | x.PeriodicStar) -> str:
+    """The event type of the ticks of a `P` or `P*`: equal trees tick together (S6)."""
+    return TICK + format_expression(unlabelled(e))
+
+
+def is_tick(event: str) -> bool:
+    return event.startswith(TICK)
 
 
 def shown_name(event: str) -> str:
     """What an occurrence of an event type is called: its edges are called like the whole."""
-    return event.removeprefix(BEGIN).removeprefix(END)
+    return "tick" if is_tick(event) else event.removeprefix(BEGIN).removeprefix(END)
 
 
 def begun(book: Rulebook) -> tuple[str, ...]:

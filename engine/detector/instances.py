@@ -133,8 +133,8 @@ class Numbering(Protocol):
     start: Int64
     rank: Int64
 
-    def add_ticks(self, time: Int64) -> Int64:
-        """Number the ticks of one node; returns their rows. Coincident ones are one."""
+    def add_ticks(self, event: str, time: Int64) -> Int64:
+        """The rows of ticks of one type: coincident ones are one, also with those carried."""
         ...
 
     def places(self) -> Int64:

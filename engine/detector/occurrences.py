@@ -12,13 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.detector import listing
-from engine.detector.edges import shown_name
+from engine.detector.edges import is_tick, shown_name
 from engine.detector.instances import Bools, Int16
 from engine.detector.kernels import TICK_RANK
 from engine.values import Batch, Int64, UInt64
-
-TICK = "[tick]"
-"""The event type of the ticks of `P` and `P*`."""
 
 
 class Ranking(Protocol):
@@ -122,13 +119,21 @@ class Occurrences:
         self._places = [*range(len(sources))]
         self._rank()
 
-    def add_ticks(self, time: Int64) -> Int64:
-        """Number the ticks of one node; returns their rows. Coincident ones are one."""
-        time, place = np.unique(time, return_inverse=True)
-        batch = Batch("tick", time, np.arange(len(time)), no_parameters(len(time)))
-        rows = self._append(TICK, batch, time, np.zeros(len(time), dtype=np.int64))
-        self.rank = np.concatenate([self.rank, np.full(len(time), TICK_RANK)])
-        return rows[place]
+    def add_ticks(self, event: str, time: Int64) -> Int64:
+        """The rows of ticks of one type: coincident ones are one, also with those carried."""
+        known = self.sources.get(event)
+        old = known.batch.time if known else np.empty(0, dtype=np.int64)
+        new = np.setdiff1d(time, old)
+        if len(new):
+            batch = Batch("tick", new, np.arange(len(new)), no_parameters(len(new)))
+            self._append(event, batch, new, np.zeros(len(new), dtype=np.int64))
+            self.rank = np.concatenate([self.rank, np.full(len(new), TICK_RANK)])
+        if not len(time):
+            return time
+        whole = np.concatenate([old, new])
+        order = np.argsort(whole)
+        place = order[np.searchsorted(whole, time, sorter=order)]
+        return self.sources[event].rows()[place]
 
     def add_detections(self, rule: str, end: Int64, own: Int64, parts: Parts) -> Int64:
         """Number a rule's detections, in order of end; returns their rows."""
@@ -201,8 +206,9 @@ class Occurrences:
             differs = np.logical_or.reduce([np.diff(column[order]) != 0 for column in columns])
             self.rank = np.empty(len(order), dtype=np.int64)
             self.rank[order] = _GLOBAL + np.concatenate([[0], np.cumsum(differs)])
-        if TICK in self.sources:
-            self.rank[self.sources[TICK].rows()] = TICK_RANK
+        for event, source in self.sources.items():
+            if is_tick(event):
+                self.rank[source.rows()] = TICK_RANK
 
 
 def gather(
@@ -216,8 +222,7 @@ def gather(
     for event in sorted({*carried, *arrivals, *rules}, key=_order):
         stored, new = carried.get(event), arrivals.get(event)
         if stored:
-            name = "tick" if event == TICK else shown_name(event)
-            stored = replace(stored, batch=replace(stored.batch, event=name))
+            stored = replace(stored, batch=replace(stored.batch, event=shown_name(event)))
         none = np.empty(0, np.int64)
         batch = new or (stored.batch if stored else Batch(event, none, none, no_parameters(0)))
         if stored and new:
@@ -228,7 +233,7 @@ def gather(
 
 
 def _order(event: str) -> tuple[bool, str, str]:
-    return event == TICK, shown_name(event), event
+    return is_tick(event), shown_name(event), event
 
 
 def number(

@@ -7,8 +7,8 @@ from dataclasses import replace
 from engine.detector.building import Building, first_roles
 from engine.detector.calendar import longest
 from engine.detector.clocks import name_of
+from engine.detector.edges import tick_type
 from engine.detector.graph import Node
-from engine.detector.occurrences import TICK
 from engine.detector.operators.any_repeat import AnyRepeat
 from engine.detector.operators.aperiodic import Aperiodic
 from engine.detector.operators.aperiodic_star import AperiodicStar
@@ -196,8 +196,9 @@ class Operators(Building):
     def _periodic(self, e: x.Periodic | x.PeriodicStar, horizon: int | None) -> Node:
         star = isinstance(e, x.PeriodicStar)
         own = e.closer.duration if isinstance(e.closer, x.Own) else None
-        parts = (e.opener,) if own else (e.opener, e.closer)
-        operands = self._operands(parts, horizon if star else None)
+        within = horizon if star else None
+        closers = () if own else (self._closer(e.closer, within, star=star),)
+        operands = self._alike((self._node(e.opener, within), *closers), within)
         a = operands[0]
         self._keep_apart(operands if star else operands[:1], operands[-1])
         roles = first_roles(operands)
@@ -205,9 +206,9 @@ class Operators(Building):
         zone = self.zone if e.period.months or (own and own.months) else ""
         shape: Shape
         if star:
-            shape = PeriodicStar(e.period, own, zone, roles[-1], ticks)
+            shape = PeriodicStar(e.period, own, zone, roles[-1], ticks, tick_type(e))
         else:
-            shape = Periodic(e.period, own, zone, ticks)
+            shape = Periodic(e.period, own, zone, ticks, tick_type(e))
         found = self._make(
             shape,
             operands,
@@ -217,7 +218,7 @@ class Operators(Building):
             horizon=horizon if star else None,
             timed=True,
         )
-        return replace(found, roles=(*found.roles, TICK))
+        return replace(found, roles=(*found.roles, tick_type(e)))
 
     def _aperiodic(
         self, opener: x.Expression, part: x.Expression, closer: x.Expression, horizon: int | None
@@ -236,7 +237,7 @@ class Operators(Building):
         a, b, c = (
             self._node(opener, horizon),
             self._each(part, horizon),
-            self._node(closer, horizon),
+            self._closer(closer, horizon, star=True),
         )
         operands = self._alike((a, b, c), horizon)
         a, b, c = operands
@@ -246,6 +247,26 @@ class Operators(Building):
             AperiodicStar(roles[1], roles[2]), operands, own=a.own, every=a.every, point=False,
             horizon=horizon,
         )  # fmt: skip
+
+    def _closer(self, e: x.Expression, horizon: int | None, *, star: bool) -> Node:
+        """What closes windows; those of `A*` and `P*` hold it: there every row of event types is to
+        be chosen among (S4)."""
+        leaves = [n for n in e.walk() if not isinstance(n, x.Or | x.Labelled)]
+        plain = [n for n in leaves if isinstance(n, x.Name | x.Clock | x.Cron)]
+        operands = tuple(self._event(type_of(leaf), all_rows=True) for leaf in plain)
+        if not star or len(plain) < len(leaves) or not all(o.point for o in operands):
+            return self._node(e, horizon)
+        operands = self._alike(operands, horizon)
+        if len(operands) == 1:
+            return operands[0]
+        return self._make(
+            Either(first_roles(operands), all_rows=True),
+            operands,
+            own=any(o.own for o in operands),
+            every=any(o.every for o in operands),
+            point=True,
+            horizon=horizon,
+        )
 
     def _counted(
         self, shape: AnyRepeat | Every | Nth, part: x.Expression, horizon: int | None

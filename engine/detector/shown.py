@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.detector import listing
-from engine.detector.edges import shown_name
+from engine.detector.edges import is_tick, shown_name
 from engine.detector.instances import Bools, Instances, Int16, points
 from engine.detector.kernels import NEVER, take_entries
 from engine.detector.keys import Keys
-from engine.detector.occurrences import TICK, Occurrences, Parts
+from engine.detector.occurrences import Occurrences, Parts
 from engine.values import Int64
 from rules import expression as x
 from rules.model import Rule
@@ -59,7 +59,7 @@ def _showing(found: Instances, roles: Bools, occurrences: Occurrences) -> Shown:
     """Detections with their entries in some roles."""
     offsets, row, role = listing.listed(found.offsets, found.row, found.role, roles)
     places = [place for place, e in enumerate(occurrences.sources) if e in occurrences.parts]
-    if not places and TICK not in occurrences.sources:
+    if not places and not any(map(is_tick, occurrences.sources)):
         return Shown(found, offsets, row, role)
     owner = np.repeat(np.arange(len(found)), np.diff(offsets))
     if places and np.isin(occurrences.place_of(row), places).any():
@@ -111,7 +111,7 @@ def _primitive(row: Int64, occurrences: Occurrences) -> tuple[Int64, Int64]:
 def _order(row: Int64, occurrences: Occurrences) -> tuple[Int64, Int64, Int64]:
     """What constituents are ordered by, as `np.lexsort` takes it: time, event type (a tick by its
     name), parameters."""
-    names = ["tick" if e == TICK else shown_name(e) for e in occurrences.sources]
+    names = [shown_name(e) for e in occurrences.sources]
     inside = sorted({*names})
     number = np.array([inside.index(name) for name in names], dtype=np.int64)
     name = number[occurrences.place_of(row)] if len(row) else row

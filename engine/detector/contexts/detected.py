@@ -45,13 +45,13 @@ def instances(found: Sequence[Detected], ticks: Ticks, moment: Moment) -> Instan
 
 def _numbered(made: Sequence[int], ticks: Ticks, moment: Moment) -> dict[int, int]:
     """The rows of ticks that the search has made."""
-    sources: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    sources: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for row in made:
         source, instant = ticks.made[-1 - row]
         sources[source].append((row, instant))
     rows: dict[int, int] = {}
-    for known in sources.values():
+    for source, known in sources.items():
         times = np.array([instant for _, instant in known], dtype=np.int64)
-        numbers = moment.numbering.add_ticks(times).tolist()
+        numbers = moment.numbering.add_ticks(source, times).tolist()
         rows |= {row: number for (row, _), number in zip(known, numbers, strict=True)}
     return rows

@@ -19,13 +19,13 @@ Rank = tuple[int, int, int, int, int]
 class Ticks:
     """The ticks that the search makes: numbered below 0, for they are no rows yet.
 
-    made[n]: the tick -1 - n as (number of its `P*`, instant).
+    made[n]: the tick -1 - n as (its type, instant).
     """
 
-    made: list[tuple[int, int]] = field(default_factory=list)
-    known: dict[tuple[int, int], int] = field(default_factory=dict)
+    made: list[tuple[str, int]] = field(default_factory=list)
+    known: dict[tuple[str, int], int] = field(default_factory=dict)
 
-    def row(self, source: int, instant: int) -> int:
+    def row(self, source: str, instant: int) -> int:
         """The tick of a `P*` at an instant; coincident ones are one (S6)."""
         tick = source, instant
         if tick not in self.known:
@@ -45,7 +45,7 @@ class Order:
     def is_tick(self, row: int) -> bool:
         return self.rank[row][2] == TICK_RANK
 
-    def tick(self, source: int, instant: int) -> int:
+    def tick(self, source: str, instant: int) -> int:
         """The row of a tick of a `P*`."""
         row = self.ticks.row(source, instant)
         self.rank[row] = (instant, instant, TICK_RANK, row, -1)

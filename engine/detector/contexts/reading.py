@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.detector.clocks import name_of
 from engine.detector.contexts import tree as t
-from engine.detector.occurrences import TICK
+from engine.detector.edges import tick_type
 from rules import expression as x
 from rules.errors import EngineError
 
@@ -21,8 +21,7 @@ def read(expression: x.Expression, zone: str) -> tuple[t.Tree, Streams]:
 @dataclass
 class Streams:
     """`events` are the event types of the leaves, `given` what is the same whatever is used up,
-    with the first role of each; `looked` the expressions that are only looked at; `periodic` the
-    `P*`."""
+    with the first role of each; `looked` the expressions that are only looked at."""
 
     zone: str
     events: list[str] = field(default_factory=list)
@@ -30,7 +29,6 @@ class Streams:
     given: list[x.Expression] = field(default_factory=list)
     given_roles: list[int] = field(default_factory=list)
     looked: list[x.Expression] = field(default_factory=list)
-    periodic: list[x.Expression] = field(default_factory=list)
 
     def read(self, e: x.Expression, role: int, *, shown: bool) -> t.Tree:
         """The tree of a subexpression whose first role is `role`; `shown`: it is a parameter."""
@@ -100,10 +98,7 @@ class Streams:
         role += len(names(e.closer))
         period = None
         if isinstance(e, x.PeriodicStar) and shown:
-            same = _unlabelled(e)
-            if same not in self.periodic:
-                self.periodic.append(same)
-            period = t.Period(e.period, self.zone, self.periodic.index(same), role)
+            period = t.Period(e.period, self.zone, tick_type(e), role)
         return t.Window(opener, closer, part, period)
 
     def _own(self, closer: x.Expression) -> t.After | None:
@@ -132,7 +127,7 @@ def names(e: x.Expression) -> list[str]:
         case x.Clock() | x.Cron():
             return [name_of(e)]
     found = [name for operand in e.operands() for name in names(operand)]
-    return [*found, TICK] if isinstance(e, x.Periodic | x.PeriodicStar) else found
+    return [*found, tick_type(e)] if isinstance(e, x.Periodic | x.PeriodicStar) else found
 
 
 def silent(e: x.Expression, role: int = 0) -> frozenset[int]:
@@ -146,9 +141,3 @@ def silent(e: x.Expression, role: int = 0) -> frozenset[int]:
         found |= silent(operand, role)
         role = roles.stop
     return frozenset(found)
-
-
-def _unlabelled(e: x.Expression) -> x.Expression:
-    if isinstance(e, x.Labelled):
-        return _unlabelled(e.part)
-    return x.with_operands(e, [_unlabelled(operand) for operand in e.operands()])

@@ -192,12 +192,12 @@ class Window(Tree):
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """The ticks of a `P*`: e(a) + k * duration, k >= 1; `source` numbers the `P*`, `role` is that
-    of its ticks."""
+    """The ticks of a `P*`: e(a) + k * duration, k >= 1; `source` is the type of the
+    ticks, `role` theirs."""
 
     duration: Duration
     zone: str
-    source: int
+    source: str
     role: int
 
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from engine.detector import windows
 from engine.detector.instances import Carry, Flow, Instances, Moment, concat, pending_of
 from engine.detector.operators.opened import last_before, since_first, still_open
+from engine.detector.operators.shape import least
 
 
 @dataclass(frozen=True, slots=True)
 class AperiodicStar:
     """`[[A*(a, b, c)]]` = one instance [s(a), close] for each closed window: the b's in it, and as
-    roles that are no parameters a and the c that closes it.
+    roles that are no parameters a and the c that closes it, of several the lowest in rank (S4).
 
     Operands: a, b, c; `part` and `closer` are the first roles of b and c. Restricted: of the
     windows that a c closes the one that starts last. Carries per key the a's whose window is open
@@ -31,7 +32,7 @@ class AperiodicStar:
         keys = moment.keys
         first = concat([carry[0], opener.instances])
         inside = concat([carry[1], part.instances.shifted(self.part)])
-        c = closer.instances.shifted(self.closer)
+        c = least(closer.instances, moment).shifted(self.closer)
         chain = windows.previous_greater(
             first.key, first.start, first.offsets, first.row,
             moment.time, moment.rank, keys, True,

@@ -20,15 +20,16 @@ class Periodic:
     window closes at e(c) of the first c with s(c) > e(a), or `own` after e(a). Coincident ticks are
     one (S6).
 
-    Operands: a, and c unless there is an `own` terminator; `role` is that of the ticks; months
-    count in `zone` (S11). Carries every a whose window is open, as [e(a), its last tick]: bound:
-    the a's of open windows. Source: Snoop, `P`.
+    Operands: a, and c unless there is an `own` terminator; `role` is that of the ticks,
+    `ticks` their type; months count in `zone` (S11). Carries every a whose window is open, as
+    [e(a), its last tick]: bound: the a's of open windows. Source: Snoop, `P`.
     """
 
     period: Duration
     own: Duration | None
     zone: str
     role: int
+    ticks: str
     slots: int = 1
 
     def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
@@ -39,7 +40,7 @@ class Periodic:
         key = np.repeat(first.key, counts)
         points = greatest(bare(key, ticks, ticks).by_end(), moment)
         n = len(points)
-        rows = moment.numbering.add_ticks(points.end)
+        rows = moment.numbering.add_ticks(self.ticks, points.end)
         found = Instances(
             points.key, points.start, points.end,
             np.arange(n + 1), rows, np.full(n, self.role, np.int16),

@@ -11,7 +11,7 @@ from engine.detector import windows
 from engine.detector.calendar import add_each, multiples
 from engine.detector.instances import NONE, Carry, Flow, Instances, Moment, concat, pending_of
 from engine.detector.operators.opened import greatest_open, last_before
-from engine.detector.operators.shape import greatest
+from engine.detector.operators.shape import greatest, least
 from rules.expression import Duration
 
 
@@ -22,10 +22,10 @@ class PeriodicStar:
     closes as that of `A*`, or `own` after e(a).
 
     Operands: a, and c unless there is an `own` terminator; `closer` is the first role of c, `role`
-    that of the ticks; months count in `zone` (S11). Carries per key the greatest a whose window is
-    open, and the greatest that a c with a pending start would leave open; the same before each
-    pending start of c: bound (1 + the pending starts of c) squared; with an `own` terminator every
-    a whose window is open. Source: Snoop, `P*`.
+    that of the ticks, `ticks` their type; months count in `zone` (S11). Carries per key the
+    greatest a whose window is open, and the greatest that a c with a pending start would leave
+    open; the same before each pending start of c: bound (1 + the pending starts of c) squared; with
+    an `own` terminator every a whose window is open. Source: Snoop, `P*`.
     """
 
     period: Duration
@@ -33,6 +33,7 @@ class PeriodicStar:
     zone: str
     closer: int
     role: int
+    ticks: str
     slots: int = 1
 
     def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
@@ -51,7 +52,7 @@ class PeriodicStar:
             kept = first.where(np.logical_not(due))
         opened = first.end[left]
         counts, ticks = multiples(opened, opened, found.end, self.period, self.zone)
-        rows = moment.numbering.add_ticks(ticks)
+        rows = moment.numbering.add_ticks(self.ticks, ticks)
         entries = windows.with_ticks(
             found.offsets, found.row, found.role, counts, rows, np.int16(self.role),
             moment.time, moment.rank,
@@ -64,7 +65,7 @@ class PeriodicStar:
     ) -> tuple[Instances, np.ndarray[tuple[int], np.dtype[np.int64]], Instances]:
         """The greatest of the windows that each c closes, their openers, and those still open."""
         keys = moment.keys
-        c = closer.instances.shifted(self.closer)
+        c = least(closer.instances, moment).shifted(self.closer)
         chain = windows.previous_greater(
             first.key, first.start, first.offsets, first.row, moment.time, moment.rank, keys, False
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from engine.detector.occurrences import TICK
+from engine.detector.edges import is_tick
 from engine.replay.json_values import LINE
 from engine.replay.printing import Printer, key_texts
 from engine.values import Batch, Detections
@@ -83,7 +83,7 @@ def found_in(
     """The detections of a rule, which tell what they use."""
     whole = shown.used or shown
     keyed = _keyed(rule, book)
-    named = [[] if n == TICK else _named(rule, keyed, whole.batches[n]) for n in whole.events]
+    named = [[] if is_tick(n) else _named(rule, keyed, whole.batches[n]) for n in whole.events]
     keys = _texts(key_texts(whole.keys), len(whole))
     own = {node.name for node in rule.on.walk() if isinstance(node, x.Name)}
     used = [*_used_up(context, own, whole, keys, named)]
@@ -121,7 +121,7 @@ def _used_up(
     for i, key in enumerate(keys):
         entries = range(int(whole.offsets[i]), int(whole.offsets[i + 1]))
         own = [(int(whole.event_code[e]), int(whole.event_row[e])) for e in entries]
-        own = [place for place in own if whole.events[place[0]] != TICK]
+        own = [place for place in own if not is_tick(whole.events[place[0]])]
         if context in (Context.RESTRICTED, Context.UNRESTRICTED):
             own = []
         elif context is Context.CONTINUOUS:  # the first at the start, as initiator
@@ -146,8 +146,8 @@ def _older(own: list[Place], key: str, named: list[list[Occurrence]]) -> Iterato
 def _shown(found: Detections, i: int, named: list[list[Occurrence]]) -> Iterator[Occurrence]:
     for e in range(int(found.offsets[i]), int(found.offsets[i + 1])):
         code, row = int(found.event_code[e]), int(found.event_row[e])
-        if found.events[code] == TICK:
-            yield Occurrence("tick", int(found.batches[TICK].time[row]), 1)
+        if is_tick(found.events[code]):
+            yield Occurrence("tick", int(found.batches[found.events[code]].time[row]), 1)
         else:
             yield named[code][row]
 
