@@ -13,6 +13,8 @@ from numba import njit
 
 from engine.detector.kernels import grow, later, later_list, union_into, union_size
 
+UNDECIDED = 2
+
 
 @njit(cache=True)
 def conjoin(bounds, carried, count, key, start, end, offsets, row, role, time, rank, keys):
@@ -24,23 +26,12 @@ def conjoin(bounds, carried, count, key, start, end, offsets, row, role, time, r
     operands.
     """
     operands = len(bounds) - 1
-    slot = np.full((operands, keys + 1), -1, dtype=np.int64)
+    index, operand = merged(bounds, carried, end)
+    slot = stored(bounds, carried, key, start, offsets, row, time, rank, keys)
     fresh = np.full((operands, keys + 1), -1, dtype=np.int64)
-    at = bounds[:-1] + carried
+    owns, own, owners, general = present(slot)
     stamp = np.full(keys + 1, -(2**63), dtype=np.int64)
     touched = np.empty(keys + 1, dtype=np.int32)
-    own = np.empty(keys + 1, dtype=np.int32)
-    owners = 0
-    owns = np.zeros(keys + 1, dtype=np.bool_)
-    for o in range(operands):
-        for i in range(bounds[o], at[o]):
-            k = key[i]
-            if slot[o, k] < 0 or later(start, offsets, row, time, rank, i, slot[o, k]):
-                slot[o, k] = i
-            if k > 0 and not owns[k]:
-                owns[k] = True
-                own[owners] = k
-                owners += 1
     room = 1024
     out_key = np.empty(room, dtype=np.int32)
     out_end = np.empty(room, dtype=np.int64)
@@ -50,43 +41,50 @@ def conjoin(bounds, carried, count, key, start, end, offsets, row, role, time, r
     order = np.empty(operands, dtype=np.int64)
     top = np.empty(count, dtype=np.int64)
     n = 0
-    while True:
-        instant = 2**63 - 1
-        more = False
-        for o in range(operands):
-            if at[o] < bounds[o + 1]:
-                more = True
-                instant = min(instant, end[at[o]])
-        if not more:
-            break
+    at = 0
+    while at < len(index):
+        instant = end[index[at]]
         touches = 0
-        for o in range(operands):
-            while at[o] < bounds[o + 1] and end[at[o]] == instant:
-                i = at[o]
-                k = key[i]
-                at[o] += 1
-                f = fresh[o, k]
-                if f < 0 or end[f] != instant or later(start, offsets, row, time, rank, i, f):
-                    fresh[o, k] = i
-                if slot[o, k] < 0 or later(start, offsets, row, time, rank, i, slot[o, k]):
-                    slot[o, k] = i
-                if stamp[k] != instant:
-                    stamp[k] = instant
-                    touched[touches] = k
-                    touches += 1
-                if k > 0 and not owns[k]:
-                    owns[k] = True
-                    own[owners] = k
-                    owners += 1
+        while at < len(index) and end[index[at]] == instant:
+            i = index[at]
+            o = operand[at]
+            k = key[i]
+            at += 1
+            # what has the same start is compared apart: calls make a loop slow
+            f = fresh[o, k]
+            same = f >= 0 and end[f] == instant
+            if not same or start[i] > start[f]:
+                fresh[o, k] = i
+            if same and start[i] == start[f] and later(start, offsets, row, time, rank, i, f):
+                fresh[o, k] = i
+            s = slot[o, k]
+            if s < 0 or start[i] > start[s]:
+                slot[o, k] = i
+            if s >= 0 and start[i] == start[s] and later(start, offsets, row, time, rank, i, s):
+                slot[o, k] = i
+            if stamp[k] != instant:
+                stamp[k] = instant
+                touched[touches] = k
+                touches += 1
+            general |= k == 0
+            if k > 0 and not owns[k]:
+                owns[k] = True
+                own[owners] = k
+                owners += 1
         every = stamp[0] == instant
         for c in range(owners + 1 if every else touches):
             k = touched[c]
             if every:
                 k = own[c] if c < owners else np.int32(0)
-            if not choose(
-                k, instant, slot, fresh, last, now, order, top,
-                start, end, offsets, row, role, time, rank,
-            ):  # fmt: skip
+            found = UNDECIDED
+            if not general:
+                found = latest_starts(k, instant, slot, top, start, end)
+            if found == UNDECIDED:
+                found = choose(
+                    k, instant, slot, fresh, last, now, order, top,
+                    start, end, offsets, row, role, time, rank,
+                )  # fmt: skip
+            if not found:
                 continue
             if every and k > 0 and not some_own(top, key):
                 continue
@@ -103,17 +101,89 @@ def conjoin(bounds, carried, count, key, start, end, offsets, row, role, time, r
     return out_key[:n], out_end[:n], members[: n * count].reshape((n, count)), slot
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
+def merged(bounds, carried, end):
+    """What arrives, in order of end: index in the pool, operand."""
+    at = bounds[:-1] + carried
+    n = (bounds[1:] - at).sum()
+    index = np.empty(n, dtype=np.int64)
+    operand = np.empty(n, dtype=np.int16)
+    for p in range(n):
+        first = -1
+        for o in range(len(at)):
+            if at[o] < bounds[o + 1] and (first < 0 or end[at[o]] < end[at[first]]):
+                first = o
+        index[p] = at[first]
+        operand[p] = first
+        at[first] += 1
+    return index, operand
+
+
+@njit(cache=True)
+def stored(bounds, carried, key, start, offsets, row, time, rank, keys):
+    """Of each operand and key the greatest instance that is carried (-1 = none)."""
+    slot = np.full((len(carried), keys + 1), -1, dtype=np.int64)
+    for o in range(len(carried)):
+        for i in range(bounds[o], bounds[o] + carried[o]):
+            j = slot[o, key[i]]
+            if j < 0 or later(start, offsets, row, time, rank, i, j):
+                slot[o, key[i]] = i
+    return slot
+
+
+@njit(cache=True)
+def present(slot):
+    """Which keys have an instance, the same as a list with room for more, how many they are, and
+    whether there is one of every key."""
+    owns = np.zeros(slot.shape[1], dtype=np.bool_)
+    for o in range(len(slot)):
+        owns |= slot[o] >= 0
+    general = owns[0]
+    owns[0] = False
+    keys = np.flatnonzero(owns)
+    own = np.empty(len(owns), dtype=np.int32)
+    own[: len(keys)] = keys
+    return owns, own, len(keys), general
+
+
+@njit(cache=True)
+def latest_starts(k, instant, slot, top, start, end):
+    """As `choose` where nothing is of every key; `UNDECIDED` where starts do not tell."""
+    count = len(top)
+    present = 0
+    for o in range(len(slot)):
+        s = slot[o, k]
+        if s < 0:
+            continue
+        p = min(present, count)
+        while p > 0 and start[top[p - 1]] < start[s]:
+            p -= 1
+        if p > 0 and start[top[p - 1]] == start[s]:
+            return UNDECIDED
+        for m in range(min(present, count - 1), p, -1):
+            top[m] = top[m - 1]
+        if p < count:
+            top[p] = s
+        present += 1
+    if present < count:
+        return 0
+    for m in range(count):
+        if end[top[m]] == instant:
+            return 1
+    return UNDECIDED
+
+
+@njit(cache=True)
 def some_own(chosen, key):
     """Is one of the chosen instances of one key?"""
     return (key[chosen] > 0).any()
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def choose(
     k, instant, slot, fresh, last, now, order, top, start, end, offsets, row, role, time, rank
 ):
-    """Write to `top` the greatest union for key k at `instant`; False if there is none."""
+    """Write to `top` the greatest union for key k at `instant`; 0 if there is none."""
     present = 0
     arrived = False
     for o in range(len(last)):
@@ -136,7 +206,7 @@ def choose(
         arrived |= now[o] >= 0
     count = len(top)
     if present < count or not arrived:
-        return False
+        return 0
     descending(last, order, start, offsets, row, time, rank)
     holds_arrival = False
     for m in range(count):
@@ -144,10 +214,10 @@ def choose(
         holds_arrival |= end[top[m]] == instant
     if not holds_arrival:
         force(order[:present], now, top, start, offsets, row, role, time, rank)
-    return True
+    return 1
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def descending(last, order, start, offsets, row, time, rank):
     """Write the operands that have an instance to `order`, the greatest first (insertion sort)."""
     n = 0

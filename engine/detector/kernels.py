@@ -17,15 +17,14 @@ NEVER = -(2**63)
 TICK_RANK = 2**62
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def later(start, offsets, row, time, rank, i, j):
     """Is instance i greater than j in the order of S1? Later start; then times, oldest first, then
     ranks, oldest first: at the first difference the later wins, a list that has ended wins."""
-    return start[i] > start[j] or (
-        start[i] == start[j]
-        and later_list(
-            row[offsets[i] : offsets[i + 1]], row[offsets[j] : offsets[j + 1]], time, rank
-        )
+    if start[i] != start[j]:
+        return start[i] > start[j]
+    return later_list(
+        row[offsets[i] : offsets[i + 1]], row[offsets[j] : offsets[j + 1]], time, rank
     )
 
 
@@ -259,7 +258,7 @@ def without(a_key, a_start, a_end, b_key, b_start, b_end, keys):
     return mark, latest
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def after(left, right, time, rank):
     """Does occurrence `left` come after `right` in an instance's list of entries?"""
     if time[left] != time[right]:
@@ -269,7 +268,7 @@ def after(left, right, time, rank):
     return left > right
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def union_size(members, offsets):
     """How many entries the union of some instances has."""
     size = 0
@@ -278,7 +277,7 @@ def union_size(members, offsets):
     return size
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def union_into(members, offsets, row, role, time, rank, out_row, out_role):
     """Write the entries of the instances `members`, in order of (time, rank, row, role)."""
     n = 0

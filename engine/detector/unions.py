@@ -13,12 +13,12 @@ from numba import njit
 from engine.detector.kernels import after, grow, later
 
 
-@njit(cache=True, inline="always")
-def insert(out_row, out_role, n, row, role, time, rank):
-    """Insert an entry into the first n, in order of (time, rank, row, role), unless it is there;
-    returns how many there are then."""
-    place = n
-    while place > 0:
+@njit(cache=True)
+def insert(out_row, out_role, base, n, row, role, time, rank):
+    """Insert an entry into the first n from `base` on, in order of (time, rank, row, role), unless
+    it is there; returns how many there are then."""
+    place = base + n
+    while place > base:
         before = out_row[place - 1]
         if before == row:
             if out_role[place - 1] == role:
@@ -28,7 +28,7 @@ def insert(out_row, out_role, n, row, role, time, rank):
         elif not after(before, row, time, rank):
             break
         place -= 1
-    for o in range(n, place, -1):
+    for o in range(base + n, place, -1):
         out_row[o] = out_row[o - 1]
         out_role[o] = out_role[o - 1]
     out_row[place] = row
@@ -50,12 +50,12 @@ def unite_each(members, start, offsets, row, role, time, rank):
     out_role = np.empty(room, dtype=np.int16)
     for i in range(n):
         out_start[i] = start[members[i, 0]]
-        own_row, own_role, size = out_row[out[i] :], out_role[out[i] :], 0
+        size = 0
         for p in range(members.shape[1] - 1, -1, -1):
             m = members[i, p]
             out_start[i] = min(out_start[i], start[m])
             for e in range(offsets[m], offsets[m + 1]):
-                size = insert(own_row, own_role, size, row[e], role[e], time, rank)
+                size = insert(out_row, out_role, out[i], size, row[e], role[e], time, rank)
         out[i + 1] = out[i] + size
     return out_start, out, out_row[: out[n]].copy(), out_role[: out[n]].copy()
 
@@ -74,7 +74,12 @@ def greatest_of_each(count, carried, key, start, end, offsets, row, time, rank, 
     for i in range(len(key)):
         k = key[i]
         place = filled[k]
-        while place > 0 and later(start, offsets, row, time, rank, i, top[k, place - 1]):
+        while place > 0:
+            j = top[k, place - 1]
+            if start[i] < start[j] or (
+                start[i] == start[j] and not later(start, offsets, row, time, rank, i, j)
+            ):
+                break
             place -= 1
         if place < count:
             filled[k] = min(filled[k] + 1, count)
@@ -94,8 +99,11 @@ def greatest_of_each(count, carried, key, start, end, offsets, row, time, rank, 
             written[k] = n
             n += 1
         arrival[at] = i
-        members[at] = top[k]
-        if end[top[k]].max() < end[i]:
+        arrives = False
+        for p in range(count):
+            members[at, p] = top[k, p]
+            arrives |= end[top[k, p]] == end[i]
+        if not arrives:
             members[at, count - 1] = i
     mark = np.zeros(len(key), dtype=np.bool_)
     for k in range(keys + 1):

@@ -141,13 +141,13 @@ def content(
     if size > len(out_row):
         out_row, out_role = grow(out_row, 2 * size), grow(out_role, 2 * size)
     for e in range(a_offsets[a], a_offsets[a + 1]):
-        n = insert(out_row, out_role, n, a_row[e], a_role[e], time, rank)
+        n = insert(out_row, out_role, 0, n, a_row[e], a_role[e], time, rank)
     for i in index:
         if start[i] >= a_end[a]:
             for e in range(b_offsets[i], b_offsets[i + 1]):
-                n = insert(out_row, out_role, n, b_row[e], b_role[e], time, rank)
+                n = insert(out_row, out_role, 0, n, b_row[e], b_role[e], time, rank)
     for e in range(c_offsets[c], c_offsets[c + 1]):
-        n = insert(out_row, out_role, n, c_row[e], c_role[e], time, rank)
+        n = insert(out_row, out_role, 0, n, c_row[e], c_role[e], time, rank)
     return n, out_row, out_role
 
 
@@ -236,10 +236,10 @@ def with_ticks(offsets, row, role, counts, ticks, tick_role, time, rank):
     out_role = np.empty(out[-1], dtype=np.int16)
     t = 0
     for i in range(len(counts)):
-        own_row, own_role, n = out_row[out[i] :], out_role[out[i] :], 0
+        n = 0
         for e in range(offsets[i], offsets[i + 1]):
-            n = insert(own_row, own_role, n, row[e], role[e], time, rank)
+            n = insert(out_row, out_role, out[i], n, row[e], role[e], time, rank)
         for _ in range(counts[i]):
-            n = insert(own_row, own_role, n, ticks[t], tick_role, time, rank)
+            n = insert(out_row, out_role, out[i], n, ticks[t], tick_role, time, rank)
             t += 1
     return out, out_row, out_role
