@@ -134,6 +134,7 @@ def content(
 ):  # fmt: skip
     """The entries of the window of opener a, closed by c: the b's of `index`, in order of end,
     with start >= end of a. Returns how many there are, and the arrays, grown if need be."""
+    # what is later than all there is needs no call, which is most of them
     n = 0
     size = a_offsets[a + 1] - a_offsets[a] + c_offsets[c + 1] - c_offsets[c]
     for i in index:
@@ -141,13 +142,28 @@ def content(
     if size > len(out_row):
         out_row, out_role = grow(out_row, 2 * size), grow(out_role, 2 * size)
     for e in range(a_offsets[a], a_offsets[a + 1]):
-        n = insert(out_row, out_role, 0, n, a_row[e], a_role[e], time, rank)
+        if n > 0 and time[a_row[e]] <= time[out_row[n - 1]]:
+            n = insert(out_row, out_role, 0, n, a_row[e], a_role[e], time, rank)
+            continue
+        out_row[n] = a_row[e]
+        out_role[n] = a_role[e]
+        n += 1
     for i in index:
         if start[i] >= a_end[a]:
             for e in range(b_offsets[i], b_offsets[i + 1]):
-                n = insert(out_row, out_role, 0, n, b_row[e], b_role[e], time, rank)
+                if n > 0 and time[b_row[e]] <= time[out_row[n - 1]]:
+                    n = insert(out_row, out_role, 0, n, b_row[e], b_role[e], time, rank)
+                    continue
+                out_row[n] = b_row[e]
+                out_role[n] = b_role[e]
+                n += 1
     for e in range(c_offsets[c], c_offsets[c + 1]):
-        n = insert(out_row, out_role, 0, n, c_row[e], c_role[e], time, rank)
+        if n > 0 and time[c_row[e]] <= time[out_row[n - 1]]:
+            n = insert(out_row, out_role, 0, n, c_row[e], c_role[e], time, rank)
+            continue
+        out_row[n] = c_row[e]
+        out_role[n] = c_role[e]
+        n += 1
     return n, out_row, out_role
 
 
@@ -192,8 +208,9 @@ def fill(
         total = offsets[n] + best_size
         if total > len(row):
             row, role = grow(row, 2 * total), grow(role, 2 * total)
-        row[offsets[n] : total] = best_row[:best_size]
-        role[offsets[n] : total] = best_role[:best_size]
+        for e in range(best_size):
+            row[offsets[n] + e] = best_row[e]
+            role[offsets[n] + e] = best_role[e]
         left[n], right[n], offsets[n + 1] = best, c, total
         n += 1
     size = offsets[n]
