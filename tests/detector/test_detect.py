@@ -54,6 +54,21 @@ def test_detections_name_rows_of_the_table_as_it_was_given() -> None:
     ]
 
 
+def test_s10_a_transaction_is_its_beginning_and_its_end() -> None:
+    book = """
+rulebook: loads
+tables: {t: {path: /t}}
+events:
+  row: {signal: {}}
+  load: {on: transaction, table: t}
+rules: {loaded: {on: "A*(begin_of load, row, load)"}}
+"""
+    found = detect(book, table(time=[1_000_000] * 3, event=["row", "load", "row"]))
+    assert found.column("constituents").to_pylist() == [[0, 2]]
+    edges = [found.column(name).cast(pa.int64()).to_pylist() for name in ("start", "end")]
+    assert edges == [[999_999], [1_000_001]]
+
+
 @given(data=st.data())
 @settings(max_examples=200, deadline=None)
 def test_detect_finds_what_the_reference_finds_in_its_order(data: st.DataObject) -> None:
