@@ -24,9 +24,11 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except TidegateError as error:
             click.echo(str(error), err=True)
-            raise SystemExit(error.exit_code) from error
+            raise SystemExit(exit_code(error)) from error
         except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
             raise
+        except KeyboardInterrupt:  # click would end with 1, which says that the input is wrong
+            raise SystemExit(INTERRUPTED) from None
         except Exception as error:
             log.debug("unforeseen", exc_info=True)
             click.echo(f"{type(error).__name__}: {error}", err=True)
@@ -46,6 +48,8 @@ def main(verbose: bool) -> None:
 
 
 log = logging.getLogger(__name__)
+INTERRUPTED = 130  # as shells have it: 128 + SIGINT
+OF_THE_CALLER = {"signal-conflict": 1, "bad-store-url": 2, "no-rulebook": 2}
 Command = Callable[..., Any]
 as_json = click.option("--json", "as_json", is_flag=True, help="JSON lines instead of tables.")
 rulebook_file = click.argument(
@@ -62,6 +66,11 @@ store_url = click.option(
 )
 
 
+def exit_code(error: TidegateError) -> int:
+    """3 where the engine failed, but not for what it was asked wrongly."""
+    return OF_THE_CALLER.get(getattr(error, "code", ""), error.exit_code)
+
+
 def of_store(command: Command) -> Command:
     """Options of the commands that need the store only."""
     for option in (
@@ -74,12 +83,14 @@ def of_store(command: Command) -> Command:
 
 
 def pairs(items: tuple[str, ...], option: str) -> dict[str, str]:
-    """`("a=1", ..)` as a mapping; a usage error where there is no `=`."""
-    found = {}
+    """`("a=1", ..)` as a mapping; a usage error where there is no `=`, or a name twice."""
+    found: dict[str, str] = {}
     for item in items:
         name, equals, value = item.partition("=")
         if not equals or not name:
             raise click.UsageError(f"{option} takes NAME=VALUE, got {item!r}")
+        if name in found:
+            raise click.UsageError(f"{option} names {name} twice: {found[name]!r} and {value!r}")
         found[name] = value
     return found
 
@@ -90,10 +101,9 @@ def the_store(url: str | None, rulebook: Path | None = None) -> str:
         return url
     if rulebook is not None:
         return f"sqlite:///{rulebook.resolve().with_suffix('.db')}"
-    raise EngineError(
-        "no-store",
-        "no store is named",
-        "give --store URL or set TIDEGATE_STORE (`run` uses sqlite:///<rulebook>.db by default)",
+    raise click.UsageError(
+        "no store is named: give --store URL or set TIDEGATE_STORE (`run` uses "
+        "sqlite:///<rulebook>.db by default)"
     )
 
 
@@ -243,13 +253,15 @@ def run(
         raise click.UsageError(f"--poll takes a duration such as 500ms or 2s: {error}") from error
     if not poll_micros:
         raise click.UsageError("--poll takes a duration above 0")
-    with Engine(
+    engine = Engine(
         rulebook,
         store=the_store(store, rulebook),
         settings=pairs(settings, "--set"),
         spark_conf=pairs(spark_conf, "--spark-conf"),
-    ) as engine:
-        stop_on_signals(engine)
+    )
+    stop_on_signals(engine)
+    with engine:
+        stop_on_signals(engine)  # again: a Spark that was started has set its own
         report = output.bucket_printer(as_json=as_json)
         if once:
             engine.run_once(on_bucket=report)
@@ -325,7 +337,9 @@ def reset(table: str, start: str, store: str | None, name: str | None, as_json: 
 
 @main.command()
 @store_url
-@click.argument("rulebook", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@click.argument(
+    "rulebook", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
 @as_json
 def migrate(store: str | None, rulebook: Path | None, as_json: bool) -> None:
     """Bring a store's schema to this version."""

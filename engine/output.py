@@ -70,8 +70,11 @@ def verdict(
     for problem in problems:
         click.echo(str(problem))
     if book is not None and not problems:
-        counts = f"{len(book.tables)} tables, {len(book.events)} events, {len(book.rules)} rules"
-        click.echo(f"{file}: ok ({counts})")
+        counts = (
+            f"{len(of)} {what}{'' if len(of) == 1 else 's'}"
+            for what, of in (("table", book.tables), ("event", book.events), ("rule", book.rules))
+        )
+        click.echo(f"{file}: ok ({', '.join(counts)})")
 
 
 def _problem(problem: Problem) -> dict[str, Any]:

@@ -355,11 +355,11 @@ RULEBOOK = k.record(
 )
 
 
-def read_setting(name: str, text: str, file: str, report: Report) -> object:
+def read_setting(name: str, text: str, report: Report) -> object:
     """One `--set name=text`, read as the key `name` of `settings:` would be."""
-    place = Place(file, path=f"settings.{name}")
+    place = Place(f"--set {name}", path=f"settings.{name}")
     keys = {f.name for f in fields(Settings)}
     if name not in keys:
         hint = k.did_you_mean(name, keys)
-        return report.add("unknown-key", f"--set {name}: unknown setting", place, hint)
+        return report.add("unknown-key", f"unknown setting {name}", place, hint)
     return _limit(name).read(Scalar(place, text, ""), report)

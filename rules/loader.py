@@ -33,14 +33,14 @@ def load_rulebook(
     report = Report()
     # The size limit guards the reader itself, so only --set can change it.
     override = {name: settings[name] for name in ("yaml_bytes_max",) if name in settings}
-    limits = shape_settings(None, override, shown, report)
+    limits = shape_settings(None, override, report)
     node, refused = read_yaml(text, shown, limits.yaml_bytes_max)
     report.problems.extend(refused)
     top = RULEBOOK.read(node, report)
     if not isinstance(top, Record):
         raise InputError(report.problems)
     book = shape(top, file, report)
-    limits = shape_settings(top.get("settings"), settings, shown, report)
+    limits = shape_settings(top.get("settings"), settings, report)
     check(book, report)
     refuse_unbuilt(book, features, report)
     warn(book, report)

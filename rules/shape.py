@@ -72,12 +72,12 @@ def shape(top: Record, file: str | None, report: Report) -> Book:
 
 
 def shape_settings(
-    record: Record | None, overrides: Mapping[str, str], file: str, report: Report
+    record: Record | None, overrides: Mapping[str, str], report: Report
 ) -> Settings:
     """The limits of `settings:`, overridden by `--set name=value`."""
     values = dict(record.values) if record else {}
     for name, text in overrides.items():
-        value = read_setting(name, text, file, report)
+        value = read_setting(name, text, report)
         if value is not BAD:
             values[name] = value
     known = {f.name for f in fields(Settings)}

@@ -10,6 +10,7 @@ from typing import Any
 from connectors.delta.faults import SPARK_ERRORS, fault
 from connectors.delta.gate import Locate, type_name
 from connectors.delta.plans import Part, Plans, items, words
+from engine.parameters import OLD
 from rules.errors import InputError, Problem
 
 _FOREIGN = words(  # classes of functions that are not Spark's own
@@ -35,8 +36,9 @@ _HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What an analysed plan reads: columns of `event` (`old.x` for a field of a struct); and for a
-    MERGE whether its source is the same whenever it is evaluated: it reads nothing but `event`."""
+    """What an analysed plan reads: columns of `event` (`old.x` for a field of the pre-image); and
+    for a MERGE whether its source is the same whenever it is evaluated: it reads nothing but
+    `event`."""
 
     columns: frozenset[str]
     fixed_source: bool
@@ -83,7 +85,7 @@ class Analysis:
         what passes through to the result or to a set operation without being named."""
         names = self._names(parts)
         read = Counter(_numbers(output))
-        fields: list[tuple[int, str]] = []  # of structs that an attribute is
+        fields: list[tuple[int, str]] = []  # of the pre-image
         for part in parts:
             java = part.java
             if part.kind == _ATTRIBUTE:
@@ -98,12 +100,14 @@ class Analysis:
             elif not part.plan and self._plans.has_plan(part):
                 read.update(_numbers(items(java.plan().output())))
             elif part.kind == "GetStructField" and type_name(java.child()) == _ATTRIBUTE:
-                field = java.childSchema().apply(java.ordinal()).name()
-                fields.append((java.child().exprId().id(), str(field)))
+                number = java.child().exprId().id()
+                if names.get(number) == OLD:
+                    field = java.childSchema().apply(java.ordinal()).name()
+                    fields.append((number, str(field)))
         read.subtract(number for number, _ in fields)
         return frozenset(
             [name for number, name in names.items() if read[number] > 0]
-            + [f"{names[n]}.{field}" for n, field in fields if n in names and read[n] <= 0]
+            + [f"{names[n]}.{field}" for n, field in fields if read[n] <= 0]
         )
 
     def _names(self, parts: list[Part]) -> dict[int, str]:

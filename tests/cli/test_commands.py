@@ -13,7 +13,7 @@ from tests.cli.conftest import SIGNALS, Tidegate
 def test_validate_says_ok_and_counts(tidegate: Tidegate, doors: Path) -> None:
     result = tidegate("validate", doors)
     assert result.exit_code == 0
-    assert result.stdout == f"{doors}: ok (0 tables, 2 events, 1 rules)\n"
+    assert result.stdout == f"{doors}: ok (0 tables, 2 events, 1 rule)\n"
 
 
 def test_validate_names_every_error_with_its_place_and_ends_with_1(
@@ -97,7 +97,7 @@ def test_g04_a_signal_is_durable_before_the_first_run(tidegate: Tidegate, doors:
     again = tidegate("signal", *words, "--store", store)
     assert (again.exit_code, json.loads(again.stdout)["inserted"]) == (0, False)
     other = tidegate("signal", "opened", "door=8", "--id", "x1", "--store", store)
-    assert other.exit_code == 3
+    assert other.exit_code == 1  # not 3: to try again would not help
     assert "x1" in other.stderr
     status = json.loads(tidegate("status", "--store", store, "--json").stdout)
     assert status["unplaced_signals"] == 1
@@ -122,8 +122,24 @@ def test_a_wrong_signal_is_refused_and_nothing_is_stored(
 
 def test_commands_of_the_store_ask_for_one(tidegate: Tidegate) -> None:
     result = tidegate("status")
-    assert result.exit_code == 3
+    assert result.exit_code == 2
     assert "TIDEGATE_STORE" in result.stderr
+
+
+def test_what_is_asked_for_wrongly_is_no_failure_of_the_engine(
+    tidegate: Tidegate, doors: Path
+) -> None:
+    store = f"sqlite:///{doors.with_suffix('.db')}"
+    assert tidegate("migrate", doors).exit_code == 0
+    for words in (
+        ["status", "--store", "bank.db"],  # a path is no URL
+        ["status", "--store", store, "--rulebook", "windows"],
+        ["migrate", doors.with_name("dors.yaml")],
+        ["signal", "opened", "door=7", "door=8", "--rulebook-file", doors],
+    ):
+        result = tidegate(*words)
+        assert (result.exit_code, result.stdout) == (2, ""), result.stderr
+    assert [file.name for file in doors.parent.glob("*.db")] == ["doors.db"]
 
 
 def test_a_store_that_is_not_there_is_named(tidegate: Tidegate, tmp_path: Path) -> None:

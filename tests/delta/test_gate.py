@@ -28,6 +28,7 @@ EVENT = pa.schema(
         ("account", pa.int64()),
         ("amount", pa.float64()),
         ("kind", pa.string()),
+        ("site", pa.struct([("city", pa.string()), ("zone", pa.struct([("id", pa.int32())]))])),
         ("old", pa.struct([("amount", pa.float64()), ("kind", pa.string())])),
     ]
 )
@@ -75,6 +76,9 @@ LET_IN = {
     "INSERT INTO alerts SELECT account, old.kind FROM event WHERE old.amount > 1": (
         "account old.amount old.kind"
     ),
+    "INSERT INTO alerts SELECT account, site.city FROM event WHERE site.zone.id > 1": (
+        "account site"
+    ),
     "INSERT INTO alerts SELECT account, string(old) FROM event WHERE old.amount > 1": "account old",
     "INSERT INTO alerts SELECT a.account, 'x' FROM accounts a WHERE EXISTS (SELECT 1 FROM event e"
     " WHERE e.account = a.account AND e.amount > a.balance)": "account amount",
@@ -83,8 +87,8 @@ LET_IN = {
     ),
     "INSERT INTO alerts SELECT count(*), 'x' FROM p_r": "",
     "INSERT INTO alerts SELECT account, kind FROM (SELECT * FROM event)": " ".join(EVENT.names),
-    "INSERT INTO alerts SELECT account, text FROM (SELECT * EXCEPT (amount, kind, old, event_type,"
-    " detected_at, firing_id), 'x' AS text FROM event)": " ".join(EVENT.names),
+    "INSERT INTO alerts SELECT account, text FROM (SELECT * EXCEPT (amount, kind, site, old,"
+    " event_type, detected_at, firing_id), 'x' AS text FROM event)": " ".join(EVENT.names),
     "UPDATE accounts SET blocked = true WHERE balance < 0": "",
     "MERGE INTO accounts a USING event e ON a.account = e.account WHEN MATCHED AND e.amount > 1"
     " THEN UPDATE SET balance = a.balance - e.amount WHEN NOT MATCHED THEN INSERT (account)"
@@ -244,6 +248,7 @@ EXPRESSIONS = {
     "count(*) > 2": "",
     "account > 3 AND max(old.amount) < 3": "account old.amount",
     "any_value(kind) = 'a'": "kind",
+    "max(site.zone.id) = 1": "site",
     "detected_at > TIMESTAMP'2026-01-01'": "detected_at",
     "sum(amount) FILTER (WHERE kind = 'w') > 1": "amount kind",
 }

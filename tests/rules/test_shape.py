@@ -277,7 +277,7 @@ def test_settings_and_their_overrides() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("lease_secs", "7", "--set lease_secs: unknown setting"),
+        ("lease_secs", "7", "unknown setting lease_secs"),
         ("lease_seconds", "soon", "expected a whole number, found 'soon'"),
         ("lease_seconds", "0", "0 must be at least 1"),
     ],
@@ -287,6 +287,7 @@ def test_wrong_overrides(name: str, value: str, message: str) -> None:
         load("rulebook: b\n", settings={name: value})
     (problem,) = caught.value.problems
     assert (problem.message, problem.place.path) == (message, f"settings.{name}")
+    assert problem.place.file == f"--set {name}"  # not the rulebook, which is right
 
 
 def test_yaml_is_the_core_schema_of_1_2() -> None:
