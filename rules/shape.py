@@ -71,9 +71,7 @@ def shape(top: Record, file: str | None, report: Report) -> Book:
     return book
 
 
-def shape_settings(
-    record: Record | None, overrides: Mapping[str, str], report: Report
-) -> Settings:
+def shape_settings(record: Record | None, overrides: Mapping[str, str], report: Report) -> Settings:
     """The limits of `settings:`, overridden by `--set name=value`."""
     values = dict(record.values) if record else {}
     for name, text in overrides.items():
