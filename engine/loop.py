@@ -31,7 +31,8 @@ SIGNALS_MAX = 100_000  # of one bucket; the others come in the next
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was visible at one time: the latest version of each source, signals, controls."""
+    """What was visible at one time: the latest version of each source, signals, and controls of
+    sources (the others wait until their table is one)."""
 
     versions: Mapping[str, int]
     signals: frozenset[str]
@@ -126,7 +127,7 @@ class Loop:
         return Seen(
             {table: head.head for table, head in listing.heads.items()},
             frozenset(signal.id for signal in signals),
-            frozenset(control.id for control in controls),
+            frozenset(c.id for c in controls if c.subject in listing.heads),
         )
 
     def done(self, seen: Seen) -> bool:

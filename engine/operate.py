@@ -12,7 +12,7 @@ from engine.store import SqlStore, open_store
 from engine.store import migrate as migrate_schema
 from rules.errors import EngineError, InputError, Place, Problem
 from rules.kinds import did_you_mean
-from rules.model import Rulebook
+from rules.model import Rulebook, TableEvent
 
 
 def raise_signal(
@@ -73,7 +73,11 @@ def reset_table(url: str, name: str | None, table: str, start: str) -> dict[str,
         book = the_rulebook(store, name)
         if table not in book.tables:
             raise InputError([_unknown("tables", table, book)])
-        if start != "now" and not start.isdigit():
+        if not any(isinstance(e, TableEvent) and e.table == table for e in book.events.values()):
+            place = book.tables[table].place
+            message = f"table `{table}` raises no events, so it has no cursor to set"
+            raise InputError([Problem("no-cursor", message, place, "declare an event on it first")])
+        if start != "now" and not start.isdecimal():
             place = Place(file="--from", path=start)
             problem = Problem("bad-version", f"{start!r} is not a version", place, "now|VERSION")
             raise InputError([problem])

@@ -298,3 +298,14 @@ def test_a_target_that_nothing_wrote_to_stays_ready(store: SqlStore) -> None:
     assert bench.sink.readied.get(timeout=10) == {"out"}
     bench.drain()
     assert bench.sink.readied.empty()
+
+
+def test_g24_a_reset_of_a_table_that_raises_no_events_keeps_nothing_waiting(
+    store: SqlStore,
+) -> None:
+    bench = Bench(store, commits=2)
+    bench.drain()
+    store.add_reset("loop", "out", None)
+    seen = bench.loop.visible()
+    assert bench.drain() == []
+    assert bench.loop.done(seen)

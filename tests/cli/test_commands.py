@@ -152,7 +152,7 @@ def test_a_store_that_is_not_there_is_named(tidegate: Tidegate, tmp_path: Path) 
 def test_reset_is_asked_for_and_shown(tidegate: Tidegate, tmp_path: Path) -> None:
     file = tmp_path / "r.yaml"
     file.write_text(
-        "rulebook: r\ntables: {t: {path: ./t, key: [id]}}\n"
+        "rulebook: r\ntables: {t: {path: ./t, key: [id]}, out: {path: ./out}}\n"
         "events: {e: {on: insert, table: t}, s: {signal: {a: int}}}\nrules: {x: {on: e}}\n"
     )
     store = f"sqlite:///{file.with_suffix('.db')}"
@@ -163,6 +163,8 @@ def test_reset_is_asked_for_and_shown(tidegate: Tidegate, tmp_path: Path) -> Non
     misspelt = tidegate("reset", "tt", "--from", "now", "--store", store)
     assert (misspelt.exit_code, "did you mean 't'?" in misspelt.stderr) == (1, True)
     assert tidegate("reset", "t", "--from", "yesterday", "--store", store).exit_code == 1
+    silent = tidegate("reset", "out", "--from", "now", "--store", store)
+    assert (silent.exit_code, "raises no events" in silent.stderr) == (1, True)
 
 
 def test_migrate_makes_a_store_and_is_idempotent(tidegate: Tidegate, tmp_path: Path) -> None:
