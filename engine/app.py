@@ -21,7 +21,7 @@ from connectors.delta.catalog import Catalog
 from connectors.delta.conditions import DeltaConditions
 from connectors.delta.events import check_events
 from connectors.delta.feed import DeltaFeed
-from connectors.delta.session import check_session, start_session
+from connectors.delta.session import check_session, start_session, stop_session
 from connectors.delta.sink import DeltaSink
 from connectors.scheduler import Wakeup
 from engine.act.run import Runner
@@ -37,7 +37,7 @@ from engine.loop import Loop
 from engine.sparktypes import arrow_schema
 from engine.store import LeaseKeeper, SqlStore, open_store
 from engine.values import BucketReport, State
-from rules.errors import EngineError, InputError, Problem
+from rules.errors import EngineError, InputError, Problem, TidegateError
 from rules.formatter import format_expression
 from rules.model import Rule, Rulebook
 
@@ -229,7 +229,7 @@ class Engine:
         running = SparkSession.getActiveSession() is not None
         spark = start_session("tidegate", self._spark_conf)
         if not running:
-            stack.callback(spark.stop)
+            stack.callback(stop_session, spark)
         return spark
 
     def _check_cursors(self, state: State) -> None:
@@ -254,7 +254,7 @@ class Engine:
         try:
             yield
         except Exception as error:
-            known = isinstance(error, EngineError)
+            known = isinstance(error, TidegateError)
             said = str(error) if known else f"{type(error).__name__}: {error}"
             with suppress(EngineError):  # the cause may be the store itself
                 self._store.set_stopped(self.rulebook.name, said)

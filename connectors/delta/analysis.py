@@ -29,6 +29,7 @@ _WHOLE = words("Deduplicate Distinct Except Intersect Union")  # use all of thei
 _FIXED = words("LocalRelation OneRowRelation Range View")
 
 _HINTS = {
+    "DELTA_UNSUPPORTED_SUBQUERY": "MERGE INTO the table USING the query, which may be a subquery",
     "MISSING_AGGREGATION": "a bare name is for key columns; max(..) or any_value(..) say which row",
     "UNRESOLVED_COLUMN": "event has the event types' columns and the engine's (semantics 5)",
 }

@@ -10,8 +10,9 @@ from typing import Any
 import orjson
 
 _ROWS_OF_ADD = re.compile(r'\\"numRecords\\":(\d+)')
-_HEAD_ACTIONS = ('{"commitInfo"', '{"metaData"', '{"protocol"')
-_DATA_MARKS = ('"dataChange":true', '{"cdc":')
+# Other writers than Spark may put blanks between the signs.
+_HEAD_ACTION = re.compile(r'\s*\{\s*"(?:commitInfo|metaData|protocol)"')
+_DATA_MARKS = (re.compile(r'"dataChange"\s*:\s*true'), re.compile(r'\{\s*"cdc"\s*:'))
 _IMAGES = 2  # rows of the feed for one updated row
 MILLISECOND = 1_000
 
@@ -64,11 +65,11 @@ class LoggedCommit:
 def parse_commit(version: int, text: str, modified_ms: int) -> LoggedCommit:
     """Raises ValueError if `text` is not JSON lines."""
     actions: dict[str, Any] = {}
-    for line in text.splitlines():
-        if line.startswith(_HEAD_ACTIONS):
+    for line in text.split("\n"):  # JSON may hold other ends of lines, such as U+2028
+        if _HEAD_ACTION.match(line):
             actions.update(orjson.loads(line))
     info = actions.get("commitInfo") or {}
-    changes_data = any(mark in text for mark in _DATA_MARKS)
+    changes_data = any(mark.search(text) for mark in _DATA_MARKS)
     return LoggedCommit(
         version=version,
         instant=int(info.get("inCommitTimestamp") or modified_ms) * MILLISECOND,

@@ -58,8 +58,8 @@ class DeltaFeed:
 
     def head(self, table: Table, after: Cursor | None) -> TableHead:
         """See `engine.ports.Feed.head`. Raises EngineError `table-missing`, `table-replaced`,
-        `table-truncated`, `table-restored`, `log-gap`, `version-gone`, `feed-off`,
-        `catalog-managed`, `start-version`."""
+        `table-truncated`, `table-restored`, `log-gap`, `log-damaged`, `version-gone`,
+        `feed-off`, `catalog-managed`, `start-version`."""
         source = self._source(table)
         if after is None:
             cursor = start_cursor(table, source.log, self._snapshot(table, source))
@@ -68,6 +68,8 @@ class DeltaFeed:
             self._identify(table, source, after)
         source.log.forget(cursor.version)
         commits, left_out = self._follow(table, source, cursor)
+        if left_out is not None:
+            self._list(source, left_out.version)
         last = commits[-1].version if commits else cursor.version
         coarse = not source.in_commit_timestamps and source.log.scheme in _WHOLE_SECOND_SCHEMES
         return TableHead(
@@ -179,22 +181,28 @@ class DeltaFeed:
             version += 1
 
     def _commit(self, table: Table, source: _Source, version: int) -> LoggedCommit | None:
-        with stops.reading(table.name, version, version):
-            return source.log.commit(version)
+        try:
+            with stops.reading(table.name, version, version):
+                return source.log.commit(version)
+        except ValueError as error:
+            raise stops.log_damaged(table.name, version, str(error)) from error
 
     def _gap(
         self, table: Table, source: _Source, cursor: Cursor, version: int
     ) -> EngineError | None:
         """What is wrong if a version is missing: nothing, if the log ends there."""
         if time.monotonic() - source.listed_at > _LISTING_SECONDS:
-            source.listing = source.log.listing(version)
-            source.listed_at = time.monotonic()
+            self._list(source, version)
         next_version = self._next(source, version)
         if next_version is None or source.log.modified_ms(version) is not None:
             return None
         if version == cursor.version + 1 and source.log.modified_ms(cursor.version) is None:
             return stops.version_gone(table.name, version, "its log file was cleaned up")
         return stops.log_gap(table.name, version, next_version)
+
+    def _list(self, source: _Source, version: int) -> None:
+        source.listing = source.log.listing(version)
+        source.listed_at = time.monotonic()
 
     def _next(self, source: _Source, version: int) -> int | None:
         return next((v for v in source.listing.commits if v > version), None)

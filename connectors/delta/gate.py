@@ -41,6 +41,7 @@ _SAID = {  # how a refused node is called in a message
     "PlanWithUnresolvedIdentifier": "IDENTIFIER(..)",
     "NamedStreamingRelation": "STREAM",
     "OverwriteByExpression": "INSERT .. REPLACE WHERE",
+    "Project": "SELECT",
     "RelationTimeTravel": "VERSION AS OF",
     "SetCommand": "SET",
 }
@@ -122,7 +123,7 @@ class Gate:
             return parse(text)
         except ParseException as error:
             message, at = _said_by_spark(error, text)
-            hint = "one statement an sql item" if "extra input ';'" in message else ""
+            hint = "one statement an sql item" if ";" in text[: at + 1] else ""
             raise _refused("sql-syntax", message, hint, locate(at)) from None
 
     def _target(self, statement: Any, kind: str, locate: Locate) -> str:

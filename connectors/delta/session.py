@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from connectors.delta.faults import SPARK_ERRORS, fault
 from connectors.delta.jars import delta_jars
 from connectors.delta.java import ensure_java
 from rules.errors import EngineError
@@ -39,7 +40,7 @@ def start_session(app: str = "tidegate", conf: Mapping[str, str] | None = None) 
 
     `conf` are Spark configuration entries; they win over ours, and are ignored by a session that
     runs already. Raises EngineError `spark-connect`, `session-without-delta`, `java-missing`,
-    `jars-unresolved`.
+    `jars-unresolved`, `session-failed`.
     """
     if active := SparkSession.getActiveSession():
         check_session(active)
@@ -49,10 +50,25 @@ def start_session(app: str = "tidegate", conf: Mapping[str, str] | None = None) 
     builder = SparkSession.builder.appName(app)
     for key, value in {**_process_conf(), **SMALL_JOBS, **(conf or {})}.items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    try:
+        spark = builder.getOrCreate()
+    except SPARK_ERRORS as error:
+        raise EngineError(
+            "session-failed",
+            f"Spark does not start: {fault(error).message}",
+            "Java's own words, if any, stand above; see to --spark-conf, SPARK_HOME's "
+            "conf/spark-defaults.conf, and the machine's memory",
+        ) from error
     check_session(spark)
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def stop_session(spark: SparkSession) -> None:
+    """End a session that was started here. What its jobs say while they are cut off is of no use:
+    nothing depends on them any more."""
+    spark.sparkContext.setLogLevel("OFF")
+    spark.stop()
 
 
 def check_session(spark: SparkSession) -> None:

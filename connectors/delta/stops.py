@@ -52,6 +52,14 @@ def log_gap(table: str, version: int, next_version: int) -> EngineError:
     )
 
 
+def log_damaged(table: str, version: int, reason: str) -> EngineError:
+    return EngineError(
+        "log-damaged",
+        f"table `{table}`: the log file of version {version} is damaged: {reason}",
+        "put the commit file back as it was: without it Delta cannot read the table either",
+    )
+
+
 def version_gone(table: str, version: int, reason: str) -> EngineError:
     return EngineError(
         "version-gone",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import signal
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -32,6 +34,7 @@ def demo(keep: Path | None = None) -> int:
         raise EngineError("demo-folder", f"{keep} is not empty", "name a new folder")
     folder = (keep or Path(tempfile.mkdtemp(prefix="tidegate-demo-"))).resolve()
     folder.mkdir(parents=True, exist_ok=True)
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # tidied up too
     try:
         _show(folder, Screen(), kept=keep is not None)
     finally:
@@ -57,7 +60,7 @@ def _show(folder: Path, screen: Screen, *, kept: bool) -> None:
             "3. The engine runs while the other process commits",
             "Starting Spark twice, once for each process; this takes a while.",
         )
-        from connectors.delta.session import start_session
+        from connectors.delta.session import start_session, stop_session
 
         spark = start_session("tidegate-demo")
         other.wait_ready()
@@ -66,7 +69,7 @@ def _show(folder: Path, screen: Screen, *, kept: bool) -> None:
     for table, order in (("alerts", "at"), ("accounts", "account_id")):
         frame = spark.read.format("delta").load(str(folder / "lake" / table)).orderBy(order)
         screen.table(table, frame.columns, [tuple(row) for row in frame.collect()])
-    spark.stop()
+    stop_session(spark)
     if kept:
         screen.part(
             "Kept",

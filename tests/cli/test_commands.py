@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
 from pathlib import Path
 
+import click
 import pytest
 
 from tests.cli.conftest import SIGNALS, Tidegate
@@ -184,3 +188,46 @@ def test_an_error_nobody_foresaw_ends_with_3(
     result = tidegate("validate", doors)
     assert result.exit_code == 3
     assert "ZeroDivisionError: by nought" in result.stderr
+
+
+def test_ctrl_c_is_no_wrong_input(
+    tidegate: Tidegate, doors: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rules.loader.validated", interrupted)
+    result = tidegate("validate", doors)
+    assert (result.exit_code, result.stdout) == (130, "")
+
+
+class StartingEngine:
+    """Gets a SIGTERM before it has started."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self.stopped = threading.Event()
+        self.stop = self.stopped.set
+
+    def __enter__(self) -> StartingEngine:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert self.stopped.wait(60)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def run(self, **_: object) -> None:
+        click.echo("run")
+
+
+def test_a_signal_ends_an_engine_that_is_still_starting(
+    tidegate: Tidegate, doors: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.app.Engine", StartingEngine)
+    before = [(number, signal.getsignal(number)) for number in (signal.SIGTERM, signal.SIGINT)]
+    try:
+        result = tidegate("run", doors)
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+    assert (result.exit_code, result.stdout) == (0, "run\n")  # which returns at once when stopped

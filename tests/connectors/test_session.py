@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from connectors.delta import jars
@@ -62,6 +63,17 @@ def test_a_new_session_shares_tables_but_neither_views_nor_settings(spark: Spark
     assert not spark.catalog.tableExists("only_there")
     assert spark.conf.get("spark.sql.shuffle.partitions") == "1"
     assert other.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+def test_a_spark_that_does_not_start_is_no_surprise(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object) -> None:
+        raise PySparkRuntimeError("Java gateway process exited")
+
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", fail)
+    with pytest.raises(EngineError, match="Java gateway process exited") as caught:
+        start_session("other", {"spark.driver.memory": "1x"})
+    assert (caught.value.code, "--spark-conf" in caught.value.hint) == ("session-failed", True)
 
 
 @pytest.mark.usefixtures("spark")

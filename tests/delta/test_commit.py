@@ -53,6 +53,15 @@ def test_g16_the_depth_of_our_own_commits() -> None:
         assert depth(foreign) == 0
 
 
+def test_blanks_and_other_ends_of_lines_are_json_too() -> None:
+    """As other writers, and Spark with what users type, leave it."""
+    told = info(userMetadata="one\u2028two\x85three", inCommitTimestamp=5)
+    text = "\n".join(json.dumps(action, ensure_ascii=False) for action in (told, ADD))
+    found = parse_commit(3, text, 9)
+    assert (found.operation, found.instant, found.changes_data) == ("WRITE", 5_000, True)
+    assert parse_commit(1, json.dumps({"cdc": {"path": "c"}}), 0).changes_data
+
+
 def test_metadata_and_features() -> None:
     metadata = {
         "metaData": {

@@ -74,6 +74,14 @@ def at_version(lake: Lake, version: int, **options: Any) -> Loop:
     return restarted(engine)
 
 
+def test_a_damaged_commit_file_stops_by_version(copy: Lake) -> None:
+    engine = at_version(copy, 1)
+    copy.log("t", 2).write_text('{"commitInfo":{"operat')
+    copy.log("t", 2).with_name(f".{2:020d}.json.crc").unlink(missing_ok=True)
+    assert (stopped := stop(engine)).code == "log-damaged"
+    assert "version 2" in stopped.message
+
+
 def test_everything_is_read_from_the_start(copy: Lake) -> None:
     assert total(loop(copy).drain(), "i") == Counter([(1,), (2,), (3,)])
 
@@ -116,6 +124,10 @@ def test_g10_feed_turned_off_stops_after_what_came_before(copy: Lake) -> None:
     engine.drain()
     copy.sql("INSERT INTO {t} VALUES (4, 4)")
     copy.sql("ALTER TABLE {t} SET TBLPROPERTIES (delta.enableChangeDataFeed = false)")
+    copy.sql("INSERT INTO {t} VALUES (5, 5)")
+    seen = restarted(engine).feed.head(engine.book.tables["t"], engine.state.cursors["t"])
+    # All that is visible, or `--once` would end before the stop and say that all is done.
+    assert ([c.version for c in seen.commits], seen.head) == ([4], 6)
     stopped = stop(engine)
     assert (stopped.code, "version 5" in stopped.message) == ("feed-off", True)
     assert engine.state.cursors["t"].version == 4
