@@ -23,6 +23,7 @@ _CLOCKS = words(
     "CurrentBatchTimestamp CurrentDate CurrentTime CurrentTimestamp CurrentTimestampLike "
     "CurrentUser LocalTimestamp Now"
 )
+_AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
 _ATTRIBUTE = "AttributeReference"
 _ORDERED = words("AggregateExpression AnyValue CollectList CollectSet First Last ListAgg")
 _WHOLE = words("Deduplicate Distinct Except Intersect Union")  # use all of their input
@@ -62,11 +63,22 @@ class Analysis:
             raise unresolved(error, locate) from None
         parts = self.parts(plan, locate)
         merge = next((p.java for p in parts if p.kind == "MergeIntoCommand"), None)
-        query = next((p.java.query() for p in parts if p.kind == "AppendData"), plan)
-        columns = self.columns(parts, items(query.output()))
+        append = next((p.java for p in parts if p.kind == "AppendData"), None)
+        output = items((plan if append is None else append.query()).output())
+        if append is not None:
+            self._check_width(len(output), len(items(append.table().output())), locate)
+        columns = self.columns(parts, output)
         if any(p.kind == "UnresolvedStarExceptOrReplace" for p in self._plans.walk(parsed)):
             columns = frozenset(self._names(parts).values())  # it fails where one of them is gone
         return plan, Resolved(columns, merge is not None and self._fixed(merge.source()))
+
+    def _check_width(self, given: int, taken: int, locate: Locate) -> None:
+        """Delta says that there are too many columns only when it writes."""
+        merged = self._plans.session.conf.get(_AUTO_MERGE, "false")
+        if given > taken and str(merged).lower() != "true":
+            message = f"the statement gives {given} columns, its target has {taken}"
+            hint = "select as many columns as the target has, in its order, or INSERT .. BY NAME"
+            raise InputError([Problem("sql-analysis", message, locate(0), hint)])
 
     def parts(self, plan: Any, locate: Locate) -> list[Part]:
         """All of an analysed plan. Raises InputError for what is not let in."""

@@ -183,6 +183,11 @@ REFUSED = {
     "INSERT INTO alerts SELECT ?, 'x'": ("sql-parameter", "no parameter ?"),
     "INSERT INTO alerts SELECT accont, 'x' FROM event": ("sql-analysis", "accont"),
     "INSERT INTO alerts SELECT 1": ("sql-analysis", "column"),
+    "INSERT INTO alerts SELECT 1, 'x', 'y'": ("sql-analysis", "gives 3 columns, its target has 2"),
+    "INSERT INTO alerts BY NAME SELECT 1 AS account, 'x' AS text, 2 AS more": (
+        "sql-analysis",
+        "more",
+    ),
 }
 
 
