@@ -186,7 +186,7 @@ REFUSED = {
     "INSERT INTO alerts SELECT 1, 'x', 'y'": ("sql-analysis", "gives 3 columns, its target has 2"),
     "INSERT INTO alerts BY NAME SELECT 1 AS account, 'x' AS text, 2 AS more": (
         "sql-analysis",
-        "more",
+        "too many data columns",
     ),
 }
 
