@@ -17,6 +17,9 @@ from engine.values import BucketReport
 from rules.errors import Problem
 from rules.model import Rulebook
 
+NEVER_WRAPPED = frozenset({"firing_id"})  # is copied
+PIPE_COLUMNS = 10_000  # of what is no terminal: a row is a line
+
 
 def json_line(value: Mapping[str, Any]) -> None:
     """One JSON object and a newline on stdout, at once (a reader may be waiting)."""
@@ -43,10 +46,10 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> 
 
     made = Table(title=title, title_justify="left", show_edge=False)
     for column in columns:
-        made.add_column(column, overflow="fold")
+        made.add_column(column, overflow="fold", no_wrap=column in NEVER_WRAPPED)
     for row in rows:
         made.add_row(*("" if cell is None else str(cell) for cell in row))
-    Console(soft_wrap=not sys.stdout.isatty()).print(made)
+    Console(width=None if sys.stdout.isatty() else PIPE_COLUMNS).print(made)
 
 
 def verdict(

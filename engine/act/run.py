@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from textwrap import shorten
 from typing import Protocol
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from engine.values import Entry, Firings, Outcome
 from rules.errors import EngineError
 from rules.model import Retry, Rulebook
 
+TEXT_SHOWN = 100  # characters of a statement in an error
 FiringsOf = Callable[[Entry], Firings]  # all firings of the entry's rule and bucket
 
 
@@ -118,8 +120,11 @@ def _stopped(outcome: Outcome, rules: int) -> EngineError:
         f"rule {entry.rule}: entry {entry.number} of bucket {entry.bucket} failed after "
         f"{outcome.attempts} attempts: {outcome.error}{others}"
     )
+    if entry.kind == "sql":
+        message += f"; it is {shorten(entry.text, TEXT_SHOWN, placeholder=' ..')}"
     hint = (
-        "nothing is lost: the entry is kept and the next `tidegate run` begins with it; remove the "
-        f"cause ({entry.target or 'the signal'}), then run again"
+        "nothing is lost: the entry is kept, with the text it was stored with, and the next "
+        "`tidegate run` begins with it; remove the cause in the "
+        f"{f'tables (it writes {entry.target})' if entry.target else 'data'}, then run again"
     )
     return EngineError("action-failed", message, hint)

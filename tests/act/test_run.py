@@ -72,6 +72,7 @@ def test_an_entry_that_keeps_failing_stops_the_engine_by_name() -> None:
         in str(stopped.value)
     )
     assert "the next `tidegate run` begins with it" in str(stopped.value)
+    assert "; it is INSERT" in str(stopped.value)  # which of the rule's statements
     (outcome,) = run.ledger.outcomes
     assert (outcome.state, outcome.attempts) == ("failed", 6)
     assert outcome.error == "[DIVIDE_BY_ZERO] Division by zero."

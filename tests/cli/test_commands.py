@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
+from engine import output
 from tests.cli.conftest import SIGNALS, Tidegate
 
 
@@ -231,3 +232,11 @@ def test_a_signal_ends_an_engine_that_is_still_starting(
         for number, handler in before:
             signal.signal(number, handler)
     assert (result.exit_code, result.stdout) == (0, "run\n")  # which returns at once when stopped
+
+
+def test_a_row_of_a_table_is_a_line_where_it_is_no_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    output.table("found", ["firing_id", "error"], [["f" * 32, "why " * 100]])
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "why" in line]
+    assert ("f" * 32 in line, line.count("why")) == (True, 100)
