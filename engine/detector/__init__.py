@@ -1,1 +1,7 @@
 """Detection: occurrences of event types -> detections of rules. Pure and columnar."""
+
+from pathlib import Path
+
+from engine.detector.compiled import forget_stale
+
+forget_stale(Path(__file__).parent)
