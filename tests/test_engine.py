@@ -309,3 +309,17 @@ def test_g15_actions_run_by_priority_then_by_name(shop: Shop) -> None:
     shop.order((1, 10))
     shop.run_once()
     assert shop.logged_by() == ["bold", "first", "able", "aged"]
+
+
+def test_g31_tables_may_be_those_of_a_catalog(shop: Shop) -> None:
+    shop.spark.sql("CREATE DATABASE market")
+    try:
+        for name in ("orders", "log"):
+            at = f"USING delta LOCATION '{shop.folder / name}'"
+            shop.spark.sql(f"CREATE TABLE market.{name} {at}")
+            shop.edit(f"path: ./{name}", f"table: market.{name}")
+        shop.order((1, 10))
+        shop.run_once()
+        assert shop.log() == {("first", 1, 10): 1}
+    finally:
+        shop.spark.sql("DROP DATABASE market CASCADE")
