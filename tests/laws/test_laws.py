@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import pytest
 from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 
 from rules.expression import Expression, Name
 from rules.laws import LAWS, Law
 from rules.model import Context
+from tests.laws.drawn import CASES, Case, each_law
 from tests.laws.table import sides
 from tests.reference.contexts import detections
 from tests.reference.meaning import TooLargeError, World
-from tests.reference.strategies import CARLSON_LISPER, NAMES, SECOND, expressions
+from tests.reference.strategies import NAMES, SECOND
 from tests.reference.values import Instance, Occurrence, distinct
-
-VARIABLES = expressions(CARLSON_LISPER, depth=1)
 
 
 def world(history: Iterable[tuple[str, int]]) -> World:
@@ -52,27 +49,12 @@ def test_there_are_36_laws_each_with_its_own_name() -> None:
     assert len({law.name for law in LAWS}) == len(LAWS) == 36
 
 
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
-@given(
-    x=VARIABLES,
-    y=VARIABLES,
-    z=VARIABLES,
-    s=st.integers(0, 5),
-    t=st.integers(0, 5),
-    history=st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 5)), max_size=8),
-)
+@each_law
+@given(case=CASES)
 @settings(max_examples=25, deadline=None)
-def test_law(
-    law: Law,
-    x: Expression,
-    y: Expression,
-    z: Expression,
-    s: int,
-    t: int,
-    history: list[tuple[str, int]],
-) -> None:
-    left, right = sides(law, {"x": x, "y": y, "z": z}, s, t)
-    agree(law, left, right, world(history))
+def test_law(law: Law, case: Case) -> None:
+    left, right = case.sides(law)
+    agree(law, left, right, world(case.history))
 
 
 def test_and_is_idempotent_in_restricted_only() -> None:
