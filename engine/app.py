@@ -31,6 +31,7 @@ from engine.capture.read import Capture
 from engine.capture.resets import with_resets
 from engine.capture.sources import sources
 from engine.detector.detect import detect
+from engine.detector.edges import with_edges
 from engine.evaluate.prepare import Prepared, prepare
 from engine.explicit import make_signal
 from engine.loop import Loop
@@ -185,7 +186,7 @@ class Engine:
         return default_store(Path(self.rulebook.file))
 
     def _open(self, stack: ExitStack) -> Loop:
-        book = self.rulebook
+        book = with_edges(self.rulebook, self.rulebook.events)
         self._store = store = stack.enter_context(open_store(self._store_url, create=True))
         _check_clock(store, book)
         lease = LeaseKeeper(store, book.name, book.settings.lease_seconds, self._lease_lost)
@@ -194,7 +195,7 @@ class Engine:
         state = store.load(book.name)
         with self._stopping_cause():
             self._check_cursors(state)
-            catalog = stack.enter_context(open_catalog(spark, book, store.id))
+            catalog = stack.enter_context(open_catalog(spark, self.rulebook, store.id))
             analyst = DeltaAnalyst(catalog, book)
         clock = SystemClock()
         now = Now(clock, state.now)
@@ -292,6 +293,7 @@ def check_tables(book: Rulebook, *, spark_conf: Mapping[str, str]) -> None:
     spark = start_session("tidegate validate", spark_conf)
     problems: list[Problem] = []
     with open_catalog(spark, book, "validate") as catalog:
+        book = with_edges(book, book.events)
         prepared = prepare_now(catalog, book, DeltaAnalyst(catalog, book))
         feed = DeltaFeed(spark, catalog.locations)
         capture = Capture(book, prepared.needs)

@@ -17,7 +17,8 @@ def parameter_schema(rulebook: Rulebook, event: str, tables: Mapping[str, pa.Sch
     """The parameters of an event type, given the schemas of the rulebook's tables by name.
 
     A table's event has the table's columns, or those that `columns:` picks under its names; on
-    updates of a table with a `key` also `old`. A signal has its fields, a clock nothing.
+    updates of a table with a `key` also `old`, unless it is their beginning, which has the values
+    of the pre-image itself. A signal has its fields, a clock nothing.
     Raises KeyError naming a column in `columns:` that the table has not.
     """
     kind = rulebook.events[event]
@@ -38,5 +39,6 @@ def parameter_schema(rulebook: Rulebook, event: str, tables: Mapping[str, pa.Sch
 
 
 def has_old(event: TableEvent, table: Table) -> bool:
-    """Whether the event's rows carry their pre-image: pairing takes a `key` (G11)."""
-    return event.change in (Change.UPDATE, Change.CHANGE) and bool(table.key)
+    """Whether the event's rows carry their pre-image as `old`: pairing takes a `key` (G11)."""
+    images = event.change in (Change.UPDATE, Change.CHANGE) and bool(table.key)
+    return images and event.begin_of is None

@@ -147,7 +147,8 @@ class Needs:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The occurrences of one event type in one bucket, in order of time.
+    """The occurrences of one event type in one bucket, in order of time. `event` is what they are
+    called: its edges are called like the whole (S10).
 
     time[n] is non-decreasing; row[n] says which row of `table` (parameters as columns; `old` a
     struct on updates) each occurrence is; several event types share one table. `depth[n]` is the

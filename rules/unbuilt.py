@@ -12,7 +12,7 @@ from rules import expression as x
 from rules.book import Book, refuse
 from rules.errors import Place
 from rules.kinds import Record, Report
-from rules.model import Coupling, Rule
+from rules.model import Change, Coupling, Rule, TableEvent
 from rules.reader import Scalar
 
 # Feature names, by the expression node that needs them.
@@ -23,8 +23,8 @@ EXPRESSIONS: dict[type[x.Expression], str] = {
     x.Own: "own terminator [d]",
     x.Clock: "clock literal",
     x.Cron: "cron",
-    x.BeginOf: "begin_of",
-    x.EndOf: "end_of",
+    x.BeginOf: "begin_of a transaction or rule",
+    x.EndOf: "end_of a transaction or rule",
 }
 AT_END = "selection evaluated at_end"
 SIMULATED = frozenset(EXPRESSIONS.values()) | {
@@ -68,7 +68,7 @@ SAMPLES = "samples"
 def refuse_unbuilt(book: Book, features: frozenset[str], report: Report) -> None:
     """Add a problem for every use of a feature that is neither built nor in `features`."""
     for _, node, scalar in book.expressions():
-        _expression(node, scalar, features, report)
+        _expression(book, node, scalar, features, report)
     found = [*_keys(book), *_values(book)]
     for feature, place in found:
         if feature not in features:
@@ -89,15 +89,24 @@ def all_features() -> frozenset[str]:
 
 
 def _expression(
-    node: x.Expression, scalar: Scalar, features: frozenset[str], report: Report
+    book: Book, node: x.Expression, scalar: Scalar, features: frozenset[str], report: Report
 ) -> None:
     said = set(features)
     for below in node.walk():
-        feature = EXPRESSIONS.get(type(below))
+        feature = _needed(book, below)
         if feature and feature not in said:
             said.add(feature)
             hint = "built: everything that needs no timer"
             refuse(report, "unbuilt", f"{feature!r} is not built yet", scalar, below, hint)
+
+
+def _needed(book: Book, node: x.Expression) -> str | None:
+    """The feature that a node needs, None where it is built."""
+    if isinstance(node, x.BeginOf | x.EndOf):
+        event = book.events.get(node.name)
+        if isinstance(event, TableEvent) and event.change is Change.UPDATE:
+            return None
+    return EXPRESSIONS.get(type(node))
 
 
 def _keys(book: Book) -> Iterator[tuple[str, Place]]:

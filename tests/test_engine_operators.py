@@ -103,3 +103,58 @@ def test_s08_rules_as_events_fire_live(spark: SparkSession, tmp_path: Path) -> N
         engine.run_once()
     found = Counter(tuple(row) for row in spark.sql(f"SELECT * FROM {log}").collect())
     assert found == Counter([("two_pairs", 1, 2), ("two_pairs", 2, 2), ("all_keys", 2, 8)])
+
+
+EDGES = """\
+rulebook: live
+tables:
+  accounts: {path: ./accounts, key: id}
+  log: {path: ./log}
+events:
+  changed: {on: update, table: accounts, where: new.balance <> old.balance}
+  asked: {signal: {id: bigint, owner: string}}
+rules:
+  both:
+    on: begin_of changed and end_of changed
+    per: {changed: id}
+    do:
+      - sql: INSERT INTO log SELECT 'both', id, balance, event_type, old.balance FROM event
+  before:
+    on: begin_of changed ; asked
+    per: {changed: [owner, id], asked: [owner, id]}
+    do:
+      - sql: |
+          INSERT INTO log SELECT 'before', id, balance, owner, NULL FROM event
+          WHERE event_type = 'changed'
+"""
+
+
+def test_s10_edges_of_an_update_fire_live(spark: SparkSession, tmp_path: Path) -> None:
+    accounts, log = (f"delta.`{tmp_path}/{name}`" for name in ("accounts", "log"))
+    spark.sql(
+        f"CREATE TABLE {accounts} (id BIGINT, owner STRING, balance BIGINT) USING delta "
+        "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true', "
+        "'delta.enableInCommitTimestamps' = 'true')"
+    )
+    spark.sql(
+        f"CREATE TABLE {log} (rule STRING, id BIGINT, n BIGINT, what STRING, old BIGINT) "
+        "USING delta"
+    )
+    spark.sql(f"INSERT INTO {accounts} VALUES (1, 'ann', 10), (2, 'bob', 20)")
+    file = tmp_path / "live.yaml"
+    file.write_text(EDGES)
+    with Engine(file, spark=spark) as engine:
+        engine.run_once()
+        spark.sql(f"UPDATE {accounts} SET owner = 'eve', balance = balance + id - 1")
+        engine.run_once()
+        for owner in ("bob", "eve"):
+            engine.signal("asked", {"owner": owner, "id": 2})
+            engine.run_once()
+    found = Counter(tuple(row) for row in spark.sql(f"SELECT * FROM {log}").collect())
+    assert found == Counter(
+        [
+            ("both", 2, 20, "changed", None),
+            ("both", 2, 21, "changed", 20),
+            ("before", 2, 20, "bob", None),
+        ]
+    )

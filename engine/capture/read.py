@@ -160,7 +160,8 @@ class _TableCapture:
         depth = None
         if self._depth is not None:
             depth = self._depth[changes.version[rows] - self._span.first]
-        batch = Batch(name, changes.time[rows], rows, self._table(request), ids, depth)
+        called = request.event.begin_of or name
+        batch = Batch(called, changes.time[rows], rows, self._table(request), ids, depth)
         return batch, self._reject(name, raising) if len(raising) else []
 
     def _occurrences(self, request: EventRequest) -> tuple[Int64, Int64]:

@@ -30,9 +30,9 @@ class EventRequest:
     """One event type of the table.
 
     `carry` maps its parameters to columns of the table (`old`, `old.x` and `_change_type` stand for
-    themselves); `ids` the columns that each set of parameters (`engine.ids.column_set`) is hashed
-    of. Exactly one of `filter` (Arrow decides) and `asked` (a column that Spark has decided or will
-    decide) is set if there is a `where`.
+    themselves; those of a beginning are all `old.x`); `ids` the columns that each set of parameters
+    (`engine.ids.column_set`) is hashed of. Exactly one of `filter` (Arrow decides) and `asked` (a
+    column that Spark has decided or will decide) is set if there is a `where`.
     """
 
     event: TableEvent
@@ -148,7 +148,8 @@ class _Compiler:
     def _column(self, event: TableEvent, parameter: str) -> str:
         if parameter in (CHANGE_TYPE, OLD) or parameter.startswith(f"{OLD}."):
             return parameter
-        return event.columns.get(parameter, parameter)
+        column = event.columns.get(parameter, parameter)
+        return f"{OLD}.{column}" if event.begin_of else column
 
     def _need(self, column: str) -> None:
         if column == OLD:

@@ -48,7 +48,7 @@ class Detector:
         *,
         used: bool = False,
     ) -> None:
-        rulebook = with_edges(as_detected(rulebook))
+        rulebook = with_edges(as_detected(rulebook), {*rulebook.events, *rulebook.rules})
         self._ranking = ranking
         self._used = used
         self._rules = {rule.name: rule for rule in rulebook.rules.values() if rule.enabled}

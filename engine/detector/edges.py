@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from rules import expression as x
@@ -42,22 +43,30 @@ def edge_micros(book: Rulebook, event: str) -> int:
     return int(isinstance(kind, TableEvent) and kind.change is Change.TRANSACTION)
 
 
-def with_edges(book: Rulebook) -> Rulebook:
-    """The rulebook with edges as names of event types. The plain name of an event type is its end;
-    the edges of a rule are those of its action, which the engine raises and a history never has."""
-    return replace(book, rules={r.name: _named(r, book) for r in book.rules.values()})
+def with_edges(book: Rulebook, of: Collection[str]) -> Rulebook:
+    """The rulebook with the edges of the event types and rules `of` as event types of their own.
+    The plain name of an event type is its end; the edges of a rule are those of its action, which
+    the engine raises and a history never has."""
+    begins = {
+        BEGIN + name: replace(kind, name=BEGIN + name, begin_of=name)
+        for name in begun(book)
+        if isinstance(kind := book.events[name], TableEvent)
+    }
+    rules = {rule.name: _named(rule, book, of) for rule in book.rules.values()}
+    return replace(book, events={**book.events, **begins}, rules=rules)
 
 
-def _named(rule: Rule, book: Rulebook) -> Rule:
-    edges = {BEGIN + name: columns for name, columns in rule.per.items()}
-    edges |= {END + name: columns for name, columns in rule.per.items() if name in book.rules}
-    return replace(rule, on=_plain(rule.on, book), per={**rule.per, **edges})
+def _named(rule: Rule, book: Rulebook, of: Collection[str]) -> Rule:
+    on = _plain(rule.on, book, of)
+    named = [node.name for node in on.walk() if isinstance(node, x.Name)]
+    edges = {name: rule.per[shown_name(name)] for name in named if shown_name(name) in rule.per}
+    return replace(rule, on=on, per={**rule.per, **edges})
 
 
-def _plain(e: x.Expression, book: Rulebook) -> x.Expression:
+def _plain(e: x.Expression, book: Rulebook, of: Collection[str]) -> x.Expression:
     match e:
-        case x.BeginOf(name=name):
+        case x.BeginOf(name=name) if name in of:
             return x.Name(BEGIN + name)
-        case x.EndOf(name=name):
+        case x.EndOf(name=name) if name in of:
             return x.Name(name if name in book.events else END + name)
-    return x.with_operands(e, [_plain(operand, book) for operand in e.operands()])
+    return x.with_operands(e, [_plain(operand, book, of) for operand in e.operands()])

@@ -218,6 +218,11 @@ def _simultaneous(
         if count < len(batch) and (shape.all_rows or shape.event in across):
             mark = np.bincount(group)[group] > 1
             tied[shape.event] = tied.get(shape.event, np.zeros_like(mark)) | mark
+    for event in across & batches.keys():
+        whole = batches.get(shown_name(event))
+        if event.startswith(BEGIN) and whole and whole.table is not batches[event].table:
+            for edge in (event, shown_name(event)):  # two images, which have their own parameters
+                tied[edge] = np.ones(len(batches[edge]), dtype=np.bool_)
     return chosen, tied
 
 

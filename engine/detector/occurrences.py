@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Protocol
 
 import numpy as np
@@ -243,19 +243,21 @@ def number(
     ranking: Ranking,
 ) -> Occurrences:
     """Rank the arrivals; tied[event][n] marks those that are simultaneous with another one of
-    their type and key, where more than the greatest of them counts: only these have a rank."""
+    their type and key, where more than the greatest of them counts: only these have a rank, by
+    their parameters among all that are called alike."""
     count = sum(len(s.batch) for s in sources.values())
     time, rank = np.empty(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     for event, source in sources.items():
         rows = slice(source.base, source.base + len(source.batch))
         time[rows] = source.batch.time
-        own = rank[rows]
         if source.carried:
-            own[: source.carried] = carried[event].rank
-        if event in tied and tied[event].any():
-            mark = np.flatnonzero(tied[event]) + source.carried
-            batch = source.batch
-            own[mark] = ranking.refine(batch.time[mark], batch.table.take(batch.row[mark]))
+            rank[rows][: source.carried] = carried[event].rank
+    marked = (event for event in sources if event in tied and tied[event].any())
+    for _, alike in groupby(marked, shown_name):
+        parts = [(sources[e], np.flatnonzero(tied[e]) + sources[e].carried) for e in alike]
+        row = np.concatenate([source.base + mark for source, mark in parts])
+        table = stack(s.batch.table.take(s.batch.row[mark]) for s, mark in parts)
+        rank[row] = ranking.refine(time[row], table)
     found = Occurrences(sources, time, rank)
     for event, stored in carried.items():
         if stored.parts is not None:

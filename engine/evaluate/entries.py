@@ -12,12 +12,15 @@ from engine.values import Batch, Detections
 
 
 def gather(
-    detections: Detections, values: Callable[[Batch], npt.NDArray[Any]], like: npt.NDArray[Any]
+    detections: Detections,
+    values: Callable[[str, Batch], npt.NDArray[Any]],
+    like: npt.NDArray[Any],
 ) -> npt.NDArray[Any]:
-    """A value an entry: `values(batch)` has one for each occurrence of the batch. Filled into
-    `like`, which has a row an entry."""
+    """A value an entry: `values(event, batch)` has one for each occurrence of an event type's
+    batch. Filled into `like`, which has a row an entry."""
     for code in np.unique(detections.event_code):
         entries = np.flatnonzero(detections.event_code == code)
-        batch = detections.batches[detections.events[code]]
-        like[entries] = values(batch)[detections.event_row[entries]]
+        event = detections.events[code]
+        found = values(event, detections.batches[event])
+        like[entries] = found[detections.event_row[entries]]
     return like

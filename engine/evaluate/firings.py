@@ -46,8 +46,8 @@ def firings_of(rulebook: str, prepared: PreparedRule, detections: Detections) ->
 def _occurrence_ids(prepared: PreparedRule, d: Detections) -> UInt64:
     digests = {event: column_set(prepared.id_columns.get(event, ())) for event in set(d.events)}
 
-    def ids_of(batch: Batch) -> UInt64:
-        return batch.ids[digests[batch.event]]
+    def ids_of(event: str, batch: Batch) -> UInt64:
+        return batch.ids[digests[event]]
 
     ids: UInt64 = gather(d, ids_of, np.empty((len(d.event_row), 2), np.uint64))
     return ids
@@ -64,5 +64,5 @@ def _depths(d: Detections) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
     return depths
 
 
-def _depth(batch: Batch) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+def _depth(_: str, batch: Batch) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
     return batch.depth if batch.depth is not None else np.zeros(len(batch), np.int32)

@@ -39,9 +39,10 @@ def parameter_relation(
     """
     d, rows = detections, _rows(detections)
     firing = pa.array(rows.firing)
+    called = pa.array([d.batches[event].event for event in d.events], pa.string())
     columns: dict[str, pa.Array | pa.ChunkedArray] = {
         "firing_id": ids.take(firing),
-        "event_type": pa.array(d.events, pa.string()).take(pa.array(d.event_code).take(rows.entry)),
+        "event_type": called.take(pa.array(d.event_code).take(rows.entry)),
         "label": _labels(d).take(rows.entry),
         "occurred_at": _occurred(d).take(rows.entry),
         "started_at": _instants(d.start).take(firing),
@@ -121,7 +122,7 @@ def _labels(d: Detections) -> pa.Array:
 
 
 def _occurred(d: Detections) -> pa.Array:
-    return _instants(gather(d, lambda batch: batch.time, np.empty(len(d.event_row), np.int64)))
+    return _instants(gather(d, lambda _, batch: batch.time, np.empty(len(d.event_row), np.int64)))
 
 
 def _instants(times: Int64) -> pa.Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -239,3 +240,21 @@ def test_signals_become_occurrences() -> None:
         [0, 3],
     )
     assert len({tuple(row) for row in np.asarray(next(iter(batch.ids.values())))}) == 2
+
+
+def test_s10_the_beginning_of_an_update_has_the_pre_image_and_an_id_of_its_own() -> None:
+    grown = event("grown", "t", "update", where="n > old.n", columns={"k": "id", "v": "n"})
+    begins = replace(grown, name="begin_of grown", begin_of="grown")
+    found = captured([grown, begins], UPDATES, ("k", "v"))
+    assert rows(found, "grown") == Counter([(1, 11)])
+    assert rows(found, "begin_of grown") == Counter([(1, 10)])
+    before, after = found.batches["begin_of grown"], found.batches["grown"]
+    assert before.time.tolist() == after.time.tolist() == [3_000_000]
+    assert before.event == after.event == "grown"
+    assert id_list(found, "begin_of grown") != id_list(found, "grown")
+
+
+def test_s10_the_beginning_alone_reads_both_images() -> None:
+    begins = event("begin_of u", "t", "update", of=("n",), begin_of="u")
+    found = captured([begins], UPDATES, ("id", "n"))
+    assert rows(found, "begin_of u") == Counter([(1, None), (1, 10)])

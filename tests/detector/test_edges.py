@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.detector.detector import Detector
+from engine.values import Batch, Carried
 from rules.errors import Place
 from rules.expression import BeginOf, EndOf, Expression, Name
 from rules.formatter import format_expression
 from rules.model import Change, Context, EventType, Rule, Rulebook, SignalEvent, TableEvent
-from tests.detector.history import run
+from rules.parser import parse
+from tests.detector.history import printed, run
 from tests.golden.load import Case, cases
 from tests.reference.evaluate import canonical
 from tests.reference.keys import needs_keyed
@@ -57,3 +62,19 @@ def test_s10_printed_examples(case: Case) -> None:
     for context, found in case.expected.items():
         assert context in (None, Context.RESTRICTED)
         assert run(case.rulebook, [list(case.history)]) == canonical(found)
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1)])
+@pytest.mark.parametrize("changes", [1, 2])
+def test_s01_images_with_parameters_of_their_own_rank_by_these(
+    before: int, after: int, changes: int
+) -> None:
+    rulebook = book(parse("(u or begin_of u) ; a"), Context.RESTRICTED, keyed=False)
+    images = {
+        name: Batch("u", np.zeros(changes, np.int64), np.arange(changes), pa.table({"v": values}))
+        for name, values in {"begin_of u": [before] * changes, "u": [after] * changes}.items()
+    }
+    asked = Batch("a", np.array([SECOND]), np.arange(1), pa.table({"v": [0]}))
+    (found,), _ = Detector(rulebook, {"r": 0}).step(Carried(), {**images, "a": asked}, SECOND)
+    (line,) = printed(found)
+    assert [each["v"] for each in line["constituents"]] == [2, 0]

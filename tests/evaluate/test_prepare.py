@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from engine.detector.edges import with_edges
 from engine.evaluate.prepare import Prepared, prepare
 from rules.errors import InputError, Problem
 from rules.model import Rule, SignalAction
@@ -115,3 +116,20 @@ def test_a_table_may_not_be_called_like_a_relation(name: str) -> None:
     table = {name: type(book.tables["moves"])(name, HERE, path="/x")}
     with pytest.raises(InputError, match=f"table {name} is called like a rule's parameter rel"):
         prepare(replace(book, tables={**book.tables, **table}), TABLES, FakeAnalyst())
+
+
+def test_s10_the_beginning_of_an_update_has_its_columns_and_no_old() -> None:
+    of = rule(
+        "begin_of changed ; changed",
+        per={"changed": ["account"]},
+        actions=(sql("amount old.owner"),),
+    )
+    book = rulebook(of)
+    found = prepare(with_edges(book, book.events), TABLES, FakeAnalyst())
+    assert found.needs.ids == {
+        ("r", "begin_of changed"): ("account", "amount"),
+        ("r", "changed"): ("account", "amount", "old.owner"),
+    }
+    assert found.needs.carry["begin_of changed"] == ("account", "amount")
+    alone = with_edges(rulebook(rule("begin_of changed")), book.events)
+    assert "old" not in prepare(alone, TABLES, FakeAnalyst()).rules["r"].shape.schema.names
