@@ -40,7 +40,7 @@ from engine.store import LeaseKeeper, SqlStore, open_store
 from engine.values import BucketReport, State
 from rules.errors import EngineError, InputError, Problem, TidegateError
 from rules.formatter import format_expression
-from rules.model import Rule, Rulebook
+from rules.model import Change, EventType, Rule, Rulebook, TableEvent
 
 OnBucket = Callable[[BucketReport], None]
 SLACK_POLL_SECONDS = 0.02  # while commits are visible that the slack (G2) still holds back
@@ -289,7 +289,10 @@ def prepare_now(catalog: Catalog, book: Rulebook, analyst: DeltaAnalyst) -> Prep
 
 
 def check_tables(book: Rulebook, *, spark_conf: Mapping[str, str]) -> None:
-    """`validate --tables`: tables, feeds and SQL against what is there. Raises InputError."""
+    """`validate --tables`: tables, feeds and SQL against what is there. Raises InputError, also for
+    a transaction: which columns it would have is not known to `run` yet."""
+    if lacking := [_not_live(e) for e in book.events.values() if _is_transaction(e)]:
+        raise InputError(lacking)
     spark = start_session("tidegate validate", spark_conf)
     problems: list[Problem] = []
     with open_catalog(spark, book, "validate") as catalog:
@@ -305,6 +308,15 @@ def check_tables(book: Rulebook, *, spark_conf: Mapping[str, str]) -> None:
                 problems.append(Problem(error.code, error.message, table.place, error.hint))
     if problems:
         raise InputError(problems)
+
+
+def _is_transaction(event: EventType) -> bool:
+    return isinstance(event, TableEvent) and event.change is Change.TRANSACTION
+
+
+def _not_live(event: EventType) -> Problem:
+    message = f"event {event.name}: `run` has no transactions yet, so its SQL cannot be checked"
+    return Problem("not-live", message, event.place, "validate without --tables, and simulate it")
 
 
 def stop_on_signals(engine: Engine) -> None:

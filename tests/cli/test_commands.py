@@ -45,6 +45,20 @@ def test_validate_warns_of_what_only_simulate_has(tidegate: Tidegate, tmp_path: 
     assert f"{file}: ok" in ok
 
 
+def test_validate_tables_says_that_transactions_cannot_be_checked(
+    tidegate: Tidegate, tmp_path: Path
+) -> None:
+    file = tmp_path / "load.yaml"
+    file.write_text(
+        "rulebook: x\ntables: {t: {path: ./t}}\nevents:\n  load: {on: transaction, table: t}\n"
+        "rules: {r: {on: load}}\n"
+    )
+    assert tidegate("validate", file).exit_code == 0
+    checked = tidegate("validate", "--tables", file)
+    assert checked.exit_code == 1
+    assert f"{file}:4:3: event load: `run` has no transactions yet" in checked.stdout
+
+
 def test_validate_json_gives_a_line_a_file(tidegate: Tidegate, doors: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.yaml"
     bad.write_text("rulebook: x\nrules: {a: {on: b}}\n")
