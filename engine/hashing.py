@@ -214,11 +214,15 @@ def _mix(x: np.uint64) -> np.uint64:
 
 
 @njit(cache=True)
+def _mix_pair(first, second, seed0, seed1, number):  # type: ignore[no-untyped-def]
+    step = np.uint64(number) * _GOLDEN
+    return _mix(_mix(first + seed0) ^ (step + seed1)), _mix(_mix(second ^ seed1) + (step ^ seed0))
+
+
+@njit(cache=True)
 def _mix_rows(hashes, seed0, seed1, number, out):  # type: ignore[no-untyped-def]
     for i in range(hashes.shape[0]):
-        step = np.uint64(number[i]) * _GOLDEN
-        out[i, 0] = _mix(_mix(hashes[i, 0] + seed0) ^ (step + seed1))
-        out[i, 1] = _mix(_mix(hashes[i, 1] ^ seed1) + (step ^ seed0))
+        out[i, 0], out[i, 1] = _mix_pair(hashes[i, 0], hashes[i, 1], seed0, seed1, number[i])
 
 
 @njit(cache=True)
@@ -227,9 +231,8 @@ def _mix_chosen(hashes, rows, seed0, seed1, begins, number, slot, seen, out):  #
     mask = slot.shape[0] - 1
     for g in range(begins.shape[0] - 1):
         for i in range(begins[g], begins[g + 1]):
-            step = np.uint64(number[rows[i]]) * _GOLDEN
-            first = _mix(_mix(hashes[rows[i], 0] + seed0) ^ (step + seed1))
-            second = _mix(_mix(hashes[rows[i], 1] ^ seed1) + (step ^ seed0))
+            r = rows[i]
+            first, second = _mix_pair(hashes[r, 0], hashes[r, 1], seed0, seed1, number[r])
             at = np.int64(first & np.uint64(mask))
             while slot[at] >= begins[g] and (
                 out[slot[at], 0] != first or out[slot[at], 1] != second
