@@ -162,6 +162,8 @@ def _said(node: Stored) -> str:
 
 def _each(node: Stored) -> tuple[str, str]:
     """What a node keeps without a number, and why."""
+    if node.chosen_among:
+        return "every occurrence", "the lowest in rank of all its instances closes a window"
     match node.node:
         case x.AperiodicStar():
             return "every occurrence of an open window", ""

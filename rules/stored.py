@@ -6,11 +6,12 @@ matter is decided by *pending starts*: starts up to now that an instance still t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from rules import expression as x
 from rules.amount import ENDLESS, NOTHING, ONE, Amount, total
+from rules.closers import chosen_closers
 from rules.detected import detected
 from rules.model import Context, Rule
 from rules.parser import unlabelled
@@ -29,6 +30,7 @@ class Stored:
     most. `oldest_micros`: nothing stored gets older (None: it never forgets); `pending_micros`: no
     pending start is older. `counter`: keeps a number beside. `reach`: the expression around which a
     `within` would let the node forget; None where only closing a window by a length of time does.
+    `chosen_among`: of the node all instances are asked for, not the one with the latest start.
     """
 
     node: x.Expression
@@ -42,6 +44,7 @@ class Stored:
     pending_micros: int | None
     counter: bool
     reach: x.Expression | None = field(compare=False)
+    chosen_among: bool = False
 
     @property
     def remembers(self) -> bool:
@@ -65,7 +68,24 @@ class Stored:
 def stored(node: x.Expression, rules: Mapping[str, Rule] | None = None) -> Stored:
     """What the nodes of an expression store. `rules` are those that it may use as events: what is
     half matched there is a start that a detection still to come may have."""
-    return _Recursion(rules or {}).of(unlabelled(node), _Place(None, unlabelled(node)))
+    plain, rules = unlabelled(node), rules or {}
+    closed = chosen_closers(plain, Context.RESTRICTED, rules)
+    return _Recursion(rules, closed).of(plain, _Place(None, plain))
+
+
+def chosen_among(part: Stored) -> Stored:
+    """What all instances of an expression need: every occurrence in them."""
+    every = ENDLESS.within(part.horizon_micros)
+    return replace(
+        part,
+        operands=(part,),
+        instances=every,
+        occurrences=every,
+        pending=every,
+        oldest_micros=part.horizon_micros,
+        pending_micros=part.horizon_micros,
+        chosen_among=True,
+    )
 
 
 def store(
@@ -135,9 +155,12 @@ def _node(
 @dataclass(frozen=True, slots=True)
 class _Recursion:
     rules: Mapping[str, Rule]
+    chosen_closers: Collection[x.Expression]
 
     def of(self, node: x.Expression, place: _Place) -> Stored:
         operands = [self.of(operand, where) for operand, where in _operands(node, place)]
+        if node in self.chosen_closers:
+            operands[-1] = chosen_among(operands[-1])
         if isinstance(node, _POINTS):
             return _node(node, (), self._point(node), place.horizon, place.reach)
         horizon = None if drops_nothing(node) else place.horizon

@@ -15,6 +15,7 @@ from engine.detector.operator_nodes import Operators, type_of
 from engine.detector.operators.either import Either
 from engine.detector.operators.every import Every
 from rules import expression as x
+from rules.closers import Window, chosen_closers, plain
 from rules.model import Context, Rule, Rulebook, Selection
 from rules.parser import unlabelled
 
@@ -43,17 +44,28 @@ class _Builder(Operators):
 
     def build(self, expression: x.Expression) -> Node:
         context = self.context
-        if _plain(expression) and isinstance(context, Context):
+        self.chosen_closers = chosen_closers(
+            expression, context if isinstance(context, Context) else None, self.roots
+        )
+        if plain(expression) and isinstance(context, Context):
             # every instance is one occurrence, used up at once if at all
             context = _PLAIN.get(context, context)
         if context is Context.RESTRICTED:
             return self._node(expression, None)
-        if context is Context.UNRESTRICTED and _plain(expression):
+        if context is Context.UNRESTRICTED and plain(expression):
             return self._every_row(expression)
         return self._chain(expression, context) or self._choice(expression, context)
 
     def _node(self, e: x.Expression, horizon: int | None) -> Node:
         return _named(super()._node(e, horizon), e)
+
+    def _closer(self, window: Window, horizon: int | None) -> Node:
+        if window not in self.chosen_closers:
+            return super()._closer(window, horizon)
+        closer = window.closer
+        if horizon is not None:  # an older c closes nothing younger
+            closer = x.Within(closer, x.Duration(0, horizon))
+        return self._choice(closer, Context.UNRESTRICTED)
 
     def _given(self, e: x.Expression) -> Node:
         """What is the same whatever is used up; all that `every` gives at an instant."""
@@ -134,15 +146,3 @@ _PLAIN = {
     Context.CONTINUOUS: Context.UNRESTRICTED,
 }
 """What detects the same where every instance is a single occurrence."""
-
-
-def _plain(e: x.Expression) -> bool:
-    """An event type's name or an `or` of such, labels aside."""
-    match e:
-        case x.Name() | x.Clock() | x.Cron():
-            return True
-        case x.Labelled(part=part):
-            return _plain(part)
-        case x.Or(parts=parts):
-            return all(_plain(part) for part in parts)
-    return False

@@ -27,6 +27,7 @@ from engine.detector.operators.shape import Shape
 from engine.detector.operators.until import Until
 from engine.detector.operators.within import Within
 from rules import expression as x
+from rules.closers import Window, plain
 from rules.errors import EngineError
 
 
@@ -78,8 +79,8 @@ class Operators(Building):
                 return self._window_until(e, duration, horizon)
             case x.Aperiodic(opener=opener, part=part, closer=closer):
                 return self._aperiodic(opener, part, closer, horizon)
-            case x.AperiodicStar(opener=opener, part=part, closer=closer):
-                return self._aperiodic_star(opener, part, closer, horizon)
+            case x.AperiodicStar():
+                return self._aperiodic_star(e, horizon)
             case x.Periodic() | x.PeriodicStar():
                 return self._periodic(e, horizon)
             case x.AnyRepeat(count=count, part=part):
@@ -197,7 +198,10 @@ class Operators(Building):
         star = isinstance(e, x.PeriodicStar)
         own = e.closer.duration if isinstance(e.closer, x.Own) else None
         within = horizon if star else None
-        closers = () if own else (self._closer(e.closer, within, star=star),)
+        closers: tuple[Node, ...] = ()
+        if own is None:
+            last = self._closer(e, within) if isinstance(e, Window) else self._node(e.closer, None)
+            closers = (last,)
         operands = self._alike((self._node(e.opener, within), *closers), within)
         a = operands[0]
         self._keep_apart(operands if star else operands[:1], operands[-1])
@@ -231,13 +235,11 @@ class Operators(Building):
         shape = Aperiodic(first_roles(operands)[1])
         return self._make(shape, operands, own=b.own, every=b.every, point=b.point, horizon=None)
 
-    def _aperiodic_star(
-        self, opener: x.Expression, part: x.Expression, closer: x.Expression, horizon: int | None
-    ) -> Node:
+    def _aperiodic_star(self, e: x.AperiodicStar, horizon: int | None) -> Node:
         a, b, c = (
-            self._node(opener, horizon),
-            self._each(part, horizon),
-            self._closer(closer, horizon, star=True),
+            self._node(e.opener, horizon),
+            self._each(e.part, horizon),
+            self._closer(e, horizon),
         )
         operands = self._alike((a, b, c), horizon)
         a, b, c = operands
@@ -248,14 +250,14 @@ class Operators(Building):
             horizon=horizon,
         )  # fmt: skip
 
-    def _closer(self, e: x.Expression, horizon: int | None, *, star: bool) -> Node:
-        """What closes windows; those of `A*` and `P*` hold it: there every row of event types is to
-        be chosen among (S4)."""
-        leaves = [n for n in e.walk() if not isinstance(n, x.Or | x.Labelled)]
-        plain = [n for n in leaves if isinstance(n, x.Name | x.Clock | x.Cron)]
-        operands = tuple(self._event(type_of(leaf), all_rows=True) for leaf in plain)
-        if not star or len(plain) < len(leaves) or not all(o.point for o in operands):
+    def _closer(self, window: Window, horizon: int | None) -> Node:
+        """What closes windows of `A*` or `P*`: of event types every row, for these are chosen among
+        (S4); of anything else what is greatest, for it cannot be seen which c it is."""
+        e = window.closer
+        if not plain(e):
             return self._node(e, horizon)
+        leaves = [n for n in e.walk() if isinstance(n, x.Name | x.Clock | x.Cron)]
+        operands = tuple(self._event(type_of(leaf), all_rows=True) for leaf in leaves)
         operands = self._alike(operands, horizon)
         if len(operands) == 1:
             return operands[0]
@@ -264,7 +266,7 @@ class Operators(Building):
             operands,
             own=any(o.own for o in operands),
             every=any(o.every for o in operands),
-            point=True,
+            point=all(o.point for o in operands),
             horizon=horizon,
         )
 

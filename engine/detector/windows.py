@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from engine.detector.kernels import NEVER, grow, later, later_list
+from engine.detector.kernels import NEVER, TICK_RANK, grow, later, later_list
 from engine.detector.unions import insert
 
 NOT_CLOSED = 2**63 - 1
@@ -51,6 +51,77 @@ def latest_start(key, start, end, query_key, query_end, inclusive, keys):
     while i < len(end):
         latest[key[i]] = max(latest[key[i]], start[i])
         i += 1
+    for k in range(1, keys + 1):
+        latest[k] = max(latest[k], latest[0])
+    return found, latest
+
+
+@njit(cache=True)
+def by_rank(order, group, start, offsets, row, time, rank):
+    """Sorts the instances `order` within each group by their ranks, then their starts (S4)."""
+    for i in range(1, len(order)):
+        new = order[i]
+        p = i
+        while p > 0 and group[p - 1] == group[i]:
+            known = order[p - 1]
+            lower = order_of_lists(
+                row[offsets[new] : offsets[new + 1]], row[offsets[known] : offsets[known + 1]],
+                time, rank,
+            )  # fmt: skip
+            if lower > 0 or (lower == 0 and start[new] >= start[known]):
+                break
+            order[p] = known
+            p -= 1
+        order[p] = new
+
+
+@njit(cache=True)
+def order_of_lists(left, right, time, rank):
+    """Compares two lists of occurrences by their ranks, lowest first: 1 if the left is greater, -1
+    if the right is, 0 if they are alike; a list that has ended is lower."""
+    a, b = ranked(left, time, rank), ranked(right, time, rank)
+    for i in range(min(len(a), len(b))):
+        if precedes(a[i], b[i], time, rank):
+            return -1
+        if precedes(b[i], a[i], time, rank):
+            return 1
+    return (len(a) > len(b)) - (len(a) < len(b))
+
+
+@njit(cache=True)
+def ranked(rows, time, rank):
+    """The occurrences of a list, lowest first, without ticks."""
+    found = np.empty(len(rows), dtype=np.int64)
+    n = 0
+    for row in rows:
+        if rank[row] == TICK_RANK:
+            continue
+        p = n
+        while p > 0 and precedes(row, found[p - 1], time, rank):
+            found[p] = found[p - 1]
+            p -= 1
+        found[p] = row
+        n += 1
+    return found[:n]
+
+
+@njit(cache=True)
+def precedes(left, right, time, rank):
+    """Is one occurrence lower in rank than another? Negative ranks order all occurrences."""
+    if rank[left] < 0 or time[left] == time[right]:
+        return rank[left] < rank[right]
+    return time[left] < time[right]
+
+
+@njit(cache=True)
+def closed_before(key, start, keys):
+    """For each c in closing order the latest start of those before it of its key, or of every
+    key."""
+    latest = np.full(keys + 1, NEVER, dtype=np.int64)
+    found = np.empty(len(key), dtype=np.int64)
+    for i in range(len(key)):
+        found[i] = max(latest[key[i]], latest[0])
+        latest[key[i]] = max(latest[key[i]], start[i])
     for k in range(1, keys + 1):
         latest[k] = max(latest[k], latest[0])
     return found, latest

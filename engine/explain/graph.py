@@ -18,7 +18,7 @@ from rules.amount import ENDLESS, NOTHING, Amount
 from rules.bound import of_choice
 from rules.formatter import format_expression
 from rules.model import Context, Rulebook
-from rules.stored import Stored, store, stored
+from rules.stored import Stored, chosen_among, store, stored
 
 _OPERATORS: Mapping[type[x.Expression], str] = {
     x.Or: "or",
@@ -116,6 +116,9 @@ class Nodes:
             operands = [self._node(operand) for operand in node.operands]
             if isinstance(node.shape, Repeated):
                 self._stored[node.digest] = operands[0]
+            elif isinstance(node.shape, Choice):  # of what closes windows (S4)
+                inner = stored(_expression(node), self._book.rules)
+                self._stored[node.digest] = chosen_among(inner)
             elif not operands:
                 self._stored[node.digest] = stored(_expression(node), self._book.rules)
             else:

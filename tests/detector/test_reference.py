@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from rules.model import Context, Rulebook
 from tests.detector.history import run
 from tests.reference.evaluate import Line
-from tests.reference.strategies import EVERYTHING, SECOND, Operator, cases, cuts, expected, rooted
+from tests.reference.strategies import (
+    EVERYTHING,
+    SECOND,
+    Operator,
+    cases,
+    compared_windows,
+    cuts,
+    expected,
+    rooted,
+)
 
 CASES = {context: 700 if context is Context.RESTRICTED else 160 for context in Context}
 UNTIL = st.none() | st.integers(0, 9).map(lambda second: second * SECOND)
@@ -56,6 +65,29 @@ def test_a_hundred_thousand_cases_are_those_of_the_reference(
     context: Context, depth: int, data: st.DataObject
 ) -> None:
     check(context, data.draw(books(depth)), data)
+
+
+def windows() -> st.SearchStrategy[tuple[Rulebook, list[Line]]]:
+    return cases(contexts=list(Context), rules_max=2, last=compared_windows)
+
+
+@pytest.mark.parametrize("context", Context)
+def test_s04_a_window_is_closed_by_the_composite_of_lowest_rank(context: Context) -> None:
+    @given(data=st.data())
+    @settings(max_examples=250 if context is Context.RESTRICTED else 50, deadline=None)
+    def some(data: st.DataObject) -> None:
+        check(context, data.draw(windows()), data)
+
+    some()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("context", Context)
+@given(data=st.data())
+@settings(max_examples=3_000, deadline=None)
+def test_s04_in_thousands_of_cases(context: Context, data: st.DataObject) -> None:
+    check(context, data.draw(windows()), data)
 
 
 @pytest.mark.parametrize("context", Context)

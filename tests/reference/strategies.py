@@ -111,19 +111,59 @@ def expressions(
     depth: int = 2,
     root: Operator | None = None,
 ) -> Operands:
-    """Expressions of at most `depth` nested operators, all of them among `operators`, or with that
-    `root` over such. `Own` and `Clock` there allow own terminators and clock literals."""
+    """Expressions of `depth` nested operators, all of them among `operators`, or with that `root`
+    over such; what closes a window may have one more. `Own` and `Clock` there allow own terminators
+    and clock literals."""
     leaves: Operands = st.sampled_from(names).map(Name)
     if Clock in operators:
         leaves = leaves | leaves | leaves | _CLOCKS
+    builders = [build for operator, build in _BUILD.items() if operator in operators]
+    closers = st.one_of(leaves, *(build(leaves, leaves) for build in builders))
+    if Own in operators:
+        closers = closers | st.builds(Own, durations())
     found: Operands = leaves
     for _ in range(depth):
-        last = found | st.builds(Own, durations()) if Own in operators else found
-        builders = [build for operator, build in _BUILD.items() if operator in operators]
+        last = found | closers
         found = st.one_of(leaves, *(build(found, last) for build in builders))
     if root is not None:
-        last = found | st.builds(Own, durations()) if Own in operators else found
-        found = _BUILD[root](found, last)
+        found = _BUILD[root](found, found | closers)
+    return found.map(written)
+
+
+@cache
+def compared_windows(names: tuple[str, ...]) -> Operands:
+    """Windows that something composite closes, among instances that start with them: there it can
+    be seen which of several c's does (S4)."""
+    leaf = st.sampled_from(names).map(Name)
+    pair = st.builds(Seq, leaf, leaf)
+    some = st.one_of(pair, st.builds(Seq, pair, leaf), st.builds(Seq, leaf, pair))
+    closer = st.one_of(
+        some,
+        st.builds(And, st.tuples(leaf, leaf)),
+        st.builds(Or, st.tuples(leaf, pair)),
+        st.builds(Minus, pair, leaf),
+        st.builds(Within, pair, durations()),
+        st.builds(AnyRepeat, st.just(2), leaf),
+        leaf,
+    )
+    opener = st.one_of(leaf, leaf, pair, st.builds(Or, st.tuples(leaf, pair)))
+    window = st.builds(AperiodicStar, opener, leaf, closer) | st.builds(
+        PeriodicStar, opener, durations(), closer
+    )
+    rival = some | window
+    either = st.builds(Or, st.tuples(window, rival)) | st.builds(
+        AnyOf, _COUNTS, st.tuples(window, rival, rival)
+    )
+    found = st.one_of(
+        either,
+        either,
+        st.builds(Within, either, durations(3)),
+        st.builds(Seq, either, leaf),
+        st.builds(Seq, st.builds(And, st.tuples(leaf, window)), leaf),
+        st.builds(Seq, st.builds(Every, _COUNTS, window), leaf),
+        st.builds(AperiodicStar, opener, window, closer),
+        st.builds(Not, leaf, window, closer),
+    )
     return found.map(written)
 
 
@@ -147,11 +187,13 @@ def rulebooks(
     keyed: bool = True,
     rules_max: int = 1,
     root: Operator | None = None,
+    last: Callable[[tuple[str, ...]], Operands] | None = None,
 ) -> Rulebook:
     """A rulebook over the signals a, b, c: without keys, or keyed and broadcast ones mixed.
 
     Keyed signals declare `k` (or `k` and `j`), all declare `v`. With `rules_max` > 1 a rule may use
-    earlier ones as events. A rule that cannot be evaluated by key is evaluated without.
+    earlier ones as events; `last` draws the expression of the last rule over some names. A rule
+    that cannot be evaluated by key is evaluated without.
     """
     choices: list[tuple[str, ...]] = [(), ("k",), ("k", "j")] if keyed else [()]
     keys = draw(st.sampled_from(choices))
@@ -162,9 +204,12 @@ def rulebooks(
         for name in NAMES
     }
     rules: dict[str, Rule] = {}
-    for number in range(draw(st.integers(1, rules_max))):
+    count = draw(st.integers(1, rules_max))
+    for number in range(count):
         name = f"r{number}"
-        on = draw(expressions(operators, (*NAMES, *rules), depth, root))
+        known = (*NAMES, *rules)
+        drawn = expressions(operators, known, depth, root)
+        on = draw(last(known) if last and number == count - 1 else drawn)
         per = {
             n.name: columns[n.name] for n in on.walk() if isinstance(n, Name) and n.name in columns
         }

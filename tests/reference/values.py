@@ -113,12 +113,11 @@ class Instance:
         return tuple(sorted(o.rank() for _, o in self.parameters | self.used))
 
     def tie(self) -> tuple[Any, ...]:
-        """For instances that S1 cannot order: ticks like `times`, then the parameters; then the
-        first operands that the same occurrences can fill, so that nothing is left to chance."""
+        """For instances that S1 cannot order: ticks like `times`; then the first operands that the
+        same occurrences can fill, so that nothing is left to chance."""
         ticks = sorted(tick.time for tick in self.ticks)
-        parameters = tuple(sorted(o.rank() for _, o in self.parameters))
         roles = sorted(tuple(-n for n in role) for role, _ in self.parameters | self.used)
-        return (*ticks, math.inf), parameters, roles
+        return (*ticks, math.inf), roles
 
 
 def hull(instances: Iterable[Instance]) -> Instance:

@@ -60,8 +60,8 @@ class Order:
         found = [self.rank[row] for _, row in entries]
         return tuple(sorted([rank for rank in found if rank[2] != TICK_RANK]))
 
-    def tie(self, entries: Entries) -> tuple[tuple[float, ...], tuple[Rank, ...]]:
+    def tie(self, entries: Entries) -> tuple[tuple[float, ...], list[int]]:
         """For instances of equal times and ranks: of their ticks, as of times, the greater; then
-        what are parameters."""
+        the first operands that the same occurrences can fill."""
         ticks = sorted(self.rank[row][1] for row in {r for _, r in entries if self.is_tick(r)})
-        return (*ticks, math.inf), self.ranks(e for e in entries if e[0] not in self.silent)
+        return (*ticks, math.inf), sorted(-role for role, row in entries if not self.is_tick(row))

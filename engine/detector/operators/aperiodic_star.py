@@ -7,8 +7,13 @@ from dataclasses import dataclass
 
 from engine.detector import windows
 from engine.detector.instances import Carry, Flow, Instances, Moment, concat, pending_of
-from engine.detector.operators.opened import last_before, since_first, still_open
-from engine.detector.operators.shape import least
+from engine.detector.operators.opened import (
+    in_closing_order,
+    last_before,
+    since_first,
+    still_open,
+)
+from engine.detector.operators.shape import greatest
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +37,12 @@ class AperiodicStar:
         keys = moment.keys
         first = concat([carry[0], opener.instances])
         inside = concat([carry[1], part.instances.shifted(self.part)])
-        c = least(closer.instances, moment).shifted(self.closer)
+        c = in_closing_order(closer.instances, moment).shifted(self.closer)
         chain = windows.previous_greater(
             first.key, first.start, first.offsets, first.row,
             moment.time, moment.rank, keys, True,
         )  # fmt: skip
-        low, latest = windows.latest_start(c.key, c.start, c.end, c.key, c.end, False, keys)
+        low, latest = windows.closed_before(c.key, c.start, keys)
         at, _ = last_before(first, c.key, c.start, keys)
         bounds, index = windows.by_key(inside.key, keys)
         left, right, *entries = windows.fill(
@@ -49,4 +54,4 @@ class AperiodicStar:
         found = Instances(c.key[right], first.start[left], c.end[right], *entries)
         kept = first.where(still_open(first, chain, latest, closer.pending, keys))
         held = inside.where(since_first(kept, inside, keys))
-        return Flow(found, pending_of([kept], [opener])), (kept, held)
+        return Flow(greatest(found, moment), pending_of([kept], [opener])), (kept, held)

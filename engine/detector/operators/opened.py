@@ -1,11 +1,11 @@
-"""What `not`, `A` and `A*` share: the openers that may still be paired with something."""
+"""What `not`, `A`, `A*` and `P*` share: the openers that may still be paired with something."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from engine.detector import windows
-from engine.detector.instances import EVERY_KEY, Bools, Instances, Int32, Pending
+from engine.detector.instances import EVERY_KEY, Bools, Instances, Int32, Moment, Pending
 from engine.values import Int64
 
 
@@ -72,3 +72,22 @@ def since_first(kept: Instances, inside: Instances, keys: int) -> Bools:
     earliest = np.full(keys + 1, np.iinfo(np.int64).max)
     np.minimum.at(earliest, kept.key, kept.end)
     return np.asarray(inside.start >= earliest[inside.key])
+
+
+def in_closing_order(closers: Instances, moment: Moment) -> Instances:
+    """What closes windows, in order of end; of one key's that end together the lowest in rank
+    first (S4), so that each closes what those before it have left open."""
+    if (closers.end[1:] > closers.end[:-1]).all():
+        return closers
+    points = len(closers.row) == len(closers)  # mostly occurrences, in order of their own ranks
+    inner = (closers.row, moment.rank[closers.row]) if points else ()
+    order = np.lexsort((*inner, closers.key, closers.end))
+    key, end = closers.key[order], closers.end[order]
+    again = (key[1:] == key[:-1]) & (end[1:] == end[:-1])
+    if not again.any():
+        return closers
+    group = np.concatenate([[0], np.cumsum(~again)])
+    windows.by_rank(
+        order, group, closers.start, closers.offsets, closers.row, moment.time, moment.rank
+    )
+    return closers.take(order)

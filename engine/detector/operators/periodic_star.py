@@ -10,8 +10,8 @@ import numpy as np
 from engine.detector import windows
 from engine.detector.calendar import add_each, multiples
 from engine.detector.instances import NONE, Carry, Flow, Instances, Moment, concat, pending_of
-from engine.detector.operators.opened import greatest_open, last_before
-from engine.detector.operators.shape import greatest, least
+from engine.detector.operators.opened import greatest_open, in_closing_order, last_before
+from engine.detector.operators.shape import greatest
 from rules.expression import Duration
 
 
@@ -65,11 +65,11 @@ class PeriodicStar:
     ) -> tuple[Instances, np.ndarray[tuple[int], np.dtype[np.int64]], Instances]:
         """The greatest of the windows that each c closes, their openers, and those still open."""
         keys = moment.keys
-        c = least(closer.instances, moment).shifted(self.closer)
+        c = in_closing_order(closer.instances, moment).shifted(self.closer)
         chain = windows.previous_greater(
             first.key, first.start, first.offsets, first.row, moment.time, moment.rank, keys, False
         )
-        low, latest = windows.latest_start(c.key, c.start, c.end, c.key, c.end, False, keys)
+        low, latest = windows.closed_before(c.key, c.start, keys)
         at, _ = last_before(first, c.key, c.start, keys)
         bounds, index = windows.by_key(NONE.key, keys)
         left, right, *entries = windows.fill(

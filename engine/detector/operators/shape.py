@@ -40,17 +40,6 @@ def greatest(found: Instances, moment: Moment) -> Instances:
     return found if len(kept) == len(found) else found.take(kept)
 
 
-def least(found: Instances, moment: Moment) -> Instances:
-    """For each (key, end) the lowest in rank of simultaneous occurrences, which are in order of
-    end (S4)."""
-    if (found.end[1:] > found.end[:-1]).all() or len(found.row) != len(found):
-        return found  # a composite has one instance of a key at an instant
-    order = np.lexsort((found.row, moment.rank[found.row], found.key, found.end))
-    first = np.ones(len(found), dtype=np.bool_)
-    first[1:] = (np.diff(found.end[order]) != 0) | (np.diff(found.key[order]) != 0)
-    return found.take(order[first])
-
-
 def in_rank(found: Instances, moment: Moment) -> Instances:
     """Simultaneous occurrences in order of rank: as `every` and `[i]` count them."""
     if (found.end[1:] > found.end[:-1]).all() or len(found.row) != len(found):
