@@ -51,16 +51,16 @@ def encode_step(
             if columns:
                 names.add(name)
                 chunks[domain][name] = columns
-    for shared in _by_table(streams, batches):
+    for shared in _by_table(graph, streams, batches):
         table = batches[shared[0][0]].table
         if 2 * sum(len(batches[event]) for event, _ in shared) >= table.num_rows:
-            whole = id(table), shared[0][1]
-            chunks[graph.domains[shared[0]]][whole] = _select(table, shared[0][1])
+            whole = graph.domains[shared[0]], id(table), shared[0][1]
+            chunks[whole[0]][whole] = select(table, shared[0][1])
             streams |= dict.fromkeys(shared, whole)
         else:
             for stream in shared:
                 rows = table.take(batches[stream[0]].row)
-                chunks[graph.domains[stream]][stream] = _select(rows, stream[1])
+                chunks[graph.domains[stream]][stream] = select(rows, stream[1])
     for stream in sorted(used):
         for n, part in enumerate(_values(graph, stream, stored, batches)):
             chunks[graph.domains[stream]][stream, n] = part
@@ -76,11 +76,14 @@ def encode_step(
     return Codes(arrivals, {name: found[name] for name in names}, keys)
 
 
-def _by_table(streams: Iterable[Stream], batches: Mapping[str, Batch]) -> list[list[Stream]]:
-    """The streams that read the same columns of the same table."""
-    groups: dict[tuple[int, tuple[str, ...]], list[Stream]] = defaultdict(list)
-    for event, columns in sorted(streams):
-        groups[id(batches[event].table), columns].append((event, columns))
+def _by_table(
+    graph: Graph, streams: Iterable[Stream], batches: Mapping[str, Batch]
+) -> list[list[Stream]]:
+    """The streams of one domain that read the same columns of the same table."""
+    groups: dict[tuple[int, int, tuple[str, ...]], list[Stream]] = defaultdict(list)
+    for stream in sorted(streams):
+        table = id(batches[stream[0]].table)
+        groups[graph.domains[stream], table, stream[1]].append(stream)
     return list(groups.values())
 
 
@@ -90,7 +93,7 @@ def _values(
     """The key columns that occurrences of a stream may have in this step."""
     event, columns = stream
     if event in batches:
-        yield _select(batches[event].table.take(batches[event].row), columns)
+        yield select(batches[event].table.take(batches[event].row), columns)
     if event not in graph.roots:
         return
     root, names = graph.roots[event], graph.key_names[event]
@@ -103,7 +106,7 @@ def _values(
     yield from ([part[i] for i in chosen] for part in parts if part)
 
 
-def _select(table: pa.Table, columns: tuple[str, ...]) -> Columns:
+def select(table: pa.Table, columns: tuple[str, ...]) -> Columns:
     """Some columns; all null where the table lacks one."""
     missing = pa.chunked_array([pa.nulls(table.num_rows)])
     return [table.column(c) if c in table.column_names else missing for c in columns]

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.detector import order
+from engine.detector.chunks import whole
 from engine.detector.instances import Int32
 from engine.values import Int64
 
@@ -78,6 +79,16 @@ def encode(chunks: Sequence[Columns]) -> tuple[list[Int32], Keys]:
     return parts, Keys(tuple(columns), len(columns[0]))
 
 
+def dense(columns: Columns) -> tuple[Int64, int, Keys]:
+    """One chunk's keys without a pass over them where they are dense integers: value[n], low, and
+    the keys that value[n] - low + 1 are the codes of."""
+    if len(columns) == 1 and (own := _own_codes(columns[0])):
+        value, low, column = own
+        return value, low, Keys((column,), len(column))
+    [code], found = encode([columns])
+    return code.astype(np.int64), 1, found
+
+
 def _from_one(values: Int32 | Int64, low: int) -> Int32:
     """Codes of values from `low` on."""
     codes = np.empty(len(values), dtype=np.int32)
@@ -91,19 +102,29 @@ def _encode_column(parts: list[pa.ChunkedArray]) -> tuple[Int32, pa.Array]:
         table = pa.concat_tables(
             [pa.table([p], ["k"]) for p in parts], promote_options="permissive"
         )
-        whole = table.column("k")
+        joined = table.column("k")
     else:
-        whole = pa.chunked_array([chunk for part in parts for chunk in part.chunks], types.pop())
-    if pa.types.is_dictionary(whole.type):
-        whole = whole.cast(whole.type.value_type)
-    if pa.types.is_floating(whole.type):
-        whole = pc.add(whole, 0.0)  # -0.0 is 0.0
-    if pa.types.is_integer(whole.type) and not whole.null_count and len(whole):
-        low, high = pc.min_max(whole).as_py().values()
-        if high - low < SPREAD_MAX * len(whole) + 1024 and high < 2**62:
-            values = whole.combine_chunks().to_numpy().astype(np.int64, copy=False)
-            return _from_one(values, low), pa.array(np.arange(low, high + 1)).cast(whole.type)
-    if pa.types.is_null(whole.type):
-        return np.ones(len(whole), dtype=np.int32), pa.nulls(1)
-    encoded = whole.combine_chunks().dictionary_encode(null_encoding="encode")
+        joined = pa.chunked_array([chunk for part in parts for chunk in part.chunks], types.pop())
+    if pa.types.is_dictionary(joined.type):
+        joined = joined.cast(joined.type.value_type)
+    if pa.types.is_floating(joined.type):
+        joined = pc.add(joined, 0.0)  # -0.0 is 0.0
+    if own := _own_codes(joined):
+        values, low, column = own
+        return _from_one(values, low), column
+    if pa.types.is_null(joined.type):
+        return np.ones(len(joined), dtype=np.int32), pa.nulls(1)
+    encoded = whole(joined).dictionary_encode(null_encoding="encode")
     return _from_one(encoded.indices.to_numpy(), 0), encoded.dictionary
+
+
+def _own_codes(column: pa.ChunkedArray) -> tuple[Int64, int, pa.Array] | None:
+    """Integers that are dense enough to be their own codes: value[n], the lowest, and all from it
+    to the highest."""
+    if not pa.types.is_integer(column.type) or column.null_count or not len(column):
+        return None
+    low, high = pc.min_max(column).as_py().values()
+    if high - low >= SPREAD_MAX * len(column) + 1024 or high >= 2**62:
+        return None
+    value = whole(column).to_numpy().astype(np.int64, copy=False)
+    return value, low, pa.array(np.arange(low, high + 1)).cast(column.type)

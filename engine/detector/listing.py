@@ -9,23 +9,40 @@ from numba import njit
 
 
 @njit(cache=True)
-def split(code, time, order, codes):
-    """The rows of each code, one code after the other, each in the order given (empty: as they
-    stand); their times; and where each code begins."""
+def ascending(values):
+    """Is each value no smaller than the one before?"""
+    falls = 0
+    for i in range(1, len(values)):
+        falls += values[i] < values[i - 1]
+    return falls == 0
+
+
+@njit(cache=True)
+def seen(code, codes):
+    """Marks the codes that there are."""
+    mark = np.zeros(codes, dtype=np.bool_)
+    for c in code:
+        mark[c] = True
+    return mark
+
+
+@njit(cache=True)
+def split(code, time, codes):
+    """The places of each code, one code after the other; their times; and where each code
+    begins."""
     bounds = np.zeros(codes + 1, dtype=np.int64)
     for c in code:
         bounds[c + 1] += 1
     bounds = np.cumsum(bounds)
     at = bounds[:-1].copy()
-    out_row = np.empty(len(code), dtype=np.int64)
+    out_place = np.empty(len(code), dtype=np.int64)
     out_time = np.empty(len(code), dtype=np.int64)
     for i in range(len(code)):
-        row = order[i] if len(order) else i
-        o = at[code[row]]
-        out_row[o] = row
-        out_time[o] = time[row]
-        at[code[row]] = o + 1
-    return out_row, out_time, bounds
+        o = at[code[i]]
+        out_place[o] = i
+        out_time[o] = time[i]
+        at[code[i]] = o + 1
+    return out_place, out_time, bounds
 
 
 @njit(cache=True)

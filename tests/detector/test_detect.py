@@ -99,6 +99,20 @@ def test_detect_finds_what_the_reference_finds_in_its_order(data: st.DataObject)
     assert found.column("start").cast(pa.int64()).to_pylist() == [d.start for d in expected]
 
 
+def test_rules_whose_keys_never_meet_read_one_column() -> None:
+    book = """
+rulebook: b
+events: {a: {signal: {k: bigint}}, b: {signal: {k: bigint}}, c: {signal: {k: bigint}}}
+rules: {r: {on: a and b, per: k}, s: {on: "A(c, c, c) or c", per: k}}
+"""
+    found = detect(book, table(event=["a", "b", "c", "c"], time=[1, 2, 3, 4], k=[7, 7, 7, 8]))
+    assert found.select(["rule", "k", "constituents"]).to_pylist() == [
+        {"rule": "r", "k": 7, "constituents": [0, 1]},
+        {"rule": "s", "k": 7, "constituents": [2]},
+        {"rule": "s", "k": 8, "constituents": [3]},
+    ]
+
+
 def test_nothing_given_nothing_found() -> None:
     found = detect(BOOK, table(time=np.array([], np.int64), event=pa.array([], pa.string())))
     assert found.num_rows == 0

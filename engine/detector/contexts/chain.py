@@ -27,6 +27,9 @@ from rules.model import Context
 CONTEXTS = frozenset({Context.RECENT, Context.CHRONICLE, Context.CONTINUOUS, Context.CUMULATIVE})
 ENDLESS = 2**62
 
+Timeline = tuple[Int16, Int32, Int64]
+"""Place, key code and row of what arrives, in the order that `chains` says."""
+
 
 def event_types(e: x.Expression) -> tuple[list[str], int | None] | None:
     """The event types of such a sequence and its span, microseconds; None for anything else."""
@@ -75,19 +78,25 @@ class Chain:
         return self.count - 1
 
     def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
-        arrivals = [_in_order(flow.instances, moment) for flow in operands]
-        if self.context in (Context.RECENT, Context.CONTINUOUS):
-            found, carried = self._matches(arrivals, carry, moment)
-        else:
-            found, carried = self._queues(arrivals, carry, moment)
+        line = _timeline([_in_order(flow.instances, moment) for flow in operands])
+        found, carried = self.over(line, carry, moment.time, moment.rank, moment.keys)
         check_carried(carried, self.carried_per_key_max)
         return Flow(found, pending_of(carried, operands)), carried
+
+    def over(
+        self, line: Timeline, carry: Carry, time: Int64, rank: Int64, keys: int
+    ) -> tuple[Instances, Carry]:
+        """What is found over a timeline, and what is carried; time[r] and rank[r] of its rows, key
+        codes up to `keys`."""
+        if self.context in (Context.RECENT, Context.CONTINUOUS):
+            return self._matches(line, carry, time, keys)
+        return self._queues(line, carry, time, rank, keys)
 
     def _span(self) -> int:
         return ENDLESS if self.span_micros is None else self.span_micros
 
     def _matches(
-        self, arrivals: list[Instances], carry: Carry, moment: Moment
+        self, line: Timeline, carry: Carry, time: Int64, keys: int
     ) -> tuple[Instances, Carry]:
         """Contexts that carry the matches begun."""
         begun = concat(carry)
@@ -96,45 +105,47 @@ class Chain:
         rows[np.arange(self.count - 1) <= level[:, None]] = begun.row
         walk = chains.recent if self.context is Context.RECENT else chains.continuous
         key, found, kept_key, kept_level, kept = walk(
-            self.count, *_timeline(arrivals), moment.time, self._span(),
-            begun.key, level, rows, moment.keys,
-        )  # fmt: skip
+            self.count, *line, time, self._span(), begun.key, level, rows, keys
+        )
         carried = [
-            _matched(kept_key[at], kept[at, : p + 1], moment.time)
+            _matched(kept_key[at], kept[at, : p + 1], time)
             for p in range(self.count - 1)
             for at in [kept_level == p]
         ]
-        return _matched(key, found, moment.time), tuple(part.by_end() for part in carried)
+        return _matched(key, found, time), tuple(part.by_end() for part in carried)
 
     def _queues(
-        self, arrivals: list[Instances], carry: Carry, moment: Moment
+        self, line: Timeline, carry: Carry, time: Int64, rank: Int64, keys: int
     ) -> tuple[Instances, Carry]:
         """Contexts that carry the occurrences that are not used up."""
         stored = concat(carry)
-        place = np.repeat(np.arange(self.count - 1, dtype=np.int16), [len(c) for c in carry])
-        arriving = _timeline(arrivals)
-        places = np.concatenate([place, arriving[0]])
-        keys = np.concatenate([stored.key, arriving[1]])
-        rows = np.concatenate([stored.row, arriving[2]])
-        line = (self.count, len(stored), places, keys, rows, moment.time, self._span(), moment.keys)
+        place, key, row = line
+        if len(stored):
+            before = np.repeat(np.arange(self.count - 1, dtype=np.int16), [len(c) for c in carry])
+            place = np.concatenate([before, place])
+            key, row = np.concatenate([stored.key, key]), np.concatenate([stored.row, row])
+        whole = (self.count, len(stored), place, key, row, time)
         if self.context is Context.CHRONICLE:
-            key, matches, left = chains.chronicle(*line)
-            found = _matched(key, matches, moment.time)
+            found_key, matches, left = chains.chronicle(*whole, self._span(), keys)
+            found = _matched(found_key, matches, time)
         else:
-            key, offsets, entry_place, entry_row, left = chains.cumulative(*line)
-            found = _unions(key, offsets, entry_place, entry_row, moment)
+            found_key, offsets, role, entry, left = chains.cumulative(
+                *whole, rank, self._span(), keys
+            )
+            start, end = time[entry[offsets[:-1]]], time[entry[offsets[1:] - 1]]
+            found = Instances(found_key, start, end, offsets, entry, role)
         carried = tuple(
-            _matched(keys[at], rows[at, None], moment.time, p)
+            _matched(key[at], row[at, None], time, p)
             for p in range(self.count - 1)
-            for at in [left[places[left] == p]]
+            for at in [left[place[left] == p]]
         )
         return found, carried
 
 
-def _timeline(arrivals: list[Instances]) -> tuple[Int16, Int32, Int64]:
+def _timeline(arrivals: list[Instances]) -> Timeline:
     bounds = np.cumsum([0, *(len(part) for part in arrivals)])
     whole = concat(arrivals)
-    found: tuple[Int16, Int32, Int64] = chains.timeline(bounds, whole.key, whole.end, whole.row)
+    found: Timeline = chains.timeline(bounds, whole.key, whole.end, whole.row)
     return found
 
 
@@ -156,12 +167,3 @@ def _matched(key: Int32, rows: Int64, time: Int64, role: int = 0) -> Instances:
         rows.reshape(-1),
         np.tile(np.arange(role, role + count, dtype=np.int16), len(rows)),
     )
-
-
-def _unions(key: Int32, offsets: Int64, place: Int16, row: Int64, moment: Moment) -> Instances:
-    """Unions of matches, their entries in order."""
-    owner = np.repeat(np.arange(len(key)), np.diff(offsets))
-    order = np.lexsort((row, moment.rank[row], moment.time[row], owner))
-    row, place = row[order], place[order]
-    start, end = moment.time[row[offsets[:-1]]], moment.time[row[offsets[1:] - 1]]
-    return Instances(key, start, end, offsets, row, place)

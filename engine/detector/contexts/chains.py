@@ -249,14 +249,16 @@ def chronicle(count, carried, place, key, row, time, span, keys):
 
 
 @njit(cache=True)
-def cumulative(count, carried, place, key, row, time, span, keys):
-    """All that is in some match ends in one: found_key, offsets, place, row of the entries, left.
+def cumulative(count, carried, place, key, row, time, rank, span, keys):
+    """All that is in some match ends in one: found_key, offsets, place, row of the entries in order
+    of (time, rank, row), left.
 
     Of each queue that is what comes before the last that can stand behind it.
     """
     last = count - 1
     head, tail, following = _queues(count, carried, place, key, keys)
     n, e = 0, 0
+    taken = np.empty(count, dtype=np.int64)
     found_key = np.empty(len(place), dtype=np.int32)
     offsets = np.zeros(len(place) + 1, dtype=np.int64)
     out_place = np.empty(len(place), dtype=np.int16)
@@ -283,14 +285,15 @@ def cumulative(count, carried, place, key, row, time, span, keys):
                 found_key[n] = k
                 before = now + 1
                 for q in range(last, -1, -1):
+                    node = head[q, k]
+                    taken[q] = node
                     newest = before
-                    while head[q, k] >= 0 and time[row[head[q, k]]] < before:
-                        newest = time[row[head[q, k]]]
-                        out_place[e] = q
-                        out_row[e] = row[head[q, k]]
-                        e += 1
-                        head[q, k] = following[head[q, k]]
+                    while node >= 0 and time[row[node]] < before:
+                        newest = time[row[node]]
+                        node = following[node]
+                    head[q, k] = node
                     before = newest
+                e = _merge(k, taken, head, following, row, time, rank, out_place, out_row, e)
                 n += 1
                 offsets[n] = e
             head[last, k] = -1
@@ -301,3 +304,30 @@ def cumulative(count, carried, place, key, row, time, span, keys):
         out_row[:e],
         _left(last, head, following, keys),
     )
+
+
+@njit(cache=True)
+def _merge(k, taken, head, following, row, time, rank, out_place, out_row, e):
+    """Write what was taken from each queue of key k, from taken[p] to its head, in order of (time,
+    rank, row), as entries from e on; returns where they end."""
+    while True:
+        first, least = -1, np.int64(0)
+        for p in range(len(taken)):
+            if taken[p] == head[p, k]:
+                continue
+            r = row[taken[p]]
+            if (
+                first < 0
+                or time[r] < time[least]
+                or (
+                    time[r] == time[least]
+                    and (rank[r] < rank[least] or (rank[r] == rank[least] and r < least))
+                )
+            ):
+                first, least = p, r
+        if first < 0:
+            return e
+        out_place[e] = first
+        out_row[e] = least
+        e += 1
+        taken[first] = following[taken[first]]

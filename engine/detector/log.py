@@ -1,0 +1,124 @@
+"""A table of occurrences as columns in order of time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from engine.detector import keys, listing
+from engine.detector.chunks import whole
+from engine.detector.codes import select
+from engine.detector.instances import Int32
+from engine.detector.keys import NO_KEYS, Keys
+from engine.values import Int64, UInt64
+from rules.errors import InputError, Place, Problem
+
+_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """The n occurrences of `table` in order of time: names[code[n]] is the event type, time[n] in
+    microseconds, order[n] the row of the table; `order` is empty where rows are in order of time.
+    """
+
+    table: pa.Table
+    names: tuple[str, ...]
+    code: Int32
+    time: Int64
+    order: Int64
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    @property
+    def present(self) -> tuple[str, ...]:
+        """The event types that occur."""
+        seen = listing.seen(self.code, len(self.names))
+        return tuple(name for name, one in zip(self.names, seen, strict=True) if one)
+
+    def rows(self, place: Int64) -> Int64:
+        """The rows of the table of the occurrences at `place`."""
+        return self.order[place] if len(self.order) else place
+
+    def places(self, events: Sequence[str], otherwise: int) -> UInt64:
+        """For each code the place of its event type among some, or another number."""
+        found = [events.index(n) if n in events else otherwise for n in self.names]
+        return np.array(found, dtype=np.uint64)
+
+    def keys(self, columns: tuple[str, ...] | None) -> tuple[Int64, int, Keys]:
+        """The occurrences' keys by some columns, all the same without: value[n], low, and the keys
+        of which value[n] - low + 1 are the codes."""
+        if columns is None:
+            return _frozen(np.zeros(len(self), dtype=np.int64)), 0, NO_KEYS
+        value, low, found = keys.dense(select(self.table, columns))
+        return _frozen(value[self.order] if len(self.order) else value), low, found
+
+
+def read_log(occurrences: pa.Table) -> Log:
+    """The occurrences that `engine.detect` was given. Raises `InputError`."""
+    occurrences = _without_views(occurrences)
+    names = occurrences.column_names
+    if missing := {"event", "time"} - {*names}:
+        raise wrong("no-column", f"occurrences lack the column {min(missing)}")
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise wrong("two-columns", f"occurrences have several columns {min(twice)}")
+    time, events = _times(occurrences.column("time")), _events(occurrences.column("event"))
+    code = events.indices.to_numpy().astype(np.int32)
+    order = np.empty(0, np.int64)
+    if not listing.ascending(time):
+        order = np.argsort(time, kind="stable")
+        time, code = _frozen(time[order]), code[order]
+    return Log(occurrences, tuple(events.dictionary.to_pylist()), code, time, order)
+
+
+def wrong(code: str, message: str, hint: str = "") -> InputError:
+    """The error that says what is wrong with the occurrences."""
+    return InputError([Problem(code, message, Place("<occurrences>"), hint)])
+
+
+def _without_views(occurrences: pa.Table) -> pa.Table:
+    """Views of strings, which Arrow cannot take rows of, as strings."""
+    schema = occurrences.schema
+    for i, field in enumerate(schema):
+        if pa.types.is_string_view(field.type):
+            schema = schema.set(i, field.with_type(pa.large_string()))
+    return occurrences if schema.equals(occurrences.schema) else occurrences.cast(schema)
+
+
+def _times(column: pa.ChunkedArray) -> Int64:
+    if column.null_count:
+        raise wrong("null", "event and time of an occurrence cannot be null")
+    try:
+        if pa.types.is_timestamp(column.type):
+            column = column.cast(pa.timestamp("us", column.type.tz))
+        elif not pa.types.is_integer(column.type):
+            raise wrong("time-type", f"column time is {column.type}, not int64 or a timestamp")
+        return _frozen(whole(column.cast(pa.int64())).to_numpy())
+    except pa.ArrowInvalid as error:
+        hint = "an instant is an int64 count of microseconds; round finer ones first"
+        raise wrong("time", f"column time has values that are no instants: {error}", hint) from None
+
+
+def _events(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """The event types, a code for each name."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not any(is_text(kind) for is_text in _TEXTS):
+        raise wrong("event-type", f"column event is {column.type}, not string or dictionary")
+    if kind == column.type:
+        column = column.cast(pa.large_string()).dictionary_encode()
+    column = whole(column)
+    if column.dictionary.null_count or len(column.dictionary.unique()) < len(column.dictionary):
+        column = column.cast(pa.large_string()).dictionary_encode()  # Arrow allows both
+    if column.null_count:
+        raise wrong("null", "event and time of an occurrence cannot be null")
+    return column
+
+
+def _frozen(values: Int64) -> Int64:
+    """As Arrow's own memory: kernels are compiled for one of both."""
+    values.flags.writeable = False
+    return values

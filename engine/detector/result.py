@@ -1,0 +1,132 @@
+"""Detections -> the table that `engine.detect` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from engine.detector import listing
+from engine.detector.instances import Bools
+from engine.detector.keys import Keys
+from engine.detector.log import Log
+from engine.detector.walk.found import Found
+from engine.values import Detections, Int64
+from rules.model import Rule, Rulebook
+
+_TIMESTAMP = pa.timestamp("us", "UTC")
+_TICK = pa.struct([("event", pa.string()), ("time", _TIMESTAMP)])
+
+
+def joined(
+    book: Rulebook, found: Mapping[str, Sequence[pa.Table]], occurrences: pa.Table
+) -> pa.Table:
+    """The detections of all rules, of each in order; `occurrences` tell the types of keys."""
+    names = list(dict.fromkeys(n for rule in book.rules.values() for n in rule.key_names))
+    parts = [part for rule in sorted(found) for part in found[rule]]
+    empty = _plain(
+        pa.nulls(0, pa.string()),
+        np.empty(0, np.int64),
+        np.empty(0, np.int64),
+        pa.array([], pa.list_(pa.int64())),
+        pa.array([], pa.list_(_TICK)),
+    )
+    table = pa.concat_tables([empty, *parts], promote_options="permissive")
+    if len(found) > 1:
+        end = table.column("end").cast(pa.int64()).to_numpy()
+        table = table.take(pa.array(np.argsort(end, kind="stable")))
+    keys = {
+        n: table.column(n)
+        if n in table.column_names
+        else pa.nulls(len(table), _key_type(book, n, occurrences.schema))
+        for n in names
+    }
+    return pa.table(
+        {"rule": table.column("rule"), **keys}
+        | {n: table.column(n) for n in ("start", "end", "constituents", "ticks")}
+    )
+
+
+def _key_type(book: Rulebook, name: str, schema: pa.Schema) -> pa.DataType:
+    """The type of a key column in which nothing is detected."""
+    for rule in book.rules.values():
+        for fields in rule.per.values():
+            for key, field in zip(rule.key_names, fields, strict=True):
+                if key == name and field in schema.names:
+                    return schema.field(field).type
+    return pa.null()
+
+
+def _lists(offsets: Int64, mark: Bools, values: pa.Array) -> pa.Array:
+    """The lists of those of `values` whose entries are marked."""
+    own = np.concatenate([[0], np.cumsum(mark)])[offsets]
+    return pa.ListArray.from_arrays(pa.array(own.astype(np.int32)), values)
+
+
+def of_walk(rule: Rule, found: Found, keys: Keys, log: Log) -> pa.Table:
+    """What a walk has found."""
+    count = len(found.key)
+    offsets, rows = pa.array(found.offsets.astype(np.int32)), pa.array(log.rows(found.row))
+    table = _plain(
+        pa.repeat(rule.name, count),
+        found.start,
+        found.end,
+        pa.ListArray.from_arrays(offsets, rows),
+        _no_ticks(count),
+    )
+    for name, column in zip(rule.key_names, keys.values(found.key), strict=False):
+        table = table.append_column(name, column)
+    return table
+
+
+def of_detections(found: Detections, occurrences: pa.Table) -> pa.Table:
+    """What the event graph has found."""
+    row = np.full(len(found.event_row), -1)
+    for number, event in enumerate(found.events):
+        if found.batches[event].table is occurrences:
+            rows = found.batches[event].row
+            listing.place(rows, found.event_row, found.event_code, number, row)
+    clocks = row < 0
+    if clocks.any():
+        constituents = _lists(found.offsets, ~clocks, pa.array(row[~clocks]))
+        ticks = _lists(found.offsets, clocks, _ticks(found, clocks))
+    else:
+        offsets = pa.array(found.offsets.astype(np.int32))
+        constituents = pa.ListArray.from_arrays(offsets, pa.array(row))
+        ticks = _no_ticks(len(found))
+    rule = pa.repeat(found.rule, len(found))
+    table = _plain(rule, found.start, found.end, constituents, ticks)
+    for name in found.keys.column_names:
+        table = table.append_column(name, found.keys.column(name))
+    return table
+
+
+def _no_ticks(count: int) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), pa.array([], _TICK))
+
+
+def _ticks(found: Detections, clocks: Bools) -> pa.Array:
+    """The ticks and clock occurrences among the constituents."""
+    code, at = found.event_code[clocks], found.event_row[clocks]
+    time = np.empty(len(code), dtype=np.int64)
+    for number, event in enumerate(found.events):
+        listing.place(found.batches[event].time, at, code, number, time)
+    names = pa.array([found.batches[event].event for event in found.events], pa.string())
+    return pa.StructArray.from_arrays(
+        [names.take(pa.array(code)), pa.array(time).cast(_TIMESTAMP)], fields=list(_TICK)
+    )
+
+
+def _plain(
+    rule: pa.Array, start: Int64, end: Int64, constituents: pa.Array, ticks: pa.Array
+) -> pa.Table:
+    return pa.table(
+        {
+            "rule": rule,
+            "start": pa.array(start).cast(_TIMESTAMP),
+            "end": pa.array(end).cast(_TIMESTAMP),
+            "constituents": constituents,
+            "ticks": ticks,
+        }
+    )

@@ -1,0 +1,48 @@
+"""A walk in the contexts that use occurrences up: chains of event types (`contexts.chain`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.detector.contexts.chain import Chain
+from engine.detector.graph import Node
+from engine.detector.instances import NONE
+from engine.detector.log import Log
+from engine.detector.operators.event import Event
+from engine.detector.walk import kernel
+from engine.detector.walk.found import Found, Walked
+
+
+@dataclass(frozen=True, slots=True)
+class Chained:
+    """A rule's chain over event types, all keyed by `columns` (None: all without a key)."""
+
+    chain: Chain
+    events: tuple[str, ...]
+    columns: tuple[str, ...] | None
+
+
+def chained(root: Node) -> Chained | None:
+    """The chain that a rule's node is, if it is one."""
+    leaves = [o.shape for o in root.operands if isinstance(o.shape, Event)]
+    if not isinstance(root.shape, Chain) or len({leaf.columns for leaf in leaves}) > 1:
+        return None
+    return Chained(root.shape, tuple(leaf.event for leaf in leaves), leaves[0].columns)
+
+
+def walk_chained(rule: str, own: Chained, log: Log) -> Walked | None:
+    """What a rule detects; None if there are simultaneous occurrences that only the event graph
+    can choose among."""
+    value, low, keys = log.keys(own.columns)
+    last, place = np.uint64(len(own.events) - 1), log.places(own.events, kernel.NOTHING)
+    *line, possible = kernel.timeline(log.code, log.time, value, low, last, place)
+    if not possible:
+        return None
+    stage, key, row = line
+    rank = np.argsort(np.argsort(log.names))[log.code]  # the simultaneous by name (S1)
+    nothing = (NONE,) * own.chain.slots
+    found, _ = own.chain.over((stage, key, row), nothing, log.time, rank, max(keys.count, 1))
+    part = Found(found.key, found.start, found.end, found.offsets, found.row)
+    return {rule: [part.in_order(keys)]}, keys

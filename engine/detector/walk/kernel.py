@@ -1,0 +1,157 @@
+"""The compiled loop of a walk: one pass over occurrences in order of time.
+
+A key's state is a record of `size` numbers. For each stage but the last it holds at at[stage] the
+latest instance that ended before: its start and its occurrences; after these at at[place] the time
+of the last occurrence of each event type that guards something. `NEVER` where there is none.
+
+Indices are unsigned, as numba asks of each signed one whether it counts from the end.
+"""
+# mypy: allow-untyped-decorators, allow-untyped-defs, allow-untyped-calls
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+NEVER = -(2**63)
+RUN_MAX = 64
+"""So many occurrences may be simultaneous."""
+NOTHING = 2**16
+"""The place of an event type that a walk does not look at."""
+
+
+@njit(cache=True)
+def walk(
+    first, stop, code, time, value, low, last, place, at, span, checks, emits, bounds, guards,
+    size, state, run, output, key, start, end, row,
+):  # fmt: skip
+    """From occurrence `first` on to `stop` or the end of that instant; returns where it ended and
+    how many instances were written to output[n], key[n], start[n], end[n], row[n, stages]. It ends
+    at -1 where occurrences of one event type and key are simultaneous, or too many are.
+
+    place[code] is the stage of an event type, past `last` what it guards by, or `NOTHING`. An
+    instance of a stage, not longer than span[stage], is looked at by checks[stage]:checks[stage +
+    1]. Check c lets it pass if it starts after the guards bounds[c]:bounds[c + 1]: the first one
+    of a stage to the state, but for the last stage, the others and those of that to the output
+    emits[c].
+    """
+    zero, one = np.uint64(0), np.uint64(1)
+    n = zero
+    i = first
+    simultaneous = 0
+    x = 0
+    t = np.int64(0)
+    while i < stop or x < simultaneous:
+        if x < simultaneous:
+            r = run[x]
+            x += 1
+        else:
+            r = i
+            t = time[i]
+            i += 1
+            if i < len(time) and time[i] == t:
+                simultaneous = gather(r, t, code, time, value, last, place, run)
+                if simultaneous < 0:
+                    return -1, n
+                i = r + simultaneous
+                r = run[0]
+                x = 1
+        p = place[np.uint32(code[r])]
+        if p == NOTHING:
+            continue
+        base = np.uint64((value[r] - low) * size)
+        if p > last:
+            state[base + at[p]] = t
+            continue
+        b = base
+        s = t
+        if p > zero:
+            b = base + at[p - one]
+            s = state[b]
+            if s < t - span[p]:
+                continue
+        c = checks[p]
+        if p < last:
+            if passes(c, s, base, state, bounds, guards):
+                d = base + at[p]
+                state[d] = s
+                for y in range(p):
+                    state[d + one + y] = state[b + one + y]
+                state[d + one + p] = r
+            c += one
+        while c < checks[p + one]:
+            if passes(c, s, base, state, bounds, guards):
+                output[n] = emits[c]
+                key[n] = value[r] - low + 1
+                start[n] = s
+                end[n] = t
+                for y in range(p):
+                    row[n, y] = state[b + one + y]
+                row[n, p] = r
+                n += one
+            c += one
+    return i, n
+
+
+@njit(cache=True)
+def passes(check, start, base, state, bounds, guards):
+    """Did nothing that guards occur since `start`?"""
+    later = True
+    for g in range(bounds[check], bounds[check + np.uint64(1)]):
+        later &= start > state[base + guards[g]]
+    return later
+
+
+@njit(cache=True)
+def gather(first, instant, code, time, value, last, place, run):
+    """The simultaneous occurrences from `first` on, what guards before stages, later stages before
+    earlier ones, so that nothing follows what it is simultaneous with: how many, -1 for no way."""
+    count = 0
+    while first + count < len(time) and time[first + count] == instant:
+        if count == RUN_MAX:
+            return -1
+        r = first + count
+        x = count
+        while x > 0 and place[code[run[x - 1]]] < place[code[r]]:
+            run[x] = run[x - 1]
+            x -= 1
+        run[x] = r
+        count += 1
+    for x in range(count):
+        y = x + 1
+        while y < count and place[code[run[y]]] == place[code[run[x]]]:
+            if place[code[run[x]]] <= last and value[run[x]] == value[run[y]]:
+                return -1
+            y += 1
+    return count
+
+
+@njit(cache=True)
+def timeline(code, time, value, low, last, place):
+    """The occurrences of the stages place[code] (or `NOTHING`), as `contexts.chains` wants them:
+    place, key, row; and whether the walk can go on (see `walk`)."""
+    n = 0
+    for c in code:
+        n += place[c] <= last
+    out_place = np.empty(n, dtype=np.int16)
+    out_key = np.empty(n, dtype=np.int32)
+    out_row = np.empty(n, dtype=np.int64)
+    run = np.empty(RUN_MAX, dtype=np.int64)
+    o, i = 0, 0
+    while i < len(time):
+        simultaneous = 1
+        run[0] = i
+        if i + 1 < len(time) and time[i + 1] == time[i]:
+            simultaneous = gather(i, time[i], code, time, value, last, place, run)
+            if simultaneous < 0:
+                return out_place, out_key, out_row, False
+        i += simultaneous
+        for x in range(simultaneous):
+            r = run[x]
+            if place[code[r]] <= last:
+                out_place[o] = place[code[r]]
+                out_key[o] = value[r] - low + 1
+                out_row[o] = r
+                o += 1
+    return out_place, out_key, out_row, True

@@ -1,0 +1,116 @@
+"""A walk in `restricted`: routes over stages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.detector.instances import Int16, Int32
+from engine.detector.log import Log
+from engine.detector.walk import kernel
+from engine.detector.walk.found import Found, Walked
+from engine.detector.walk.route import Walk
+from engine.values import Int64
+
+SLICE = 1 << 20
+"""So many detections at most, but for those of one instant, are written to one set of arrays."""
+
+
+def walk_restricted(walk: Walk, log: Log) -> Walked | None:
+    """What each rule of a walk detects; None if there are simultaneous occurrences that only the
+    event graph can choose among."""
+    value, low, keys = log.keys(walk.longest.columns)
+    program = _Program(walk, log)
+    found: dict[str, list[Found]] = {rule: [] for rule in program.rules}
+    for part in _parts(program, log, value, low, keys.count):
+        if part is None:
+            return None
+        for number, rule in enumerate(program.rules):
+            width = walk.outputs[rule][0] + 1
+            found[rule].append(part.of(number, width).in_order(keys))
+    return found, keys
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Detections of several rules: the place of the rule, key, start and end of each, and
+    row[n, stage] of the log."""
+
+    output: Int16
+    key: Int32
+    start: Int64
+    end: Int64
+    row: Int64
+
+    def of(self, place: int, width: int) -> Found:
+        """Those of one rule, with the occurrences of its stages."""
+        mine = self.output == place
+        whole = bool(mine.all())
+        columns = (self.key, self.start, self.end, self.row[:, :width])
+        key, start, end, row = columns if whole else (column[mine] for column in columns)
+        offsets = np.arange(len(key) + 1, dtype=np.int64) * width
+        return Found(key, start, end, offsets, row.reshape(-1))
+
+
+class _Program:
+    """A walk as the arrays that the kernel reads."""
+
+    def __init__(self, walk: Walk, log: Log) -> None:
+        stages = walk.longest.stages
+        last = len(stages) - 1
+        self.last, self.width = np.uint64(last), len(stages)
+        self.rules = tuple(walk.outputs)
+        guards = sorted(walk.guards)
+        events = [stage.event for stage in stages] + guards
+        widths = [stage + 2 for stage in range(last)] + [0] + [1] * len(guards)
+        self.size = sum(widths)
+        self.at = np.cumsum([0, *widths])[:-1].astype(np.uint64)
+        self.place = log.places(events, kernel.NOTHING)
+        self.span = np.array([stage.span for stage in stages])
+        offset = {event: self.at[last + 1 + g] for g, event in enumerate(guards)}
+        checks, emits, bounds, offsets = [0], [], [0], []
+        for number, stage in enumerate(stages):
+            passes = [] if number == last else [(-1, stage.guards)]
+            passes += [
+                (place, own)
+                for place, (at, own) in enumerate(walk.outputs.values())
+                if at == number
+            ]
+            for emit, own in passes:
+                emits.append(emit)
+                offsets += [offset[event] for event in sorted(own)]
+                bounds.append(len(offsets))
+            checks.append(len(emits))
+        self.checks, self.bounds = np.array(checks, np.uint64), np.array(bounds, np.uint64)
+        self.guards = np.array(offsets, dtype=np.uint64)
+        self.emits = np.array(emits)
+        self.outputs_max = int(np.diff(checks).max())
+        """How many detections an occurrence gives at most."""
+
+
+def _parts(
+    program: _Program, log: Log, value: Int64, low: int, keys: int
+) -> Iterator[_Part | None]:
+    """The detections of all rules, part by part."""
+    state = np.full(max(keys, 1) * program.size, kernel.NEVER)
+    run = np.empty(kernel.RUN_MAX, dtype=np.int64)
+    step = max(SLICE // program.outputs_max, 1)
+    at = 0
+    while at < len(log):
+        stop = min(at + step, len(log))
+        room = (stop - at + kernel.RUN_MAX) * program.outputs_max
+        output = np.empty(room, dtype=np.int16)
+        key = np.empty(room, dtype=np.int32)
+        start, end = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
+        row = np.empty((room, program.width), dtype=np.int64)
+        at, n = kernel.walk(
+            at, stop, log.code, log.time, value, low, program.last, program.place, program.at,
+            program.span, program.checks, program.emits, program.bounds, program.guards,
+            program.size, state, run, output, key, start, end, row,
+        )  # fmt: skip
+        if at < 0:
+            yield None
+            return
+        yield _Part(output[:n], key[:n], start[:n], end[:n], row[:n])

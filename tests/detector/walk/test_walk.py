@@ -1,0 +1,199 @@
+"""Rules that are chains are detected in one walk over the table: as the reference says, and as the
+event graph does, which detects a rule that another one uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rules
+from engine import detect
+from engine.detector.walk.kernel import RUN_MAX
+from rules.model import Context, Rulebook
+from rules.unbuilt import SIMULATED
+from tests.reference.evaluate import evaluate
+from tests.reference.meaning import TooLargeError
+from tests.reference.values import Occurrence
+
+NAMES = "abcd"
+CHAINED = [c for c in Context if c is not Context.UNRESTRICTED]
+SECOND = 1_000_000
+
+
+Line = tuple[str, int, dict[str, Any]]
+
+
+def book(lines: Sequence[tuple[str, str]], *, keyed: bool = True, used: bool = False) -> Rulebook:
+    """Rules, an expression and a context each, over the signals a, b, c, d; `used`: each is the
+    event of another, so that no walk detects it."""
+    events = "".join(f"  {n}: {{signal: {{k: bigint, v: bigint}}}}\n" for n in NAMES)
+    per = ", per: k" if keyed else ""
+    text = "".join(
+        f"  r{n}: {{on: '{on}'{per}, context: {context}}}\n"
+        for n, (on, context) in enumerate(lines)
+    )
+    if used:
+        text += "".join(f"  x{n}: {{on: r{n}}}\n" for n in range(len(lines)))
+    return rules.load(f"rulebook: b\nevents:\n{events}rules:\n{text}", features=SIMULATED)
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> str:
+    """`a ; b - c within 3 s ; d` and the like over distinct event types."""
+    stages = draw(st.permutations(NAMES))
+    stages = stages[: draw(st.integers(2, 4))]
+    text = stages[0]
+    for number, name in enumerate(stages[1:], 2):
+        text = f"({text} ; {name})"
+        absent = draw(st.sampled_from(["", *(n for n in NAMES if n not in stages)]))
+        if absent:
+            text = f"({text} - {absent})"
+        if draw(st.integers(0, 2)) == number % 3:
+            text = f"({text} within {draw(st.integers(1, 5))} s)"
+    return text
+
+
+@st.composite
+def plain_chains(draw: st.DrawFn) -> str:
+    names = draw(st.permutations(NAMES))[: draw(st.integers(2, 4))]
+    within = draw(st.sampled_from(["", " within 2 s", " within 4 s"]))
+    return " ; ".join(names) + within
+
+
+def history(draw: Any, lines_max: int) -> list[Line]:
+    """Lines in any order; many are simultaneous, some of one event type and key."""
+    line = st.tuples(
+        st.sampled_from(NAMES),
+        st.integers(0, 12).map(lambda second: second * SECOND),
+        st.fixed_dictionaries(
+            {"k": st.sampled_from([1, 1, 2, None]), "v": st.sampled_from([0, 1, None])}
+        ),
+    )
+    least = draw(st.sampled_from([0, lines_max // 2, lines_max]))
+    found: list[Line] = draw(st.lists(line, min_size=least, max_size=lines_max))
+    return found
+
+
+def once(lines: list[Line]) -> list[Line]:
+    """Without the simultaneous ones of one event type and key, which the event graph is for."""
+    return list(
+        {
+            (event, time, fields["k"]): (event, time, fields) for event, time, fields in lines
+        }.values()
+    )
+
+
+def table(lines: Sequence[Line]) -> pa.Table:
+    return pa.table(
+        {
+            "event": pa.array([event for event, _, _ in lines], pa.string()),
+            "time": pa.array([time for _, time, _ in lines], pa.int64()),
+            **{n: pa.array([f[n] for _, _, f in lines], pa.int64()) for n in ("k", "v")},
+        }
+    )
+
+
+def check(own: Rulebook, lines: list[Line]) -> None:
+    """Detections in order, with their constituents, are those of the reference."""
+    try:
+        expected = evaluate(own, lines, instances_max=2_000)
+    except TooLargeError:
+        return
+    found = detect(own, table(lines))
+    shown = [[lines[row] for row in rows] for rows in found.column("constituents").to_pylist()]
+    assert shown == [
+        [(c.event, c.end, dict(c.fields)) for c in d.constituents if isinstance(c, Occurrence)]
+        for d in expected
+    ]
+    assert found.column("rule").to_pylist() == [d.rule for d in expected]
+    assert found.column("start").cast(pa.int64()).to_pylist() == [d.start for d in expected]
+
+
+@given(data=st.data(), keyed=st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_walks_find_what_the_reference_finds(data: st.DataObject, keyed: bool) -> None:
+    expressions = data.draw(st.lists(chains(), min_size=1, max_size=3))
+    lines = history(data.draw, 12)
+    lines = once(lines) if data.draw(st.integers(0, 3)) else lines
+    check(book([(e, "restricted") for e in expressions], keyed=keyed), lines)
+
+
+@pytest.mark.parametrize("context", CHAINED)
+def test_walks_in_every_context_find_what_the_reference_finds(context: Context) -> None:
+    @given(data=st.data(), keyed=st.booleans())
+    @settings(max_examples=40, deadline=None)
+    def some(data: st.DataObject, keyed: bool) -> None:
+        lines = once(history(data.draw, 10))
+        check(book([(data.draw(plain_chains()), context.value)], keyed=keyed), lines)
+
+    some()
+
+
+EXPRESSIONS = [
+    "a ; b within 60 s",
+    "a ; b ; c within 60 s",
+    "(a ; b ; c within 60 s) - d",
+    "(a ; c within 60 s) - b",
+    "(a ; b - d) ; c",
+    "d",
+]
+
+
+def large(count: int, keys: int, gap: int, *, ordered: bool = True) -> pa.Table:
+    random = np.random.default_rng(count + keys)
+    time = np.cumsum(random.integers(0, gap + 1, count))
+    occurrences = pa.table(
+        {
+            "event": pa.array(np.array(list(NAMES))[random.integers(0, 4, count)]),
+            "time": time * 1_000,
+            "k": random.integers(-5, keys - 5, count),
+            "v": random.integers(0, 3, count),
+        }
+    )
+    return occurrences if ordered else occurrences.take(pa.array(random.permutation(count)))
+
+
+@pytest.mark.parametrize("context", CHAINED)
+@pytest.mark.parametrize(
+    ("keys", "gap", "ordered"),
+    [(50, 1_000, True), (2_000, 3, True), (2_000, 3, False), (40, 0, True), (2, 1, True)],
+    ids=["few ties", "many ties", "in no order", "all simultaneous", "ties of a key"],
+)
+def test_a_walk_and_the_event_graph_detect_the_same(
+    context: Context, keys: int, gap: int, ordered: bool
+) -> None:
+    plain = [e for e in EXPRESSIONS if context is Context.RESTRICTED or "-" not in e]
+    lines = [(expression, context.value) for expression in plain]
+    occurrences = large(6_000, keys, gap, ordered=ordered)
+    walked = detect(book(lines), occurrences)
+    stepped = detect(book(lines, used=True), occurrences)
+    own = pa.compute.starts_with(stepped.column("rule"), "r")
+    assert walked.equals(stepped.filter(own))
+    assert len(walked) > (0 if gap else -1)
+
+
+def test_more_simultaneous_occurrences_than_a_walk_takes_are_for_the_event_graph() -> None:
+    count = RUN_MAX + 1
+    occurrences = pa.table(
+        {
+            "event": ["a"] * count + ["b"] * count,
+            "time": [1] * count + [2] * count,
+            "k": [*range(count), *range(count)],
+        }
+    )
+    found = detect(book([("a ; b", "restricted")]), occurrences)
+    assert found.column("constituents").to_pylist() == [[k, count + k] for k in range(count)]
+
+
+def test_keys_of_texts_and_of_far_apart_numbers() -> None:
+    for values in (["y", "x", "y", "x"], [10**15, -(10**15), 10**15, -(10**15)]):
+        occurrences = pa.table({"event": list("aabb"), "time": [1, 1, 2, 2], "k": values})
+        found = detect(book([("a ; b", "restricted")]), occurrences)
+        assert found.column("k").to_pylist() == sorted(values[:2])
+        assert found.column("constituents").to_pylist() == [[1, 3], [0, 2]]
