@@ -3,7 +3,8 @@
 In `restricted` it is that of semantics 4 (Carlson's thesis, re-derived): a few instances a node,
 whatever arrives. The other contexts choose among occurrences that are not used up yet, so they
 keep these, and only a `within` bounds how many there can be; `recent` needs a few of them where a
-detection takes one occurrence of each event type (`rules.recent`).
+detection takes one occurrence of each event type (`rules.recent`), and so do all contexts of
+`any(m, a*)` (`rules.stages`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from rules.detected import detected
 from rules.durations import format_duration
 from rules.formatter import format_expression
 from rules.model import Context, Rule
-from rules.recent import begun, unused
+from rules.recent import unused
+from rules.stages import Stages, alike, most_kept, stages
 from rules.stored import Stored, stored
 
 
@@ -77,10 +79,12 @@ def _bound(
         chosen = of_choice(expression, context, rules, keyed)
         if chosen is None:
             instances = occurrences = ENDLESS.within(oldest)
-            why = f"context {context} keeps {_KEEPS[context]}"
+            flat = _flat(expression, rules, keyed)
+            kept = _FLAT_KEEPS.get(context) if flat else None
+            why = f"context {context} keeps {kept or _KEEPS[context]}"
         elif chosen.alone:
             instances, occurrences = chosen.instances, chosen.occurrences
-            why = f"context {context} keeps {chosen.instances.count} of the matches begun"
+            why = f"context {context} keeps {chosen.instances.count} of {_BEGUN[context]}"
         else:
             instances, occurrences = instances + chosen.instances, occurrences + chosen.occurrences
             count = chosen.instances.count
@@ -117,12 +121,21 @@ def of_choice(
 ) -> Chosen | None:
     """Where the choice of a context stores a number of instances, which; else None: what is not
     used up yet. `keyed`: the keyed event types; `rules`: those that may be used as events."""
+    flat = _flat(expression, rules, keyed)
+    kept = most_kept(flat, context) if flat else None
+    if kept is not None:
+        return Chosen(Amount(kept[0]), Amount(kept[1]), alone=True)
     left = unused(expression, keyed, rules) if context is Context.RECENT else None
-    if left is None:
-        return None
-    if (count := begun(expression)) is not None:
-        return Chosen(Amount(count), Amount(count * (count + 1) // 2), alone=True)
-    return Chosen(left, left, alone=False)
+    return None if left is None else Chosen(left, left, alone=False)
+
+
+def _flat(
+    expression: x.Expression, rules: Collection[str], keyed: Collection[str]
+) -> Stages | None:
+    """The expression as stages, where the choice among its instances needs no search."""
+    flat = stages(expression)
+    plain = flat is not None and alike(flat, keyed) and {*flat.events}.isdisjoint(rules)
+    return flat if plain else None
 
 
 _KEEPS = {
@@ -131,6 +144,14 @@ _KEEPS = {
     Context.CONTINUOUS: "every occurrence, for it can end what any initiator began",
     Context.CUMULATIVE: "every occurrence until it is used up",
     Context.UNRESTRICTED: "every occurrence, for it uses up nothing",
+}
+
+_FLAT_KEEPS = {Context.CONTINUOUS: "every initiator until it has ended, with what it took"}
+_BEGUN = {
+    Context.RECENT: "the matches begun",
+    Context.CHRONICLE: "the occurrences not used up yet",
+    Context.CONTINUOUS: "the matches begun",
+    Context.CUMULATIVE: "the occurrences not used up yet",
 }
 
 

@@ -29,22 +29,6 @@ def unused(
     return Amount(_kept(node, 0, lasting=False)[0]) if plain and once and alike else None
 
 
-def begun(expression: x.Expression) -> int | None:
-    """Where `unused` has an answer and the expression is a sequence: how many matches begun are
-    kept instead, the n-th of them with n occurrences."""
-    nodes = list(_whole(expression).walk())
-    sequence = not any(isinstance(node, x.And) for node in nodes)
-    return sum(isinstance(node, x.Seq) for node in nodes) if sequence else None
-
-
-def _whole(expression: x.Expression) -> x.Expression:
-    """The expression without labels and the `within` around it."""
-    node = unlabelled(expression)
-    while isinstance(node, x.Within):
-        node = node.part
-    return node
-
-
 def _kept(node: x.Expression, before: int, *, lasting: bool) -> tuple[int, int]:
     """Occurrences, and pending starts, where `before` starts of what follows are known. What only
     ever ends an instance (not `lasting`) is not kept."""

@@ -10,6 +10,7 @@ from engine.detector.contexts.build import chosen
 from engine.detector.contexts.chain import CONTEXTS, Chain, event_types
 from engine.detector.contexts.latest import flat
 from engine.detector.contexts.reading import read
+from engine.detector.contexts.stages import Stages, direct
 from engine.detector.graph import Census, Node, digest
 from engine.detector.operator_nodes import Operators, type_of
 from engine.detector.operators.either import Either
@@ -18,6 +19,7 @@ from rules import expression as x
 from rules.closers import Window, chosen_closers, plain
 from rules.model import Context, Rule, Rulebook, Selection
 from rules.parser import unlabelled
+from rules.stages import stages
 
 
 def compile_rule(
@@ -54,7 +56,11 @@ class _Builder(Operators):
             return self._node(expression, None)
         if context is Context.UNRESTRICTED and plain(expression):
             return self._every_row(expression)
-        return self._chain(expression, context) or self._choice(expression, context)
+        return (
+            self._chain(expression, context)
+            or self._stages(expression, context)
+            or self._choice(expression, context)
+        )
 
     def _node(self, e: x.Expression, horizon: int | None) -> Node:
         return _named(super()._node(e, horizon), e)
@@ -84,6 +90,21 @@ class _Builder(Operators):
             return None
         shape = Chain(context, len(names), span, self.settings.carried_per_key_max)
         own = operands[0].own
+        found = self._make(shape, operands, own=own, every=not own, point=False, horizon=span)
+        return _named(found, expression)
+
+    def _stages(self, expression: x.Expression, context: Context | Selection) -> Node | None:
+        """A flat expression over event types, all of one key or all without; else None."""
+        flat = stages(expression)
+        if flat is None or not isinstance(context, Context) or not direct(flat, context):
+            return None
+        if not self.roots.keys().isdisjoint(flat.events):
+            return None
+        operands = tuple(self._event(name, all_rows=True) for name in flat.events)
+        if len({o.own for o in operands}) > 1:
+            return None
+        shape = Stages(context, flat, self.settings.carried_per_key_max)
+        own, span = operands[0].own, flat.span_micros
         found = self._make(shape, operands, own=own, every=not own, point=False, horizon=span)
         return _named(found, expression)
 

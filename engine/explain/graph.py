@@ -8,6 +8,7 @@ from dataclasses import replace
 from engine.detector import graph as running
 from engine.detector.contexts.chain import Chain
 from engine.detector.contexts.choice import Choice
+from engine.detector.contexts.stages import Stages
 from engine.detector.detector import Detector
 from engine.detector.operators.detection import Detection
 from engine.detector.operators.event import Event
@@ -100,7 +101,7 @@ class Nodes:
         shape = node.shape
         if isinstance(shape, Repeated):
             return NOTHING, NOTHING
-        if not isinstance(shape, Chain | Choice):
+        if not isinstance(shape, Chain | Stages | Choice):
             kept = self._node(node)
             return kept.instances, kept.occurrences
         context, keyed = shape.context, [name for name, _ in node.streams]
@@ -148,7 +149,7 @@ def _expression(node: running.Node) -> x.Expression:
 
 def _operator(node: running.Node) -> str:
     shape = node.shape
-    if isinstance(shape, Chain | Choice):
+    if isinstance(shape, Chain | Stages | Choice):
         return str(shape.context) if isinstance(shape.context, Context) else "select"
     if isinstance(shape, Repeated):
         return "every key"

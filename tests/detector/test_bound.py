@@ -122,6 +122,12 @@ def test_never_more_is_stored_than_the_bound(
         ("a ; b ; c", "recent"),
         ("(a and b) ; c", "recent"),
         ("(a and b) ; c within 20", "recent"),
+        ("a ; (b and c)", "recent"),
+        ("any(2, a, b, c)", "recent"),
+        ("any(3, a*)", "recent"),
+        ("any(3, a*)", "chronicle"),
+        ("any(3, a*)", "continuous"),
+        ("any(3, a*)", "cumulative"),
     ],
 )
 def test_the_bound_is_reached_and_no_more(on: str, context: str) -> None:

@@ -1,0 +1,137 @@
+"""Flat expressions: stages in sequence, each of so many of some event types in any order.
+
+`a ; (b and c) ; any(2, d, e, f)`, `any(3, a*)`, `(a ; b within d) - c`, `not(b)[a, c]`: whatever
+the parameter context, what is chosen among their instances has a direct answer, without a search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from rules import expression as x
+from rules.model import Context
+from rules.parser import unlabelled
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """`count` of its places, each one occurrence of some event types; if `repeated`, so many
+    occurrences of its only place."""
+
+    count: int
+    places: tuple[tuple[str, ...], ...]
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """An expression over distinct event types: its stages, every occurrence of one before every
+    occurrence of the next.
+
+    `events`: all event types from the left. `span_micros`: how long an instance may be. `absent`:
+    an occurrence of it ends all that is half matched; `apart`: what is simultaneous with it is in
+    no instance either (`E - absent`), else it may begin one (`not(absent)[a, E]`).
+    """
+
+    events: tuple[str, ...]
+    stages: tuple[Stage, ...]
+    span_micros: int | None = None
+    absent: str | None = None
+    apart: bool = False
+
+    @property
+    def recent(self) -> bool:
+        """Whether the latest occurrence of each event type is in the greatest instance."""
+        plain = all(len(place) == 1 for stage in self.stages for place in stage.places)
+        whole = all(s.repeated or s.count == len(s.places) for s in self.stages)
+        return plain and (whole or len(self.stages) == 1)
+
+
+def stages(expression: x.Expression) -> Stages | None:
+    """An expression as stages; None if it is anything else."""
+    node = unlabelled(expression)
+    events = [leaf.name for leaf in node.walk() if isinstance(leaf, x.Name)]
+    found = _filtered(node) if len({*events}) == len(events) else None
+    return found and replace(found, events=tuple(events))
+
+
+def most_kept(found: Stages, context: Context) -> tuple[int, int] | None:
+    """How many instances of what is half matched, or not used up, a context keeps, and occurrences
+    in them, where it is a number."""
+    first, *more = found.stages
+    if first.repeated and not more and context is not Context.UNRESTRICTED:
+        return first.count - 1, first.count - 1
+    if context is not Context.RECENT or not found.recent:
+        return None
+    before, instances, occurrences = 0, 0, 0
+    for stage in found.stages:
+        kept = size = stage.count if stage.repeated else len(stage.places)
+        if stage is found.stages[-1]:  # what is complete is detected, one at an instant
+            kept = max(stage.count - 1, size - stage.count)
+        instances += kept
+        occurrences += kept * (before + 1)
+        before += stage.count
+    return instances, occurrences
+
+
+def alike(found: Stages, keyed: Collection[str]) -> bool:
+    """Whether all event types are of one key, or all broadcast."""
+    return len({name in keyed for name in found.events}) == 1
+
+
+def _filtered(node: x.Expression) -> Stages | None:
+    match node:
+        case x.Within(part=part, duration=duration) if not duration.months:
+            found = _filtered(part)
+            if found is None:
+                return None
+            span = found.span_micros
+            shorter = duration.micros if span is None else min(span, duration.micros)
+            return replace(found, span_micros=shorter)
+        case x.Minus(part=part, absent=x.Name(name=name)):
+            found = _filtered(part)
+            if found is None or found.absent:
+                return None
+            return replace(found, absent=name, apart=True)
+        case x.Not(absent=x.Name(name=name), opener=opener, closer=closer):
+            first, last = _place(opener), _sequence(closer)
+            return Stages((), (Stage(1, (first,)), *last), absent=name) if first and last else None
+    whole = _sequence(node)
+    return Stages((), whole) if whole else None
+
+
+def _sequence(node: x.Expression) -> tuple[Stage, ...]:
+    """None at all where there is anything else."""
+    match node:
+        case x.Seq(first=first, then=then):
+            left, right = _sequence(first), _sequence(then)
+            return (*left, *right) if left and right else ()
+        case x.AnyRepeat(count=count, part=x.Name(name=name)):
+            return (Stage(count, ((name,),), repeated=True),)
+        case x.AnyOf(count=count, parts=parts) if count < len(parts):
+            places = tuple(map(_place, parts))
+            return (Stage(count, places),) if all(places) else ()
+    places = _all_of(node)
+    return (Stage(len(places), places),) if places else ()
+
+
+def _all_of(node: x.Expression) -> tuple[tuple[str, ...], ...]:
+    if not isinstance(node, x.And | x.AnyOf):
+        place = _place(node)
+        return (place,) if place else ()
+    if isinstance(node, x.AnyOf) and node.count < len(node.parts):
+        return ()
+    parts = tuple(map(_all_of, node.parts))
+    return tuple(place for part in parts for place in part) if all(parts) else ()
+
+
+def _place(node: x.Expression) -> tuple[str, ...]:
+    """The event types of `a or b ..`."""
+    match node:
+        case x.Name(name=name):
+            return (name,)
+        case x.Or(parts=parts):
+            names = tuple(map(_place, parts))
+            return tuple(name for part in names for name in part) if all(names) else ()
+    return ()

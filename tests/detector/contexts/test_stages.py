@@ -1,0 +1,115 @@
+"""Flat expressions: what each context detects is what the reference detects, for any cut."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.detector.contexts.stages import Stages
+from engine.detector.detector import Detector
+from rules.expression import (
+    And,
+    AnyOf,
+    AnyRepeat,
+    Duration,
+    Expression,
+    Labelled,
+    Minus,
+    Name,
+    Not,
+    Or,
+    Seq,
+    Within,
+)
+from rules.model import Context, Rule, Rulebook, SignalEvent
+from rules.parser import parse
+from tests.detector.history import run
+from tests.reference.strategies import PLACE, SECOND, cuts, expected, histories, written
+
+CHOOSING = (Context.RECENT, Context.CHRONICLE, Context.CONTINUOUS, Context.CUMULATIVE)
+NAMES = ("a", "b", "c", "d")
+Draw = st.DrawFn
+
+
+@st.composite
+def flat(draw: Draw, names: tuple[str, ...], *, every: bool) -> Expression:
+    """Stages in sequence over these event types; `every`: such as `recent` has a kernel for."""
+    cut = draw(st.sets(st.integers(1, len(names) - 1))) if len(names) > 1 else set()
+    edges = [0, *sorted(cut), len(names)]
+    parts = [draw(stage(names[a:b], every=every and len(edges) > 2)) for a, b in pairwise(edges)]
+    while len(parts) > 1:
+        at = draw(st.integers(0, len(parts) - 2))
+        parts[at : at + 2] = [Seq(parts[at], parts[at + 1])]
+    return parts[0]
+
+
+@st.composite
+def stage(draw: Draw, names: tuple[str, ...], *, every: bool) -> Expression:
+    leaves: tuple[Expression, ...] = tuple(map(Name, names))
+    if len(names) == 1:
+        count = draw(st.integers(0, 3))
+        return AnyRepeat(count, leaves[0]) if count else leaves[0]
+    kind = draw(st.sampled_from(["and"] if every else ["and", "any", "or"]))
+    if kind == "and":
+        return And(leaves)
+    if kind == "any":
+        return AnyOf(draw(st.integers(1, len(names))), leaves)
+    return Or(leaves)
+
+
+@st.composite
+def filtered(draw: Draw, *, recent: bool) -> Expression:
+    names = NAMES[: draw(st.integers(1, 4))]
+    kind = draw(st.sampled_from(["", "", "minus", "not"])) if len(names) > 1 else ""
+    if kind == "not" and len(names) > 2:
+        closer = draw(flat(names[2:], every=recent))
+        on: Expression = Not(Name(names[1]), Name(names[0]), closer)
+    elif kind:
+        on = Minus(draw(flat(names[:-1], every=recent)), Name(names[-1]))
+    else:
+        on = draw(flat(names, every=recent))
+    if draw(st.booleans()):
+        on = Within(on, Duration(0, draw(st.integers(0, 5)) * SECOND))
+    return Labelled("L", on) if draw(st.booleans()) else on
+
+
+def book(on: Expression, context: Context, keys: tuple[str, ...]) -> Rulebook:
+    events = {n: SignalEvent(n, PLACE, dict.fromkeys((*keys, "v"), "bigint")) for n in NAMES}
+    used = {n.name for n in on.walk() if isinstance(n, Name)}
+    per = dict.fromkeys(sorted(used), keys) if keys else {}
+    rule = Rule("r", PLACE, written(on), "", context, key_names=keys, per=per)
+    return Rulebook("flat", None, "", "UTC", {}, events, {"r": rule})
+
+
+@pytest.mark.parametrize("context", CHOOSING)
+@given(data=st.data())
+@settings(max_examples=100, deadline=None)
+def test_flat_expressions_are_those_of_the_reference_for_any_cut(
+    context: Context, data: st.DataObject
+) -> None:
+    on = data.draw(filtered(recent=context is Context.RECENT))
+    rulebook = book(on, context, data.draw(st.sampled_from([(), ("k",)])))
+    history = data.draw(histories(rulebook, lines_max=14))
+    answer = expected(rulebook, history)
+    assert run(rulebook, [sorted(history, key=lambda line: line[1])]) == answer
+    assert run(rulebook, data.draw(cuts(history))) == answer
+
+
+@pytest.mark.parametrize("context", CHOOSING)
+@pytest.mark.parametrize(
+    "on", ["any(3, a*)", "a and b and c", "any(2, a, b, c)", "not(b)[a, c]", "(a ; c within 2) - b"]
+)
+def test_flat_expressions_are_not_searched(on: str, context: Context) -> None:
+    rulebook = book(parse(on), context, ("k",))
+    shapes = {type(n.shape) for n in Detector(rulebook, {"r": 0}).graph.nodes.values()}
+    assert Stages in shapes
+
+
+def test_a_union_lists_what_is_simultaneous_in_order_of_rank_whatever_its_stage() -> None:
+    rulebook = book(parse("a ; (b and c)"), Context.CUMULATIVE, ())
+    seen = [("a", 0), ("a", 2), ("b", 2), ("b", 3), ("c", 3)]
+    history = [(name, second * SECOND, {"v": 0}) for name, second in seen]
+    assert run(rulebook, [history]) == expected(rulebook, history)
