@@ -79,18 +79,19 @@ class Chain:
 
     def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
         line = _timeline([_in_order(flow.instances, moment) for flow in operands])
-        found, carried = self.over(line, carry, moment.time, moment.rank, moment.keys)
+        alike = np.zeros(self.count, dtype=np.int64)
+        found, carried = self.over(line, carry, moment.time, alike, moment.rank, moment.keys)
         check_carried(carried, self.carried_per_key_max)
         return Flow(found, pending_of(carried, operands)), carried
 
     def over(
-        self, line: Timeline, carry: Carry, time: Int64, rank: Int64, keys: int
+        self, line: Timeline, carry: Carry, time: Int64, name: Int64, rank: Int64, keys: int
     ) -> tuple[Instances, Carry]:
-        """What is found over a timeline, and what is carried; time[r] and rank[r] of its rows, key
-        codes up to `keys`."""
+        """What is found over a timeline, and what is carried; time[r] of its rows, key codes up to
+        `keys`. Simultaneous rows stand in order of name[place], then rank[r]."""
         if self.context in (Context.RECENT, Context.CONTINUOUS):
             return self._matches(line, carry, time, keys)
-        return self._queues(line, carry, time, rank, keys)
+        return self._queues(line, carry, time, name, rank, keys)
 
     def _span(self) -> int:
         return ENDLESS if self.span_micros is None else self.span_micros
@@ -115,7 +116,7 @@ class Chain:
         return _matched(key, found, time), tuple(part.by_end() for part in carried)
 
     def _queues(
-        self, line: Timeline, carry: Carry, time: Int64, rank: Int64, keys: int
+        self, line: Timeline, carry: Carry, time: Int64, name: Int64, rank: Int64, keys: int
     ) -> tuple[Instances, Carry]:
         """Contexts that carry the occurrences that are not used up."""
         stored = concat(carry)
@@ -130,7 +131,7 @@ class Chain:
             found = _matched(found_key, matches, time)
         else:
             found_key, offsets, role, entry, left = chains.cumulative(
-                *whole, rank, self._span(), keys
+                *whole, name, rank, self._span(), keys
             )
             start, end = time[entry[offsets[:-1]]], time[entry[offsets[1:] - 1]]
             found = Instances(found_key, start, end, offsets, entry, role)

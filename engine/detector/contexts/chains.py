@@ -172,53 +172,77 @@ def continuous(count, place, key, row, time, span, kept_key, kept_level, kept, k
     )
 
 
-@njit(cache=True)
-def _push(p, k, node, head, tail, following):
-    following[node] = -1
-    if head[p, k] < 0:
-        head[p, k] = node
-    else:
-        following[tail[p, k]] = node
-    tail[p, k] = node
+NEXT, INSTANT, AT = 0, 1, 2
+"""A node of a queue: the following one, when its occurrence was, which of the timeline that is."""
 
 
 @njit(cache=True)
-def _advance(last, k, now, span, head, following, row, time):
-    """Drop from the front of each queue what can no longer be in a match; True if the fronts make
-    up a match that ends now. What is not after the front of the queue before it never will be."""
-    while head[0, k] >= 0 and time[row[head[0, k]]] < now - span:
-        head[0, k] = following[head[0, k]]
-    for p in range(1, last):
-        if head[p - 1, k] < 0:
-            return False
-        least = time[row[head[p - 1, k]]]
-        while head[p, k] >= 0 and time[row[head[p, k]]] <= least:
-            head[p, k] = following[head[p, k]]
-    return head[last - 1, k] >= 0
-
-
-@njit(cache=True)
-def _queues(count, carried, place, key, keys):
-    """Queues of what is not used up, by event type but the last and by key, with what is carried in
-    them: the first `carried` of the timeline."""
-    head = np.full((count, keys + 1), -1, dtype=np.int64)
-    tail = np.full((count, keys + 1), -1, dtype=np.int64)
-    following = np.empty(len(place), dtype=np.int64)
+def _queues(count, carried, place, key, row, time, keys):
+    """A queue for each key and event type, key * count + place, with what is carried in it, the
+    first `carried` of the timeline: first and last node, the nodes, and of these the first free one
+    and how many were ever used (-1 = none). Nodes are used again, the latest first: so they stay
+    few, and near."""
+    head = np.full((keys + 1) * count, -1, dtype=np.int64)
+    tail = np.full((keys + 1) * count, -1, dtype=np.int64)
+    node = np.empty((len(place), 3), dtype=np.int64)
+    free = np.array([-1, 0])
     for i in range(carried):
-        _push(place[i], key[i], i, head, tail, following)
-    return head, tail, following
+        _push(np.int64(key[i]) * count + place[i], i, time[row[i]], head, tail, node, free)
+    return head, tail, node, free
 
 
 @njit(cache=True)
-def _left(last, head, following, keys):
-    """What is still in the queues, as places in the timeline."""
-    mark = np.zeros(len(following), dtype=np.bool_)
-    for p in range(last):
-        for k in range(keys + 1):
-            node = head[p, k]
-            while node >= 0:
-                mark[node] = True
-                node = following[node]
+def _push(q, i, instant, head, tail, node, free):
+    new = free[0]
+    if new >= 0:
+        free[0] = node[new, NEXT]
+    else:
+        new = free[1]
+        free[1] += 1
+    node[new, NEXT] = -1
+    node[new, INSTANT] = instant
+    node[new, AT] = i
+    if head[q] < 0:
+        head[q] = new
+    else:
+        node[tail[q], NEXT] = new
+    tail[q] = new
+
+
+@njit(cache=True)
+def _pop(q, head, node, free):
+    """Take the first out of a queue: which of the timeline it was."""
+    first = head[q]
+    head[q] = node[first, NEXT]
+    node[first, NEXT] = free[0]
+    free[0] = first
+    return node[first, AT]
+
+
+@njit(cache=True)
+def _advance(last, q, now, span, head, node, free):
+    """Drop from the front of each queue of a key, from q on, what can no longer be in a match; True
+    if the fronts make up a match that ends now. What is not after the front of the queue before it
+    never will be."""
+    least = now - span - 1
+    for p in range(q, q + last):
+        while head[p] >= 0 and node[head[p], INSTANT] <= least:
+            _pop(p, head, node, free)
+        if head[p] < 0:
+            return False
+        least = node[head[p], INSTANT]
+    return True
+
+
+@njit(cache=True)
+def _left(last, count, head, node, timeline):
+    """What is still in the queues, as places in a timeline of that length."""
+    mark = np.zeros(timeline, dtype=np.bool_)
+    for q in range(len(head)):
+        i = head[q] if q % count < last else -1
+        while i >= 0:
+            mark[node[i, AT]] = True
+            i = node[i, NEXT]
     return np.flatnonzero(mark)
 
 
@@ -226,7 +250,7 @@ def _left(last, head, following, keys):
 def chronicle(count, carried, place, key, row, time, span, keys):
     """Each last one takes the oldest of each event type: found_key, found[n, count], left."""
     last = count - 1
-    head, tail, following = _queues(count, carried, place, key, keys)
+    head, tail, node, free = _queues(count, carried, place, key, row, time, keys)
     ends = 0
     for i in range(carried, len(place)):
         ends += place[i] == last
@@ -234,100 +258,107 @@ def chronicle(count, carried, place, key, row, time, span, keys):
     found = np.empty((ends, count), dtype=np.int64)
     n = 0
     for i in range(carried, len(place)):
-        p, k, r = place[i], key[i], row[i]
+        p, r = place[i], row[i]
+        q = np.int64(key[i]) * count
         if p < last:
-            if p == 0 or head[p - 1, k] >= 0:
-                _push(p, k, i, head, tail, following)
-        elif _advance(last, k, time[r], span, head, following, row, time):
-            found_key[n] = k
-            for q in range(last):
-                found[n, q] = row[head[q, k]]
-                head[q, k] = following[head[q, k]]
+            if p == 0 or head[q + p - 1] >= 0:
+                _push(q + p, i, time[r], head, tail, node, free)
+        elif _advance(last, q, time[r], span, head, node, free):
+            found_key[n] = key[i]
+            for o in range(last):
+                found[n, o] = row[_pop(q + o, head, node, free)]
             found[n, last] = r
             n += 1
-    return found_key[:n], found[:n], _left(last, head, following, keys)
+    return found_key[:n], found[:n], _left(last, count, head, node, len(place))
 
 
 @njit(cache=True)
-def cumulative(count, carried, place, key, row, time, rank, span, keys):
+def cumulative(count, carried, place, key, row, time, name, rank, span, keys):
     """All that is in some match ends in one: found_key, offsets, place, row of the entries in order
-    of (time, rank, row), left.
+    of (time, name[place], rank, row), left.
 
     Of each queue that is what comes before the last that can stand behind it.
     """
     last = count - 1
-    head, tail, following = _queues(count, carried, place, key, keys)
+    head, tail, node, free = _queues(count, carried, place, key, row, time, keys)
     n, e = 0, 0
-    taken = np.empty(count, dtype=np.int64)
+    stop = np.empty(count, dtype=np.int64)
     found_key = np.empty(len(place), dtype=np.int32)
-    offsets = np.zeros(len(place) + 1, dtype=np.int64)
+    offsets = np.empty(len(place) + 1, dtype=np.int64)
+    offsets[0] = 0
     out_place = np.empty(len(place), dtype=np.int16)
     out_row = np.empty(len(place), dtype=np.int64)
     i = carried
     while i < len(place):
-        p, k = place[i], key[i]
+        p = place[i]
+        now = time[row[i]]
         if p < last:
-            if p == 0 or head[p - 1, k] >= 0:
-                _push(p, k, i, head, tail, following)
+            q = np.int64(key[i]) * count + p
+            if p == 0 or head[q - 1] >= 0:
+                _push(q, i, now, head, tail, node, free)
             i += 1
             continue
-        now = time[row[i]]
         j = i
         while j < len(place) and place[j] == last and time[row[j]] == now:
-            _push(last, key[j], j, head, tail, following)
+            _push(np.int64(key[j]) * count + last, j, now, head, tail, node, free)
             j += 1
         while i < j:
-            k = key[i]
-            i += 1
-            if head[last, k] < 0:
-                continue
-            if _advance(last, k, now, span, head, following, row, time):
-                found_key[n] = k
+            q = np.int64(key[i]) * count
+            if head[q + last] >= 0 and _advance(last, q, now, span, head, node, free):
+                found_key[n] = key[i]
                 before = now + 1
-                for q in range(last, -1, -1):
-                    node = head[q, k]
-                    taken[q] = node
+                for o in range(last, -1, -1):
+                    stop[o] = head[q + o]
                     newest = before
-                    while node >= 0 and time[row[node]] < before:
-                        newest = time[row[node]]
-                        node = following[node]
-                    head[q, k] = node
+                    while stop[o] >= 0 and node[stop[o], INSTANT] < before:
+                        newest = node[stop[o], INSTANT]
+                        stop[o] = node[stop[o], NEXT]
                     before = newest
-                e = _merge(k, taken, head, following, row, time, rank, out_place, out_row, e)
+                e = _take(q, stop, head, node, free, row, name, rank, out_place, out_row, e)
                 n += 1
                 offsets[n] = e
-            head[last, k] = -1
+            while head[q + last] >= 0:
+                _pop(q + last, head, node, free)
+            i += 1
     return (
         found_key[:n],
         offsets[: n + 1],
         out_place[:e],
         out_row[:e],
-        _left(last, head, following, keys),
+        _left(last, count, head, node, len(place)),
     )
 
 
 @njit(cache=True)
-def _merge(k, taken, head, following, row, time, rank, out_place, out_row, e):
-    """Write what was taken from each queue of key k, from taken[p] to its head, in order of (time,
-    rank, row), as entries from e on; returns where they end."""
+def _take(q, stop, head, node, free, row, name, rank, out_place, out_row, e):
+    """Take what stands before stop[p] out of each queue of a key, from q on, and write it in order
+    of (time, name, rank, row) as entries from e on; returns where they end."""
     while True:
-        first, least = -1, np.int64(0)
-        for p in range(len(taken)):
-            if taken[p] == head[p, k]:
+        first = -1
+        instant = least = np.int64(0)
+        for p in range(len(stop)):
+            i = head[q + p]
+            if i == stop[p]:
                 continue
-            r = row[taken[p]]
+            r = row[node[i, AT]]
             if (
                 first < 0
-                or time[r] < time[least]
+                or node[i, INSTANT] < instant
                 or (
-                    time[r] == time[least]
-                    and (rank[r] < rank[least] or (rank[r] == rank[least] and r < least))
+                    node[i, INSTANT] == instant
+                    and (
+                        name[p] < name[first]
+                        or (
+                            name[p] == name[first]
+                            and (rank[r] < rank[least] or (rank[r] == rank[least] and r < least))
+                        )
+                    )
                 )
             ):
-                first, least = p, r
+                first, instant, least = p, node[i, INSTANT], r
         if first < 0:
             return e
+        _pop(q + first, head, node, free)
         out_place[e] = first
         out_row[e] = least
         e += 1
-        taken[first] = following[taken[first]]

@@ -41,8 +41,10 @@ def walk_chained(rule: str, own: Chained, log: Log) -> Walked | None:
     if not possible:
         return None
     stage, key, row = line
-    rank = np.argsort(np.argsort(log.names))[log.code]  # the simultaneous by name (S1)
-    nothing = (NONE,) * own.chain.slots
-    found, _ = own.chain.over((stage, key, row), nothing, log.time, rank, max(keys.count, 1))
+    name = np.argsort(np.argsort(own.events))
+    none = np.empty(0, dtype=np.int64)
+    found, _ = own.chain.over(
+        (stage, key, row), (NONE,) * own.chain.slots, log.time, name, none, max(keys.count, 1)
+    )
     part = Found(found.key, found.start, found.end, found.offsets, found.row)
     return {rule: [part.in_order(keys)]}, keys

@@ -23,12 +23,12 @@ NOTHING = 2**16
 
 @njit(cache=True)
 def walk(
-    first, stop, code, time, value, low, last, place, at, span, checks, emits, bounds, guards,
-    size, state, run, output, key, start, end, row,
+    first, code, time, value, low, last, place, at, span, checks, emits, bounds, guards,
+    size, state, run, room, output, key, start, end, row,
 ):  # fmt: skip
-    """From occurrence `first` on to `stop` or the end of that instant; returns where it ended and
-    how many instances were written to output[n], key[n], start[n], end[n], row[n, stages]. It ends
-    at -1 where occurrences of one event type and key are simultaneous, or too many are.
+    """From occurrence `first` on until more than `room` instances are found, or all are; returns
+    where it ended and how many were written to output[n], key[n], start[n], end[n], row[n, stages].
+    It ends at -1 where occurrences of one event type and key are simultaneous, or too many are.
 
     place[code] is the stage of an event type, past `last` what it guards by, or `NOTHING`. An
     instance of a stage, not longer than span[stage], is looked at by checks[stage]:checks[stage +
@@ -42,7 +42,7 @@ def walk(
     simultaneous = 0
     x = 0
     t = np.int64(0)
-    while i < stop or x < simultaneous:
+    while (i < len(time) and n <= room) or x < simultaneous:
         if x < simultaneous:
             r = run[x]
             x += 1
@@ -131,12 +131,9 @@ def gather(first, instant, code, time, value, last, place, run):
 def timeline(code, time, value, low, last, place):
     """The occurrences of the stages place[code] (or `NOTHING`), as `contexts.chains` wants them:
     place, key, row; and whether the walk can go on (see `walk`)."""
-    n = 0
-    for c in code:
-        n += place[c] <= last
-    out_place = np.empty(n, dtype=np.int16)
-    out_key = np.empty(n, dtype=np.int32)
-    out_row = np.empty(n, dtype=np.int64)
+    out_place = np.empty(len(code), dtype=np.int16)
+    out_key = np.empty(len(code), dtype=np.int32)
+    out_row = np.empty(len(code), dtype=np.int64)
     run = np.empty(RUN_MAX, dtype=np.int64)
     o, i = 0, 0
     while i < len(time):
@@ -149,9 +146,9 @@ def timeline(code, time, value, low, last, place):
         i += simultaneous
         for x in range(simultaneous):
             r = run[x]
-            if place[code[r]] <= last:
-                out_place[o] = place[code[r]]
-                out_key[o] = value[r] - low + 1
-                out_row[o] = r
-                o += 1
-    return out_place, out_key, out_row, True
+            p = place[np.uint32(code[r])]
+            out_place[o] = p
+            out_key[o] = value[r] - low + 1
+            out_row[o] = r
+            o += p <= last  # no jump: which event type comes next cannot be foreseen
+    return out_place[:o], out_key[:o], out_row[:o], True

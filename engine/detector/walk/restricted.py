@@ -14,8 +14,8 @@ from engine.detector.walk.found import Found, Walked
 from engine.detector.walk.route import Walk
 from engine.values import Int64
 
-SLICE = 1 << 20
-"""So many detections at most, but for those of one instant, are written to one set of arrays."""
+ROOM = 1 << 17
+"""So many detections, and those of one instant, are written to one set of arrays."""
 
 
 def walk_restricted(walk: Walk, log: Log) -> Walked | None:
@@ -96,19 +96,17 @@ def _parts(
     """The detections of all rules, part by part."""
     state = np.full(max(keys, 1) * program.size, kernel.NEVER)
     run = np.empty(kernel.RUN_MAX, dtype=np.int64)
-    step = max(SLICE // program.outputs_max, 1)
+    room = ROOM + kernel.RUN_MAX * program.outputs_max
     at = 0
     while at < len(log):
-        stop = min(at + step, len(log))
-        room = (stop - at + kernel.RUN_MAX) * program.outputs_max
         output = np.empty(room, dtype=np.int16)
         key = np.empty(room, dtype=np.int32)
         start, end = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
         row = np.empty((room, program.width), dtype=np.int64)
         at, n = kernel.walk(
-            at, stop, log.code, log.time, value, low, program.last, program.place, program.at,
+            at, log.code, log.time, value, low, program.last, program.place, program.at,
             program.span, program.checks, program.emits, program.bounds, program.guards,
-            program.size, state, run, output, key, start, end, row,
+            program.size, state, run, np.uint64(ROOM), output, key, start, end, row,
         )  # fmt: skip
         if at < 0:
             yield None
