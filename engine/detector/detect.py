@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -73,16 +74,17 @@ def _walked(book: Rulebook, detector: Detector, log: Log) -> dict[str, list[pa.T
     graph = detector.graph
     used = frozenset[str]().union(*graph.uses.values())
     plain = {event for event in book.events if not edge_micros(book, event)}
+    keyed = cache(log.keys)
     routes: dict[str, Route] = {}
     found: list[Walked | None] = []
     for name, root in graph.roots.items():
         if name in used or not plain.issuperset(root.roles):
             continue
         if own := chained(root):
-            found.append(walk_chained(name, own, log))
+            found.append(walk_chained(name, own, log, keyed(own.columns)))
         elif along := route(root):
             routes[name] = along
-    found += [walk_restricted(walk, log) for walk in walks(routes)]
+    found += [walk_restricted(w, log, keyed(w.longest.columns)) for w in walks(routes)]
     return {
         name: [result.of_walk(book.rules[name], part, keys, log) for part in parts]
         for rules_, keys in filter(None, found)

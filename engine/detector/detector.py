@@ -79,7 +79,7 @@ class Detector:
         last: int | None = None,
     ) -> tuple[tuple[Detections, ...], Carried]:
         """What each rule detects in one bucket, in the rulebook's order of rules, those without a
-        detection left out; and what to carry on.
+        detection left out; and what to carry on, nothing after a history that has ended.
 
         `batches` holds every occurrence after the last step's watermark and up to this one's, by
         event type. Pure: no clock, no I/O, nothing given is changed. Where a history is cut into
@@ -99,6 +99,8 @@ class Detector:
                 if self._used:
                     whole = build(rule, every_role(shown[name], occurrences), keys, occurrences)
                     found[-1] = replace(found[-1], used=whole)
+        if watermark == FOREVER:
+            return tuple(found), Carried({}, frozenset(carried.tables))
         return tuple(found), carry_on(frame, carry, carried)
 
     def _run(

@@ -19,6 +19,10 @@ from rules.errors import InputError, Place, Problem
 _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 
 
+Keyed = tuple[Int64, int, Keys]
+"""The keys of n occurrences: value[n], low, and the keys of which value[n] - low + 1 are codes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Log:
     """The n occurrences of `table` in order of time: names[code[n]] is the event type, time[n] in
@@ -49,9 +53,8 @@ class Log:
         found = [events.index(n) if n in events else otherwise for n in self.names]
         return np.array(found, dtype=np.uint64)
 
-    def keys(self, columns: tuple[str, ...] | None) -> tuple[Int64, int, Keys]:
-        """The occurrences' keys by some columns, all the same without: value[n], low, and the keys
-        of which value[n] - low + 1 are the codes."""
+    def keys(self, columns: tuple[str, ...] | None) -> Keyed:
+        """The occurrences' keys by some columns, all the same without."""
         if columns is None:
             return _frozen(np.zeros(len(self), dtype=np.int64)), 0, NO_KEYS
         value, low, found = keys.dense(select(self.table, columns))

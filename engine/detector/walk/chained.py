@@ -9,7 +9,7 @@ import numpy as np
 from engine.detector.contexts.chain import Chain
 from engine.detector.graph import Node
 from engine.detector.instances import NONE
-from engine.detector.log import Log
+from engine.detector.log import Keyed, Log
 from engine.detector.operators.event import Event
 from engine.detector.walk import kernel
 from engine.detector.walk.found import Found, Walked
@@ -32,10 +32,10 @@ def chained(root: Node) -> Chained | None:
     return Chained(root.shape, tuple(leaf.event for leaf in leaves), leaves[0].columns)
 
 
-def walk_chained(rule: str, own: Chained, log: Log) -> Walked | None:
+def walk_chained(rule: str, own: Chained, log: Log, keyed: Keyed) -> Walked | None:
     """What a rule detects; None if there are simultaneous occurrences that only the event graph
     can choose among."""
-    value, low, keys = log.keys(own.columns)
+    value, low, keys = keyed
     last, place = np.uint64(len(own.events) - 1), log.places(own.events, kernel.NOTHING)
     *line, possible = kernel.timeline(log.code, log.time, value, low, last, place)
     if not possible:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.detector.instances import Int16, Int32
-from engine.detector.log import Log
+from engine.detector.log import Keyed, Log
 from engine.detector.walk import kernel
 from engine.detector.walk.found import Found, Walked
 from engine.detector.walk.route import Walk
@@ -18,10 +18,10 @@ ROOM = 1 << 17
 """So many detections, and those of one instant, are written to one set of arrays."""
 
 
-def walk_restricted(walk: Walk, log: Log) -> Walked | None:
+def walk_restricted(walk: Walk, log: Log, keyed: Keyed) -> Walked | None:
     """What each rule of a walk detects; None if there are simultaneous occurrences that only the
     event graph can choose among."""
-    value, low, keys = log.keys(walk.longest.columns)
+    value, low, keys = keyed
     program = _Program(walk, log)
     found: dict[str, list[Found]] = {rule: [] for rule in program.rules}
     for part in _parts(program, log, value, low, keys.count):
@@ -96,7 +96,8 @@ def _parts(
     """The detections of all rules, part by part."""
     state = np.full(max(keys, 1) * program.size, kernel.NEVER)
     run = np.empty(kernel.RUN_MAX, dtype=np.int64)
-    room = ROOM + kernel.RUN_MAX * program.outputs_max
+    most = min(ROOM, len(log) * program.outputs_max)
+    room = most + kernel.RUN_MAX * program.outputs_max
     at = 0
     while at < len(log):
         output = np.empty(room, dtype=np.int16)
@@ -106,7 +107,7 @@ def _parts(
         at, n = kernel.walk(
             at, log.code, log.time, value, low, program.last, program.place, program.at,
             program.span, program.checks, program.emits, program.bounds, program.guards,
-            program.size, state, run, np.uint64(ROOM), output, key, start, end, row,
+            program.size, state, run, np.uint64(most), output, key, start, end, row,
         )  # fmt: skip
         if at < 0:
             yield None

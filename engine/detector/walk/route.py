@@ -32,6 +32,11 @@ class Route:
     columns: tuple[str, ...] | None
     stages: tuple[Stage, ...]
 
+    def upto(self, count: int) -> Route:
+        """The first stages, whatever guards the last of them."""
+        *before, last = self.stages[:count]
+        return Route(self.columns, (*before, replace(last, guards=frozenset())))
+
     @property
     def events(self) -> frozenset[str]:
         return frozenset(stage.event for stage in self.stages)
@@ -90,32 +95,21 @@ class Walk:
     longest: Route
     outputs: dict[str, tuple[int, frozenset[str]]] = field(default_factory=dict)
 
-    def takes(self, other: Route) -> bool:
-        """Whether another route, no longer than the longest, lies on it."""
-        *before, last = other.stages
-        own = self.longest.stages[: len(other.stages)]
-        guards = self.guards | other.guards
-        return (
-            other.columns == self.longest.columns
-            and own[:-1] == tuple(before)
-            and replace(own[-1], guards=last.guards) == last
-            and not guards & self.longest.events
-        )
-
     @property
     def guards(self) -> frozenset[str]:
         return self.longest.guards.union(*(guards for _, guards in self.outputs.values()))
 
 
 def walks(routes: Mapping[str, Route]) -> list[Walk]:
-    """The fewest walks in which each rule's route is."""
+    """Few walks in which each rule's route is: routes that begin alike go together."""
     found: list[Walk] = []
+    along: dict[Route, Walk] = {}
     for rule, own in sorted(routes.items(), key=lambda item: -len(item[1].stages)):
-        walk = next((walk for walk in found if walk.takes(own)), None)
-        if walk is None:
-            # what guards the longest's own end guards that rule only
-            *before, last = own.stages
-            walk = Walk(replace(own, stages=(*before, replace(last, guards=frozenset()))))
+        guards = own.stages[-1].guards
+        walk = along.get(own.upto(len(own.stages)))
+        if walk is None or not guards.isdisjoint(walk.longest.events):
+            walk = Walk(own.upto(len(own.stages)))
             found.append(walk)
-        walk.outputs[rule] = (len(own.stages) - 1, own.stages[-1].guards)
+            along |= {walk.longest.upto(n): walk for n in range(1, len(own.stages) + 1)}
+        walk.outputs[rule] = (len(own.stages) - 1, guards)
     return found
