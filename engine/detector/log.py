@@ -48,9 +48,9 @@ class Log:
         """The rows of the table of the occurrences at `place`."""
         return self.order[place] if len(self.order) else place
 
-    def places(self, events: Sequence[str], otherwise: int) -> UInt64:
-        """For each code the place of its event type among some, or another number."""
-        found = [events.index(n) if n in events else otherwise for n in self.names]
+    def places(self, events: Sequence[str]) -> UInt64:
+        """For each code the place of its event type among some, past the last if it is none."""
+        found = [events.index(n) if n in events else len(events) for n in self.names]
         return np.array(found, dtype=np.uint64)
 
     def keys(self, columns: tuple[str, ...] | None) -> Keyed:

@@ -36,7 +36,7 @@ def walk_chained(rule: str, own: Chained, log: Log, keyed: Keyed) -> Walked | No
     """What a rule detects; None if there are simultaneous occurrences that only the event graph
     can choose among."""
     value, low, keys = keyed
-    last, place = np.uint64(len(own.events) - 1), log.places(own.events, kernel.NOTHING)
+    last, place = np.uint64(len(own.events) - 1), log.places(own.events)
     *line, possible = kernel.timeline(log.code, log.time, value, low, last, place)
     if not possible:
         return None

@@ -1,8 +1,8 @@
 """The compiled loop of a walk: one pass over occurrences in order of time.
 
-A key's state is a record of `size` numbers. For each stage but the last it holds at at[stage] the
-latest instance that ended before: its start and its occurrences; after these at at[place] the time
-of the last occurrence of each event type that guards something. `NEVER` where there is none.
+A key's state is a record of numbers. For each stage but the last it holds at at[stage] the latest
+instance that ended before: its start and its occurrences; after these at at[place] the time of the
+last occurrence of each event type that guards something, and that one. `NEVER`: there is none.
 
 Indices are unsigned, as numba asks of each signed one whether it counts from the end.
 """
@@ -17,24 +17,24 @@ from numba import njit
 NEVER = -(2**63)
 RUN_MAX = 64
 """So many occurrences may be simultaneous."""
-NOTHING = 2**16
-"""The place of an event type that a walk does not look at."""
 
 
 @njit(cache=True)
 def walk(
-    first, code, time, value, low, last, place, at, span, checks, emits, bounds, guards,
-    size, state, run, room, output, key, start, end, row,
+    first, code, time, value, low, last, place, at, size, noted, span, checks, emits, bounds,
+    guards, state, run, room, output, key, start, end, row,
 ):  # fmt: skip
     """From occurrence `first` on until more than `room` instances are found, or all are; returns
     where it ended and how many were written to output[n], key[n], start[n], end[n], row[n, stages].
     It ends at -1 where occurrences of one event type and key are simultaneous, or too many are.
 
-    place[code] is the stage of an event type, past `last` what it guards by, or `NOTHING`. An
-    instance of a stage, not longer than span[stage], is looked at by checks[stage]:checks[stage +
-    1]. Check c lets it pass if it starts after the guards bounds[c]:bounds[c + 1]: the first one
-    of a stage to the state, but for the last stage, the others and those of that to the output
-    emits[c].
+    place[code] is the stage of an event type, or past `last` what it guards by, or the one past
+    these if it is of no use. What is only noted, noted[place], goes to the state at once, what is
+    of no use to the end of it, where size[place] is 0: a jump there would be one that cannot be
+    foreseen. Else an instance, not longer than span[stage], is looked at by checks[stage]:
+    checks[stage + 1]. Check c lets it pass if it starts after the guards bounds[c]:bounds[c + 1]:
+    the first one of a stage to the state, but for the last stage, the others and those of that to
+    the output emits[c].
     """
     zero, one = np.uint64(0), np.uint64(1)
     n = zero
@@ -58,11 +58,11 @@ def walk(
                 r = run[0]
                 x = 1
         p = place[np.uint32(code[r])]
-        if p == NOTHING:
-            continue
-        base = np.uint64((value[r] - low) * size)
-        if p > last:
-            state[base + at[p]] = t
+        base = np.uint64((value[r] - low) * size[p])
+        if noted[p]:
+            d = base + at[p]
+            state[d] = t
+            state[d + one] = r
             continue
         b = base
         s = t
@@ -129,8 +129,8 @@ def gather(first, instant, code, time, value, last, place, run):
 
 @njit(cache=True)
 def timeline(code, time, value, low, last, place):
-    """The occurrences of the stages place[code] (or `NOTHING`), as `contexts.chains` wants them:
-    place, key, row; and whether the walk can go on (see `walk`)."""
+    """The occurrences of the stages place[code] (past `last`: of none) as `contexts.chains` wants
+    them: place, key, row; and whether the walk can go on (see `walk`)."""
     out_place = np.empty(len(code), dtype=np.int16)
     out_key = np.empty(len(code), dtype=np.int32)
     out_row = np.empty(len(code), dtype=np.int64)

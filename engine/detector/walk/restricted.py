@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -22,9 +23,9 @@ def walk_restricted(walk: Walk, log: Log, keyed: Keyed) -> Walked | None:
     """What each rule of a walk detects; None if there are simultaneous occurrences that only the
     event graph can choose among."""
     value, low, keys = keyed
-    program = _Program(walk, log)
+    program = _Program(walk, log, keys.count)
     found: dict[str, list[Found]] = {rule: [] for rule in program.rules}
-    for part in _parts(program, log, value, low, keys.count):
+    for part in _parts(program, log, value, low):
         if part is None:
             return None
         for number, rule in enumerate(program.rules):
@@ -57,19 +58,19 @@ class _Part:
 class _Program:
     """A walk as the arrays that the kernel reads."""
 
-    def __init__(self, walk: Walk, log: Log) -> None:
-        stages = walk.longest.stages
+    def __init__(self, walk: Walk, log: Log, keys: int) -> None:
+        stages, guards = walk.longest.stages, sorted(walk.guards)
         last = len(stages) - 1
         self.last, self.width = np.uint64(last), len(stages)
         self.rules = tuple(walk.outputs)
-        guards = sorted(walk.guards)
         events = [stage.event for stage in stages] + guards
-        widths = [stage + 2 for stage in range(last)] + [0] + [1] * len(guards)
-        self.size = sum(widths)
-        self.at = np.cumsum([0, *widths])[:-1].astype(np.uint64)
-        self.place = log.places(events, kernel.NOTHING)
+        self.place = log.places(events)
+        sizes = [stage + 2 for stage in range(last)] + [0] + [2] * len(guards)
+        record = sum(sizes)
+        self.at = np.array([sum(sizes[:place]) for place in range(len(events))], np.uint64)
+        self.at = np.append(self.at, np.uint64(max(keys, 1) * record))
+        self.size = np.array([record] * len(events) + [0])
         self.span = np.array([stage.span for stage in stages])
-        offset = {event: self.at[last + 1 + g] for g, event in enumerate(guards)}
         checks, emits, bounds, offsets = [0], [], [0], []
         for number, stage in enumerate(stages):
             passes = [] if number == last else [(-1, stage.guards)]
@@ -80,21 +81,21 @@ class _Program:
             ]
             for emit, own in passes:
                 emits.append(emit)
-                offsets += [offset[event] for event in sorted(own)]
+                offsets += [self.at[events.index(event)] for event in sorted(own)]
                 bounds.append(len(offsets))
             checks.append(len(emits))
+        begins = last > 0 and emits[: checks[1]] == [-1]
+        self.noted = np.array([begins] + [False] * last + [True] * (len(guards) + 1))
         self.checks, self.bounds = np.array(checks, np.uint64), np.array(bounds, np.uint64)
         self.guards = np.array(offsets, dtype=np.uint64)
         self.emits = np.array(emits)
-        self.outputs_max = int(np.diff(checks).max())
+        self.outputs_max = max(b - a for a, b in pairwise(checks))
         """How many detections an occurrence gives at most."""
 
 
-def _parts(
-    program: _Program, log: Log, value: Int64, low: int, keys: int
-) -> Iterator[_Part | None]:
+def _parts(program: _Program, log: Log, value: Int64, low: int) -> Iterator[_Part | None]:
     """The detections of all rules, part by part."""
-    state = np.full(max(keys, 1) * program.size, kernel.NEVER)
+    state = np.full(int(program.at[-1]) + 2, kernel.NEVER)
     run = np.empty(kernel.RUN_MAX, dtype=np.int64)
     most = min(ROOM, len(log) * program.outputs_max)
     room = most + kernel.RUN_MAX * program.outputs_max
@@ -106,8 +107,9 @@ def _parts(
         row = np.empty((room, program.width), dtype=np.int64)
         at, n = kernel.walk(
             at, log.code, log.time, value, low, program.last, program.place, program.at,
-            program.span, program.checks, program.emits, program.bounds, program.guards,
-            program.size, state, run, np.uint64(most), output, key, start, end, row,
+            program.size, program.noted, program.span, program.checks, program.emits,
+            program.bounds, program.guards, state, run, np.uint64(most), output, key, start, end,
+            row,
         )  # fmt: skip
         if at < 0:
             yield None
