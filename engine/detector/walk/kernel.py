@@ -7,22 +7,28 @@ last occurrence of each event type that guards something, and that one. `NEVER`:
 Indices are unsigned, as numba asks of each signed one whether it counts from the end.
 """
 # mypy: allow-untyped-decorators, allow-untyped-defs, allow-untyped-calls
-# mypy: disable-error-code="no-untyped-def"
+# mypy: disable-error-code="no-untyped-def, call-arg"
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
+from engine.detector.prefetch import prefetch
+
 NEVER = -(2**63)
 RUN_MAX = 64
 """So many occurrences may be simultaneous."""
+AHEAD = 16
+"""So many occurrences a walk looks ahead."""
+CACHED = 1 << 17
+"""A state of so many numbers is at hand without."""
 
 
 @njit(cache=True)
 def walk(
     first, code, time, value, low, last, place, at, size, noted, span, checks, emits, bounds,
-    guards, state, run, room, output, key, start, end, row,
+    guards, state, ahead, run, room, output, key, start, end, row,
 ):  # fmt: skip
     """From occurrence `first` on until more than `room` instances are found, or all are; returns
     where it ended and how many were written to output[n], key[n], start[n], end[n], row[n, stages].
@@ -34,7 +40,7 @@ def walk(
     foreseen. Else an instance, not longer than span[stage], is looked at by checks[stage]:
     checks[stage + 1]. Check c lets it pass if it starts after the guards bounds[c]:bounds[c + 1]:
     the first one of a stage to the state, but for the last stage, the others and those of that to
-    the output emits[c].
+    the output emits[c]. The state of the occurrence `ahead` is asked for in time.
     """
     zero, one = np.uint64(0), np.uint64(1)
     n = zero
@@ -50,6 +56,8 @@ def walk(
             r = i
             t = time[i]
             i += 1
+            if i + ahead < len(time):
+                prefetch(state, np.uint64((value[i + ahead] - low) * size[0]))
             if i < len(time) and time[i] == t:
                 simultaneous = gather(r, t, code, time, value, last, place, run)
                 if simultaneous < 0:

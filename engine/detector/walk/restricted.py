@@ -96,6 +96,7 @@ class _Program:
 def _parts(program: _Program, log: Log, value: Int64, low: int) -> Iterator[_Part | None]:
     """The detections of all rules, part by part."""
     state = np.full(int(program.at[-1]) + 2, kernel.NEVER)
+    ahead = kernel.AHEAD if len(state) > kernel.CACHED else len(log)
     run = np.empty(kernel.RUN_MAX, dtype=np.int64)
     most = min(ROOM, len(log) * program.outputs_max)
     room = most + kernel.RUN_MAX * program.outputs_max
@@ -108,8 +109,8 @@ def _parts(program: _Program, log: Log, value: Int64, low: int) -> Iterator[_Par
         at, n = kernel.walk(
             at, log.code, log.time, value, low, program.last, program.place, program.at,
             program.size, program.noted, program.span, program.checks, program.emits,
-            program.bounds, program.guards, state, run, np.uint64(most), output, key, start, end,
-            row,
+            program.bounds, program.guards, state, ahead, run, np.uint64(most), output, key, start,
+            end, row,
         )  # fmt: skip
         if at < 0:
             yield None
