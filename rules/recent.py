@@ -1,4 +1,4 @@
-"""How much context `recent` stores where a detection takes one occurrence of each event type."""
+"""How much context `recent` stores where later occurrences are always the better ones."""
 
 from __future__ import annotations
 
@@ -7,39 +7,78 @@ from collections.abc import Collection
 from rules import expression as x
 from rules.amount import Amount
 from rules.parser import unlabelled
+from rules.transform import longest_micros, shorter, shortest_micros
 
 
 def unused(
     expression: x.Expression, keyed: Collection[str], rules: Collection[str]
 ) -> Amount | None:
     """The occurrences that are not used up yet and can still matter: the last of each event type,
-    and the last one before each start that what must follow it may have. None where that is not
-    enough: some instances lack an event type, or hold two occurrences of one, or a part is
-    filtered; or keyed and broadcast events are mixed. `keyed`: the keyed event types; `rules`:
-    the rules that may be used as events.
+    and the last one before each start that what must follow it may have; never so many that they
+    are an instance, for that would be used up. None where that is not enough: an event type stands
+    in two places, or a part is filtered; or keyed and broadcast events are mixed. `keyed`: the
+    keyed event types; `rules`: the rules that may be used as events.
     """
-    node = unlabelled(expression)
+    whole = _whole(expression)
+    events = [node for node in whole.walk() if not list(node.operands())]
+    names = {node.name for node in events if isinstance(node, x.Name)}
+    flat = all(isinstance(node, _FLAT) for node in whole.walk())
+    once = len({*events}) == len(events) and names.isdisjoint(rules)
+    alike = len({isinstance(node, x.Name) and node.name in keyed for node in events}) == 1
+    if not (flat and once and alike):
+        return None
+    return Amount(_kept(whole, 0, lasting=False)[0] - _missing(whole, lasting=False))
+
+
+def _whole(expression: x.Expression) -> x.Expression:
+    """The expression without labels, the `within` around it, and those inside that say no more."""
+    node, longest = unlabelled(expression), None
     while isinstance(node, x.Within):
+        longest = shorter(longest, longest_micros(node.duration))
         node = node.part
-    events = [below for below in node.walk() if not list(below.operands())]
-    names = [event.name for event in events if isinstance(event, x.Name)]
-    plain = all(isinstance(below, x.Name | x.And | x.Seq) for below in node.walk())
-    once = len({*names}) == len(events) and {*names}.isdisjoint(rules)
-    alike = len({name in keyed for name in names}) == 1
-    return Amount(_kept(node, 0, lasting=False)[0]) if plain and once and alike else None
+    return node if longest is None else _loosened(node, longest)
+
+
+def _loosened(node: x.Expression, longest: int) -> x.Expression:
+    """Without each `within` that allows what is no longer than `longest`, microseconds."""
+    if isinstance(node, x.Within) and shortest_micros(node.duration) >= longest:
+        return _loosened(node.part, longest)
+    return x.with_operands(node, [_loosened(part, longest) for part in node.operands()])
+
+
+_FLAT = x.Name | x.Clock | x.Cron | x.Or | x.And | x.AnyOf | x.Seq
 
 
 def _kept(node: x.Expression, before: int, *, lasting: bool) -> tuple[int, int]:
     """Occurrences, and pending starts, where `before` starts of what follows are known. What only
     ever ends an instance (not `lasting`) is not kept."""
-    match node:
-        case x.Seq(first=first, then=then):
-            last, starts = _kept(then, before, lasting=lasting)
-            kept, starts = _kept(first, starts, lasting=True)
-            return kept + last, starts
-        case x.And(parts=parts):
-            found = [_kept(part, before, lasting=True) for part in parts]
-            return sum(kept for kept, _ in found), sum(starts for _, starts in found)
-        case _:
-            kept = before + 1 if lasting else 0
-            return kept, kept
+    if isinstance(node, x.Seq):
+        last, starts = _kept(node.then, before, lasting=lasting)
+        kept, starts = _kept(node.first, starts, lasting=True)
+        return kept + last, starts
+    parts = list(node.operands())
+    if not parts:
+        kept = before + 1 if lasting else 0
+        return kept, kept
+    found = [_kept(part, before, lasting=lasting or _needed(node) > 1) for part in parts]
+    return sum(kept for kept, _ in found), sum(starts for _, starts in found)
+
+
+def _missing(node: x.Expression, *, lasting: bool) -> int:
+    """How many of those must be missing where there is no instance."""
+    if isinstance(node, x.Seq):
+        return _missing(node.first, lasting=True) * _missing(node.then, lasting=lasting)
+    parts = list(node.operands())
+    if not parts:
+        return int(lasting)
+    needed = _needed(node)
+    each = sorted(_missing(part, lasting=lasting or needed > 1) for part in parts)
+    return sum(each[: len(parts) - needed + 1])
+
+
+def _needed(node: x.Expression) -> int:
+    """Of how many operands an instance of `or`, `and`, `any` is made."""
+    parts = list(node.operands())
+    if isinstance(node, x.Or):
+        return 1
+    return min(node.count, len(parts)) if isinstance(node, x.AnyOf) else len(parts)

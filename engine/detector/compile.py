@@ -8,7 +8,6 @@ from dataclasses import replace
 from engine.detector.building import first_roles
 from engine.detector.contexts.build import chosen
 from engine.detector.contexts.chain import CONTEXTS, Chain, event_types
-from engine.detector.contexts.latest import flat
 from engine.detector.contexts.reading import read
 from engine.detector.contexts.stages import Stages, direct
 from engine.detector.graph import Census, Node, digest
@@ -19,6 +18,7 @@ from rules import expression as x
 from rules.closers import Window, chosen_closers, plain
 from rules.model import Context, Rule, Rulebook, Selection
 from rules.parser import unlabelled
+from rules.recent import unused
 from rules.stages import stages
 
 
@@ -121,9 +121,9 @@ class _Builder(Operators):
             *(self._node(e, horizon) for e in streams.looked),
         )
         operands = self._alike((root, *operands), horizon)[1:]
-        if context is Context.RECENT and flat(tree):
-            alike = all(o.point for o in operands) and len({o.own for o in operands}) == 1
-            shape = replace(shape, latest=alike)
+        if context is Context.RECENT:
+            few = unused(expression, self.per, self._lasting()) is not None
+            shape = replace(shape, latest=few)
         found = self._make(
             shape,
             operands if shape.where.paths else (*operands, root),

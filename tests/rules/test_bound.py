@@ -145,15 +145,17 @@ def test_contexts_that_keep_what_is_not_used_up_need_a_within(context: Context) 
         ("any(2, a, b, c, d)", 2),
         ("(a ; b) - c", 1),
         ("not(b)[a, c]", 1),
-        ("a and (b ; c)", 3 + 4),
+        ("a and (b ; c)", 3 + 3),
+        ("((a ; (b and c)) within 9) within 5", 2),
+        ("(a or b) ; c", 1 + 2),
+        ("a ; any(2, b, c, d)", 7 + 5),
+        ("any(2, a, b, c) ; d", 4 + 3),
         ("a ; a", None),
-        ("(a or b) ; c", None),
-        ("(a and b within 5) ; c", None),
+        ("((a and b) within 5) ; c", None),
         ("a and (b - c)", None),
-        ("any(2, a, b, c) ; d", None),
     ],
 )
-def test_recent_is_bounded_where_all_types_are_used_together(
+def test_recent_is_bounded_where_later_occurrences_are_always_better(
     on: str, instances: int | None
 ) -> None:
     """What may be chosen later; where that needs a search, also what `restricted` stores, to find

@@ -1,4 +1,4 @@
-"""What `recent` needs of its streams where a detection takes one occurrence of each event type."""
+"""What `recent` needs of its streams where later occurrences are always the better ones."""
 
 from __future__ import annotations
 
@@ -23,21 +23,6 @@ def latest(tree: t.Tree, streams: Sequence[Instances], moment: Moment) -> list[I
     marks: list[Bools] = [np.zeros(len(part), dtype=np.bool_) for part in ordered]
     _mark(tree, no_pending(), ordered, marks, moment.keys)
     return [part.where(mark) for part, mark in zip(ordered, marks, strict=True)]
-
-
-def flat(tree: t.Tree) -> bool:
-    """Whether every instance holds one occurrence of each of the leaves' streams, each leaf has a
-    stream of its own, and no part is filtered: a `within` only around the whole."""
-    while isinstance(tree, t.Within):
-        tree = tree.part
-    leaves = [leaf.stream for leaf in tree.leaves()]
-    return len(leaves) == len({*leaves}) and all(_plain(node) for node in t.walk(tree))
-
-
-def _plain(node: t.Tree) -> bool:
-    if isinstance(node, t.Conjunction):
-        return node.count == len(node.operands)
-    return isinstance(node, t.Sequence | t.Leaf) and not isinstance(node, t.Given)
 
 
 def _mark(
