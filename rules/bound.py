@@ -174,8 +174,8 @@ def _said(node: Stored) -> str:
     if amount.maximum == 0:
         return f"{text} keeps a count"
     if amount.maximum is not None:
-        ticks = "" if node.occurrences.maximum is not None else " with every tick of its window"
-        return f"{text} keeps {amount.maximum}{ticks}" + (" and a count" if node.counter else "")
+        held = "" if node.occurrences.maximum is not None else " with all that its window holds"
+        return f"{text} keeps {amount.maximum}{held}" + (" and a count" if node.counter else "")
     since = "" if amount.endless else f" of the last {_length(amount.span_micros or 0)}"
     kept, why = _each(node)
     return f"{text} keeps {kept}{since}" + (f", for {why}" if why else "")

@@ -96,7 +96,7 @@ def store(
 ) -> Stored:
     """What an operator stores over operands that are nodes of their own (an own terminator is
     none)."""
-    kept = _kept(node, operands)
+    kept = _kept(node, operands, horizon_micros)
     return _node(node, operands, kept, horizon_micros, reach)
 
 
@@ -191,7 +191,7 @@ def _operands(node: x.Expression, place: _Place) -> Iterator[tuple[x.Expression,
         yield operand, _Place(None, operand) if free else _Place(horizon, place.reach)
 
 
-def _kept(node: x.Expression, operands: Sequence[Stored]) -> _Kept:
+def _kept(node: x.Expression, operands: Sequence[Stored], horizon: int | None) -> _Kept:
     pending, size = (total([getattr(o, f) for o in operands]) for f in ("pending", "size"))
     match node:
         case x.Or():
@@ -222,7 +222,7 @@ def _kept(node: x.Expression, operands: Sequence[Stored]) -> _Kept:
         case x.Within():
             return _Kept(pending=pending, size=size)
         case _:
-            return _window(node, operands)
+            return _window(node, operands, horizon)
 
 
 def _pending_age(node: x.Expression, operands: Sequence[Stored], kept: _Kept) -> int | None:
@@ -236,7 +236,7 @@ def _pending_age(node: x.Expression, operands: Sequence[Stored], kept: _Kept) ->
     return max(age for age in ages if age is not None)
 
 
-def _window(node: x.Expression, operands: Sequence[Stored]) -> _Kept:
+def _window(node: x.Expression, operands: Sequence[Stored], horizon: int | None) -> _Kept:
     opener, last = operands[0], list(node.operands())[-1]
     own = longest_micros(last.duration) if isinstance(last, x.Own) else None
     match node:
@@ -261,11 +261,14 @@ def _window(node: x.Expression, operands: Sequence[Stored]) -> _Kept:
             instances = windows + held
             return _Kept(instances, instances, windows + opener.pending, instances, own)
         case x.PeriodicStar(period=period):
+            longest = horizon if own is None else own
+            ticks = ENDLESS
+            if longest is not None:
+                ticks = Amount(longest // (shortest_micros(period) or 1))
             if isinstance(last, x.Own):
-                ticks = Amount(longest_micros(last.duration) // (shortest_micros(period) or 1))
                 return _own(opener, last, opener.size + ticks)
             closer = operands[1]
-            return _before(opener, _openings(closer), opener.size + closer.size + ENDLESS)
+            return _before(opener, _openings(closer), opener.size + closer.size + ticks)
     raise TypeError(f"no bound for {type(node).__name__}")
 
 

@@ -83,7 +83,7 @@ def test_what_waits_for_its_own_end_is_bounded_by_time(on: str, span: int) -> No
         ),
         (
             "P*(a, [1], b) ; c",
-            "`P*(a, [1 s], b) ; c` keeps 1 with every tick of its window",
+            "`P*(a, [1 s], b) ; c` keeps 1 with all that its window holds",
             "write `P*(a, [1 s], b) ; c within d`",
         ),
         (
@@ -114,6 +114,11 @@ def test_a_rule_forgets_what_a_within_reaches(on: str, minutes: int | None) -> N
     on = on.replace("(a ; b) within 5 min", "((a ; b) within 5 min)")
     found = bound(parse(on), Context.RESTRICTED)
     assert found.forgets_micros == (None if minutes is None else minutes * MINUTE)
+
+
+def test_a_window_of_known_length_has_so_many_ticks() -> None:
+    found = bound(parse("P*(a, [10 s], b) ; c within 1 min"), Context.RESTRICTED)
+    assert (found.instances_max, found.occurrences_max) == (2, 1 + 8)  # a, b, and 6 ticks
 
 
 def test_the_advice_names_what_a_within_must_go_around() -> None:
