@@ -14,10 +14,11 @@ def unused(
     expression: x.Expression, keyed: Collection[str], rules: Collection[str]
 ) -> Amount | None:
     """The occurrences that are not used up yet and can still matter: the last of each event type,
-    and the last one before each start that what must follow it may have; never so many that they
-    are an instance, for that would be used up. None where that is not enough: an event type stands
-    in two places, or a part is filtered; or keyed and broadcast events are mixed. `keyed`: the
-    keyed event types; `rules`: the rules that may be used as events.
+    and the last one before each start that what must follow it may have; where all instances have
+    an event type in common, never so many that they are an instance, for that would be used up.
+    None where that is not enough: an event type stands in two places, or a part is filtered; or
+    keyed and broadcast events are mixed. `keyed`: the keyed event types; `rules`: the rules that
+    may be used as events.
     """
     whole = _whole(expression)
     events = [node for node in whole.walk() if not list(node.operands())]
@@ -27,7 +28,8 @@ def unused(
     alike = len({isinstance(node, x.Name) and node.name in keyed for node in events}) == 1
     if not (flat and once and alike):
         return None
-    return Amount(_kept(whole, 0, lasting=False)[0] - _missing(whole, lasting=False))
+    missing = _missing(whole, lasting=False) if _in_common(whole) else 0
+    return Amount(_kept(whole, 0, lasting=False)[0] - missing)
 
 
 def _whole(expression: x.Expression) -> x.Expression:
@@ -74,6 +76,14 @@ def _missing(node: x.Expression, *, lasting: bool) -> int:
     needed = _needed(node)
     each = sorted(_missing(part, lasting=lasting or needed > 1) for part in parts)
     return sum(each[: len(parts) - needed + 1])
+
+
+def _in_common(node: x.Expression) -> bool:
+    """Whether there is an event type that all instances have."""
+    parts = list(node.operands())
+    if not isinstance(node, x.Seq) and _needed(node) < len(parts):
+        return False
+    return not parts or any(map(_in_common, parts))
 
 
 def _needed(node: x.Expression) -> int:

@@ -165,6 +165,14 @@ def test_of_openers_only_the_greatest_is_stored(on: str, history: str, instances
         check(found, now, carried, keys=1)
 
 
+def test_recent_may_keep_an_instance_that_ended_with_a_greater_one() -> None:
+    rulebook = book("(a and b) or (c and t)", context=Context.RECENT)
+    found = of_rule(rulebook.rules["r"], rulebook.rules)
+    history = [(name, 0, 1) for name in "abct"] + [("a", 1, 1)]
+    for now, carried in steps(rulebook, history):
+        check(found, now, carried, keys=1)
+
+
 @pytest.mark.parametrize(
     ("on", "context"),
     [
