@@ -46,10 +46,10 @@ def detect(rulebook: str | os.PathLike[str] | Rulebook, occurrences: pa.Table) -
     seen = _first(book, log)
     detector = Detector(book, dict.fromkeys(book.rules, seen))
     found = _walked(book, detector, log)
-    if found:
-        left = {name: rule for name, rule in book.rules.items() if name not in found}
-        detector = Detector(replace(book, rules=left), dict.fromkeys(left, seen))
-    if detector.events:
+    left = {n: replace(r, enabled=r.enabled and n not in found) for n, r in book.rules.items()}
+    if any(rule.enabled for rule in left.values()):
+        if found:
+            detector = Detector(replace(book, rules=left), dict.fromkeys(left, seen))
         batches = _batches(book, log)
         first, last = (int(log.time[0]), int(log.time[-1])) if len(log) else (0, 0)
         if len(log):

@@ -197,3 +197,16 @@ def test_keys_of_texts_and_of_far_apart_numbers() -> None:
         found = detect(book([("a ; b", "restricted")]), occurrences)
         assert found.column("k").to_pylist() == sorted(values[:2])
         assert found.column("constituents").to_pylist() == [[1, 3], [0, 2]]
+
+
+def test_a_rule_whose_action_another_rule_waits_for_may_be_walked() -> None:
+    own = """
+rulebook: b
+events: {a: {signal: {}}, b: {signal: {}}}
+rules: {r: {on: a ; b}, s: {on: end_of r or (a and b)}}
+"""
+    found = detect(own, pa.table({"event": ["a", "b"], "time": [1, 2]}))
+    assert found.select(["rule", "constituents"]).to_pylist() == [
+        {"rule": "r", "constituents": [0, 1]},
+        {"rule": "s", "constituents": [0, 1]},
+    ]
