@@ -13,12 +13,15 @@ def length(micros: int) -> str:
 
 
 def kept(stores: Node | Stores) -> str:
-    """How much is stored per key: `3 instances, 5 occurrences`."""
+    """How much is stored per key: `3 instances, 5 occurrences`; by a node, for how long: equal
+    expressions under another `within` are other nodes."""
     if stores.instances_max == 0:
         return "nothing"
     if stores.instances_max is not None and stores.occurrences_max is not None:
         instances = _counted(stores.instances_max, "instance")
-        return f"{instances}, {_counted(stores.occurrences_max, 'occurrence')}"
+        horizon = stores.horizon_micros if isinstance(stores, Node) else None
+        until = "" if horizon is None else f", for {length(horizon)}"
+        return f"{instances}, {_counted(stores.occurrences_max, 'occurrence')}{until}"
     if stores.span_micros is not None:
         return f"what arrives in {length(stores.span_micros)}"
     return "no bound"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -77,6 +78,18 @@ def test_equal_expressions_of_two_rules_are_one_node(shop: Path) -> None:
     assert quick["root"] == same["root"] != slow["root"]
     (root,) = (n for n in found["nodes"] if n["id"] == quick["root"])
     assert (root["operator"], root["rules"]) == ("within", ["quick", "same"])
+
+
+def test_equal_expressions_that_remember_unlike_long_are_two_nodes(tmp_path: Path) -> None:
+    file = tmp_path / "two.yaml"
+    file.write_text(
+        "rulebook: two\nevents: {a: {signal: {}}, b: {signal: {}}}\n"
+        "rules: {r: {on: a ; b within 5 s}, s: {on: a ; b within 9 s}, t: {on: b or (a ; b)}}\n"
+    )
+    found = [re.split(" {2,}", line) for line in explain(file).splitlines()]
+    stores = [cells[-2] for cells in found if cells[-1] == "a ; b" and len(cells) > 5]
+    one = "1 instance, 1 occurrence"
+    assert stores == [f"{one}, for 5 s", f"{one}, for 9 s", one]
 
 
 def test_operands_stand_before_the_node_that_reads_them(shop: Path) -> None:
