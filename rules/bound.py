@@ -19,6 +19,7 @@ from rules.durations import format_duration
 from rules.formatter import format_expression
 from rules.model import Context, Rule
 from rules.recent import unused
+from rules.singles import single
 from rules.stages import Stages, alike, most_kept, stages
 from rules.stored import Stored, stored
 
@@ -75,7 +76,7 @@ def _bound(
     instances = total([node.instances for node in nodes])
     occurrences = total([node.occurrences for node in nodes])
     why = _why(nodes, instances + occurrences)
-    if context is not Context.RESTRICTED:
+    if context is not Context.RESTRICTED and not _one_by_one(expression, keyed):
         chosen = of_choice(expression, context, rules, keyed)
         if chosen is None:
             instances = occurrences = ENDLESS.within(oldest)
@@ -127,6 +128,17 @@ def of_choice(
         return Chosen(Amount(kept[0]), Amount(kept[1]), alone=True)
     left = unused(expression, keyed, rules) if context is Context.RECENT else None
     return None if left is None else Chosen(left, left, alone=False)
+
+
+def _one_by_one(expression: x.Expression, keyed: Collection[str]) -> bool:
+    """Whether every instance is one occurrence: then no context needs more than `restricted`."""
+    core = single(expression)
+    names = [leaf for leaf in core.walk() if not list(leaf.operands())] if core else []
+    return core is not None and len({_keyed(leaf, keyed) for leaf in names}) == 1
+
+
+def _keyed(leaf: x.Expression, keyed: Collection[str]) -> bool:
+    return isinstance(leaf, x.Name) and leaf.name in keyed
 
 
 def _flat(

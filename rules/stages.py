@@ -80,25 +80,29 @@ def alike(found: Stages, keyed: Collection[str]) -> bool:
     return len({name in keyed for name in found.events}) == 1
 
 
-def _filtered(node: x.Expression) -> Stages | None:
+def _filtered(node: x.Expression, span: int | None = None) -> Stages | None:
+    """`span`: how long an instance may be, because of what is around it, microseconds."""
     match node:
         case x.Within(part=part, duration=duration) if not duration.months:
-            found = _filtered(part)
-            if found is None:
-                return None
-            span = found.span_micros
-            shorter = duration.micros if span is None else min(span, duration.micros)
-            return replace(found, span_micros=shorter)
+            return _filtered(part, duration.micros if span is None else min(span, duration.micros))
         case x.Minus(part=part, absent=x.Name(name=name)):
-            found = _filtered(part)
+            found = _filtered(part, span)
             if found is None or found.absent:
                 return None
             return replace(found, absent=name, apart=True)
         case x.Not(absent=x.Name(name=name), opener=opener, closer=closer):
-            first, last = _place(opener), _sequence(closer)
-            return Stages((), (Stage(1, (first,)), *last), absent=name) if first and last else None
-    whole = _sequence(node)
-    return Stages((), whole) if whole else None
+            first, last = _place(opener), _sequence(_loose(closer, span))
+            whole = (Stage(1, (first,)), *last) if first and last else ()
+            return Stages((), whole, span, name) if whole else None
+    whole = _sequence(_loose(node, span))
+    return Stages((), whole, span) if whole else None
+
+
+def _loose(node: x.Expression, span: int | None) -> x.Expression:
+    """Without the `within`s that say no more than `span` does."""
+    if isinstance(node, x.Within) and span is not None and not node.duration.months:
+        return _loose(node.part, span) if node.duration.micros >= span else node
+    return x.with_operands(node, [_loose(operand, span) for operand in node.operands()])
 
 
 def _sequence(node: x.Expression) -> tuple[Stage, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from engine.detector.building import first_roles
+from engine.detector.contexts.at_once import AtOnce
 from engine.detector.contexts.build import chosen
 from engine.detector.contexts.chain import CONTEXTS, Chain, event_types
 from engine.detector.contexts.reading import read
@@ -19,6 +20,7 @@ from rules.closers import Window, chosen_closers, plain
 from rules.model import Context, Rule, Rulebook, Selection
 from rules.parser import unlabelled
 from rules.recent import unused
+from rules.singles import single
 from rules.stages import stages
 
 
@@ -42,28 +44,50 @@ def compile_rule(
 
 
 class _Builder(Operators):
-    """Compiles the root of a rule in its context."""
+    """Compiles the root of a rule in its context. `core`: the event types of which all rows count
+    and not only the greatest of an instant."""
+
+    core: x.Expression | None = None
 
     def build(self, expression: x.Expression) -> Node:
         context = self.context
         self.chosen_closers = chosen_closers(
             expression, context if isinstance(context, Context) else None, self.roots
         )
-        if plain(expression) and isinstance(context, Context):
-            # every instance is one occurrence, used up at once if at all
-            context = _PLAIN.get(context, context)
+        core = single(expression) if isinstance(context, Context) else None
+        if core and isinstance(context, Context):
+            context = _SINGLE.get(context, context)
         if context is Context.RESTRICTED:
             return self._node(expression, None)
         if context is Context.UNRESTRICTED and plain(expression):
             return self._every_row(expression)
         return (
-            self._chain(expression, context)
+            self._single(expression, core, context)
+            or self._chain(expression, context)
             or self._stages(expression, context)
             or self._choice(expression, context)
         )
 
     def _node(self, e: x.Expression, horizon: int | None) -> Node:
+        if e is self.core:
+            return self._every_row(e)
         return _named(super()._node(e, horizon), e)
+
+    def _all_rows(self, e: x.Expression) -> bool:
+        return self.core is not None and single(e) is self.core
+
+    def _single(
+        self, expression: x.Expression, core: x.Expression | None, context: Context | Selection
+    ) -> Node | None:
+        """Occurrences that pass one by one, of `core`, all of one key or all without; else None."""
+        if core is None or len({o.own for o in self._types(core)}) > 1:
+            return None
+        self.core = core
+        found = self._node(expression, None)
+        self.core = None
+        if context is Context.UNRESTRICTED:
+            return found
+        return _named(self._like(AtOnce(), (found,), found, None), expression)
 
     def _closer(self, window: Window, horizon: int | None) -> Node:
         if window not in self.chosen_closers:
@@ -137,9 +161,7 @@ class _Builder(Operators):
 
     def _every_row(self, e: x.Expression) -> Node:
         """`unrestricted` over event types: all rows, each event type once (D is a set, S5)."""
-        leaves = (n for n in e.walk() if isinstance(n, x.Name | x.Clock | x.Cron))
-        names = list(dict.fromkeys(map(type_of, leaves)))
-        operands = tuple(self._event(name, all_rows=True) for name in names)
+        operands = self._types(e)
         if len(operands) == 1:
             return operands[0]
         found = self._make(
@@ -152,6 +174,12 @@ class _Builder(Operators):
         )
         return _named(found, e)
 
+    def _types(self, e: x.Expression) -> tuple[Node, ...]:
+        """The event types of a plain expression, every row of them."""
+        leaves = (n for n in e.walk() if isinstance(n, x.Name | x.Clock | x.Cron))
+        names = dict.fromkeys(map(type_of, leaves))
+        return tuple(self._event(name, all_rows=True) for name in names)
+
     def _lasting(self) -> frozenset[str]:
         """The rules whose detections, as occurrences, are no instants."""
         return frozenset(name for name, root in self.roots.items() if not root.point)
@@ -161,7 +189,7 @@ def _named(node: Node, e: x.Expression) -> Node:
     return replace(node, expression=unlabelled(e))
 
 
-_PLAIN = {
+_SINGLE = {
     Context.RECENT: Context.RESTRICTED,
     Context.CHRONICLE: Context.UNRESTRICTED,
     Context.CONTINUOUS: Context.UNRESTRICTED,

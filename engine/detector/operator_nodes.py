@@ -157,6 +157,10 @@ class Operators(Building):
             timed=True,
         )
 
+    def _all_rows(self, _: x.Expression, /) -> bool:
+        """Whether all instances of an operand that end at an instant count, not the greatest."""
+        return False
+
     def _until(
         self,
         absent: x.Expression | None,
@@ -168,7 +172,11 @@ class Operators(Building):
         operands = self._operands(parts, horizon)
         a, b = operands[-1], operands[0]
         shape = Until(
-            duration, self._zone_of(duration), absent is not None, first_roles(operands)[-1]
+            duration,
+            self._zone_of(duration),
+            absent is not None,
+            first_roles(operands)[-1],
+            self._all_rows(opener),
         )
         if absent is not None and a.every and b.own:
             self.excepts_keys = True

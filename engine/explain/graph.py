@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from engine.detector import graph as running
+from engine.detector.contexts.at_once import AtOnce
 from engine.detector.contexts.chain import Chain
 from engine.detector.contexts.choice import Choice
 from engine.detector.contexts.stages import Stages
@@ -99,7 +100,7 @@ class Nodes:
     def _amounts(self, node: running.Node) -> tuple[Amount, Amount]:
         """What a node stores: instances, and occurrences in them."""
         shape = node.shape
-        if isinstance(shape, Repeated):
+        if isinstance(shape, Repeated | AtOnce):
             return NOTHING, NOTHING
         if not isinstance(shape, Chain | Stages | Choice):
             kept = self._node(node)
@@ -151,6 +152,8 @@ def _operator(node: running.Node) -> str:
     shape = node.shape
     if isinstance(shape, Chain | Stages | Choice):
         return str(shape.context) if isinstance(shape.context, Context) else "select"
+    if isinstance(shape, AtOnce):
+        return "cumulative"
     if isinstance(shape, Repeated):
         return "every key"
     if isinstance(shape, Detection):

@@ -20,6 +20,7 @@ class Until:
     e(b) <= e(a) + d }; `[[a ; [d]]]` the same without any b.
 
     Operands: b, if `lacking`, and a; `role` is the first role of a; months count in `zone` (S11).
+    `all_rows`: not only the greatest that ends at an instant.
     Carries the a's whose time has not run out and that no b has taken away: bound: the a's within
     d. Source: Snoop, `NOT` and `;` with a relative event as terminator.
     """
@@ -28,6 +29,7 @@ class Until:
     zone: str
     lacking: bool
     role: int
+    all_rows: bool
     slots: int = 1
 
     def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
@@ -44,4 +46,5 @@ class Until:
         due = point <= moment.watermark
         found = replace(first, end=point).where(alive & due)
         kept = first.where(alive & ~due)
-        return Flow(greatest(found, moment), pending_of([kept], [opener])), (kept,)
+        found = found if self.all_rows else greatest(found, moment)
+        return Flow(found, pending_of([kept], [opener])), (kept,)

@@ -100,7 +100,15 @@ def test_flat_expressions_are_those_of_the_reference_for_any_cut(
 
 @pytest.mark.parametrize("context", CHOOSING)
 @pytest.mark.parametrize(
-    "on", ["any(3, a*)", "a and b and c", "any(2, a, b, c)", "not(b)[a, c]", "(a ; c within 2) - b"]
+    "on",
+    [
+        "any(3, a*)",
+        "a and b and c",
+        "any(2, a, b, c)",
+        "not(b)[a, c]",
+        "(a ; c within 2) - b",
+        "a ; (b and c) within 5 s",
+    ],
 )
 def test_flat_expressions_are_not_searched(on: str, context: Context) -> None:
     rulebook = book(parse(on), context, ("k",))

@@ -1,0 +1,52 @@
+"""Expressions whose instances are single occurrences, in every context, without a search."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.detector.contexts.choice import Choice
+from engine.detector.detector import Detector
+from rules.model import Context
+from rules.parser import parse
+from tests.detector.contexts.test_stages import book
+from tests.detector.history import run
+from tests.reference.strategies import SECOND, cuts, expected, histories
+
+SINGLE = (
+    "a or b",
+    "A(a, b, c)",
+    "A(a, b or d, c)",
+    "A(a, b, b)",
+    "A(a ; b, c, b)",
+    "A(a, b, [2 s])",
+    "a ; [2 s]",
+    "not(b)[a, [2 s]]",
+    "not(a)[a or b, [3 s]]",
+    "(a or b) - c",
+    "A(c, a ; [1 s], d) - b",
+    "L: (a - (b ; c))",
+)
+
+
+@pytest.mark.parametrize("context", [c for c in Context if c is not Context.RESTRICTED])
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_single_occurrences_are_those_of_the_reference_for_any_cut(
+    context: Context, data: st.DataObject
+) -> None:
+    on = parse(data.draw(st.sampled_from(SINGLE)))
+    rulebook = book(on, context, data.draw(st.sampled_from([(), ("k",)])))
+    history = data.draw(histories(rulebook, lines_max=14))
+    until = data.draw(st.none() | st.integers(0, 9).map(lambda second: second * SECOND))
+    answer = expected(rulebook, history, until=until)
+    assert run(rulebook, [sorted(history, key=lambda line: line[1])], until) == answer
+    assert run(rulebook, data.draw(cuts(history)), until) == answer
+
+
+@pytest.mark.parametrize("context", Context)
+@pytest.mark.parametrize("on", SINGLE)
+def test_single_occurrences_are_not_searched(on: str, context: Context) -> None:
+    graph = Detector(book(parse(on), context, ("k",)), {"r": 0}).graph
+    assert not any(isinstance(node.shape, Choice) for node in graph.nodes.values())
