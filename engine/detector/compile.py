@@ -11,10 +11,12 @@ from engine.detector.contexts.build import chosen
 from engine.detector.contexts.chain import CONTEXTS, Chain, event_types
 from engine.detector.contexts.reading import read
 from engine.detector.contexts.stages import Stages, direct
+from engine.detector.contexts.windows import Windows, window
 from engine.detector.graph import Census, Node, digest
 from engine.detector.operator_nodes import Operators, type_of
 from engine.detector.operators.either import Either
 from engine.detector.operators.every import Every
+from engine.detector.operators.shape import Shape
 from rules import expression as x
 from rules.closers import Window, chosen_closers, plain
 from rules.model import Context, Rule, Rulebook, Selection
@@ -65,6 +67,7 @@ class _Builder(Operators):
             self._single(expression, core, context)
             or self._chain(expression, context)
             or self._stages(expression, context)
+            or self._windows(expression, context)
             or self._choice(expression, context)
         )
 
@@ -106,30 +109,46 @@ class _Builder(Operators):
     def _chain(self, expression: x.Expression, context: Context | Selection) -> Node | None:
         """A plain sequence of event types, all of one key or all without; else None."""
         plain = event_types(expression)
-        if plain is None or context not in CONTEXTS or not self.roots.keys().isdisjoint(plain[0]):
+        if plain is None or context not in CONTEXTS:
             return None
         names, span = plain
-        operands = tuple(self._event(name, all_rows=True) for name in names)
-        if len({o.own for o in operands}) > 1:
-            return None
         shape = Chain(context, len(names), span, self.settings.carried_per_key_max)
-        own = operands[0].own
-        found = self._make(shape, operands, own=own, every=not own, point=False, horizon=span)
-        return _named(found, expression)
+        return self._direct(shape, tuple(names), expression, span)
 
     def _stages(self, expression: x.Expression, context: Context | Selection) -> Node | None:
         """A flat expression over event types, all of one key or all without; else None."""
         flat = stages(expression)
         if flat is None or not isinstance(context, Context) or not direct(flat, context):
             return None
-        if not self.roots.keys().isdisjoint(flat.events):
-            return None
-        operands = tuple(self._event(name, all_rows=True) for name in flat.events)
-        if len({o.own for o in operands}) > 1:
-            return None
         shape = Stages(context, flat, self.settings.carried_per_key_max)
-        own, span = operands[0].own, flat.span_micros
-        found = self._make(shape, operands, own=own, every=not own, point=False, horizon=span)
+        return self._direct(shape, flat.events, expression, flat.span_micros)
+
+    def _windows(self, expression: x.Expression, context: Context | Selection) -> Node | None:
+        """`A*` over event types, all of one key or all without; else None."""
+        found = window(expression)
+        if found is None or context not in CONTEXTS or not isinstance(context, Context):
+            return None
+        shape = Windows(context, found, self.settings.carried_per_key_max)
+        timed = found.length_micros > 0
+        return self._direct(shape, found.events, expression, found.span_micros, timed=timed)
+
+    def _direct(
+        self,
+        shape: Shape,
+        events: tuple[str, ...],
+        expression: x.Expression,
+        span: int | None,
+        *,
+        timed: bool = False,
+    ) -> Node | None:
+        """A choice in one walk over all rows of event types alike, none of them a rule."""
+        operands = tuple(self._event(name, all_rows=True) for name in events)
+        if len({o.own for o in operands}) > 1 or not self.roots.keys().isdisjoint(events):
+            return None
+        own = operands[0].own
+        found = self._make(
+            shape, operands, own=own, every=not own, point=False, horizon=span, timed=timed
+        )
         return _named(found, expression)
 
     def _choice(self, expression: x.Expression, context: Context | Selection) -> Node:

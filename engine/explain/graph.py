@@ -10,6 +10,7 @@ from engine.detector.contexts.at_once import AtOnce
 from engine.detector.contexts.chain import Chain
 from engine.detector.contexts.choice import Choice
 from engine.detector.contexts.stages import Stages
+from engine.detector.contexts.windows import Windows
 from engine.detector.detector import Detector
 from engine.detector.operators.detection import Detection
 from engine.detector.operators.event import Event
@@ -102,7 +103,7 @@ class Nodes:
         shape = node.shape
         if isinstance(shape, Repeated | AtOnce):
             return NOTHING, NOTHING
-        if not isinstance(shape, Chain | Stages | Choice):
+        if not isinstance(shape, Chain | Stages | Windows | Choice):
             kept = self._node(node)
             return kept.instances, kept.occurrences
         context, keyed = shape.context, [name for name, _ in node.streams]
@@ -150,7 +151,7 @@ def _expression(node: running.Node) -> x.Expression:
 
 def _operator(node: running.Node) -> str:
     shape = node.shape
-    if isinstance(shape, Chain | Stages | Choice):
+    if isinstance(shape, Chain | Stages | Windows | Choice):
         return str(shape.context) if isinstance(shape.context, Context) else "select"
     if isinstance(shape, AtOnce):
         return "cumulative"

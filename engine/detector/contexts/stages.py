@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from engine.detector.contexts import stage_matches, stage_queues
 from engine.detector.contexts.limits import check_carried
-from engine.detector.contexts.stage_timeline import merged
+from engine.detector.contexts.timeline import ENDLESS, Timeline, by_rank, ordered, timeline
 from engine.detector.instances import (
-    Bools,
     Carry,
     Flow,
     Instances,
     Int16,
     Int32,
     Moment,
-    concat,
     pending_of,
 )
 from engine.values import Int64
@@ -31,21 +29,6 @@ CONTEXTS = frozenset({Context.RECENT, Context.CHRONICLE, Context.CONTINUOUS, Con
 def direct(found: stages.Stages, context: object) -> bool:
     """Whether the choice of a context needs no search."""
     return context in CONTEXTS and (context is not Context.RECENT or found.recent)
-
-
-@dataclass(frozen=True, slots=True)
-class Timeline:
-    """Occurrences in the order of the walks: event type (as a role), key code, row, instant; the
-    first `carried` are not arrivals. real[code] is the key of a code: those that an occurrence of
-    `absent` has ended have codes of their own; last[key] is the one that has not ended."""
-
-    source: Int16
-    code: Int32
-    row: Int64
-    time: Int64
-    carried: int
-    real: Int64
-    last: Int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +48,10 @@ class Stages:
 
     def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
         if self.context in (Context.CHRONICLE, Context.CUMULATIVE):
-            found, kept = self._queues(operands, _ordered(carry[0], moment, 0), moment)
+            found, kept = self._queues(operands, ordered(carry[0], moment), moment)
         else:
-            last = -1 if self.context is Context.RECENT else 0
-            found, kept = self._matches(operands, _ordered(carry[0], moment, last), moment)
+            stored = ordered(carry[0], moment, last=self.context is Context.RECENT)
+            found, kept = self._matches(operands, stored, moment)
         if self.flat.span_micros is not None:
             kept = kept.where(kept.start > moment.watermark - self.flat.span_micros)
         check_carried([kept], self.carried_per_key_max)
@@ -76,7 +59,7 @@ class Stages:
 
     def _span(self) -> int:
         span = self.flat.span_micros
-        return stage_queues.ENDLESS if span is None else span
+        return ENDLESS if span is None else span
 
     def _queues(
         self, operands: Sequence[Flow], stored: Instances, moment: Moment
@@ -90,9 +73,10 @@ class Stages:
             found = _matched(line, code, positions.ravel(), positions.shape[1])
         else:
             code, owner, left = stage_queues.cumulative(*given)
-            found = _by_rank(_listed(line, code, *stage_queues.united(owner, len(code))), moment)
+            unions = line.instances(code, *stage_queues.united(owner, len(code)))
+            found = by_rank(unions, moment)  # stages overlap in a union
         kept = _matched(line, line.code[left], left, 1)
-        return found, kept.where(line.last[kept.key] == line.code[left])
+        return found, line.lasting(kept, line.code[left])
 
     def _matches(
         self, operands: Sequence[Flow], stored: Instances, moment: Moment
@@ -110,8 +94,8 @@ class Stages:
         found = _matched(line, code, positions.ravel(), positions.shape[1])
         inside = np.arange(positions.shape[1]) < filled[:, None]
         offsets = np.concatenate([[0], np.cumsum(filled)])
-        kept = _listed(line, kept_code, offsets, kept_positions[inside])
-        return found, kept.where(line.last[kept.key] == kept_code)
+        kept = line.instances(kept_code, offsets, kept_positions[inside])
+        return found, line.lasting(kept, kept_code)
 
     def _layout(self, line: Timeline) -> tuple[tuple[Int64, Int64, Int64, Int64], Int16]:
         """The stages as the walks have them, and the place of each occurrence."""
@@ -125,9 +109,6 @@ class Stages:
         return (begins, numbers, count, repeated), of_source[line.source]
 
     def _timeline(self, operands: Sequence[Flow], stored: Instances, moment: Moment) -> Timeline:
-        parts = [_in_order(flow.instances, moment) for flow in operands]
-        bounds = np.cumsum([0, *(len(part) for part in parts)])
-        whole = concat(parts)
         events, absent = self.flat.events, self.flat.absent
         stage = {
             name: number
@@ -135,58 +116,16 @@ class Stages:
             for names in stage.places
             for name in names
         }
-        order = np.array([stage.get(name, len(events)) for name in events])
-        source, code, at, real, last = merged(
-            bounds, order, events.index(absent) if absent else -1, self.flat.apart,
-            whole.key, whole.end, moment.rank[whole.row], whole.row, moment.keys,
-        )  # fmt: skip
-        owner = np.repeat(stored.key, np.diff(stored.offsets))
-        return Timeline(
-            np.concatenate([stored.role, source]),
-            np.concatenate([owner, code]),
-            np.concatenate([stored.row, whole.row[at]]),
-            np.concatenate([moment.time[stored.row], whole.end[at]]),
-            len(stored.row),
-            real,
-            last,
+        return timeline(
+            [flow.instances for flow in operands],
+            [stage.get(name, len(events)) for name in events],
+            events.index(absent) if absent else -1,
+            stored,
+            moment,
+            apart=self.flat.apart,
         )
-
-
-def _ordered(stored: Instances, moment: Moment, entry: int) -> Instances:
-    """What is carried, in the order of its first or last (-1) occurrences."""
-    row = stored.row[stored.offsets[1:] - 1 if entry else stored.offsets[:-1]]
-    return stored.take(np.lexsort((row, moment.rank[row], moment.time[row])))
-
-
-def _in_order(part: Instances, moment: Moment) -> Instances:
-    """Occurrences in order of (time, rank, row)."""
-    rank = moment.rank[part.row]
-    swapped: Bools = (part.end[1:] == part.end[:-1]) & (rank[1:] < rank[:-1])
-    return part.take(np.lexsort((part.row, rank, part.end))) if swapped.any() else part
-
-
-def _by_rank(found: Instances, moment: Moment) -> Instances:
-    """The entries in order of (time, rank, row): in a union, stages overlap."""
-    time, rank = moment.time[found.row], moment.rank[found.row]
-    owner = np.repeat(np.arange(len(found)), np.diff(found.offsets))
-    same = (owner[1:] == owner[:-1]) & (time[1:] == time[:-1])
-    if not (same & (rank[1:] < rank[:-1])).any():
-        return found
-    order = np.lexsort((found.row, rank, time, owner))
-    return replace(found, row=found.row[order], role=found.role[order])
 
 
 def _matched(line: Timeline, code: Int32, positions: Int64, size: int) -> Instances:
     """Instances of `size` occurrences each."""
-    return _listed(line, code, np.arange(len(code) + 1, dtype=np.int64) * size, positions)
-
-
-def _listed(line: Timeline, code: Int32, offsets: Int64, positions: Int64) -> Instances:
-    return Instances(
-        line.real[code].astype(np.int32),
-        line.time[positions[offsets[:-1]]],
-        line.time[positions[offsets[1:] - 1]],
-        offsets,
-        line.row[positions],
-        line.source[positions],
-    )
+    return line.instances(code, np.arange(len(code) + 1, dtype=np.int64) * size, positions)

@@ -1,0 +1,48 @@
+"""`A*` over event types: what each context detects is what the reference detects, for any cut."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.detector.contexts.windows import Windows
+from engine.detector.detector import Detector
+from rules.model import Context
+from rules.parser import parse
+from tests.detector.contexts.test_stages import CHOOSING, book
+from tests.detector.history import run
+from tests.reference.strategies import SECOND, cuts, expected, histories
+
+WINDOWS = (
+    "A*(a, b, c)",
+    "A*(b, a, c)",
+    "A*(b, a, [2 s])",
+    "A*(a, b, [3 s])",
+    "A*(a, b, c) within 3 s",
+    "A*(c, b, a) - d",
+    "A*(b, a, [3 s]) - c within 5 s",
+    "A*(a, b, [3 s]) within 2 s",
+)
+
+
+@pytest.mark.parametrize("context", CHOOSING)
+@given(data=st.data())
+@settings(max_examples=100, deadline=None)
+def test_s04_windows_are_those_of_the_reference_for_any_cut(
+    context: Context, data: st.DataObject
+) -> None:
+    on = parse(data.draw(st.sampled_from(WINDOWS)))
+    rulebook = book(on, context, data.draw(st.sampled_from([(), ("k",)])))
+    history = data.draw(histories(rulebook, lines_max=16))
+    until = data.draw(st.none() | st.integers(0, 9).map(lambda second: second * SECOND))
+    answer = expected(rulebook, history, until=until)
+    assert run(rulebook, [sorted(history, key=lambda line: line[1])], until) == answer
+    assert run(rulebook, data.draw(cuts(history)), until) == answer
+
+
+@pytest.mark.parametrize("context", CHOOSING)
+@pytest.mark.parametrize("on", WINDOWS)
+def test_windows_are_not_searched(on: str, context: Context) -> None:
+    graph = Detector(book(parse(on), context, ("k",)), {"r": 0}).graph
+    assert isinstance(graph.roots["r"].shape, Windows)
