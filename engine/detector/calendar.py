@@ -47,9 +47,11 @@ def multiples(
     if not duration.months:
         first = (after - anchor) // duration.micros + 1
         counts = np.maximum((until - anchor) // duration.micros - first + 1, 0)
-        place = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        k = np.repeat(first, counts) + place
-        return counts, np.repeat(anchor, counts) + k * duration.micros
+        before = np.cumsum(counts) - counts
+        ticks = np.arange(counts.sum())
+        ticks *= duration.micros
+        ticks += np.repeat(anchor + (first - before) * duration.micros, counts)
+        return counts, ticks
     found = [
         list(_multiples(*each, duration, zone))
         for each in zip(anchor.tolist(), after.tolist(), until.tolist(), strict=True)

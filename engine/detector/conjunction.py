@@ -1,7 +1,8 @@
 """The compiled loop of `and`, `all` and `any`: one instance each of m distinct operands.
 
 All operands stand in one pool of instances, operand o in bounds[o]:bounds[o + 1] in order of end,
-its first carried[o] instances carried from before. The other names are those of `kernels`.
+its first carried[o] instances carried from before. slot[k, o] is the greatest instance of operand o
+and key k so far (-1 = none), first[k, o] its start. The other names are those of `kernels`.
 """
 # mypy: allow-untyped-decorators, allow-untyped-defs, allow-untyped-calls
 # mypy: disable-error-code="no-untyped-def"
@@ -11,191 +12,166 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from engine.detector.kernels import grow, later, later_list, union_into, union_size
+from engine.detector.kernels import NEVER, grow, insert, later, later_list
 
-UNDECIDED = 2
+ENDED = 2**63 - 1
 
 
 @njit(cache=True)
 def conjoin(bounds, carried, count, key, start, end, offsets, row, role, time, rank, keys):
     """For each (key, instant) with an arrival the greatest union of `count` operands, one of which
-    arrives now: key[n], end[n], members[n, count], and slot[operand, key] at the end.
+    arrives now: key[n], end[n], members[n, count]; and slot[key, operand] at the end.
 
     The order of S1 is invariant under union with the same instance (it compares, at the oldest
     difference, how many occurrences stand there), so the greatest union is that of the greatest
     operands.
     """
-    operands = len(bounds) - 1
-    index, operand = merged(bounds, carried, end)
-    slot = stored(bounds, carried, key, start, offsets, row, time, rank, keys)
-    fresh = np.full((operands, keys + 1), -1, dtype=np.int64)
-    owns, own, owners, general = present(slot)
-    stamp = np.full(keys + 1, -(2**63), dtype=np.int64)
-    touched = np.empty(keys + 1, dtype=np.int32)
-    room = 1024
-    out_key = np.empty(room, dtype=np.int32)
-    out_end = np.empty(room, dtype=np.int64)
-    members = np.empty(room * count, dtype=np.int64)
-    last = np.empty(operands, dtype=np.int64)
-    now = np.empty(operands, dtype=np.int64)
-    order = np.empty(operands, dtype=np.int64)
-    top = np.empty(count, dtype=np.int64)
+    slot, first = stored(bounds, carried, key, start, offsets, row, time, rank, keys)
+    fresh = np.full_like(slot, -1)
+    own, owners, owns = owning(slot)
+    general = (key == 0).any()
+    at = bounds[:-1] + carried
+    stamp = np.full(keys + 1, NEVER)
+    out_key = np.empty(0, dtype=np.int32)
+    out_end = np.empty(0, dtype=np.int64)
+    members = np.empty((0, count), dtype=np.int32)
     n = 0
-    at = 0
-    while at < len(index):
-        instant = end[index[at]]
-        touches = 0
-        while at < len(index) and end[index[at]] == instant:
-            i = index[at]
-            o = operand[at]
-            k = key[i]
-            at += 1
-            # what has the same start is compared apart: calls make a loop slow
-            f = fresh[o, k]
-            same = f >= 0 and end[f] == instant
-            if not same or start[i] > start[f]:
-                fresh[o, k] = i
-            if same and start[i] == start[f] and later(start, offsets, row, time, rank, i, f):
-                fresh[o, k] = i
-            s = slot[o, k]
-            if s < 0 or start[i] > start[s]:
-                slot[o, k] = i
-            if s >= 0 and start[i] == start[s] and later(start, offsets, row, time, rank, i, s):
-                slot[o, k] = i
-            if stamp[k] != instant:
-                stamp[k] = instant
-                touched[touches] = k
-                touches += 1
-            general |= k == 0
-            if k > 0 and not owns[k]:
-                owns[k] = True
-                own[owners] = k
-                owners += 1
-        every = stamp[0] == instant
-        for c in range(owners + 1 if every else touches):
-            k = touched[c]
-            if every:
-                k = own[c] if c < owners else np.int32(0)
-            found = UNDECIDED
-            if not general:
-                found = latest_starts(k, instant, slot, top, start, end)
-            if found == UNDECIDED:
-                found = choose(
-                    k, instant, slot, fresh, last, now, order, top,
-                    start, end, offsets, row, role, time, rank,
-                )  # fmt: skip
-            if not found:
-                continue
-            if every and k > 0 and not some_own(top, key):
-                continue
-            if n == room:
-                room *= 2
-                out_key = grow(out_key, room)
-                out_end = grow(out_end, room)
-                members = grow(members, room * count)
-            out_key[n] = k
-            out_end[n] = instant
-            for m in range(count):
-                members[n * count + m] = top[m]
-            n += 1
-    return out_key[:n], out_end[:n], members[: n * count].reshape((n, count)), slot
+    while next_end(at, bounds, end) != ENDED:
+        room = 2 * n + (bounds[1:] - at).sum() + keys + 1
+        out_key, out_end, members = grow(out_key, room), grow(out_end, room), grow(members, room)
+        n, owners = walk(
+            at, bounds, slot, first, fresh, general, own, owners, owns, stamp,
+            n, out_key, out_end, members,
+            key, start, end, offsets, row, role, time, rank,
+        )  # fmt: skip
+    return out_key[:n], out_end[:n], members[:n], slot
 
 
 @njit(cache=True)
-def merged(bounds, carried, end):
-    """What arrives, in order of end: index in the pool, operand."""
-    at = bounds[:-1] + carried
-    n = (bounds[1:] - at).sum()
-    index = np.empty(n, dtype=np.int64)
-    operand = np.empty(n, dtype=np.int16)
-    for p in range(n):
-        first = -1
-        for o in range(len(at)):
-            if at[o] < bounds[o + 1] and (first < 0 or end[at[o]] < end[at[first]]):
-                first = o
-        index[p] = at[first]
-        operand[p] = first
-        at[first] += 1
-    return index, operand
+def walk(
+    at, bounds, slot, first, fresh, general, own, owners, owns, stamp,
+    n, out_key, out_end, members,
+    key, start, end, offsets, row, role, time, rank,
+):  # fmt: skip
+    """Goes on with `conjoin` while there is room: how much there is of it, and how many owners.
+    Calls and arrays that grow make a loop slow."""
+    operands, count = len(at), members.shape[1]
+    last = np.empty(operands, dtype=np.int32)
+    now = np.empty(operands, dtype=np.int32)
+    order = np.empty(operands, dtype=np.int32)
+    touched = np.empty(len(stamp), dtype=np.int32)
+    instant = next_end(at, bounds, end)
+    while instant != ENDED and n + len(stamp) <= len(out_key):
+        touches = 0
+        for o in range(operands):
+            while at[o] < bounds[o + 1] and end[at[o]] == instant:
+                i = at[o]
+                k = key[i]
+                at[o] += 1
+                fresh[k, o] = i
+                if start[i] > first[k, o] or (
+                    start[i] == first[k, o]
+                    and later(start, offsets, row, time, rank, i, slot[k, o])
+                ):
+                    slot[k, o] = i
+                    first[k, o] = start[i]
+                if stamp[k] != instant:
+                    stamp[k] = instant
+                    touched[touches] = k
+                    touches += 1
+                if general and k > 0 and not owns[k]:
+                    owns[k] = True
+                    own[owners] = k
+                    owners += 1
+        every = stamp[0] == instant
+        if every:
+            touched[0] = 0
+            touched[1 : owners + 1] = own[:owners]
+            touches = owners + 1
+        for c in range(touches):
+            k = touched[c]
+            present, arrives, tied = 0, general, general
+            for o in range(0 if general else operands):
+                s = slot[k, o]
+                greater = 0
+                for p in range(operands):
+                    greater += first[k, p] > first[k, o]
+                    tied |= first[k, p] == first[k, o] and p != o and s >= 0
+                if s >= 0 and greater < count:
+                    members[n, count - 1 - greater] = s
+                    arrives |= end[s] == instant
+                present += s >= 0
+            if tied or (present >= count and not arrives):
+                present = choose(
+                    k, instant, slot, fresh, last, now, order, members[n], every,
+                    key, start, end, offsets, row, role, time, rank,
+                )  # fmt: skip
+            if present >= count:
+                out_key[n] = k
+                out_end[n] = instant
+                n += 1
+        instant = next_end(at, bounds, end)
+    return n, owners
 
 
 @njit(cache=True)
 def stored(bounds, carried, key, start, offsets, row, time, rank, keys):
-    """Of each operand and key the greatest instance that is carried (-1 = none)."""
-    slot = np.full((len(carried), keys + 1), -1, dtype=np.int64)
+    """slot and first of what is carried."""
+    slot = np.full((keys + 1, len(carried)), -1, dtype=np.int32)
+    first = np.full((keys + 1, len(carried)), NEVER, dtype=np.int64)
     for o in range(len(carried)):
         for i in range(bounds[o], bounds[o] + carried[o]):
-            j = slot[o, key[i]]
+            j = slot[key[i], o]
             if j < 0 or later(start, offsets, row, time, rank, i, j):
-                slot[o, key[i]] = i
-    return slot
+                slot[key[i], o] = i
+                first[key[i], o] = start[i]
+    return slot, first
 
 
 @njit(cache=True)
-def present(slot):
-    """Which keys have an instance, the same as a list with room for more, how many they are, and
-    whether there is one of every key."""
-    owns = np.zeros(slot.shape[1], dtype=np.bool_)
-    for o in range(len(slot)):
-        owns |= slot[o] >= 0
-    general = owns[0]
-    owns[0] = False
-    keys = np.flatnonzero(owns)
-    own = np.empty(len(owns), dtype=np.int32)
-    own[: len(keys)] = keys
-    return owns, own, len(keys), general
+def owning(slot):
+    """The keys that have an instance, as a list with room for more, and how many they are; marks
+    them."""
+    owns = np.zeros(len(slot), dtype=np.bool_)
+    own = np.empty(len(slot), dtype=np.int32)
+    owners = 0
+    for k in range(1, len(slot)):
+        owns[k] = (slot[k] >= 0).any()
+        if owns[k]:
+            own[owners] = k
+            owners += 1
+    return own, owners, owns
 
 
 @njit(cache=True)
-def latest_starts(k, instant, slot, top, start, end):
-    """As `choose` where nothing is of every key; `UNDECIDED` where starts do not tell."""
-    count = len(top)
-    present = 0
-    for o in range(len(slot)):
-        s = slot[o, k]
-        if s < 0:
-            continue
-        p = min(present, count)
-        while p > 0 and start[top[p - 1]] < start[s]:
-            p -= 1
-        if p > 0 and start[top[p - 1]] == start[s]:
-            return UNDECIDED
-        for m in range(min(present, count - 1), p, -1):
-            top[m] = top[m - 1]
-        if p < count:
-            top[p] = s
-        present += 1
-    if present < count:
-        return 0
-    for m in range(count):
-        if end[top[m]] == instant:
-            return 1
-    return UNDECIDED
-
-
-@njit(cache=True)
-def some_own(chosen, key):
-    """Is one of the chosen instances of one key?"""
-    return (key[chosen] > 0).any()
+def next_end(at, bounds, end):
+    """The earliest end of what has not arrived yet; `ENDED` if there is nothing."""
+    instant = np.int64(ENDED)
+    for o in range(len(at)):
+        if at[o] < bounds[o + 1]:
+            instant = min(instant, end[at[o]])
+    return instant
 
 
 @njit(cache=True)
 def choose(
-    k, instant, slot, fresh, last, now, order, top, start, end, offsets, row, role, time, rank
-):
-    """Write to `top` the greatest union for key k at `instant`; 0 if there is none."""
+    k, instant, slot, fresh, last, now, order, top, every,
+    key, start, end, offsets, row, role, time, rank,
+):  # fmt: skip
+    """Write to `top` the greatest union for key k at `instant`: how many operands it has, 0 if none
+    is. `every`: one for every key is found besides."""
     present = 0
     arrived = False
     for o in range(len(last)):
-        last[o] = slot[o, k]
-        now[o] = fresh[o, k]
+        last[o] = slot[k, o]
+        now[o] = fresh[k, o]
         if now[o] >= 0 and end[now[o]] != instant:
             now[o] = -1
         if k > 0:
-            s = slot[o, 0]
+            s = slot[0, o]
             if s >= 0 and (last[o] < 0 or later(start, offsets, row, time, rank, s, last[o])):
                 last[o] = s
-            f = fresh[o, 0]
+            f = fresh[0, o]
             if (
                 f >= 0
                 and end[f] == instant
@@ -214,7 +190,7 @@ def choose(
         holds_arrival |= end[top[m]] == instant
     if not holds_arrival:
         force(order[:present], now, top, start, offsets, row, role, time, rank)
-    return 1
+    return count if k == 0 or not every or (key[top] > 0).any() else 0
 
 
 @njit(cache=True)
@@ -238,7 +214,7 @@ def force(order, now, top, start, offsets, row, role, time, rank):
     the least of them, such that the union is greatest."""
     count = len(top)
     base = top.copy()
-    best_start = np.int64(-(2**63))
+    best_start = np.int64(NEVER)
     best_rows = np.empty(0, dtype=np.int64)
     found = False
     for o in order:
@@ -250,10 +226,7 @@ def force(order, now, top, start, offsets, row, role, time, rank):
             if order[m] == o:
                 place = m
         candidate[place] = now[o]
-        size = union_size(candidate, offsets)
-        rows = np.empty(size, dtype=np.int64)
-        roles = np.empty(size, dtype=np.int16)
-        union_into(candidate, offsets, row, role, time, rank, rows, roles)
+        rows = united(candidate, offsets, row, role, time, rank)
         first = start[candidate].min()
         better = first > best_start or (
             first == best_start and later_list(rows, best_rows, time, rank)
@@ -263,3 +236,18 @@ def force(order, now, top, start, offsets, row, role, time, rank):
             best_start = first
             best_rows = rows
             top[:] = candidate
+
+
+@njit(cache=True)
+def united(members, offsets, row, role, time, rank):
+    """The rows of the union of some instances."""
+    size = 0
+    for m in members:
+        size += offsets[m + 1] - offsets[m]
+    rows = np.empty(size, dtype=np.int64)
+    roles = np.empty(size, dtype=np.int16)
+    n = 0
+    for m in members:
+        for e in range(offsets[m], offsets[m + 1]):
+            n = insert(rows, roles, 0, n, row[e], role[e], time, rank)
+    return rows[:n]

@@ -121,19 +121,34 @@ class Occurrences:
 
     def add_ticks(self, event: str, time: Int64) -> Int64:
         """The rows of ticks of one type: coincident ones are one, also with those carried."""
-        known = self.sources.get(event)
-        old = known.batch.time if known else np.empty(0, dtype=np.int64)
-        new = np.setdiff1d(time, old)
-        if len(new):
-            batch = Batch("tick", new, np.arange(len(new)), no_parameters(len(new)))
-            self._append(event, batch, new, np.zeros(len(new), dtype=np.int64))
-            self.rank = np.concatenate([self.rank, np.full(len(new), TICK_RANK)])
         if not len(time):
             return time
-        whole = np.concatenate([old, new])
-        order = np.argsort(whole)
-        place = order[np.searchsorted(whole, time, sorter=order)]
-        return self.sources[event].rows()[place]
+        if (time[1:] < time[:-1]).any():
+            order = np.argsort(time)
+            rows = np.empty_like(time)
+            rows[order] = self.add_ticks(event, time[order])
+            return rows
+        first = np.ones(len(time), dtype=np.bool_)
+        first[1:] = time[1:] != time[:-1]
+        if not first.all():
+            rows = self.add_ticks(event, time[first])
+            return np.asarray(rows[np.cumsum(first) - 1])
+        known = self.sources.get(event)
+        if known is None or not len(known.batch):
+            return self._append_ticks(event, time)
+        by_time = np.argsort(known.batch.time)
+        place = np.searchsorted(known.batch.time, time, sorter=by_time)
+        place = by_time[np.minimum(place, len(by_time) - 1)]
+        rows = known.rows()[place]
+        new = known.batch.time[place] != time
+        rows[new] = self._append_ticks(event, time[new])
+        return rows
+
+    def _append_ticks(self, event: str, time: Int64) -> Int64:
+        batch = Batch("tick", time, np.arange(len(time)), no_parameters(len(time)))
+        rows = self._append(event, batch, time, np.zeros(len(time), dtype=np.int64))
+        self.rank = np.concatenate([self.rank, np.full(len(time), TICK_RANK)])
+        return rows
 
     def add_detections(self, rule: str, end: Int64, own: Int64, parts: Parts) -> Int64:
         """Number a rule's detections, in order of end; returns their rows."""

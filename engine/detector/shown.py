@@ -10,7 +10,7 @@ import numpy as np
 from engine.detector import listing
 from engine.detector.edges import is_tick, shown_name
 from engine.detector.instances import Bools, Instances, Int16, points
-from engine.detector.kernels import NEVER, take_entries
+from engine.detector.kernels import NEVER, put, repeats, ticks_among
 from engine.detector.keys import Keys
 from engine.detector.occurrences import Occurrences, Parts
 from engine.values import Int64
@@ -35,9 +35,25 @@ class Shown:
     def __len__(self) -> int:
         return len(self.found)
 
-    def take(self, index: Int64) -> Shown:
-        entries = take_entries(self.offsets, self.row, self.role, index)
-        return Shown(self.found.take(index), *entries)
+    def rearranged(self, at: Int64, source: Int64) -> Shown:
+        """The same with the detections at `source` in the places `at`, which ascend: the same runs
+        of simultaneous ones, each in another order."""
+        found = self.found
+        key, start = found.key.copy(), found.start.copy()
+        key[at], start[at] = found.key[source], found.start[source]
+        whole = shown = _rearranged(self.offsets, self.row, self.role, at, source)
+        if found.row is not self.row:
+            whole = _rearranged(found.offsets, found.row, found.role, at, source)
+        return Shown(Instances(key, start, found.end, *whole), *shown)
+
+
+def _rearranged(
+    offsets: Int64, row: Int64, role: Int16, at: Int64, source: Int64
+) -> tuple[Int64, Int64, Int16]:
+    """The entries of instances in another order, as `Shown.rearranged`."""
+    out = offsets.copy(), row.copy(), role.copy()
+    put(offsets, row, role, at, source, *out)
+    return out
 
 
 def show(rule: Rule, found: Instances, keys: Keys, occurrences: Occurrences) -> Shown:
@@ -57,16 +73,21 @@ def _all_roles(role: Int16) -> Bools:
 
 def _showing(found: Instances, roles: Bools, occurrences: Occurrences) -> Shown:
     """Detections with their entries in some roles."""
-    offsets, row, role = listing.listed(found.offsets, found.row, found.role, roles)
+    offsets, row, role = found.offsets, found.row, found.role
+    if not roles.all() or repeats(offsets, row):
+        offsets, row, role = listing.listed(offsets, row, role, roles)
     places = [place for place, e in enumerate(occurrences.sources) if e in occurrences.parts]
-    if not places and not any(map(is_tick, occurrences.sources)):
+    used = places and np.isin(occurrences.place_of(row), places).any()
+    ticks = any(map(is_tick, occurrences.sources))
+    if not used and not (ticks and ticks_among(offsets, row, occurrences.time, occurrences.rank)):
         return Shown(found, offsets, row, role)
     owner = np.repeat(np.arange(len(found)), np.diff(offsets))
-    if places and np.isin(occurrences.place_of(row), places).any():
+    if used:
         index, row = _primitive(row, occurrences)
         role, owner = role[index], owner[index]
     own, name, time = _order(row, occurrences)
     order = np.lexsort((role, row, own, name, time, owner))
+    offsets = np.zeros(len(found) + 1, dtype=np.int64)
     np.cumsum(np.bincount(owner, minlength=len(found)), out=offsets[1:])
     role = role[order]
     return Shown(found, *listing.listed(offsets, row[order], role, _all_roles(role)))
@@ -140,11 +161,7 @@ def _sorted(shown: Shown, keys: Keys, occurrences: Occurrences) -> Shown:
     for run in np.split(np.arange(len(order)), np.flatnonzero(~alike) + 1) if alike.any() else ():
         if len(run) > 1:
             place[run] = sorted(place[run], key=lambda i: _constituents(shown, i, occurrences))
-    if (place == tied).all():
-        return shown
-    index = np.arange(len(found))
-    index[tied] = place
-    return shown.take(index)
+    return shown if (place == tied).all() else shown.rearranged(tied, place)
 
 
 def _constituents(shown: Shown, i: int, occurrences: Occurrences) -> list[tuple[int, ...]]:

@@ -12,8 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from engine.detector.kernels import NEVER, TICK_RANK, grow, later, later_list
-from engine.detector.unions import insert
+from engine.detector.kernels import NEVER, TICK_RANK, insert, later, later_list
 
 NOT_CLOSED = 2**63 - 1
 
@@ -185,107 +184,119 @@ def by_key(key, keys):
 
 
 @njit(cache=True)
-def ended(index, end, instant):
-    """How many of the instances at `index`, in order of end, have ended before `instant`."""
-    low, high = 0, len(index)
-    while low < high:
-        middle = (low + high) // 2
-        if end[index[middle]] < instant:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+def linked(key, end, query_key, query_end, keys):
+    """For each query the last instance of its key with end <= query_end (-1 = none), and for each
+    instance the one before it of its key. query_end is non-decreasing."""
+    last = np.full(keys + 1, -1, dtype=np.int64)
+    before = np.empty(len(key), dtype=np.int64)
+    found = np.empty(len(query_key), dtype=np.int64)
+    i = 0
+    for q in range(len(query_key)):
+        while i < len(key) and end[i] <= query_end[q]:
+            before[i] = last[key[i]]
+            last[key[i]] = i
+            i += 1
+        found[q] = last[query_key[q]]
+    return found, before
 
 
 @njit(cache=True)
-def content(
-    a, c, start, index,
-    a_end, a_offsets, a_row, a_role, b_offsets, b_row, b_role, c_offsets, c_row, c_role,
-    time, rank, out_row, out_role,
-):  # fmt: skip
-    """The entries of the window of opener a, closed by c: the b's of `index`, in order of end,
-    with start >= end of a. Returns how many there are, and the arrays, grown if need be."""
-    # what is later than all there is needs no call, which is most of them
-    n = 0
-    size = a_offsets[a + 1] - a_offsets[a] + c_offsets[c + 1] - c_offsets[c]
-    for i in index:
-        size += b_offsets[i + 1] - b_offsets[i]
-    if size > len(out_row):
-        out_row, out_role = grow(out_row, 2 * size), grow(out_role, 2 * size)
-    for e in range(a_offsets[a], a_offsets[a + 1]):
-        if n > 0 and time[a_row[e]] <= time[out_row[n - 1]]:
-            n = insert(out_row, out_role, 0, n, a_row[e], a_role[e], time, rank)
-            continue
-        out_row[n] = a_row[e]
-        out_role[n] = a_role[e]
-        n += 1
-    for i in index:
-        if start[i] >= a_end[a]:
-            for e in range(b_offsets[i], b_offsets[i + 1]):
-                if n > 0 and time[b_row[e]] <= time[out_row[n - 1]]:
-                    n = insert(out_row, out_role, 0, n, b_row[e], b_role[e], time, rank)
-                    continue
-                out_row[n] = b_row[e]
-                out_role[n] = b_role[e]
-                n += 1
-    for e in range(c_offsets[c], c_offsets[c + 1]):
-        if n > 0 and time[c_row[e]] <= time[out_row[n - 1]]:
-            n = insert(out_row, out_role, 0, n, c_row[e], c_role[e], time, rank)
-            continue
-        out_row[n] = c_row[e]
-        out_role[n] = c_role[e]
-        n += 1
-    return n, out_row, out_role
-
-
-@njit(cache=True)
-def fill(
-    at, low, chain,
-    a_start, a_end, a_offsets, a_row, a_role,
-    b_start, b_end, b_offsets, b_row, b_role, bounds, index,
-    c_key, c_end, c_offsets, c_row, c_role,
+def contents(
+    left, right, last, before,
+    a_end, a_offsets, a_row, a_role,
+    b_start, b_end, b_offsets, b_row, b_role,
+    c_start, c_offsets, c_row, c_role,
     time, rank,
 ):  # fmt: skip
-    """For each closer c the greatest of the windows that it closes: left, right, and entries."""
-    left = np.empty(len(at), dtype=np.int64)
-    right = np.empty(len(at), dtype=np.int64)
-    offsets = np.zeros(len(at) + 1, dtype=np.int64)
-    row, role = np.empty(1024, dtype=np.int64), np.empty(1024, dtype=np.int16)
-    best_row, best_role = np.empty(64, dtype=np.int64), np.empty(64, dtype=np.int16)
-    next_row, next_role = np.empty(64, dtype=np.int64), np.empty(64, dtype=np.int16)
-    n = 0
-    for c in range(len(at)):
-        top = at[c]
-        if top < 0 or a_end[top] < low[c]:
-            continue
-        while chain[top] >= 0 and a_end[chain[top]] >= low[c]:
-            top = chain[top]
-        i, best, best_size = at[c], -1, 0
-        mine = index[bounds[c_key[c]] : bounds[c_key[c] + 1]]
-        last = ended(mine, b_end, c_end[c] + 1)
-        while i >= 0 and a_end[i] >= low[c]:
-            if a_start[i] == a_start[top]:
-                first = ended(mine, b_end, a_end[i])
-                size, next_row, next_role = content(
-                    i, c, b_start, mine[first:last],
-                    a_end, a_offsets, a_row, a_role, b_offsets, b_row, b_role,
-                    c_offsets, c_row, c_role, time, rank, next_row, next_role,
-                )  # fmt: skip
-                if best < 0 or later_list(next_row[:size], best_row[:best_size], time, rank):
-                    best, best_size = i, size
-                    best_row, next_row = next_row, best_row
-                    best_role, next_role = next_role, best_role
+    """The entries of windows: of the opener left[n], of the b's from last[n] on back that start at
+    its end or later, and of the closer right[n]: offsets, row, role."""
+    size = np.zeros(len(left), dtype=np.int64)
+    room = np.int64(0)
+    for n in range(len(left)):
+        a, c, b = left[n], right[n], last[n]
+        room += a_offsets[a + 1] - a_offsets[a] + c_offsets[c + 1] - c_offsets[c]
+        while b >= 0 and b_end[b] >= a_end[a]:
+            if b_start[b] >= a_end[a]:
+                size[n] += 1
+                room += b_offsets[b + 1] - b_offsets[b]
+            b = before[b]
+    inside = np.empty(size.max() if len(size) else 0, dtype=np.int64)
+    out = np.empty(len(left) + 1, dtype=np.int64)
+    row = np.empty(room, dtype=np.int64)
+    role = np.empty(room, dtype=np.int16)
+    out[0] = 0
+    o = 0
+    for n in range(len(left)):
+        a, c, b = left[n], right[n], last[n]
+        for e in range(a_offsets[a], a_offsets[a + 1]):
+            row[o] = a_row[e]
+            role[o] = a_role[e]
+            o += 1
+        p = size[n]
+        while p > 0:
+            if b_start[b] >= a_end[a]:
+                p -= 1
+                inside[p] = b
+            b = before[b]
+        latest = a_end[a]
+        for b in inside[: size[n]]:
+            for e in range(b_offsets[b], b_offsets[b + 1]):
+                if b_start[b] > latest:
+                    row[o] = b_row[e]
+                    role[o] = b_role[e]
+                    o += 1
+                else:
+                    filled = insert(row, role, out[n], o - out[n], b_row[e], b_role[e], time, rank)
+                    o = out[n] + filled
+            latest = max(latest, b_end[b])
+        for e in range(c_offsets[c], c_offsets[c + 1]):
+            if c_start[c] > latest:
+                row[o] = c_row[e]
+                role[o] = c_role[e]
+                o += 1
+            else:
+                o = out[n] + insert(row, role, out[n], o - out[n], c_row[e], c_role[e], time, rank)
+        out[n + 1] = o
+    return out, row[:o], role[:o]
+
+
+@njit(cache=True)
+def settle(
+    at, chain, a_start,
+    left, right, last, before,
+    a_end, a_offsets, a_row, a_role,
+    b_start, b_end, b_offsets, b_row, b_role,
+    c_start, c_offsets, c_row, c_role,
+    time, rank,
+):  # fmt: skip
+    """Of the windows from opener at[n] up its chain that start with left[n] the greatest is written
+    to left[n]."""
+    for n in range(len(left)):
+        rivals = 1
+        i = at[n]
+        while i != left[n]:
+            rivals += a_start[i] == a_start[left[n]]
             i = chain[i]
-        total = offsets[n] + best_size
-        if total > len(row):
-            row, role = grow(row, 2 * total), grow(role, 2 * total)
-        for e in range(best_size):
-            row[offsets[n] + e] = best_row[e]
-            role[offsets[n] + e] = best_role[e]
-        left[n], right[n], offsets[n + 1] = best, c, total
-        n += 1
-    size = offsets[n]
-    return left[:n], right[:n], offsets[: n + 1], row[:size].copy(), role[:size].copy()
+        if rivals == 1:
+            continue
+        openers = np.full(rivals, left[n])
+        i = at[n]
+        while i != left[n]:
+            if a_start[i] == a_start[left[n]]:
+                rivals -= 1
+                openers[rivals] = i
+            i = chain[i]
+        offsets, row, _ = contents(
+            openers, np.full(len(openers), right[n]), np.full(len(openers), last[n]), before,
+            a_end, a_offsets, a_row, a_role, b_start, b_end, b_offsets, b_row, b_role,
+            c_start, c_offsets, c_row, c_role, time, rank,
+        )  # fmt: skip
+        best = 0
+        for m in range(1, len(openers)):
+            rows = row[offsets[m] : offsets[m + 1]]
+            if later_list(rows, row[offsets[best] : offsets[best + 1]], time, rank):
+                best = m
+        left[n] = openers[best]
 
 
 @njit(cache=True)
@@ -312,22 +323,3 @@ def closes(key, opened, c_start, c_end, bounds, index):
             if low < bounds[k + 1]:
                 found[i] = min(found[i], c_end[index[low]])
     return found
-
-
-@njit(cache=True)
-def with_ticks(offsets, row, role, counts, ticks, tick_role, time, rank):
-    """The entries of some instances with counts[i] ticks each, of `ticks` in turn."""
-    out = np.zeros(len(offsets), dtype=np.int64)
-    for i in range(len(counts)):
-        out[i + 1] = out[i] + offsets[i + 1] - offsets[i] + counts[i]
-    out_row = np.empty(out[-1], dtype=np.int64)
-    out_role = np.empty(out[-1], dtype=np.int16)
-    t = 0
-    for i in range(len(counts)):
-        n = 0
-        for e in range(offsets[i], offsets[i + 1]):
-            n = insert(out_row, out_role, out[i], n, row[e], role[e], time, rank)
-        for _ in range(counts[i]):
-            n = insert(out_row, out_role, out[i], n, ticks[t], tick_role, time, rank)
-            t += 1
-    return out, out_row, out_role

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from engine.detector import unions
 from engine.detector.instances import Carry, Flow, Instances, Moment, concat, pending_of
+from engine.detector.kernels import unite
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +28,10 @@ class AnyRepeat:
             self.count, len(carry[0]), part.key, part.start, part.end, part.offsets, part.row,
             moment.time, moment.rank, moment.keys,
         )  # fmt: skip
-        start, *entries = unions.unite_each(
-            members, part.start, part.offsets, part.row, part.role, moment.time, moment.rank
-        )
+        start, *entries = unite(
+            members, part.start, part.end, part.offsets, part.row, part.role,
+            moment.time, moment.rank,
+        )  # fmt: skip
         found = Instances(part.key[arrival], start, part.end[arrival], *entries)
         kept = part.where(mark)
         return Flow(found.by_end(), pending_of([kept], operands)), (kept,)

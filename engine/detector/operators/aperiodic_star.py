@@ -6,13 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.detector import windows
-from engine.detector.instances import Carry, Flow, Instances, Moment, concat, pending_of
-from engine.detector.operators.opened import (
-    in_closing_order,
-    last_before,
-    since_first,
-    still_open,
-)
+from engine.detector.instances import Carry, Flow, Moment, concat, pending_of
+from engine.detector.operators.closed import closed, filled, settle
+from engine.detector.operators.opened import in_closing_order, since_first, still_open
 from engine.detector.operators.shape import greatest
 
 
@@ -38,20 +34,12 @@ class AperiodicStar:
         first = concat([carry[0], opener.instances])
         inside = concat([carry[1], part.instances.shifted(self.part)])
         c = in_closing_order(closer.instances, moment).shifted(self.closer)
-        chain = windows.previous_greater(
-            first.key, first.start, first.offsets, first.row,
-            moment.time, moment.rank, keys, True,
-        )  # fmt: skip
-        low, latest = windows.closed_before(c.key, c.start, keys)
-        at, _ = last_before(first, c.key, c.start, keys)
-        bounds, index = windows.by_key(inside.key, keys)
-        left, right, *entries = windows.fill(
-            at, low, chain,
-            first.start, first.end, first.offsets, first.row, first.role,
-            inside.start, inside.end, inside.offsets, inside.row, inside.role, bounds, index,
-            c.key, c.end, c.offsets, c.row, c.role, moment.time, moment.rank,
-        )  # fmt: skip
-        found = Instances(c.key[right], first.start[left], c.end[right], *entries)
+        at, left, chain, latest = closed(first, c, moment, ties=True)
+        last, before = windows.linked(inside.key, inside.end, c.key, c.end, keys)
+        right = (left >= 0).nonzero()[0]
+        left, last = left[right], last[right]
+        settle(at[right], chain, first, left, inside, last, before, c, right, moment)
+        found = filled(first, left, inside, last, before, c, right, moment)
         kept = first.where(still_open(first, chain, latest, closer.pending, keys))
         held = inside.where(since_first(kept, inside, keys))
         return Flow(greatest(found, moment), pending_of([kept], [opener])), (kept, held)

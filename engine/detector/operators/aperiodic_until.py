@@ -9,8 +9,9 @@ import numpy as np
 
 from engine.detector import windows
 from engine.detector.calendar import add_each
-from engine.detector.instances import Carry, Flow, Instances, Moment, bare, concat, pending_of
+from engine.detector.instances import Carry, Flow, Moment, bare, concat, pending_of
 from engine.detector.kernels import NEVER
+from engine.detector.operators.closed import due, filled
 from engine.detector.operators.opened import last_before, since_first, still_open
 from engine.detector.operators.shape import greatest
 from rules.expression import Duration
@@ -63,16 +64,10 @@ class AperiodicStarUntil:
         first = concat([carry[0], opener.instances])
         inside = concat([carry[1], part.instances.shifted(self.role)])
         close = add_each(first.end, self.duration, self.zone)
-        due = np.flatnonzero(close <= moment.watermark)
-        bounds, index = windows.by_key(inside.key, moment.keys)
-        left, _, *entries = windows.fill(
-            due, np.full(len(due), NEVER), np.full(len(first), -1),
-            first.start, first.end, first.offsets, first.row, first.role,
-            inside.start, inside.end, inside.offsets, inside.row, inside.role, bounds, index,
-            first.key[due], close[due], np.zeros(len(due) + 1, np.int64), first.row[:0],
-            first.role[:0], moment.time, moment.rank,
-        )  # fmt: skip
-        found = Instances(first.key[left], first.start[left], close[left], *entries)
+        left = due(close, moment)
+        c = bare(first.key[left], close[left], close[left])
+        last, before = windows.linked(inside.key, inside.end, c.key, c.end, moment.keys)
+        found = filled(first, left, inside, last, before, c, np.arange(len(c)), moment)
         kept = first.where(np.asarray(close > moment.watermark))
         held = inside.where(since_first(kept, inside, moment.keys))
         return Flow(greatest(found, moment), pending_of([kept], [opener])), (kept, held)

@@ -48,8 +48,9 @@ class Conjunction:
             bounds, sizes[::2], self.count, *columns, moment.time, moment.rank, moment.keys
         )
         start, *entries = unite(
-            members, pool.start, pool.offsets, pool.row, pool.role, moment.time, moment.rank
-        )
-        carried = tuple(pool.take(np.sort(kept[kept >= 0])) for kept in slot)
+            members, pool.start, pool.end, pool.offsets, pool.row, pool.role,
+            moment.time, moment.rank,
+        )  # fmt: skip
+        carried = tuple(pool.take(np.sort(kept[kept >= 0])) for kept in slot.T)
         found = Instances(key, start, end, *entries)
         return Flow(found, pending_of(carried, operands)), carried

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from engine.detector import unions
 from engine.detector.instances import Carry, Flow, Instances, Moment, concat, pending_of
+from engine.detector.kernels import unite
 from engine.detector.operators.shape import greatest, in_rank
 
 
@@ -26,9 +27,10 @@ class Every:
     def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
         part = concat([carry[0], in_rank(operands[0].instances, moment)])
         members, mark = unions.each_group(self.count, part.key, moment.keys)
-        start, *entries = unions.unite_each(
-            members, part.start, part.offsets, part.row, part.role, moment.time, moment.rank
-        )
+        start, *entries = unite(
+            members, part.start, part.end, part.offsets, part.row, part.role,
+            moment.time, moment.rank,
+        )  # fmt: skip
         last = members[:, -1]
         found = Instances(part.key[last], start, part.end[last], *entries)
         kept = part.where(mark)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.detector import windows
+from engine.detector import ties, windows
 from engine.detector.instances import EVERY_KEY, Bools, Instances, Int32, Moment, Pending
 from engine.values import Int64
 
@@ -77,17 +77,18 @@ def since_first(kept: Instances, inside: Instances, keys: int) -> Bools:
 def in_closing_order(closers: Instances, moment: Moment) -> Instances:
     """What closes windows, in order of end; of one key's that end together the lowest in rank
     first (S4), so that each closes what those before it have left open."""
-    if (closers.end[1:] > closers.end[:-1]).all():
+    group, count = ties.groups(closers.key, closers.end, moment.keys)
+    if count == len(closers):
         return closers
+    tied = np.flatnonzero(np.bincount(group)[group] > 1)
+    group = group[tied]
     points = len(closers.row) == len(closers)  # mostly occurrences, in order of their own ranks
-    inner = (closers.row, moment.rank[closers.row]) if points else ()
-    order = np.lexsort((*inner, closers.key, closers.end))
-    key, end = closers.key[order], closers.end[order]
-    again = (key[1:] == key[:-1]) & (end[1:] == end[:-1])
-    if not again.any():
-        return closers
-    group = np.concatenate([[0], np.cumsum(~again)])
+    inner = (closers.row[tied], moment.rank[closers.row[tied]]) if points else ()
+    order = tied[np.lexsort((*inner, group))]
     windows.by_rank(
-        order, group, closers.start, closers.offsets, closers.row, moment.time, moment.rank
-    )
-    return closers.take(order)
+        order, np.sort(group), closers.start, closers.offsets, closers.row,
+        moment.time, moment.rank,
+    )  # fmt: skip
+    index = np.arange(len(closers))
+    index[tied[np.argsort(group, kind="stable")]] = order
+    return closers.take(index)

@@ -9,8 +9,18 @@ import numpy as np
 
 from engine.detector import windows
 from engine.detector.calendar import add_each, multiples
-from engine.detector.instances import Carry, Flow, Instances, Moment, bare, concat, no_pending
+from engine.detector.instances import (
+    Carry,
+    Flow,
+    Instances,
+    Moment,
+    bare,
+    concat,
+    no_pending,
+    points,
+)
 from engine.detector.operators.shape import greatest
+from engine.values import Int64
 from rules.expression import Duration
 
 
@@ -35,46 +45,28 @@ class Periodic:
     def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
         opener = operands[0].instances
         first = concat([carry[0], bare(opener.key, opener.end, opener.end)])
-        close = closes_at(first, operands, self.own, self.zone, moment)
-        counts, ticks = multiples(first.start, first.end, close, self.period, self.zone)
-        key = np.repeat(first.key, counts)
-        points = greatest(bare(key, ticks, ticks).by_end(), moment)
-        n = len(points)
-        rows = moment.numbering.add_ticks(self.ticks, points.end)
-        found = Instances(
-            points.key, points.start, points.end,
-            np.arange(n + 1), rows, np.full(n, self.role, np.int16),
-        )  # fmt: skip
+        close = closes(first, operands, self.own, self.zone, moment)
+        still = np.asarray(close > moment.watermark)
+        latest = moment.watermark if self.own is not None else min(moment.watermark, moment.last)
+        until = np.where(still, latest, close)
+        counts, ticks = multiples(first.start, first.end, until, self.period, self.zone)
         last = np.where(counts > 0, np.append(ticks, 0)[np.cumsum(counts) - 1], first.end)
-        still = open_after(first, operands, self.own, self.zone, moment)
+        order = np.argsort(ticks, kind="stable")
+        ticks = ticks[order]
+        found = greatest(bare(np.repeat(first.key, counts)[order], ticks, ticks), moment)
+        rows = moment.numbering.add_ticks(self.ticks, found.end)
+        found = points(found.key, found.end, rows).shifted(self.role)
         return Flow(found, no_pending()), (replace(first, end=last).where(still).by_end(),)
 
 
-def closes_at(
+def closes(
     first: Instances, operands: Sequence[Flow], own: Duration | None, zone: str, moment: Moment
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Until when each opener, whose instant is its start, has ticks in this step."""
-    close = _close(first, operands, own, zone, moment)
-    closed = close <= moment.watermark
-    latest = moment.watermark if own is not None else min(moment.watermark, moment.last)
-    return np.where(closed, close, latest)
-
-
-def open_after(
-    first: Instances, operands: Sequence[Flow], own: Duration | None, zone: str, moment: Moment
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Marks the openers whose window is open after this step."""
-    return np.asarray(_close(first, operands, own, zone, moment) > moment.watermark)
-
-
-def _close(
-    first: Instances, operands: Sequence[Flow], own: Duration | None, zone: str, moment: Moment
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+) -> Int64:
+    """When the window of each opener, whose instant is its start, closes; `NOT_CLOSED` if nothing
+    closes it in this step."""
     if own is not None:
         return add_each(first.start, own, zone)
     c = operands[1].instances
     bounds, index = windows.by_key(c.key, moment.keys)
-    found: np.ndarray[tuple[int], np.dtype[np.int64]] = windows.closes(
-        first.key, first.start, c.start, c.end, bounds, index
-    )
+    found: Int64 = windows.closes(first.key, first.start, c.start, c.end, bounds, index)
     return found

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.detector import windows
 from engine.detector.calendar import add_each, multiples
-from engine.detector.instances import NONE, Carry, Flow, Instances, Moment, concat, pending_of
-from engine.detector.operators.opened import greatest_open, in_closing_order, last_before
+from engine.detector.instances import Carry, Flow, Moment, bare, concat, pending_of, points
+from engine.detector.operators.closed import closed, due, filled
+from engine.detector.operators.opened import greatest_open, in_closing_order
 from engine.detector.operators.shape import greatest
 from rules.expression import Duration
 
@@ -40,44 +40,24 @@ class PeriodicStar:
         opener = operands[0]
         first = concat([carry[0], opener.instances])
         if self.own is None:
-            found, left, kept = self._closed(first, operands[1], moment)
+            c = in_closing_order(operands[1].instances, moment).shifted(self.closer)
+            _, left, chain, latest = closed(first, c, moment, ties=False)
+            right = (left >= 0).nonzero()[0]
+            left = left[right]
+            pending = operands[1].pending
+            kept = first.where(greatest_open(first, chain, latest, pending, pending, moment.keys))
         else:
             close = add_each(first.end, self.own, self.zone)
-            due = close <= moment.watermark
-            left = np.flatnonzero(due)
-            whole = first.take(left)
-            found = Instances(
-                whole.key, whole.start, close[left], whole.offsets, whole.row, whole.role
-            )
-            kept = first.where(np.logical_not(due))
+            left = due(close, moment)
+            c, right = bare(first.key[left], close[left], close[left]), np.arange(len(left))
+            kept = first.where(np.asarray(close > moment.watermark))
         opened = first.end[left]
-        counts, ticks = multiples(opened, opened, found.end, self.period, self.zone)
+        counts, ticks = multiples(opened, opened, c.end[right], self.period, self.zone)
         rows = moment.numbering.add_ticks(self.ticks, ticks)
-        entries = windows.with_ticks(
-            found.offsets, found.row, found.role, counts, rows, np.int16(self.role),
-            moment.time, moment.rank,
-        )  # fmt: skip
-        found = greatest(Instances(found.key, found.start, found.end, *entries), moment)
+        inside = points(np.repeat(c.key[right], counts), ticks, rows).shifted(self.role)
+        last = np.cumsum(counts) - 1
+        before = np.arange(-1, len(ticks) - 1)
+        before[(last - counts + 1)[counts > 0]] = -1
+        last[counts == 0] = -1
+        found = greatest(filled(first, left, inside, last, before, c, right, moment), moment)
         return Flow(found, pending_of([kept], [opener])), (kept,)
-
-    def _closed(
-        self, first: Instances, closer: Flow, moment: Moment
-    ) -> tuple[Instances, np.ndarray[tuple[int], np.dtype[np.int64]], Instances]:
-        """The greatest of the windows that each c closes, their openers, and those still open."""
-        keys = moment.keys
-        c = in_closing_order(closer.instances, moment).shifted(self.closer)
-        chain = windows.previous_greater(
-            first.key, first.start, first.offsets, first.row, moment.time, moment.rank, keys, False
-        )
-        low, latest = windows.closed_before(c.key, c.start, keys)
-        at, _ = last_before(first, c.key, c.start, keys)
-        bounds, index = windows.by_key(NONE.key, keys)
-        left, right, *entries = windows.fill(
-            at, low, chain,
-            first.start, first.end, first.offsets, first.row, first.role,
-            NONE.start, NONE.end, NONE.offsets, NONE.row, NONE.role, bounds, index,
-            c.key, c.end, c.offsets, c.row, c.role, moment.time, moment.rank,
-        )  # fmt: skip
-        found = Instances(c.key[right], first.start[left], c.end[right], *entries)
-        mark = greatest_open(first, chain, latest, closer.pending, closer.pending, keys)
-        return found, left, first.where(mark)
