@@ -325,6 +325,31 @@ def insert(out_row, out_role, base, n, row, role, time, rank):
 
 
 @njit(cache=True)
+def unite_points(members, start, row, role, time, rank):
+    """As `unite` for points, no two of which are the same: start, row, role."""
+    n, count = members.shape
+    out_start = np.empty(n, dtype=np.int64)
+    out_row = np.empty(n * count, dtype=np.int64)
+    out_role = np.empty(n * count, dtype=np.int16)
+    o = 0
+    for i in range(n):
+        first, latest, ordered = start[members[i, 0]], NEVER, True
+        for p in range(count):
+            m = members[i, p]
+            out_row[o] = row[m]
+            out_role[o] = role[m]
+            ordered &= start[m] > latest
+            first, latest = min(first, start[m]), start[m]
+            o += 1
+        out_start[i] = first
+        if not ordered:
+            for p in range(count):
+                m = members[i, p]
+                insert(out_row, out_role, o - count, p, row[m], role[m], time, rank)
+    return out_start, out_row, out_role
+
+
+@njit(cache=True)
 def unite(members, start, end, offsets, row, role, time, rank):
     """The unions of the instances members[n, m]: start, offsets, row, role. An occurrence that
     several of them hold in one role counts once. Fastest where members follow one another."""

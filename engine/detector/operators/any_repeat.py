@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.detector import unions
-from engine.detector.instances import Carry, Flow, Instances, Moment, concat, pending_of
-from engine.detector.kernels import unite
+from engine.detector.instances import Carry, Flow, Moment, concat, pending_of
+from engine.detector.operators.shape import united
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,6 @@ class AnyRepeat:
             self.count, len(carry[0]), part.key, part.start, part.end, part.offsets, part.row,
             moment.time, moment.rank, moment.keys,
         )  # fmt: skip
-        start, *entries = unite(
-            members, part.start, part.end, part.offsets, part.row, part.role,
-            moment.time, moment.rank,
-        )  # fmt: skip
-        found = Instances(part.key[arrival], start, part.end[arrival], *entries)
+        found = united(part.key[arrival], part.end[arrival], members, part, moment)
         kept = part.where(mark)
         return Flow(found.by_end(), pending_of([kept], operands)), (kept,)

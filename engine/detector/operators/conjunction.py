@@ -16,7 +16,7 @@ from engine.detector.instances import (
     concat,
     pending_of,
 )
-from engine.detector.kernels import unite
+from engine.detector.operators.shape import united
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,6 @@ class Conjunction:
         key, end, members, slot = conjoin(
             bounds, sizes[::2], self.count, *columns, moment.time, moment.rank, moment.keys
         )
-        start, *entries = unite(
-            members, pool.start, pool.end, pool.offsets, pool.row, pool.role,
-            moment.time, moment.rank,
-        )  # fmt: skip
         carried = tuple(pool.take(np.sort(kept[kept >= 0])) for kept in slot.T)
-        found = Instances(key, start, end, *entries)
+        found = united(key, end, members, pool, moment)
         return Flow(found, pending_of(carried, operands)), carried

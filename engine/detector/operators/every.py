@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.detector import unions
-from engine.detector.instances import Carry, Flow, Instances, Moment, concat, pending_of
-from engine.detector.kernels import unite
-from engine.detector.operators.shape import greatest, in_rank
+from engine.detector.instances import Carry, Flow, Moment, concat, pending_of
+from engine.detector.operators.shape import greatest, in_rank, united
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +26,8 @@ class Every:
     def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
         part = concat([carry[0], in_rank(operands[0].instances, moment)])
         members, mark = unions.each_group(self.count, part.key, moment.keys)
-        start, *entries = unite(
-            members, part.start, part.end, part.offsets, part.row, part.role,
-            moment.time, moment.rank,
-        )  # fmt: skip
         last = members[:, -1]
-        found = Instances(part.key[last], start, part.end[last], *entries)
+        found = united(part.key[last], part.end[last], members, part, moment)
         kept = part.where(mark)
         chosen = found if self.all_rows else greatest(found, moment)
         return Flow(chosen, pending_of([kept], operands)), (kept,)

@@ -51,7 +51,7 @@ class Periodic:
         until = np.where(still, latest, close)
         counts, ticks = multiples(first.start, first.end, until, self.period, self.zone)
         last = np.where(counts > 0, np.append(ticks, 0)[np.cumsum(counts) - 1], first.end)
-        order = np.argsort(ticks, kind="stable")
+        order = np.argsort(ticks)
         ticks = ticks[order]
         found = greatest(bare(np.repeat(first.key, counts)[order], ticks, ticks), moment)
         rows = moment.numbering.add_ticks(self.ticks, found.end)

@@ -8,7 +8,8 @@ from typing import Protocol
 import numpy as np
 
 from engine.detector import kernels
-from engine.detector.instances import Carry, Flow, Instances, Moment
+from engine.detector.instances import Carry, Flow, Instances, Int32, Moment
+from engine.values import Int64
 
 
 class Shape(Protocol):
@@ -38,6 +39,19 @@ def greatest(found: Instances, moment: Moment) -> Instances:
         moment.keys,
     )
     return found if len(kept) == len(found) else found.take(kept)
+
+
+def united(key: Int32, end: Int64, members: Int32, pool: Instances, moment: Moment) -> Instances:
+    """The unions of the instances members[n, m] of `pool`."""
+    if (np.diff(pool.offsets) == 1).all():
+        start, row, role = kernels.unite_points(
+            members, pool.start, pool.row, pool.role, moment.time, moment.rank
+        )
+        return Instances(key, start, end, np.arange(len(key) + 1) * members.shape[1], row, role)
+    start, *entries = kernels.unite(
+        members, pool.start, pool.end, pool.offsets, pool.row, pool.role, moment.time, moment.rank
+    )
+    return Instances(key, start, end, *entries)
 
 
 def in_rank(found: Instances, moment: Moment) -> Instances:
