@@ -205,3 +205,28 @@ def test_wrong_occurrences_are_refused(occurrences: pa.Table, said: str) -> None
     with pytest.raises(InputError) as error:
         detect(BOOK, occurrences)
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "on", ["A*(a, b, [1 month])", "P*(a, [10 days], [1 month])", "a ; [1 month]"]
+)
+def test_s11_what_runs_out_a_month_later_is_in_order_though_a_local_time_was_repeated(
+    on: str,
+) -> None:
+    opened = [datetime(2024, 10, 27, 0, 30, tzinfo=UTC), datetime(2024, 10, 27, 1, 10, tzinfo=UTC)]
+    book = f"""
+rulebook: months
+timezone: Europe/Berlin
+events:
+  a: {{signal: {{k: bigint}}}}
+  b: {{signal: {{k: bigint}}}}
+rules:
+  r: {{on: "{on}", per: k}}
+"""
+    occurrences = table(
+        time=pa.array(opened, pa.timestamp("us", "UTC")), event=["a", "a"], k=[1, 2]
+    )
+    assert detect(book, occurrences).column("end").to_pylist() == [
+        datetime(2024, 11, 27, 1, 10, tzinfo=UTC),  # 02:10 for the second time, then once
+        datetime(2024, 11, 27, 1, 30, tzinfo=UTC),  # 02:30 for the first time
+    ]

@@ -36,6 +36,9 @@ class Until:
         opener = operands[-1]
         first = concat([carry[0], opener.instances.shifted(self.role)])
         point = add_each(first.end, self.duration, self.zone)
+        if (point[1:] < point[:-1]).any():  # months: local times are repeated
+            order = np.argsort(point, kind="stable")
+            first, point = first.take(order), point[order]
         alive = np.ones(len(first), dtype=np.bool_)
         if self.lacking:
             b = operands[0].instances
@@ -45,6 +48,6 @@ class Until:
             alive = first.end >= np.where(point <= moment.watermark, low, latest[first.key])
         due = point <= moment.watermark
         found = replace(first, end=point).where(alive & due)
-        kept = first.where(alive & ~due)
+        kept = first.where(alive & ~due).by_end()
         found = found if self.all_rows else greatest(found, moment)
         return Flow(found, pending_of([kept], [opener])), (kept,)
