@@ -42,6 +42,7 @@ OPERATORS = {
     "every": "every(3, A)",
     "nth": "A[2]",
 }
+CHOSEN = ("and", "any*", "A*")
 CONTEXTS = ("recent", "chronicle", "continuous", "cumulative")
 EVENTS = 1_000_000
 KEYS = 10_000
@@ -169,6 +170,17 @@ def operators() -> list[Figure]:
         ratios = {context: cpu[context] / cpu["restricted"] for context in CONTEXTS}
         name = f"detect: slowest context / restricted, {pattern}"
         figures.append(Figure(name, max(ratios.values()), 3.0, ratios))
+    fewer = history(EVENTS // 5, KEYS)
+    each: Seconds = {}
+    for name in CHOSEN:
+        runs = {
+            context: partial(engine.detect, book(OPERATORS[name], context=context), fewer)
+            for context in ("restricted", *CONTEXTS)
+        }
+        _, cpu = fastest(runs, 3)
+        each |= {f"{name} {context}": cpu[context] / cpu["restricted"] for context in CONTEXTS}
+    name = "detect: slowest context / restricted, other operators"
+    figures.append(Figure(name, max(each.values()), 3.0, each))
     return figures
 
 

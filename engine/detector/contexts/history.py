@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from engine.detector.contexts.items import Interval, Item, Streams
 from engine.detector.contexts.order import Entries, Order
 from engine.detector.contexts.search import Search
-from engine.detector.contexts.tree import Tree
+from engine.detector.contexts.tree import Given, Tree, ends
 from engine.detector.contexts.values import Choosing, V, Values
 
 Found = tuple[int, Entries]
@@ -36,6 +36,8 @@ class History:
 
     def __post_init__(self) -> None:
         self.unused = self.coming.nothing()
+        self._choosing: Choosing | None = None
+        self._ends = [*ends(self.tree)]
         self._newest: dict[int, int] = {}
         self._note(self.used)
 
@@ -43,28 +45,41 @@ class History:
         """Let what happens up to `now` happen; what starts before `oldest` is of no use."""
         self.now = now
         self.unused.move(now, self.coming, self._held)
-        self.unused.keep(lambda item: item.start >= oldest)
+        self.unused.forget(oldest)
 
     def ending(self, values: Values[V]) -> dict[int, V]:
         """D in some semiring, by start."""
-        return self._search(values).ending(self.tree)
+        return self._search(values).ending(self.tree) if self._may_end() else {}
 
     def upto(self, tree: Tree, values: Values[V]) -> Mapping[Interval, V]:
         """All instances of a part of the expression that end by now."""
         return self._search(values).of(tree, whole=True)
 
+    def _may_end(self) -> bool:
+        """Is there anything now that an instance could end with?"""
+        for leaf, path in self._ends:
+            streams = self.unused.given if isinstance(leaf, Given) else self.unused.events
+            if path or (streams[leaf.stream] and streams[leaf.stream][-1].end == self.now):
+                return True
+        return False
+
     def _search(self, values: Values[V]) -> Search[V]:
         return Search(values, self.unused, self.order, self.now, self.steps_max)
 
     def choosing(self, *, latest: bool, initiators: bool = False) -> Choosing:
-        return Choosing(self.order, latest, initiators)
+        if self._choosing is None:
+            self._choosing = Choosing(self.order, latest, initiators)
+        return self._choosing
 
     def use_up(self, entries: Entries) -> None:
         """Use up the occurrences of an instance."""
-        rows = self.order.occurrences(entries)
-        self.used.update(rows)
+        rows = {*self.order.occurrences(entries)}
+        self.used |= rows
         self._note(rows)
-        self.unused.keep(self._held)
+        if self.older:
+            self.unused.keep(self._held)
+        else:
+            self.unused.keep(lambda item: rows.isdisjoint(row for _, row in item.entries))
 
     def gone(self, row: int) -> bool:
         """Is an occurrence used up?"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -42,6 +43,12 @@ class Streams:
         """Drop all other items."""
         for stream in (*self.events, *self.given):
             stream[:] = filter(held, stream)
+
+    def forget(self, oldest: int) -> None:
+        """Drop what ended before an instant."""
+        for stream in (*self.events, *self.given):
+            if stream and stream[0].end < oldest:
+                del stream[: bisect_left(stream, oldest, key=lambda item: item.end)]
 
     def move(self, now: int, coming: Streams, held: Callable[[Item], bool]) -> None:
         """Take what is held and ends by `now` out of `coming`, whose streams are in descending

@@ -88,15 +88,15 @@ class Search(Generic[V]):
         return found
 
     def _conjunction(self, tree: t.Conjunction, whole: bool) -> Relation[V]:
-        parts = [self.of(part, whole=True) for part in tree.operands]
-        return self._ending(self._any(tree.count, parts), whole)
+        return self._any(tree.count, [self.of(p, whole=True) for p in tree.operands], whole)
 
     def _any_repeat(self, tree: t.AnyRepeat, whole: bool) -> Relation[V]:
         each = self._each(tree.part)
         if type(tree.part) is not t.Leaf:
-            return self._ending(self._combined(tree.count, each), whole)
+            found = self._combined(tree.count, each)
+            return found if whole else self._now_only(found)
         parts = [{interval: self._values.one(interval[0], e)} for interval, e in each]
-        return self._ending(self._any(tree.count, parts), whole)
+        return self._any(tree.count, parts, whole)
 
     def _combined(self, count: int, each: Sequence[tuple[Interval, Entries]]) -> Relation[V]:
         """Instances of a composite may share occurrences, which then count once: the best of some
@@ -109,20 +109,35 @@ class Search(Generic[V]):
             self._add(found, (start, chosen[-1][0][1]), self._values.one(start, entries))
         return found
 
-    def _any(self, count: int, parts: Sequence[Relation[V]]) -> Relation[V]:
-        """chosen[m]: the unions of one instance each of m of the parts so far."""
+    def _any(self, count: int, parts: Sequence[Relation[V]], whole: bool) -> Relation[V]:
+        """The unions of one instance each of `count` of the parts, one of which ends now unless
+        `whole`: such parts go first, so that little is united with none of them."""
+        fresh = parts if whole else [self._now_only(part) for part in parts]
+        order = sorted(range(len(parts)), key=lambda n: not fresh[n])
+        last = max((i for i, n in enumerate(order) if fresh[n]), default=-1)
         chosen: list[Relation[V]] = [{} for _ in range(count + 1)]
-        for relation in parts:
+        older: list[Relation[V]] = [{} for _ in range(count + 1)]
+        for i, n in enumerate(order):
+            rest = {} if whole or i >= last else self._before(parts[n])
             for m in range(count, 1, -1):
-                for (a, b), left in chosen[m - 1].items():
-                    for (c, d), right in relation.items():
-                        self._join(chosen[m], (a, left), (c, right), max(b, d))
-            for interval, value in relation.items():
-                self._add(chosen[1], interval, value)
+                self._unite(chosen[m], chosen[m - 1], parts[n])
+                self._unite(chosen[m], older[m - 1], fresh[n])
+                self._unite(older[m], older[m - 1], rest)
+            for found, new in ((chosen[1], fresh[n]), (older[1], rest)):
+                for interval, value in new.items():
+                    self._add(found, interval, value)
         return chosen[count]
 
-    def _ending(self, found: Relation[V], whole: bool) -> Relation[V]:
-        return found if whole else {i: v for i, v in found.items() if i[1] == self._now}
+    def _unite(self, found: Relation[V], left: Relation[V], right: Relation[V]) -> None:
+        for (a, b), one in left.items() if right else ():
+            for (c, d), other in right.items():
+                self._join(found, (a, one), (c, other), max(b, d))
+
+    def _now_only(self, found: Relation[V]) -> Relation[V]:
+        return {i: v for i, v in found.items() if i[1] == self._now}
+
+    def _before(self, found: Relation[V]) -> Relation[V]:
+        return {i: v for i, v in found.items() if i[1] < self._now}
 
     def _each(self, tree: t.Tree) -> list[tuple[Interval, Entries]]:
         """What counts as an occurrence, in order of end: of a composite the greatest of each

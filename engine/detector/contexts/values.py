@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from engine.detector.contexts.order import Entries, Entry, Order, Rank
@@ -58,8 +58,16 @@ class Choosing:
     order: Order
     latest: bool
     initiators: bool = False
+    known: dict[tuple[int, Entries], Bests] = field(default_factory=dict, repr=False)
+    """What `one` has answered: every instant asks again."""
 
     def one(self, start: int, entries: Entries) -> Bests:
+        found = self.known.get((start, entries))
+        if found is None:
+            found = self.known[start, entries] = self._one(start, entries)
+        return found
+
+    def _one(self, start: int, entries: Entries) -> Bests:
         ranks = self.order.ranks(entries)
         first = None
         if self.initiators:

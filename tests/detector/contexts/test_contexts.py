@@ -151,3 +151,14 @@ def test_clock_events_are_chosen_among_as_rows_are(on: str, context: Context) ->
     answer = expected(rulebook, history)
     assert run(rulebook, [history]) == answer
     assert run(rulebook, [history[:1], history[1:5], history[5:]]) == answer
+
+
+@pytest.mark.parametrize(
+    ("on", "steps_max", "detected"),
+    [("any(3, a*) - (b ; c)", 2_500, 58), ("(a and a) - (b ; c)", 200, 60)],
+)
+def test_only_what_ends_now_is_searched_for(on: str, steps_max: int, detected: int) -> None:
+    rulebook = signals(on, Context.CONTINUOUS, ())
+    rulebook = replace(rulebook, settings=replace(rulebook.settings, search_steps_max=steps_max))
+    lines = [("a", second * SECOND, {"v": 0}) for second in range(60)]
+    assert len(run(rulebook, [lines])) == detected
