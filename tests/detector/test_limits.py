@@ -43,3 +43,14 @@ def test_every_instance_is_a_step_where_all_are_detected() -> None:
     settings = Settings(search_steps_max=20_000)
     with pytest.raises(EngineError, match="search_steps_max"):
         run(replace(case.rulebook, settings=settings), [list(case.history)])
+
+
+def test_what_a_within_forgets_is_not_counted_as_carried() -> None:
+    case = read(
+        "title: x\non: a ; b within 2\ncontext: chronicle\n"
+        "history: a@0 a@1 a@2 a@3 a@4 a@5 a@6 c@9 b@10",
+        "here",
+    )
+    rulebook = replace(case.rulebook, settings=Settings(carried_per_key_max=3))
+    history = list(case.history)
+    assert run(rulebook, [history[:-1], history[-1:]]) == []

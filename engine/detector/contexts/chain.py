@@ -81,6 +81,8 @@ class Chain:
         line = _timeline([_in_order(flow.instances, moment) for flow in operands])
         alike = np.zeros(self.count, dtype=np.int64)
         found, carried = self.over(line, carry, moment.time, alike, moment.rank, moment.keys)
+        oldest = moment.watermark + 1 - self._span()
+        carried = tuple(part.where(part.start >= oldest) for part in carried)
         check_carried(carried, self.carried_per_key_max)
         return Flow(found, pending_of(carried, operands)), carried
 
