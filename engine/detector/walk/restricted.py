@@ -47,10 +47,11 @@ class _Part:
 
     def of(self, place: int, width: int) -> Found:
         """Those of one rule, with the occurrences of its stages."""
-        mine = self.output == place
-        whole = bool(mine.all())
-        columns = (self.key, self.start, self.end, self.row[:, :width])
-        key, start, end, row = columns if whole else (column[mine] for column in columns)
+        mine = np.flatnonzero(self.output == place)
+        key, start, end, row = self.key, self.start, self.end, self.row[:, :width]
+        if len(mine) < len(key):
+            key, start, end = key[mine], start[mine], end[mine]
+            row = row.take(mine, axis=0)
         offsets = np.arange(len(key) + 1, dtype=np.int64) * width
         return Found(key, start, end, offsets, row.reshape(-1))
 
