@@ -73,12 +73,16 @@ def _walked(book: Rulebook, detector: Detector, log: Log) -> dict[str, list[pa.T
     """What is detected by the rules that are chains, by name."""
     graph = detector.graph
     used = frozenset[str]().union(*graph.uses.values())
-    plain = {event for event in book.events if not edge_micros(book, event)}
+    given = {
+        name
+        for name, event in book.events.items()
+        if not isinstance(event, ClockEvent) and not edge_micros(book, name)
+    }
     keyed = cache(log.keys)
     routes: dict[str, Route] = {}
     found: list[Walked | None] = []
     for name, root in graph.roots.items():
-        if name in used or not plain.issuperset(root.roles):
+        if name in used or not given.issuperset(root.roles):
             continue
         if own := chained(root):
             found.append(walk_chained(name, own, log, keyed(own.columns)))

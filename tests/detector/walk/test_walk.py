@@ -210,3 +210,17 @@ rules: {r: {on: a ; b}, s: {on: end_of r or (a and b)}}
         {"rule": "r", "constituents": [0, 1]},
         {"rule": "s", "constituents": [0, 1]},
     ]
+
+
+def test_named_clock_events_happen_though_no_row_says_so() -> None:
+    own = """
+rulebook: b
+events: {a: {signal: {}}, minute: {cron: "* * * * *"}}
+rules: {r: {on: a ; minute}, s: {on: minute, context: restricted}, t: {on: a - minute}}
+"""
+    found = detect(own, pa.table({"event": ["a", "a"], "time": [1_000_000, 60_000_000]}))
+    assert found.select(["rule", "constituents"]).to_pylist() == [
+        {"rule": "t", "constituents": [0]},
+        {"rule": "r", "constituents": [0]},
+        {"rule": "s", "constituents": []},
+    ]
