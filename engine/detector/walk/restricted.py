@@ -85,7 +85,7 @@ class _Program:
                 offsets += [self.at[events.index(event)] for event in sorted(own)]
                 bounds.append(len(offsets))
             checks.append(len(emits))
-        begins = last > 0 and emits[: checks[1]] == [-1]
+        begins = last > 0 and emits[: checks[1]] == [-1] and not stages[0].guards
         self.noted = np.array([begins] + [False] * last + [True] * (len(guards) + 1))
         self.checks, self.bounds = np.array(checks, np.uint64), np.array(bounds, np.uint64)
         self.guards = np.array(offsets, dtype=np.uint64)

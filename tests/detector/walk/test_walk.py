@@ -48,9 +48,9 @@ def chains(draw: st.DrawFn) -> str:
     """`a ; b - c within 3 s ; d` and the like over distinct event types."""
     stages = draw(st.permutations(NAMES))
     stages = stages[: draw(st.integers(2, 4))]
-    text = stages[0]
-    for number, name in enumerate(stages[1:], 2):
-        text = f"({text} ; {name})"
+    text = ""
+    for number, name in enumerate(stages, 1):
+        text = f"({text} ; {name})" if text else name
         absent = draw(st.sampled_from(["", *(n for n in NAMES if n not in stages)]))
         if absent:
             text = f"({text} - {absent})"
@@ -210,6 +210,12 @@ rules: {r: {on: a ; b}, s: {on: end_of r or (a and b)}}
         {"rule": "r", "constituents": [0, 1]},
         {"rule": "s", "constituents": [0, 1]},
     ]
+
+
+def test_what_is_absent_at_the_instant_of_the_first_event_keeps_it_out() -> None:
+    occurrences = pa.table({"event": ["a", "b", "c"], "time": [1, 1, 2], "k": [7, 7, 7]})
+    assert len(detect(book([("(a - b) ; c", "restricted")]), occurrences)) == 0
+    assert len(detect(book([("(a - d) ; c", "restricted")]), occurrences)) == 1
 
 
 def test_named_clock_events_happen_though_no_row_says_so() -> None:
