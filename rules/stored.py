@@ -239,6 +239,7 @@ def _pending_age(node: x.Expression, operands: Sequence[Stored], kept: _Kept) ->
 def _window(node: x.Expression, operands: Sequence[Stored], horizon: int | None) -> _Kept:
     opener, last = operands[0], list(node.operands())[-1]
     own = longest_micros(last.duration) if isinstance(last, x.Own) else None
+    age = None if own is None else _later(opener, own)
     match node:
         case x.Aperiodic():
             part = operands[1]  # the latest opening before each start that a b may have
@@ -246,20 +247,20 @@ def _window(node: x.Expression, operands: Sequence[Stored], horizon: int | None)
                 ONE + part.pending,
                 pending=part.pending,
                 size=part.size,
-                oldest=own,
+                oldest=age,
                 closable=own is None,
             )
         case x.Periodic():  # each opening has ticks of its own
             open_ = ENDLESS if own is None else Amount(0, own)
-            return _Kept(open_, size=ONE, oldest=own, closable=own is None)
+            return _Kept(open_, size=ONE, oldest=age, closable=own is None)
         case x.Plus(duration=duration):
             wait = longest_micros(duration)
-            return _Kept(Amount(0, wait), oldest=wait)
+            return _Kept(Amount(0, wait), oldest=_later(opener, wait))
         case x.AperiodicStar():  # the windows' openings, and every b since
             held = ENDLESS if own is None else Amount(0, own)
             windows = held if own is not None else _openings(operands[2])
             instances = windows + held
-            return _Kept(instances, instances, windows + opener.pending, instances, own)
+            return _Kept(instances, instances, windows + opener.pending, instances, age)
         case x.PeriodicStar(period=period):
             longest = horizon if own is None else own
             ticks = ENDLESS
@@ -288,7 +289,14 @@ def _own(opener: Stored, last: x.Own, size: Amount) -> _Kept:
     """Each opener waits for its own end."""
     wait = longest_micros(last.duration)
     held = Amount(0, wait)
-    return _Kept(held, held, held + opener.pending, size, wait)
+    return _Kept(held, held, held + opener.pending, size, _later(opener, wait))
+
+
+def _later(opener: Stored, wait: int) -> int:
+    """How old what waits after its end can be: when it ended it may have been as old as anything
+    that is stored for it before. If that is kept for ever there, it says so itself."""
+    ages = [node.oldest_micros or 0 for node in opener.walk() if node.remembers]
+    return wait + max(ages, default=0)
 
 
 def _slots(operands: Sequence[Stored], count: int) -> _Kept:

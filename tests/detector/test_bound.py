@@ -165,6 +165,14 @@ def test_of_openers_only_the_greatest_is_stored(on: str, history: str, instances
         check(found, now, carried, keys=1)
 
 
+def test_what_waits_after_its_end_was_old_then() -> None:
+    rulebook = book("P*(a, [1 s], [2 s]) ; [2 s]")
+    found = of_rule(rulebook.rules["r"], rulebook.rules)
+    assert found.forgets_micros == 4_000_000
+    for now, carried in steps(rulebook, [("a", 1, 1), ("b", 4, 1)]):
+        check(found, now, carried, keys=1)
+
+
 def test_recent_may_keep_an_instance_that_ended_with_a_greater_one() -> None:
     rulebook = book("(a and b) or (c and t)", context=Context.RECENT)
     found = of_rule(rulebook.rules["r"], rulebook.rules)
