@@ -41,16 +41,17 @@ class Shown:
         found = self.found
         key, start = found.key.copy(), found.start.copy()
         key[at], start[at] = found.key[source], found.start[source]
-        whole = shown = _rearranged(self.offsets, self.row, self.role, at, source)
+        whole = shown = rearranged(self.offsets, self.row, self.role, at, source)
         if found.row is not self.row:
-            whole = _rearranged(found.offsets, found.row, found.role, at, source)
+            whole = rearranged(found.offsets, found.row, found.role, at, source)
         return Shown(Instances(key, start, found.end, *whole), *shown)
 
 
-def _rearranged(
+def rearranged(
     offsets: Int64, row: Int64, role: Int16, at: Int64, source: Int64
 ) -> tuple[Int64, Int64, Int16]:
-    """The entries of instances in another order, as `Shown.rearranged`."""
+    """The entries of instances with those of the instances at `source` in the places `at`, which
+    ascend: the same runs, each in another order."""
     out = offsets.copy(), row.copy(), role.copy()
     put(offsets, row, role, at, source, *out)
     return out

@@ -9,8 +9,8 @@ import numpy as np
 
 from engine.detector.contexts import chains
 from engine.detector.contexts.limits import check_carried
+from engine.detector.contexts.timeline import ENDLESS, in_order
 from engine.detector.instances import (
-    Bools,
     Carry,
     Flow,
     Instances,
@@ -25,8 +25,6 @@ from rules import expression as x
 from rules.model import Context
 
 CONTEXTS = frozenset({Context.RECENT, Context.CHRONICLE, Context.CONTINUOUS, Context.CUMULATIVE})
-ENDLESS = 2**62
-
 Timeline = tuple[Int16, Int32, Int64]
 """Place, key code and row of what arrives, in the order that `chains` says."""
 
@@ -78,7 +76,7 @@ class Chain:
         return self.count - 1
 
     def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
-        line = _timeline([_in_order(flow.instances, moment) for flow in operands])
+        line = _timeline([in_order(flow.instances, moment) for flow in operands])
         alike = np.zeros(self.count, dtype=np.int64)
         found, carried = self.over(line, carry, moment.time, alike, moment.rank, moment.keys)
         oldest = moment.watermark + 1 - self._span()
@@ -150,13 +148,6 @@ def _timeline(arrivals: list[Instances]) -> Timeline:
     whole = concat(arrivals)
     found: Timeline = chains.timeline(bounds, whole.key, whole.end, whole.row)
     return found
-
-
-def _in_order(part: Instances, moment: Moment) -> Instances:
-    """Occurrences in order of (time, rank)."""
-    rank = moment.rank[part.row]
-    swapped: Bools = (part.end[1:] == part.end[:-1]) & (rank[1:] < rank[:-1])
-    return part.take(np.lexsort((rank, part.end))) if swapped.any() else part
 
 
 def _matched(key: Int32, rows: Int64, time: Int64, role: int = 0) -> Instances:

@@ -31,8 +31,7 @@ def continuous(stage, count, repeated, offsets, place, key, time, span, codes):
     farther, and in a stage have all that those behind them have. So it is enough to walk back from
     the last in the stage to the first that has the event type.
     """
-    stages = len(count)
-    full = np.cumsum(count)
+    stages, full = len(count), np.cumsum(count)
     carried, used = offsets[-1], len(offsets) - 1
     room = used
     for i in range(carried, len(place)):

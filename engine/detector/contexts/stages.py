@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from engine.detector.contexts import stage_matches, stage_queues
+from engine.detector.contexts.chain import CONTEXTS
 from engine.detector.contexts.limits import check_carried
 from engine.detector.contexts.timeline import ENDLESS, Timeline, by_rank, ordered, timeline
 from engine.detector.instances import (
@@ -22,8 +23,6 @@ from engine.detector.instances import (
 from engine.values import Int64
 from rules import stages
 from rules.model import Context
-
-CONTEXTS = frozenset({Context.RECENT, Context.CHRONICLE, Context.CONTINUOUS, Context.CUMULATIVE})
 
 
 def direct(found: stages.Stages, context: object) -> bool:

@@ -56,7 +56,7 @@ def timeline(
 ) -> Timeline:
     """The entries of what is stored, then the arrivals of each event type, in order of time; of one
     instant those with the highest `order` first. See `stage_timeline.merged` for the rest."""
-    parts = [_in_order(part, moment) for part in parts]
+    parts = [in_order(part, moment) for part in parts]
     bounds = np.cumsum([0, *(len(part) for part in parts)])
     whole = concat(parts)
     source, code, at, real, last = merged(
@@ -93,7 +93,7 @@ def by_rank(found: Instances, moment: Moment) -> Instances:
     return replace(found, row=found.row[order], role=found.role[order])
 
 
-def _in_order(part: Instances, moment: Moment) -> Instances:
+def in_order(part: Instances, moment: Moment) -> Instances:
     """Occurrences in order of (time, rank, row)."""
     rank = moment.rank[part.row]
     swapped: Bools = (part.end[1:] == part.end[:-1]) & (rank[1:] < rank[:-1])

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.detector.instances import Int32
-from engine.detector.kernels import take_entries
 from engine.detector.keys import Keys
+from engine.detector.shown import rearranged
 from engine.values import Int64
 
 
@@ -33,24 +33,11 @@ class Found:
         order = tied[np.lexsort(columns)]
         if (order == tied).all():
             return self
-        width = int(self.offsets[1])
-        if (np.diff(self.offsets) == width).all():
-            rows = _moved(self.row.reshape(-1, width), tied, order)
-            offsets, row = self.offsets, rows.reshape(-1)
-        else:
-            index = np.arange(len(self.key))
-            index[tied] = order
-            roles = np.zeros(len(self.row), dtype=np.int16)
-            offsets, row, _ = take_entries(self.offsets, self.row, roles, index)
-        key, start = _moved(self.key, tied, order), _moved(self.start, tied, order)
+        key, start = self.key.copy(), self.start.copy()
+        key[tied], start[tied] = self.key[order], self.start[order]
+        roles = np.zeros(len(self.row), dtype=np.int16)
+        offsets, row, _ = rearranged(self.offsets, self.row, roles, tied, order)
         return Found(key, start, self.end, offsets, row)
-
-
-def _moved(column: np.ndarray, to: Int64, of: Int64) -> np.ndarray:
-    """A column with the values at `of` in the places `to`."""
-    moved = column.copy()
-    moved[to] = column[of]
-    return moved
 
 
 Walked = tuple[dict[str, list[Found]], Keys]

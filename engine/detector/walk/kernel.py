@@ -16,7 +16,6 @@ from numba import njit
 
 from engine.detector.prefetch import prefetch
 
-NEVER = -(2**63)
 RUN_MAX = 64
 """So many occurrences may be simultaneous."""
 AHEAD = 16
@@ -43,10 +42,7 @@ def walk(
     the output emits[c]. The state of the occurrence `ahead` is asked for in time.
     """
     zero, one = np.uint64(0), np.uint64(1)
-    n = zero
-    i = first
-    simultaneous = 0
-    x = 0
+    n, i, x, simultaneous = zero, first, 0, 0
     t = np.int64(0)
     while (i < len(time) and n <= room) or x < simultaneous:
         if x < simultaneous:
@@ -72,8 +68,7 @@ def walk(
             state[d] = t
             state[d + one] = r
             continue
-        b = base
-        s = t
+        b, s = base, t
         if p > zero:
             b = base + at[p - one]
             s = state[b]

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from engine.detector.instances import Int16, Int32
+from engine.detector.kernels import NEVER
 from engine.detector.log import Keyed, Log
 from engine.detector.walk import kernel
 from engine.detector.walk.found import Found, Walked
@@ -96,7 +97,7 @@ class _Program:
 
 def _parts(program: _Program, log: Log, value: Int64, low: int) -> Iterator[_Part | None]:
     """The detections of all rules, part by part."""
-    state = np.full(int(program.at[-1]) + 2, kernel.NEVER)
+    state = np.full(int(program.at[-1]) + 2, NEVER)
     ahead = kernel.AHEAD if len(state) > kernel.CACHED else len(log)
     run = np.empty(kernel.RUN_MAX, dtype=np.int64)
     most = min(ROOM, len(log) * program.outputs_max)
