@@ -294,6 +294,24 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """Why something failed: `error` is one line without values of the user's tables, `details` all
+    that was said."""
+
+    error: str
+    details: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What conditions said: the firing ids (hex) for which they hold, and by rule those that could
+    not be asked."""
+
+    held: frozenset[str] = frozenset()
+    failed: Mapping[str, Failure] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Firings:
     """The firings of one rule in one bucket, by the column.
 

@@ -89,6 +89,12 @@ def insert_bucket(connection: sa.Connection, taken: Taken) -> None:
         connection.execute(sa.update(t.controls).where(asked).values(bucket=plan.bucket))
 
 
+def set_acted(connection: sa.Connection, rulebook: str, bucket: int, seconds: float) -> None:
+    """How long it took until every entry of a bucket had been tried."""
+    one = (t.buckets.c.rulebook == rulebook) & (t.buckets.c.bucket == bucket)
+    connection.execute(sa.update(t.buckets).where(one).values(seconds_act=seconds))
+
+
 def save_activations(connection: sa.Connection, plan: Plan, digests: Mapping[str, str]) -> None:
     """The rules in `digests` are those active after the bucket; any other is forgotten.
 

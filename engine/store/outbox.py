@@ -76,7 +76,7 @@ def open_entries(connection: sa.Connection, rulebook: str) -> tuple[Entry, ...]:
     c = t.outbox.c
     query = sa.select(t.outbox).where(c.rulebook == rulebook, c.state.in_(OPEN))
     query = query.where(c.state != DONE)  # said again for SQLite, which then uses the index
-    return tuple(_entry(row) for row in connection.execute(query.order_by(c.place, c.number)))
+    return tuple(to_entry(row) for row in connection.execute(query.order_by(c.place, c.number)))
 
 
 def one_entry(connection: sa.Connection, rulebook: str, number: int) -> Entry | None:
@@ -84,7 +84,7 @@ def one_entry(connection: sa.Connection, rulebook: str, number: int) -> Entry | 
     c = t.outbox.c
     query = sa.select(t.outbox).where(c.rulebook == rulebook, c.number == number)
     row = connection.execute(query).one_or_none()
-    return None if row is None else _entry(row)
+    return None if row is None else to_entry(row)
 
 
 def last_number(connection: sa.Connection) -> int:
@@ -197,7 +197,8 @@ def _extent(fired: Firings) -> dict[str, Any]:
     }
 
 
-def _entry(row: sa.Row[Any]) -> Entry:
+def to_entry(row: sa.Row[Any]) -> Entry:
+    """An entry from its row."""
     return Entry(
         rule=row.rule,
         kind=row.kind,

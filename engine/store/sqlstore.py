@@ -10,11 +10,21 @@ from typing import Any, Self
 import sqlalchemy as sa
 
 from engine.failpoints import failpoint
-from engine.store import buckets, controls, lease, listing, outbox, parked, signals, status
+from engine.store import (
+    buckets,
+    controls,
+    lease,
+    listing,
+    obstacles,
+    outbox,
+    parked,
+    signals,
+    status,
+)
 from engine.store import tables as t
-from engine.store.database import Database, server_now, upsert
+from engine.store.database import Database, insert_new, server_now, upsert
 from engine.store.schema import migrate_schema, open_schema
-from engine.values import Control, Entry, Firings, Outcome, Signal, State, Taken
+from engine.values import Control, Entry, Firings, Outcome, Parked, Signal, State, Taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +126,18 @@ class SqlStore:
             rows = connection.execute(sa.select(t.rulebooks))
             return {row.name: KeptRulebook(row.text, row.file) for row in rows}
 
-    def set_stopped(self, rulebook: str, reason: str | None) -> None:
-        """Keep why the engine stopped (G7); None once it runs again."""
+    def introduce(self, rulebook: str, text: str, file: str | None) -> None:
+        """Keep a rulebook that the store does not know yet, so that it can say why it did not
+        start; one that it knows stays as it was."""
         with self._database.write() as connection:
+            row = {"name": rulebook, "text": text, "file": file}
+            insert_new(connection, t.rulebooks, {**row, "registered_at": server_now(connection)})
+
+    def set_stopped(self, rulebook: str, epoch: int, reason: str | None) -> None:
+        """Keep why the engine stopped (G7); None once it runs again. Only who has the lease, or had
+        it last, may say so: `EngineError('lease-lost')`."""
+        with self._database.write() as connection:
+            lease.check(connection, rulebook, epoch)
             named = t.rulebooks.c.name == rulebook
             connection.execute(sa.update(t.rulebooks).where(named).values(stopped=reason))
 
@@ -205,6 +224,15 @@ class SqlStore:
         with self._database.write() as connection:
             lease.check(connection, rulebook, epoch)
             return outbox.purge(connection, rulebook, before)
+
+    def acted(self, rulebook: str, epoch: int, bucket: int, seconds: float) -> None:
+        with self._database.write() as connection:
+            lease.check(connection, rulebook, epoch)
+            buckets.set_acted(connection, rulebook, bucket, seconds)
+
+    def obstacles(self, rulebook: str) -> tuple[Entry | Parked, ...]:
+        with self._database.read() as connection:
+            return obstacles.obstacles(connection, rulebook)
 
     # -- what commands show ---------------------------------------------------------------------
 
