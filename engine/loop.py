@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -236,7 +236,7 @@ class Loop:
             sum(map(len, detected.found)),
             self._seconds,
             detected.parked,
-            self._passed_over(basis, plan, bucket),
+            _of(basis).passed_over(self._parked_after(plan, detected.parked), bucket.batches),
         )
 
     def _commit(self, basis: Basis, taken: Taken) -> Taken:
@@ -290,8 +290,8 @@ class Loop:
             else:
                 return _Detected(found, carried, tuple(parked.values()))
 
-    def _passed_over(self, basis: Basis, plan: Plan, bucket: Bucket) -> Mapping[str, int]:
-        return _of(basis).passed_over(self.state.parked - plan.enabled, bucket.batches)
+    def _parked_after(self, plan: Plan, parked: Iterable[Parked]) -> frozenset[str]:
+        return (self.state.parked - plan.enabled) | {one.rule for one in parked}
 
     def _after(self, basis: Basis, taken: Taken) -> State:
         """The state once the bucket is committed."""
@@ -304,7 +304,7 @@ class Loop:
             activations={r: a for r, a in basis.activations.items() if r in basis.digests},
             activation_digests=basis.digests,
             carried=taken.carried,
-            parked=(self.state.parked - plan.enabled) | {p.rule for p in taken.parked},
+            parked=self._parked_after(plan, taken.parked),
         )
 
     def _present(self) -> Present:

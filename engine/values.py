@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum, StrEnum
+from enum import Enum, IntEnum
 from typing import Any
 
 import numpy as np
@@ -386,7 +386,7 @@ class Entry:
 # -- act ----------------------------------------------------------------------------------------
 
 
-class Fate(StrEnum):
+class Fate(Enum):
     """What became of an entry, asked of its target's log (G16b)."""
 
     EFFECT = "effect"  # a commit names this store and entry
