@@ -243,7 +243,8 @@ class Loop:
         """8. One transaction; then basis and state are those that it was taken with. Nothing is
         computed after it that could fail and leave its entries behind (G16b)."""
         after = self._after(basis, taken)
-        numbered = self.store.commit(self.epoch, taken)
+        with self._timed("commit"):
+            numbered = self.store.commit(self.epoch, taken)
         self.basis, self.state = basis, after
         return replace(taken, entries=numbered)
 
