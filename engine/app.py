@@ -92,6 +92,7 @@ class Engine:
         self._given_spark = spark
         self._spark_conf = dict(spark_conf or {})
         self._stop = threading.Event()
+        self._interrupted = False  # by an error: what the loop knows may be older than the store
         self._wakeup: Wakeup | None = None
 
     def __enter__(self) -> Self:
@@ -271,12 +272,16 @@ class Engine:
     @contextmanager
     def _stopping_cause(self) -> Iterator[None]:
         """Keeps the reason of a stop in the store, for `status` (G7), unless another engine has
-        taken over meanwhile."""
+        taken over meanwhile. The next run begins with what the store has then."""
         name = self.rulebook.name
         self._store.set_stopped(name, self._epoch, None)
+        if self._interrupted:
+            self._loop.recover()
+            self._interrupted = False
         try:
             yield
         except Exception as error:
+            self._interrupted = True
             known = isinstance(error, TidegateError)
             said = str(error) if known else f"{type(error).__name__}: {error}"
             with suppress(EngineError):  # the cause may be the store itself, or the lost lease

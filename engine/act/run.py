@@ -120,6 +120,7 @@ class Runner:
         found: Outcome | str = f"there is no entry {number}"
         if entry is not None:
             found = pass_over(control, entry, self._sealed, present.renewed)
+            failpoint("pass.sealed")
         if isinstance(found, str):
             log.warning("%s %s: %s", control.kind, control.subject, found)
             self.outbox.answer(control.id, found)
