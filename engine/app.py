@@ -43,7 +43,6 @@ from rules.formatter import format_expression
 from rules.model import Change, EventType, Rule, Rulebook, TableEvent
 
 OnBucket = Callable[[BucketReport], None]
-SLACK_POLL_SECONDS = 0.02  # while commits are visible that the slack (G2) still holds back
 PURGE_EVERY_BUCKETS = 1_000
 MICROS_PER_DAY = 86_400_000_000
 
@@ -134,7 +133,7 @@ class Engine:
             while not self._stop.is_set() and not self._loop.done(seen):
                 report = self._loop.bucket()
                 if report is None:
-                    self._stop.wait(SLACK_POLL_SECONDS)
+                    self._stop.wait(self._loop.wait_seconds)
                 else:
                     reports.append(report)
                     if on_bucket:
@@ -166,7 +165,7 @@ class Engine:
                     if report.bucket % PURGE_EVERY_BUCKETS == 0:
                         self._purge()
                 elif not self._loop.idle:
-                    self._wakeup.wait(SLACK_POLL_SECONDS)
+                    self._wakeup.wait(self._loop.wait_seconds)
                 elif until_idle or (on_idle is not None and on_idle()):
                     return
                 else:
@@ -204,7 +203,7 @@ class Engine:
             digests={rule.name: _detects(rule) for rule in book.rules.values() if rule.enabled},
             store=store,
             epoch=lease.epoch,
-            check_lease=lease.check,
+            check_lease=lease.raise_lost,
             feed=DeltaFeed(spark, catalog.locations),
             prepare=lambda: prepare_now(catalog, book, analyst),
             conditions=DeltaConditions(catalog),
@@ -300,7 +299,7 @@ def check_tables(book: Rulebook, *, spark_conf: Mapping[str, str]) -> None:
         prepared = prepare_now(catalog, book, DeltaAnalyst(catalog, book))
         feed = DeltaFeed(spark, catalog.locations)
         capture = Capture(book, prepared.needs)
-        for name in sources(book):
+        for name in sources(book).tables:
             table = book.tables[name]
             try:
                 capture.used(name, feed.head(table, None).cursor.schema)

@@ -12,30 +12,32 @@ from engine.act.run import Runner
 from engine.act.targets import Targets
 from engine.capture.instants import Instants
 from engine.capture.now import Now
-from engine.capture.plan import Listing, list_sources, make_plan
+from engine.capture.plan import Listing, due, half, list_sources, make_plan, pin, watermark_before
 from engine.capture.read import Capture
 from engine.capture.resets import with_resets
+from engine.capture.sources import Sources, sources
 from engine.detector.detector import Detector
 from engine.evaluate.evaluate import evaluate
 from engine.evaluate.prepare import Prepared
 from engine.failpoints import failpoint
-from engine.ports import Conditions, Feed, Store
+from engine.ports import Conditions, Feed, Store, Unplaced
 from engine.values import BucketReport, Entry, Firings, Plan, State
 from rules.errors import EngineError
 from rules.model import Rulebook
 
 FAILURES_BEFORE_HALVING = 3  # G8
 PASSING = frozenset({"table-unreadable"})  # EngineErrors that less, or another time, may mend
-SIGNALS_MAX = 100_000  # of one bucket; the others come in the next
+WAIT_SECONDS_MIN = 0.001
+WAIT_SECONDS_MAX = 0.5  # where nothing says when there will be something to take
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was visible at one time: the latest version of each source, signals, and controls of
-    sources (the others wait until their table is one)."""
+    """What was visible at one time: the latest version of each source, when the last signal was
+    received, and controls of sources (the others wait until their table is one)."""
 
     versions: Mapping[str, int]
-    signals: frozenset[str]
+    last_received: int | None
     controls: frozenset[int]
 
 
@@ -62,7 +64,7 @@ class Loop:
     digests: Mapping[str, str]
     store: Store
     epoch: int
-    check_lease: Callable[[], None]
+    check_lease: Callable[[], None]  # as far as is known here; `Store.arrivals` asks the store
     feed: Feed
     prepare: Callable[[], Prepared]  # by the tables' schemas of now
     conditions: Conditions
@@ -71,6 +73,8 @@ class Loop:
     instants: Instants
     state: State
     idle: bool = field(default=False, init=False)  # nothing more was visible when last looked
+    due: int | None = field(default=None, init=False)  # when what is visible can be planned
+    _sources: Sources = field(init=False)
     _prepared: Prepared = field(init=False)
     _capture: Capture = field(init=False)
     _detector: Detector | None = field(default=None, init=False)
@@ -78,6 +82,7 @@ class Loop:
     _seconds: dict[str, float] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
+        self._sources = sources(self.rulebook)
         self._targets = Targets(self.runner.sink)
         self._prepare()
         statements = self._prepared.statements.values()
@@ -113,34 +118,44 @@ class Loop:
                 return self._act(taken)
             failures += 1
             if failures >= FAILURES_BEFORE_HALVING:
-                until = _half(plan)
+                until = half(plan)
                 if until is None:
                     raise failed
 
     def visible(self) -> Seen:
         """What stands in tables and inbox now."""
         name = self.rulebook.name
-        controls = self.store.pending_controls(name)
+        arrived = self.store.arrivals(name, self.epoch, self._sources.signals)
+        controls = self.store.pending_controls(name) if arrived.controls else ()
         rulebook, state = with_resets(self.rulebook, self.state, controls)
-        listing = list_sources(rulebook, state, self.feed, self.instants, self.now())
-        signals = self.store.unplaced_signals(name, SIGNALS_MAX)
+        listing = self._list(rulebook, state, self.now())
         return Seen(
-            {table: head.head for table, head in listing.heads.items()},
-            frozenset(signal.id for signal in signals),
+            {table: self.feed.version(self.rulebook.tables[table]) for table in listing.heads},
+            arrived.last_received,
             frozenset(c.id for c in controls if c.subject in listing.heads),
         )
 
     def done(self, seen: Seen) -> bool:
         """Whether buckets hold all that was seen."""
-        name = self.rulebook.name
-        if any(
+        if not self.state.bucket or any(
             table not in self.state.cursors or self.state.cursors[table].version < version
             for table, version in seen.versions.items()
         ):
             return False
-        unplaced = {s.id for s in self.store.unplaced_signals(name, SIGNALS_MAX)}
-        pending = {control.id for control in self.store.pending_controls(name)}
-        return bool(self.state.bucket) and not (unplaced & seen.signals or pending & seen.controls)
+        name = self.rulebook.name
+        arrived = self.store.arrivals(name, self.epoch, self._sources.signals)
+        first, last = arrived.first_received, seen.last_received
+        if first is not None and last is not None and first <= last:
+            return False
+        controls = self.store.pending_controls(name) if arrived.controls else ()
+        return seen.controls.isdisjoint(control.id for control in controls)
+
+    @property
+    def wait_seconds(self) -> float:
+        """How long until there is something to take, as far as the last plan knows."""
+        if self.due is None:
+            return WAIT_SECONDS_MAX
+        return max(WAIT_SECONDS_MIN, (self.due - self.now()) / 1e6)
 
     def close(self) -> None:
         """End what goes on beside the buckets."""
@@ -165,21 +180,32 @@ class Loop:
 
     def _plan(self, until: int | None) -> Plan | None:
         with self._timed("plan"):
+            name, events = self.rulebook.name, self._sources.signals
             now = self.now()  # 1. read the clock,
-            controls = self.store.pending_controls(self.rulebook.name)
+            arrived = self.store.arrivals(name, self.epoch, events)
+            controls = self.store.pending_controls(name) if arrived.controls else ()
             rulebook, state = with_resets(self.rulebook, self.state, controls)
-            listing = list_sources(rulebook, state, self.feed, self.instants, now)  # 2. then list
-            signals = self.store.unplaced_signals(self.rulebook.name, SIGNALS_MAX)
+            listing = self._list(rulebook, state, now)  # 2. then list
+            before = watermark_before(state, listing)
+            unplaced = Unplaced()
+            if arrived.first_received is not None:
+                signals_max = rulebook.settings.signals_max
+                unplaced = self.store.unplaced_signals(name, events, before, signals_max)
             used = {
                 name: self._capture.used(name, head.cursor.schema)
                 for name, head in listing.heads.items()
             }
-            plan = make_plan(rulebook, state, listing, signals, used, until)  # 3. choose W
-        self.idle = plan is None and not signals and not _commits(listing)
-        if plan is None:
-            return None
+            plan = make_plan(rulebook, state, listing, unplaced, used, until)  # 3. choose W
+            self.due = due(listing, unplaced, before)
+            self.idle = plan is None and self.due is None
+            if plan is None:
+                return None
+            plan = pin(plan, rulebook, self.feed)
         failpoint("plan.after")
         return replace(plan, controls=tuple(control.id for control in controls))
+
+    def _list(self, rulebook: Rulebook, state: State, now: int) -> Listing:
+        return list_sources(rulebook, self._sources, state, self.feed, self.instants, now)
 
     def _take(self, plan: Plan) -> _Taken:
         """Up to the end of the transaction: all of it can be done again."""
@@ -253,21 +279,6 @@ class Loop:
             yield
         finally:
             self._seconds[stage] = round(time.perf_counter() - begun, 6)
-
-
-def _commits(listing: Listing) -> bool:
-    """Whether commits are visible that no bucket has taken."""
-    return any(head.commits or head.left_out for head in listing.heads.values())
-
-
-def _half(plan: Plan) -> int | None:
-    """A watermark that leaves the later half of a plan's instants out; None for one instant."""
-    instants = {instant for span in plan.ranges for instant in span.instants.values()}
-    instants |= {signal.instant for signal in plan.signals if signal.instant is not None}
-    if len(instants) < 2:
-        return None
-    middle = sorted(instants)[len(instants) // 2]
-    return middle - 2
 
 
 def _stuck(plan: Plan, error: Exception) -> EngineError:
