@@ -194,7 +194,7 @@ class Engine:
         state = store.load(book.name)
         with self._stopping_cause():
             self._check_cursors(state)
-            catalog = stack.enter_context(open_catalog(spark, self.rulebook, store.id))
+            catalog = stack.enter_context(open_catalog(spark, self.rulebook, store.id, lease.epoch))
             analyst = DeltaAnalyst(catalog, book)
         clock = SystemClock()
         now = Now(clock, state.now)
@@ -267,9 +267,11 @@ class Engine:
 
 
 @contextmanager
-def open_catalog(spark: SparkSession, book: Rulebook, name: str) -> Iterator[Catalog]:
+def open_catalog(
+    spark: SparkSession, book: Rulebook, name: str, epoch: int | None = None
+) -> Iterator[Catalog]:
     """The rulebook's database in Spark, tables and event types checked. Raises InputError."""
-    catalog = Catalog(spark, book, name)
+    catalog = Catalog(spark, book, name, epoch)
     catalog.open()
     try:
         check_events(spark, book, catalog.locations)
