@@ -46,7 +46,6 @@ from rules.formatter import format_expression
 from rules.model import Change, EventType, Rule, Rulebook, TableEvent
 
 OnBucket = Callable[[BucketReport], None]
-SLACK_POLL_SECONDS = 0.02  # while commits are visible that the slack (G2) still holds back
 PURGE_EVERY_BUCKETS = 1_000
 MICROS_PER_DAY = 86_400_000_000
 
@@ -145,7 +144,7 @@ class Engine:
                 elif self._loop.full:
                     break
                 else:
-                    self._stop.wait(SLACK_POLL_SECONDS)
+                    self._stop.wait(self._loop.wait_seconds)
             through(self._loop.work)
         return tuple(reports)
 
@@ -175,7 +174,7 @@ class Engine:
                     if report.bucket % PURGE_EVERY_BUCKETS == 0:
                         self._purge()
                 elif not (self._loop.idle or self._loop.full):
-                    self._wakeup.wait(SLACK_POLL_SECONDS)
+                    self._wakeup.wait(self._loop.wait_seconds)
                 elif (until_idle and not self._loop.waiting) or (on_idle is not None and on_idle()):
                     return
                 else:
@@ -216,7 +215,7 @@ class Engine:
         self._spark = spark = self._session(stack)
         state = store.load(book.name)
         self._check_cursors(state)
-        catalog = stack.enter_context(open_catalog(spark, self.rulebook, store.id))
+        catalog = stack.enter_context(open_catalog(spark, self.rulebook, store.id, lease.epoch))
         analyst = DeltaAnalyst(catalog, book)
         now = Now(SystemClock(), state.now)
         digests = {rule.name: _detects(rule) for rule in book.rules.values() if rule.enabled}
@@ -227,7 +226,7 @@ class Engine:
             prepare=prepare,
             store=store,
             epoch=lease.epoch,
-            check_lease=lease.check,
+            check_lease=lease.raise_lost,
             feed=DeltaFeed(spark, catalog.locations),
             conditions=DeltaConditions(catalog),
             runner=Runner(book, sink, Ledger(store, book.name, lease.epoch), lease.check, now),
@@ -295,9 +294,11 @@ class Engine:
 
 
 @contextmanager
-def open_catalog(spark: SparkSession, book: Rulebook, name: str) -> Iterator[Catalog]:
+def open_catalog(
+    spark: SparkSession, book: Rulebook, name: str, epoch: int | None = None
+) -> Iterator[Catalog]:
     """The rulebook's database in Spark, tables and event types checked. Raises InputError."""
-    catalog = Catalog(spark, book, name)
+    catalog = Catalog(spark, book, name, epoch)
     catalog.open()
     try:
         check_events(spark, book, catalog.locations)
@@ -334,7 +335,7 @@ def check_tables(book: Rulebook, *, spark_conf: Mapping[str, str]) -> None:
         prepared = preparing(book, DeltaAnalyst(catalog, book))(schemas_now(catalog), None)
         feed = DeltaFeed(spark, catalog.locations)
         capture = Capture(book, prepared.needs)
-        for name in sources(book):
+        for name in sources(book).tables:
             table = book.tables[name]
             try:
                 capture.used(name, feed.head(table, None).cursor.schema)

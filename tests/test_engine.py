@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from connectors.delta.feed import DeltaFeed
 from engine import Engine
 from engine.operate import reset_table
 from engine.store import open_store
@@ -138,6 +139,23 @@ def test_run_once_ends_when_all_that_was_visible_at_its_start_is_done(shop: Shop
     ]
     assert shop.log() == {("first", 1, 10): 1, ("first", 2, 20): 1}
     assert set(reports[0].seconds) == {"plan", "capture", "detect", "evaluate", "commit", "act"}
+
+
+def test_g02_the_slack_of_late_commits_is_waited_for_not_polled(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[object] = []
+    head = DeltaFeed.head
+
+    def counted(feed: DeltaFeed, *given: Any) -> Any:
+        looks.append(given)
+        return head(feed, *given)
+
+    with shop.engine(commit_slack_ms="1500") as engine:
+        monkeypatch.setattr(DeltaFeed, "head", counted)
+        shop.order((1, 10))
+        assert [report.rows for report in engine.run_once()] == [1]
+    assert len(looks) <= 4
 
 
 def test_until_idle_follows_what_actions_raise(shop: Shop) -> None:

@@ -24,6 +24,7 @@ class Effects:
         firings, which a commit of this entry names. Raises what Spark does, and ValueError for a
         damaged commit."""
         log, version = self._log(entry), _before(entry) + 1
+        log.forget(version)
         while (commit := log.commit(version)) is not None:
             note = commit.note
             if note.get("store") == store_of(entry.app_id) and note.get("entry") == entry.number:
@@ -39,13 +40,8 @@ class Effects:
         commits up to the `latest` version are there to be read, else `unknown`."""
         log = self._log(entry)
         versions = range(_before(entry) + 1, latest + 1)
-        whole = versions and all(log.modified_ms(version) is not None for version in versions)
+        whole = versions and all(log.commit(version) is not None for version in versions)
         return Fate.PASSED if whole else Fate.UNKNOWN
-
-    def forget(self, table: str, version: int) -> None:
-        """Drop what was read of a target before a version."""
-        if table in self._logs:
-            self._logs[table].forget(version)
 
     def _log(self, entry: Entry) -> TableLog:
         table = entry.target or ""

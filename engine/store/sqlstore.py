@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -10,7 +10,9 @@ from typing import Any, Self
 import sqlalchemy as sa
 
 from engine.failpoints import failpoint
+from engine.ports import Arrivals, Unplaced
 from engine.store import (
+    arrivals,
     buckets,
     controls,
     lease,
@@ -162,6 +164,10 @@ class SqlStore:
         with self._database.read() as connection:
             return controls.pending(connection, rulebook)
 
+    def arrivals(self, rulebook: str, epoch: int, events: Collection[str]) -> Arrivals:
+        with self._database.read() as connection:
+            return arrivals.find(connection, rulebook, epoch, events)
+
     # -- buckets --------------------------------------------------------------------------------
 
     def load(self, rulebook: str) -> State:
@@ -191,9 +197,16 @@ class SqlStore:
         with self._database.write() as connection:
             return signals.raise_signal(connection, rulebook, signal)
 
-    def unplaced_signals(self, rulebook: str, limit: int) -> tuple[Signal, ...]:
+    def unplaced_signals(
+        self, rulebook: str, events: Collection[str], watermark: int, limit: int
+    ) -> Unplaced:
         with self._database.read() as connection:
-            return signals.unplaced(connection, rulebook, limit)
+            return signals.unplaced(connection, rulebook, events, watermark, limit)
+
+    def unplaced_by_event(self, rulebook: str) -> Mapping[str, int]:
+        """See `engine.store.signals.unplaced_by_event`."""
+        with self._database.read() as connection:
+            return signals.unplaced_by_event(connection, rulebook)
 
     # -- outbox ---------------------------------------------------------------------------------
 
