@@ -55,7 +55,7 @@ class Memory:
     def app_ids(self, numbers: Iterable[int]) -> Mapping[int, str]:
         return {n: self.entries[n] for n in numbers if n in self.entries}
 
-    def target_version(self, rulebook: str, table: str) -> int | None:
+    def target_version(self, rulebook: str, table: str) -> int | None:  # noqa: ARG002
         return self.version
 
     def adopt(
@@ -88,7 +88,7 @@ class Lake:
             for t in tables
         )
 
-    def noted(self, table: str, after: int) -> Notes:
+    def noted(self, table: str, after: int) -> Notes:  # noqa: ARG002
         first = max(after + 1, self.cleaned_before)
         commits = [Noted(v, NOW, m, 7) for v, m in enumerate(self.history, 1) if v >= first]
         return Notes(tuple(commits), first)

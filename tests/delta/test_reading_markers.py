@@ -87,7 +87,7 @@ def test_the_commits_under_markers_with_their_firings(lake: Lake, markers: Delta
     assert markers.noted("log", 5) == Notes((), 6)
 
 
-def test_a_log_that_was_cleaned_says_where_it_begins(lake: Lake, markers: DeltaMarkers) -> None:
+def test_a_log_that_was_cleaned_says_where_it_begins(lake: Lake) -> None:
     lake.create("old", "id BIGINT")
     write(lake, "old", "tidegate/s/shop/first", 1)
     write(lake, "old", "tidegate/s/shop/first", 2)
