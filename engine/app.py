@@ -224,8 +224,12 @@ class Engine:
         digests = {rule.name: _detects(rule) for rule in book.rules.values() if rule.enabled}
         prepare = preparing(book, analyst)
         sink = DeltaSink(catalog, book, analyst)
+        basis = make_basis(book, digests, schemas_now(catalog), state.activations, prepare)
+        targets = basis.targets | {e.target for e in store.open_entries(book.name) if e.target}
+        markers = DeltaMarkers(spark, catalog.locations)
+        check_store(book, store, markers, targets & catalog.locations.keys())
         loop = Loop(
-            basis=make_basis(book, digests, schemas_now(catalog), state.activations, prepare),
+            basis=basis,
             prepare=prepare,
             store=store,
             epoch=lease.epoch,

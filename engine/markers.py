@@ -48,18 +48,17 @@ class Marked:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """A commit under a marker. `firings`: how many its userMetadata names, None if none."""
+    """A commit that says which entry it is of: the effect on so many `firings`, or the seal."""
 
     version: int
-    instant: int
     marker: Marker
-    firings: int | None
+    firings: int
+    sealed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """The commits of a table under markers, by version. What was before `first` is not in its log
-    any more."""
+    """The commits of a table that are of entries, by version. Its log has none before `first`."""
 
     commits: tuple[Noted, ...]
     first: int
@@ -73,5 +72,5 @@ class Markers(Protocol):
         ...
 
     def noted(self, table: str, after: int) -> Notes:
-        """The commits of a table after a version, from its log."""
+        """The commits of entries in a table after a version, from its log."""
         ...

@@ -90,7 +90,7 @@ class Lake:
 
     def noted(self, table: str, after: int) -> Notes:  # noqa: ARG002
         first = max(after + 1, self.cleaned_before)
-        commits = [Noted(v, NOW, m, 7) for v, m in enumerate(self.history, 1) if v >= first]
+        commits = [Noted(v, m, 7) for v, m in enumerate(self.history, 1) if v >= first]
         return Notes(tuple(commits), first)
 
 

@@ -87,11 +87,6 @@ class TableLog:
             self._parsed[version] = known
         return known[1]
 
-    def lines(self, version: int) -> list[str]:
-        """The lines of a version's commit file. Raises Py4JJavaError if it is not there."""
-        text: str = self._store.read(self._commit_path(version), self._conf).mkString("\n")
-        return text.split("\n")  # JSON may hold other ends of lines, such as U+2028
-
     def parsed_ms(self, version: int) -> int | None:
         """When a version's commit file was last modified as it was parsed."""
         known = self._parsed.get(version)

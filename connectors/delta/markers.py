@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -11,8 +10,8 @@ from typing import Any
 import orjson
 from pyspark.sql import SparkSession
 
-from connectors.delta.commit import MILLISECOND
-from connectors.delta.faults import SPARK_ERRORS, fault
+from connectors.delta.commit import MILLISECOND, LoggedCommit
+from connectors.delta.faults import SPARK_ERRORS, check_alive, fault
 from connectors.delta.log import TableLog
 from connectors.delta.session import new_session
 from engine.markers import Marked, Marker, Noted, Notes, parse_marker
@@ -20,7 +19,6 @@ from rules.errors import EngineError
 
 _TABLES_AT_ONCE = 8
 _MS_PER_DAY = 86_400_000
-_READ_ACTION = re.compile(r'\s*\{\s*"(?:commitInfo|txn)"')
 
 
 class DeltaMarkers:
@@ -43,9 +41,10 @@ class DeltaMarkers:
         with _readable(table):
             log = TableLog(self._session, self._locations[table])
             versions = [v for v in log.listing(after + 1).commits if v > after]
-            found = (self._noted(log, version) for version in versions)
-            commits = tuple(noted for of_version in found for noted in of_version)
-            return Notes(commits, versions[0] if versions else after + 1)
+            found = (log.commit(version) for version in versions)
+            commits = (_noted(commit) for commit in found if commit is not None)
+            kept = tuple(noted for noted in commits if noted is not None)
+            return Notes(kept, versions[0] if versions else after + 1)
 
     def _latest(self, table: str) -> Marked:
         location = self._locations[table]
@@ -75,34 +74,29 @@ class DeltaMarkers:
         finally:
             sessions.clearActiveSession()
 
-    def _noted(self, log: TableLog, version: int) -> Iterator[Noted]:
-        actions = [orjson.loads(x) for x in log.lines(version) if _READ_ACTION.match(x)]
-        infos = [a["commitInfo"] for a in actions if "commitInfo" in a]
-        info = infos[0] if infos else {}
-        markers = _markers(a["txn"] for a in actions if "txn" in a)
-        for marker in markers:
-            at = info.get("inCommitTimestamp") or info.get("timestamp") or 0
-            yield Noted(version, int(at) * MILLISECOND, marker, _firings(info.get("userMetadata")))
 
-
-def _markers(found: Iterator[Any] | list[Any]) -> tuple[Marker, ...]:
+def _markers(found: list[dict[str, Any]]) -> tuple[Marker, ...]:
     made = (
-        parse_marker(t["appId"], int(t["version"]), _micros(t.get("lastUpdated"))) for t in found
+        parse_marker(txn["appId"], int(txn["version"]), _micros(txn.get("lastUpdated")))
+        for txn in found
     )
     return tuple(marker for marker in made if marker is not None)
 
 
+def _noted(commit: LoggedCommit) -> Noted | None:
+    """What a commit says of its entry; others may have written what they like."""
+    note = commit.note
+    names = [note.get(name) for name in ("store", "rulebook", "rule")]
+    number, firings = note.get("entry"), note.get("firings", 0)
+    if not (all(isinstance(n, str) for n in names) and type(number) is type(firings) is int):
+        return None
+    store, rulebook, rule = map(str, names)
+    marker = Marker(store, rulebook, rule, number, commit.instant)
+    return Noted(commit.version, marker, firings, sealed=note.get("sealed") is True)
+
+
 def _micros(milliseconds: int | None) -> int | None:
     return None if milliseconds is None else milliseconds * MILLISECOND
-
-
-def _firings(user_metadata: Any) -> int | None:
-    """How many firings a commit's userMetadata names; others may have written what they like."""
-    try:
-        count = orjson.loads(user_metadata)["tidegate"]["firings"]
-    except (ValueError, KeyError, TypeError):
-        return None
-    return count if isinstance(count, int) else None
 
 
 @contextmanager
@@ -110,6 +104,7 @@ def _readable(table: str) -> Iterator[None]:
     try:
         yield
     except SPARK_ERRORS as error:
+        check_alive(error)
         found = fault(error)
         raise EngineError(
             "table-unreadable",

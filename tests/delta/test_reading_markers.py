@@ -27,8 +27,9 @@ def write(lake: Lake, table: str, app_id: str, number: int, metadata: str = "") 
     session.sql(f"INSERT INTO delta.`{lake.path(table)}` VALUES ({number})")
 
 
-def noted(firings: Any) -> str:
-    return json.dumps({"tidegate": {"store": "s", "entry": 1, "firings": firings}})
+def note(entry: int, **more: Any) -> str:
+    noted = {"store": "s", "rulebook": "shop", "rule": "first", "entry": entry}
+    return json.dumps({"tidegate": {**noted, **more}})
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +37,11 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     lake = Lake(spark, tmp_path_factory.mktemp("marked"))
     lake.create("log", "id BIGINT", setTransactionRetentionDuration="interval 2 weeks 12 hours")
     lake.create("bare", "id BIGINT", enableInCommitTimestamps="false")
-    write(lake, "log", "tidegate/s/shop/first", 1, noted(3))
-    write(lake, "log", "stream", 7, noted(9))
+    write(lake, "log", "tidegate/s/shop/first", 1, note(1, firings=3))
+    write(lake, "log", "stream", 7, "[]")
     lake.sql("INSERT INTO {log} VALUES (0)")
-    write(lake, "log", "tidegate/s/shop/first", 4, noted("many"))
-    write(lake, "log", "tidegate/s/shop/first/otherwise", 5, "[[]]")
+    write(lake, "log", "tidegate/s/shop/first", 4, note(4, sealed=True))
+    write(lake, "log", "tidegate/s/shop/first/otherwise", 5, note(5, firings="many"))
     write(lake, "bare", "tidegate/other/shop/first", 2)
     return lake
 
@@ -74,23 +75,20 @@ def test_the_latest_markers_of_each_app_id_and_how_long_they_last(
 
 
 def test_the_commits_under_markers_with_their_firings(lake: Lake, markers: DeltaMarkers) -> None:
-    notes = markers.noted("log", 1)
-    assert [(n.version, n.marker.rule, n.marker.number, n.firings) for n in notes.commits] == [
-        (4, "first", 4, None),
-        (5, "first/otherwise", 5, None),
-    ]
-    assert notes.first == 2
-    first = markers.noted("log", -1).commits[0]
-    at = json.loads(lake.log("log", 1).read_text().splitlines()[0])["commitInfo"]
-    marker = Marker("s", "shop", "first", 1, stamped(lake, "log", 1))
-    assert first == Noted(1, at["inCommitTimestamp"] * 1_000, marker, 3)
+    def marker(number: int, version: int) -> Marker:
+        info = json.loads(lake.log("log", version).read_text().splitlines()[0])["commitInfo"]
+        return Marker("s", "shop", "first", number, info["inCommitTimestamp"] * 1_000)
+
+    seal = Noted(4, marker(4, 4), firings=0, sealed=True)
+    assert markers.noted("log", -1) == Notes((Noted(1, marker(1, 1), firings=3), seal), 0)
+    assert markers.noted("log", 1) == Notes((seal,), 2)
     assert markers.noted("log", 5) == Notes((), 6)
 
 
 def test_a_log_that_was_cleaned_says_where_it_begins(lake: Lake) -> None:
     lake.create("old", "id BIGINT")
     write(lake, "old", "tidegate/s/shop/first", 1)
-    write(lake, "old", "tidegate/s/shop/first", 2)
+    write(lake, "old", "tidegate/s/shop/first", 2, note(2))
     for version in (0, 1):
         lake.log("old", version).unlink()
     found = DeltaMarkers(lake.spark, {"old": lake.path("old")}).noted("old", -1)
