@@ -150,7 +150,8 @@ def _listed(
     """The markers and commits in doubt, and the tables whose logs do not tell all of it."""
     rows, commits, cut = [], [], []
     for why, marked in (("store-behind-effects", doubt.behind), ("other-store", doubt.others)):
-        rows += [{"table": table, "why": why, **_shown(marker)} for table, marker in marked]
+        ordered = sorted(marked, key=lambda at: (at[0], at[1].number))
+        rows += [{"table": table, "why": why, **_shown(marker)} for table, marker in ordered]
     for table in dict.fromkeys(table for table, _ in (*doubt.behind, *doubt.others)):
         after = None
         if table not in {other for other, _ in doubt.others}:
