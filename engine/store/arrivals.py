@@ -10,8 +10,8 @@ from engine.ports import Arrivals
 from engine.store import lease
 from engine.store.tables import controls, leases, signals
 
-_RULEBOOK = sa.bindparam("rulebook")
-_EVENTS = sa.bindparam("events", expanding=True)
+_RULEBOOK: sa.BindParameter[str] = sa.bindparam("rulebook")
+_EVENTS: sa.BindParameter[list[str]] = sa.bindparam("events", expanding=True)
 _RECEIVED = sa.select(signals.c.received_at).where(
     signals.c.rulebook == _RULEBOOK, signals.c.bucket.is_(None), signals.c.event.in_(_EVENTS)
 )
