@@ -112,7 +112,7 @@ def adopt(
         return {"rulebook": rulebook.name, "adopted": False, "store_id": store.id, "result": says}
     listed = _listed(rulebook, store, markers, doubt)
     former = store.id
-    passed = () if repeat else sources(rulebook)
+    passed = () if repeat else sources(rulebook).tables
     # Another store has an inbox of its own: what waits in this one it has not done.
     over = not repeat and bool(doubt.behind)
     signals, entries = store.adopt(rulebook.name, epoch, doubt.stores, passed, pass_signals=over)
