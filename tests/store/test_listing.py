@@ -22,7 +22,7 @@ def epoch(store: SqlStore) -> int:
 def test_a_firing_is_shown_as_simulate_prints_it_and_more(store: SqlStore, epoch: int) -> None:
     fired = make.firings(count=1)
     (entry,) = make.commit(store, epoch, make.plan(), fired=[fired], entries=[make.entry()])
-    store.settle("bank", epoch, Outcome(entry, "failed", 2, "no such column"))
+    store.settle("bank", epoch, Outcome(entry, "pending", 2, "no such column"))
     assert list(store.firings("bank")) == [
         {
             "rule": "blocked",
@@ -157,7 +157,7 @@ def test_the_status_of_a_rulebook_that_never_ran(store: SqlStore) -> None:
 def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> None:
     store.register("bank", "rulebook: bank", None)
     store.raise_signal("bank", make.signal())
-    store.add_reset("bank", "accounts", 7)
+    store.ask("bank", "reset", "accounts", 7)
     spans = (make.a_range("transactions", 3, 4), make.a_range("accounts", 1, 1))
     plan = make.plan(ranges=spans, activations={"b": 1, "a": 1}, adjusted_commits=2)
     one, _, _ = make.commit(
@@ -168,7 +168,7 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
         rejected=[Rejected("withdrawal", "transactions", "no time", {})] * 3,
         digests={"a": "1", "b": "1"},
     )
-    store.settle("bank", epoch, Outcome(one, "failed", 1, "table is gone"))
+    store.settle("bank", epoch, Outcome(one, "pending", 1, "table is gone"))
     store.set_stopped("bank", "transactions is gone")
     status = store.status("bank")
     assert status.pop("store_id") == store.id
