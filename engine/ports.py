@@ -266,7 +266,13 @@ class Store(Protocol):
         """
         ...
 
-    def purge(self, rulebook: str, epoch: int, before: int) -> int:
-        """Forget the firings of buckets planned before an instant whose entries are all done, and
-        those entries; returns how many firings (G13)."""
+    def acted(self, rulebook: str, epoch: int, bucket: int, seconds: float) -> None:
+        """Keep how long the entries of a bucket took when they were first tried."""
+        ...
+
+    def purge(
+        self, rulebook: str, epoch: int, firings_before: int, history_before: int, rows_max: int
+    ) -> int:
+        """Forget, in one short transaction, at most about `rows_max` rows; returns how many: call
+        again while it returns `rows_max` (G13). See `engine.store.retention`."""
         ...

@@ -112,6 +112,13 @@ def commit(
     )
 
 
+def purge(
+    store: SqlStore, epoch: int, firings: int = 0, history: int = 0, rows_max: int = 1_000
+) -> int:
+    """Forget what is older than these instants."""
+    return store.purge("bank", epoch, firings, history, rows_max)
+
+
 def signal(id: str = "s1", at: int = BEGIN, **changes: Any) -> Signal:
     values = {"id": id, "event": "atm_empty", "fields": {"atm_id": 4}, "received_at": at}
     return Signal(**{**values, **changes})

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from engine.store import SqlStore
-from engine.values import Firings, Outcome, Rejected
+from engine.values import Fate, Firings, Outcome, Parked, Rejected
 from tests.store import make
 
 
@@ -159,25 +159,44 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
     store.raise_signal("bank", make.signal())
     store.ask("bank", "reset", "accounts", 7)
     spans = (make.a_range("transactions", 3, 4), make.a_range("accounts", 1, 1))
-    plan = make.plan(ranges=spans, activations={"b": 1, "a": 1}, adjusted_commits=2)
-    one, _, _ = make.commit(
+    store.ask("bank", "enable", "b")
+    enabled = store.pending_controls("bank")[-1].id
+    plan = make.plan(
+        ranges=spans,
+        activations={"b": 1, "a": 1},
+        adjusted_commits=2,
+        controls=(enabled,),
+        enabled=frozenset("b"),
+    )
+    numbered = make.commit(
         store,
         epoch,
         plan,
-        entries=[make.entry(), make.entry(order=1), make.entry(order=2, state="dead", error="x")],
-        rejected=[Rejected("withdrawal", "transactions", "no time", {})] * 3,
+        fired=[make.firings()],
+        entries=[make.entry(order=n) for n in range(3)]
+        + [make.entry(order=3, state="dead", error="x", details="for Ada's row")],
+        rejected=[Rejected("withdrawal", "transactions", "no time", {"n": "Ada"}, "Ada")] * 3,
         digests={"a": "1", "b": "1"},
+        parked=(Parked("c", "it stores too much", "bound it", make.BEGIN + make.SECOND),),
     )
-    store.settle("bank", epoch, Outcome(one, "pending", 1, "table is gone"))
+    store.settle("bank", epoch, Outcome(numbered[0], "pending", 1, "table is gone"))
+    doubt = Outcome(numbered[2], "held", 3, "no answer", details="Ada", fate=Fate.UNKNOWN)
+    store.settle("bank", epoch, doubt)
+    store.ask("bank", "skip", "9", option="unsealed")
+    store.answer("bank", epoch, store.pending_controls("bank")[-1].id, "there is no entry 9")
     store.set_stopped("bank", "transactions is gone")
-    status = store.status("bank")
+    status = store.status("bank", {"withdrawal"})
+    assert "Ada" not in str(status)  # no value of the user's tables
     assert status.pop("store_id") == store.id
     assert status.pop("lease_until") > "2026"
+    for asked in status["answered"]:
+        assert asked.pop("asked_at") > "2026"
     entries = status.pop("entries")
-    assert [(e["number"], e["state"], e["error"]) for e in entries] == [
-        (1, "pending", "table is gone"),
-        (2, "pending", None),
-        (3, "dead", "x"),
+    assert [(e["number"], e["state"], e["error"], e["commands"]) for e in entries] == [
+        (1, "pending", "table is gone", []),
+        (2, "pending", None, []),
+        (3, "held", "no answer", ["tidegate redrive 3 --may-double", "tidegate skip 3"]),
+        (4, "dead", "x", ["tidegate redrive 4", "tidegate skip 4"]),
     ]
     assert status == {
         "rulebook": "bank",
@@ -186,17 +205,53 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
         "stopped": "transactions is gone",
         "lease_holder": "one",
         "adjusted_commits": 2,
+        "firings": 2,
         "unplaced_signals": 1,
         "rejected_rows": 3,
         "entries_pending": 2,
         "entries_failed": 1,
+        "entries_held": 1,
         "entries_dead": 1,
         "active_rules": ["a", "b"],
+        "parked_rules": [
+            {
+                "rule": "c",
+                "reason": "it stores too much",
+                "hint": "bound it",
+                "since": "2026-03-02T09:00:01Z",
+                "passed_over": 0,
+                "commands": ["tidegate enable c"],
+            }
+        ],
         "tables": [
             {"table": "accounts", "version": 1, "instant": "2026-03-02T09:00:01Z"},
             {"table": "transactions", "version": 4, "instant": "2026-03-02T09:00:04Z"},
         ],
-        "asked_for": [{"kind": "reset", "subject": "accounts", "version": 7}],
+        "rejected": [
+            {
+                "bucket": 1,
+                "ordinal": ordinal,
+                "event": "withdrawal",
+                "source": "transactions",
+                "reason": "no time",
+            }
+            for ordinal in range(3)
+        ],
+        "undeclared_signals": [{"event": "atm_empty", "signals": 1}],
+        "asked_for": [{"kind": "reset", "subject": "accounts", "version": 7, "option": None}],
+        "answered": [
+            {"kind": "enable", "subject": "b", "option": None, "bucket": 1, "answer": None},
+            {
+                "kind": "skip",
+                "subject": "9",
+                "option": "unsealed",
+                "bucket": None,
+                "answer": "there is no entry 9",
+            },
+        ],
     }
     store.set_stopped("bank", None)
     assert store.status("bank")["stopped"] is None
+    make.commit(store, epoch, make.plan(2, enabled=frozenset("c")), fired=[make.firings(bucket=2)])
+    status = store.status("bank")
+    assert (status["parked_rules"], status["firings"], status["rejected_rows"]) == ([], 4, 3)
