@@ -10,6 +10,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from engine.values import (
+    Answers,
     ChangeKind,
     Commit,
     Control,
@@ -18,6 +19,7 @@ from engine.values import (
     Fate,
     Firings,
     Outcome,
+    Parked,
     Question,
     Reading,
     Signal,
@@ -25,6 +27,7 @@ from engine.values import (
     TableRange,
     Taken,
 )
+from rules.errors import EngineError
 from rules.model import Rule, SignalAction, Sql, Table
 
 
@@ -142,10 +145,9 @@ class Analyst(Protocol):
 class Conditions(Protocol):
     """Asks conditions."""
 
-    def hold(self, questions: Sequence[Question], pinned: Mapping[str, int]) -> frozenset[str]:
-        """The firing ids (hex) of all relations for which the condition of their rule holds; each
-        declared table is seen at its pinned version. `EngineError('condition-failed')` names the
-        rule."""
+    def hold(self, questions: Sequence[Question], pinned: Mapping[str, int]) -> Answers:
+        """For which firings of all relations the condition of their rule holds; each declared table
+        is seen at its pinned version. A condition that fails does so alone."""
         ...
 
 
@@ -164,9 +166,10 @@ class Sink(Protocol):
         called from another thread; what fails here will fail again where it matters."""
         ...
 
-    def fate(self, entry: Entry) -> Fate:
-        """What became of an entry, from its target's log after `entry.target_version` (G16b).
-        Never raises: what cannot be known is `Fate.UNKNOWN`."""
+    def fate(self, entry: Entry, firings: Firings) -> Fate:
+        """What became of an entry, from its target's log after `entry.target_version` (G16b). A
+        commit of its number for other firings is another history's. What cannot be known is
+        `Fate.UNKNOWN`."""
         ...
 
     def seal(self, entry: Entry) -> None:
@@ -178,6 +181,10 @@ class Sink(Protocol):
         """The fields of a signal entry: a row a firing, in any order, `firing_id` (hex) first.
         Raises SinkError."""
         ...
+
+
+class OutageError(EngineError):
+    """Something that may pass by itself: the store or a table cannot be reached just now."""
 
 
 class SinkError(Exception):
@@ -267,12 +274,17 @@ class Store(Protocol):
         ...
 
     def acted(self, rulebook: str, epoch: int, bucket: int, seconds: float) -> None:
-        """Keep how long the entries of a bucket took when they were first tried."""
+        """How long it took until every entry of a bucket had been tried."""
+        ...
+
+    def obstacles(self, rulebook: str) -> tuple[Entry | Parked, ...]:
+        """What stands in the way of rules: those that are parked, and the first entries that are
+        pending, held or dead."""
         ...
 
     def purge(
         self, rulebook: str, epoch: int, firings_before: int, history_before: int, rows_max: int
     ) -> int:
-        """Forget, in one short transaction, at most about `rows_max` rows; returns how many: call
+        """Forget, in one short transaction, about `rows_max` rows at most; returns how many: call
         again while it returns `rows_max` (G13). See `engine.store.retention`."""
         ...

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum, StrEnum
+from enum import Enum, IntEnum
 from typing import Any
 
 import numpy as np
@@ -294,6 +294,24 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """Why something failed: `error` is one line without values of the user's tables, `details` all
+    that was said."""
+
+    error: str
+    details: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What conditions said: the firing ids (hex) for which they hold, and by rule those that could
+    not be asked."""
+
+    held: frozenset[str] = frozenset()
+    failed: Mapping[str, Failure] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Firings:
     """The firings of one rule in one bucket, by the column.
 
@@ -368,7 +386,7 @@ class Entry:
 # -- act ----------------------------------------------------------------------------------------
 
 
-class Fate(StrEnum):
+class Fate(Enum):
     """What became of an entry, asked of its target's log (G16b)."""
 
     EFFECT = "effect"  # a commit names this store and entry

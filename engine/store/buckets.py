@@ -98,8 +98,8 @@ def last_bucket(connection: sa.Connection, rulebook: str) -> int:
     return connection.execute(query).scalar_one_or_none() or 0
 
 
-def acted(connection: sa.Connection, rulebook: str, bucket: int, seconds: float) -> None:
-    """How long the entries of a bucket took when they were first tried."""
+def set_acted(connection: sa.Connection, rulebook: str, bucket: int, seconds: float) -> None:
+    """How long it took until every entry of a bucket had been tried."""
     one = (t.buckets.c.rulebook == rulebook) & (t.buckets.c.bucket == bucket)
     connection.execute(sa.update(t.buckets).where(one).values(seconds_act=seconds))
 

@@ -80,12 +80,12 @@ def show_entry(database: Database, rulebook: str, number: int) -> dict[str, Any]
         if row is None:
             return None
         payloads = _payloads(connection, rulebook, row.bucket, [row.rule])
-    ids = None if row.firing_ids is None else frozenset(ids_from_bytes(row.firing_ids))
+    entry = _Entry(_ids(row, payloads), {"number": number})
     shown = {name: row._mapping[name] for name in names}
     listed = [
         {name: value for name, value in firing.items() if name != "entries"}
         for fired in payloads
-        for _, firing in _of_rule(row.bucket, fired, [_Entry(ids, {"number": number})], None, None)
+        for _, firing in _of_rule(row.bucket, fired, [entry], None, None)
         if firing["entries"]
     ]
     return {
@@ -98,10 +98,19 @@ def show_entry(database: Database, rulebook: str, number: int) -> dict[str, Any]
     }
 
 
+def _ids(row: sa.Row[Any], payloads: Sequence[Firings]) -> frozenset[str] | None:
+    """The firings that an entry is for, None for all that held: a condition's is for all."""
+    if row.firing_ids is not None:
+        return frozenset(ids_from_bytes(row.firing_ids))
+    if row.kind == "condition":
+        return frozenset(found for fired in payloads for found in fired.hex_ids().to_pylist())
+    return None
+
+
 def _rows(
     database: Database, wanted: Wanted, *, newest_first: bool = False
 ) -> Iterator[sa.Row[int, str, int]]:
-    """The rows to look into, by (bucket, rule), a page at a time, each from where the last ended."""
+    """The rows to look into, by (bucket, rule): a page at a time, from where the last ended."""
     c = t.firings.c
     key = sa.tuple_(c.bucket, c.rule)
     order = [c.bucket.desc(), c.rule.desc()] if newest_first else [c.bucket, c.rule]
@@ -155,9 +164,8 @@ def _of_bucket(
 ) -> Iterator[dict[str, Any]]:
     cut = wanted.before if wanted.before and wanted.before.bucket == bucket else None
     with database.read() as connection:
-        payloads = _payloads(
-            connection, wanted.rulebook, bucket, rules | {cut.rule} if cut else rules
-        )
+        looked = rules | {cut.rule} if cut else rules
+        payloads = _payloads(connection, wanted.rulebook, bucket, looked)
         entries = _entries(connection, wanted.rulebook, bucket)
     limit = None if cut else wanted.limit
     streams = [

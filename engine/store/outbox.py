@@ -20,6 +20,7 @@ DONE, DEAD, PENDING, HELD = "done", "dead", "pending", "held"
 SKIPPED, REDRIVEN = "skipped", "redriven"
 OPEN = (PENDING, HELD)
 FINISHED = (DONE, SKIPPED, REDRIVEN)  # nothing more will come of them
+SHOWN_MAX = 100
 
 
 def insert_firings(connection: sa.Connection, plan: Plan, firings: Sequence[Firings]) -> None:
@@ -73,7 +74,20 @@ def open_entries(connection: sa.Connection, rulebook: str) -> tuple[Entry, ...]:
     c = t.outbox.c
     query = sa.select(t.outbox).where(c.rulebook == rulebook, c.state.in_(OPEN))
     query = query.where(t.UNFINISHED)  # said again for SQLite, which then uses the index
-    return tuple(_entry(row) for row in connection.execute(query.order_by(c.place, c.number)))
+    return tuple(to_entry(row) for row in connection.execute(query.order_by(c.place, c.number)))
+
+
+def unfinished(connection: sa.Connection, rulebook: str) -> tuple[Entry, ...]:
+    """The first entries that are pending, held and dead, `SHOWN_MAX` of each, by number."""
+    c = t.outbox.c
+    query = sa.select(t.outbox).where(c.rulebook == rulebook, t.UNFINISHED)
+    query = query.order_by(c.number).limit(SHOWN_MAX)
+    rows = [
+        row
+        for state in (PENDING, HELD, DEAD)
+        for row in connection.execute(query.where(c.state == state))
+    ]
+    return tuple(to_entry(row) for row in sorted(rows, key=lambda row: row.number))
 
 
 def one_entry(connection: sa.Connection, rulebook: str, number: int) -> Entry | None:
@@ -81,7 +95,7 @@ def one_entry(connection: sa.Connection, rulebook: str, number: int) -> Entry | 
     c = t.outbox.c
     query = sa.select(t.outbox).where(c.rulebook == rulebook, c.number == number)
     row = connection.execute(query).one_or_none()
-    return None if row is None else _entry(row)
+    return None if row is None else to_entry(row)
 
 
 def last_number(connection: sa.Connection) -> int:
@@ -171,7 +185,8 @@ def _extent(fired: Firings) -> dict[str, Any]:
     }
 
 
-def _entry(row: sa.Row[Any]) -> Entry:
+def to_entry(row: sa.Row[Any]) -> Entry:
+    """An entry from its row."""
     return Entry(
         rule=row.rule,
         kind=row.kind,

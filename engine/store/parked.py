@@ -18,13 +18,8 @@ def names(connection: sa.Connection, rulebook: str) -> frozenset[str]:
 
 
 def save(connection: sa.Connection, taken: Taken) -> None:
-    """The rules that a bucket parks, and what those parked before did not see of it."""
+    """The rules that a bucket parks, and what the parked ones did not see of it."""
     name = taken.plan.rulebook
-    counts = [{"named": rule, "more": n} for rule, n in taken.passed_over.items() if n]
-    if counts:
-        one = (parked.c.rulebook == name) & (parked.c.rule == sa.bindparam("named"))
-        more = parked.c.passed_over + sa.bindparam("more")
-        connection.execute(sa.update(parked).where(one).values(passed_over=more), counts)
     rows = [
         {
             "rulebook": name,
@@ -38,6 +33,11 @@ def save(connection: sa.Connection, taken: Taken) -> None:
         for rule in taken.parked
     ]
     upsert(connection, parked, rows)
+    counts = [{"named": rule, "more": n} for rule, n in taken.passed_over.items() if n]
+    if counts:
+        one = (parked.c.rulebook == name) & (parked.c.rule == sa.bindparam("named"))
+        more = parked.c.passed_over + sa.bindparam("more")
+        connection.execute(sa.update(parked).where(one).values(passed_over=more), counts)
 
 
 def enable(connection: sa.Connection, rulebook: str, rules: Collection[str]) -> None:

@@ -48,7 +48,7 @@ def purge(
     history_before: int,
     rows_max: int,
 ) -> int:
-    """Forget what is older than two instants; the number of rows, `rows_max` if there may be more."""
+    """Forget what is older than two instants; how many rows, `rows_max` if there may be more."""
     step = _Step(connection, rulebook, rows_max)
     old = _last_before(connection, rulebook, firings_before)
     _forget_entries(step, old)

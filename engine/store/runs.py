@@ -85,7 +85,7 @@ def find(connection: sa.Connection, rulebook: str, firing_id: str) -> tuple[int,
 
 
 def forget(connection: sa.Connection, rulebook: str, rows_max: int) -> int:
-    """Delete runs without firings, oldest first, up to about so many pieces; how many those were."""
+    """Delete runs without firings, oldest first, about so many pieces at most; how many."""
     r, f = t.firing_runs.c, t.firings.c
     kept = sa.exists().where(f.rulebook == rulebook, f.bucket.between(r.first_bucket, r.run))
     query = sa.select(r.run, r.id_count).where(r.rulebook == rulebook, ~kept).order_by(r.run)

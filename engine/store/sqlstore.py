@@ -15,6 +15,7 @@ from engine.store import (
     controls,
     lease,
     listing,
+    obstacles,
     outbox,
     parked,
     rejected,
@@ -24,9 +25,9 @@ from engine.store import (
     status,
 )
 from engine.store import tables as t
-from engine.store.database import Database, server_now, upsert
+from engine.store.database import Database, insert_new, server_now, upsert
 from engine.store.schema import migrate_schema, open_schema
-from engine.values import Control, Entry, Firings, Outcome, Signal, State, Taken
+from engine.values import Control, Entry, Firings, Outcome, Parked, Signal, State, Taken
 from rules.errors import EngineError
 
 
@@ -129,9 +130,18 @@ class SqlStore:
             rows = connection.execute(sa.select(t.rulebooks))
             return {row.name: KeptRulebook(row.text, row.file) for row in rows}
 
-    def set_stopped(self, rulebook: str, reason: str | None) -> None:
-        """Keep why the engine stopped (G7); None once it runs again."""
+    def introduce(self, rulebook: str, text: str, file: str | None) -> None:
+        """Keep a rulebook that the store does not know yet, so that it can say why it did not
+        start; one that it knows stays as it was."""
         with self._database.write() as connection:
+            row = {"name": rulebook, "text": text, "file": file}
+            insert_new(connection, t.rulebooks, {**row, "registered_at": server_now(connection)})
+
+    def set_stopped(self, rulebook: str, epoch: int, reason: str | None) -> None:
+        """Keep why the engine stopped (G7); None once it runs again. Only who has the lease, or had
+        it last, may say so: `EngineError('lease-lost')`."""
+        with self._database.write() as connection:
+            lease.check(connection, rulebook, epoch)
             named = t.rulebooks.c.name == rulebook
             connection.execute(sa.update(t.rulebooks).where(named).values(stopped=reason))
 
@@ -214,17 +224,21 @@ class SqlStore:
             failpoint("settle.before")
         return successors
 
-    def acted(self, rulebook: str, epoch: int, bucket: int, seconds: float) -> None:
-        with self._database.write() as connection:
-            lease.check(connection, rulebook, epoch)
-            buckets.acted(connection, rulebook, bucket, seconds)
-
     def purge(
         self, rulebook: str, epoch: int, firings_before: int, history_before: int, rows_max: int
     ) -> int:
         with self._database.write() as connection:
             lease.check(connection, rulebook, epoch)
             return retention.purge(connection, rulebook, firings_before, history_before, rows_max)
+
+    def acted(self, rulebook: str, epoch: int, bucket: int, seconds: float) -> None:
+        with self._database.write() as connection:
+            lease.check(connection, rulebook, epoch)
+            buckets.set_acted(connection, rulebook, bucket, seconds)
+
+    def obstacles(self, rulebook: str) -> tuple[Entry | Parked, ...]:
+        with self._database.read() as connection:
+            return obstacles.obstacles(connection, rulebook)
 
     # -- what commands show ---------------------------------------------------------------------
 

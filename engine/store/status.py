@@ -7,13 +7,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from engine.store import plain, rejected
+from engine.store import outbox, plain, rejected
 from engine.store import tables as t
 from engine.store.database import server_now
 from engine.store.outbox import DEAD, HELD, PENDING
 from engine.values import Fate
 
-ENTRIES_SHOWN_MAX = 100  # of each state
 NEWEST_SHOWN = 10
 
 
@@ -91,9 +90,10 @@ def _totals(connection: sa.Connection, rulebook: str) -> dict[str, int]:
 
 def _entry_counts(connection: sa.Connection, rulebook: str) -> dict[str, int]:
     c = t.outbox.c
-    query = sa.select(c.state, sa.func.count()).where(c.rulebook == rulebook, t.UNFINISHED)
+    count = sa.func.count().label("entries")
+    query = sa.select(c.state, count).where(c.rulebook == rulebook, t.UNFINISHED)
     rows = connection.execute(query.group_by(c.state))
-    found = {state: count for state, count in rows}
+    found = {row.state: row.entries for row in rows}
     failed = sa.select(sa.func.count()).where(c.rulebook == rulebook, t.UNFINISHED)
     failed = failed.where(c.state == PENDING, c.error.is_not(None))
     return {
@@ -123,8 +123,9 @@ def _parked(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
 def _unplaced(connection: sa.Connection, rulebook: str) -> dict[str, int]:
     """How many signals no bucket has claimed, by event."""
     c = t.signals.c
-    query = sa.select(c.event, sa.func.count()).where(c.rulebook == rulebook, c.bucket.is_(None))
-    return {event: count for event, count in connection.execute(query.group_by(c.event))}
+    count = sa.func.count().label("signals")
+    query = sa.select(c.event, count).where(c.rulebook == rulebook, c.bucket.is_(None))
+    return {row.event: row.signals for row in connection.execute(query.group_by(c.event))}
 
 
 def _active(connection: sa.Connection, rulebook: str) -> list[str]:
@@ -143,26 +144,23 @@ def _tables(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
 
 
 def _entries(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
-    c = t.outbox.c
-    columns = (c.number, c.rule, c.bucket, c.kind, c.target, c.state, c.attempts, c.fate, c.error)
-    query = sa.select(*columns).where(c.rulebook == rulebook, t.UNFINISHED)
-    query = query.order_by(c.number).limit(ENTRIES_SHOWN_MAX)
-    rows = [
-        _mapping(row)
-        for state in (PENDING, HELD, DEAD)
-        for row in connection.execute(query.where(c.state == state))
+    names = ("number", "rule", "bucket", "kind", "target", "state", "attempts", "fate", "error")
+    return [
+        {
+            **{name: getattr(entry, name) for name in names},
+            "commands": entry_commands(entry.number, entry.state, entry.fate),
+        }
+        for entry in outbox.unfinished(connection, rulebook)
     ]
-    for row in rows:
-        row["commands"] = entry_commands(row["number"], row["state"], row["fate"])
-    return sorted(rows, key=lambda row: row["number"])
 
 
 def entry_commands(number: int, state: str, fate: str | None) -> list[str]:
     """The ways past an entry that goes on by itself no more."""
     if state not in (HELD, DEAD):
         return []
-    doubtful = " --may-double" if fate == Fate.UNKNOWN else ""
-    return [f"tidegate redrive {number}{doubtful}", f"tidegate skip {number}"]
+    if fate == Fate.UNKNOWN.value:  # it may not be possible to seal it
+        return [f"tidegate redrive {number} --may-double", f"tidegate skip {number} --unsealed"]
+    return [f"tidegate redrive {number}", f"tidegate skip {number}"]
 
 
 def _asked_for(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:

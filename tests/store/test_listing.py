@@ -180,11 +180,11 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
         parked=(Parked("c", "it stores too much", "bound it", make.BEGIN + make.SECOND),),
     )
     store.settle("bank", epoch, Outcome(numbered[0], "pending", 1, "table is gone"))
-    doubt = Outcome(numbered[2], "held", 3, "no answer", details="Ada", fate=Fate.UNKNOWN)
+    doubt = Outcome(numbered[2], "held", 3, "no answer", details="Ada", fate=Fate.UNKNOWN.value)
     store.settle("bank", epoch, doubt)
     store.ask("bank", "skip", "9", option="unsealed")
     store.answer("bank", epoch, store.pending_controls("bank")[-1].id, "there is no entry 9")
-    store.set_stopped("bank", "transactions is gone")
+    store.set_stopped("bank", epoch, "transactions is gone")
     status = store.status("bank", {"withdrawal"})
     assert "Ada" not in str(status)  # no value of the user's tables
     assert status.pop("store_id") == store.id
@@ -195,7 +195,7 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
     assert [(e["number"], e["state"], e["error"], e["commands"]) for e in entries] == [
         (1, "pending", "table is gone", []),
         (2, "pending", None, []),
-        (3, "held", "no answer", ["tidegate redrive 3 --may-double", "tidegate skip 3"]),
+        (3, "held", "no answer", ["tidegate redrive 3 --may-double", "tidegate skip 3 --unsealed"]),
         (4, "dead", "x", ["tidegate redrive 4", "tidegate skip 4"]),
     ]
     assert status == {
@@ -250,7 +250,7 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
             },
         ],
     }
-    store.set_stopped("bank", None)
+    store.set_stopped("bank", epoch, None)
     assert store.status("bank")["stopped"] is None
     make.commit(store, epoch, make.plan(2, enabled=frozenset("c")), fired=[make.firings(bucket=2)])
     status = store.status("bank")

@@ -61,7 +61,7 @@ def every_step(store: SqlStore) -> None:
         )
         store.acted("bank", epoch, bucket, 0.5)
         store.settle("bank", epoch, Outcome(done, "done", 1, signals=(make.signal(f"e{bucket}"),)))
-        doubt = Outcome(held, "held", 1, "no", fate=Fate.UNKNOWN, control=skip.id)
+        doubt = Outcome(held, "held", 1, "no", fate=Fate.UNKNOWN.value, control=skip.id)
         store.settle("bank", epoch, doubt)
     store.load("bank")
     store.open_entries("bank")
@@ -69,6 +69,7 @@ def every_step(store: SqlStore) -> None:
     store.last_entry()
     store.entry_firings("bank", 1, "blocked")
     store.status("bank", ())
+    store.obstacles("bank")
     store.rejected("bank", 5, whole=True)
     store.entry("bank", 1)
     some = make.hex_ids(make.firings(bucket=3))[0]

@@ -1,0 +1,19 @@
+"""What stands in the way of a rulebook's rules (G13)."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from engine.store import outbox
+from engine.store import tables as t
+from engine.values import Entry, Parked
+
+
+def obstacles(connection: sa.Connection, rulebook: str) -> tuple[Entry | Parked, ...]:
+    """Parked rules, and the first entries that are pending, held or dead."""
+    p = t.parked.c
+    parked = sa.select(p.rule, p.reason, p.hint, p.instant).where(p.rulebook == rulebook)
+    return (
+        *(Parked(*row) for row in connection.execute(parked.order_by(p.rule))),
+        *outbox.unfinished(connection, rulebook),
+    )
