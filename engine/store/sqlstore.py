@@ -247,6 +247,11 @@ class SqlStore:
         with self._database.read() as connection:
             return status.rulebook_status(connection, rulebook, declared)
 
+    def parked(self, rulebook: str) -> frozenset[str]:
+        """The rules that a limit has parked (G13)."""
+        with self._database.read() as connection:
+            return parked.names(connection, rulebook)
+
     def holder(self, rulebook: str) -> str | None:
         """Who holds the rulebook's lease, None if nobody does."""
         with self._database.read() as connection:

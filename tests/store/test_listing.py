@@ -9,8 +9,9 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from engine.store import SqlStore
+from engine.store import SqlStore, listing
 from engine.values import Fate, Firings, Outcome, Parked, Rejected
+from rules.errors import EngineError
 from tests.store import make
 
 
@@ -92,6 +93,65 @@ def test_a_firing_is_found_by_its_id(store: SqlStore, epoch: int) -> None:
     assert store.find_firing("stock", make.hex_ids(second)[0]) is None
     ids = "".join(sorted(make.hex_ids(first)))
     assert store.find_firing("bank", ids[16:48]) is None  # lies across two of them
+
+
+def test_a_listing_goes_on_where_another_one_ended(
+    store: SqlStore, epoch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "PAGE_ROWS", 2)
+    for bucket in range(1, 5):
+        fired = [make.firings(rule, 3, bucket) for rule in "cab"[: bucket % 4]]
+        make.commit(store, epoch, make.plan(bucket), fired=fired)
+    everything = list(store.firings("bank"))
+    assert len(everything) == 18
+    for n, last in enumerate(everything):
+        before = last["firing_id"]
+        assert list(store.firings("bank", before=before)) == everything[:n]
+        assert list(store.firings("bank", before=before, limit=4)) == everything[max(0, n - 4) : n]
+        of_a = [firing for firing in everything[:n] if firing["rule"] == "a"]
+        assert list(store.firings("bank", rule="a", before=before, limit=2)) == of_a[-2:]
+    assert list(store.firings("bank", since=make.BEGIN + 9 * make.HOUR)) == []
+    with pytest.raises(EngineError, match=f"there is no firing {'0' * 32}"):
+        store.firings("bank", before="0" * 32)
+
+
+def test_an_entry_is_shown_with_all_that_was_said_and_its_firings(
+    store: SqlStore, epoch: int
+) -> None:
+    condition = pa.array(["held", "failed", "held"])
+    fired = make.firings(count=3, condition=condition)
+    first, second, third = make.hex_ids(fired)
+    entries = [
+        make.entry(order=0),
+        make.entry(order=1, firing_ids=(third,), state="dead", error="no", details="for Ada"),
+        make.entry(order=2, kind="condition", text="balance > 0", target=None, state="dead"),
+    ]
+    make.commit(store, epoch, make.plan(), fired=[fired], entries=entries)
+    found = [store.entry("bank", number) or {} for number in (1, 2, 3)]
+    ids = [[firing["firing_id"] for firing in entry["firings"]] for entry in found]
+    assert ids == [[first, third], [third], [first, second, third]]
+    assert (found[1]["state"], found[1]["error"], found[1]["details"]) == ("dead", "no", "for Ada")
+    assert (found[2]["text"], found[2]["commands"][1]) == ("balance > 0", "tidegate skip 3")
+    assert store.entry("bank", 4) is None
+    assert store.entry("stock", 1) is None
+
+
+def test_rejected_rows_are_shown_newest_last_with_their_values_only_if_asked(
+    store: SqlStore, epoch: int
+) -> None:
+    for bucket in (1, 2):
+        rows = [Rejected("w", "t", f"reason {n}", {"name": "Ada"}, "Ada") for n in range(3)]
+        make.commit(store, epoch, make.plan(bucket), rejected=rows)
+    shown = store.rejected("bank", 4, whole=False)
+    assert [(row["bucket"], row["reason"]) for row in shown] == [
+        (1, "reason 2"),
+        (2, "reason 0"),
+        (2, "reason 1"),
+        (2, "reason 2"),
+    ]
+    assert "Ada" not in str(shown)
+    (last,) = store.rejected("bank", 1, whole=True)
+    assert (last["fields"], last["details"]) == ({"name": "Ada"}, "Ada")
 
 
 def test_a_firing_without_constituents_has_none(store: SqlStore, epoch: int) -> None:
