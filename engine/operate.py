@@ -61,7 +61,11 @@ def rulebook_status(url: str, name: str | None) -> dict[str, Any]:
 
 
 def list_firings(
-    url: str, name: str | None, rule: str | None, before: str | None, limit: int | None
+    url: str,
+    name: str | None,
+    rule: str | None,
+    limit: int | None,
+    before: str | None = None,
 ) -> Iterator[Mapping[str, Any]]:
     """`tidegate firings`: one mapping each, as `language.md` 3 has it."""
     with open_store(url, create=False) as store:

@@ -27,7 +27,7 @@ def firings(
     from engine.operate import list_firings, show_entry
 
     if entry is None:
-        found = list_firings(the_store(store), name, rule, before, limit)
+        found = list_firings(the_store(store), name, rule, limit, before)
         output.firings(found, as_json=as_json)
         return
     if rule or limit or before:

@@ -23,7 +23,7 @@ from engine.store.blobs import ID_BYTES
 FAN_OUT = 16
 MERGED_IDS_MAX = 1_000_000
 PIECE_IDS = 192  # ids and places of a piece fit into a page of SQLite
-_PLACE = np.dtype([("bucket", "<i8"), ("ordinal", "<i4")])
+PLACE = np.dtype([("bucket", "<i8"), ("ordinal", "<i4")])
 _CODEC = "zstd"  # of places, most of which are equal
 
 Ids = npt.NDArray[np.bytes_]
@@ -36,7 +36,7 @@ def add(
     """The ids of a bucket's firings: fixed_size_binary[16] columns, by the rules' ordinals."""
     found = [_values(column) for column in ids]
     if count := sum(map(len, found)):
-        places = np.empty(count, _PLACE)
+        places = np.empty(count, PLACE)
         places["bucket"] = bucket
         places["ordinal"] = np.repeat(np.arange(len(found)), list(map(len, found)))
         write(connection, rulebook, (bucket, bucket), 0, np.concatenate(found), places)
@@ -152,5 +152,5 @@ def _values(ids: pa.ChunkedArray) -> Ids:
 
 
 def _places(data: bytes, count: int) -> Places:
-    size = count * _PLACE.itemsize
-    return np.frombuffer(pa.decompress(data, size, _CODEC, asbytes=True), _PLACE)
+    size = count * PLACE.itemsize
+    return np.frombuffer(pa.decompress(data, size, _CODEC, asbytes=True), PLACE)
