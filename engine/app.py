@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
@@ -49,6 +50,8 @@ from rules.model import Change, EventType, Rule, Rulebook, TableEvent
 
 OnBucket = Callable[[BucketReport], None]
 PURGE_EVERY_BUCKETS = 1_000
+PURGED_ROWS = 1_000  # in one transaction
+PURGES_MAX = 100  # transactions one after the other
 MICROS_PER_DAY = 86_400_000_000
 
 
@@ -149,6 +152,7 @@ class Engine:
                 else:
                     self._stop.wait(self._loop.wait_seconds)
             through(self._loop.work)
+            through(self._purge)
         return tuple(reports)
 
     def run(
@@ -295,9 +299,14 @@ class Engine:
             raise
 
     def _purge(self) -> None:
-        days = self.rulebook.settings.firings_retention_days
-        before = self._loop.now() - days * MICROS_PER_DAY
-        self._store.purge(self.rulebook.name, self._loop.epoch, before)
+        """Forget what is past its retention, in short transactions; much of it not all at once."""
+        settings, now = self.rulebook.settings, self._loop.now()
+        firings = now - settings.firings_retention_days * MICROS_PER_DAY
+        history = now - settings.history_retention_days * MICROS_PER_DAY
+        forget = partial(self._store.purge, self.rulebook.name, self._loop.epoch)
+        for _ in range(PURGES_MAX):
+            if self._stop.is_set() or forget(firings, history, PURGED_ROWS) < PURGED_ROWS:
+                return
 
 
 @contextmanager

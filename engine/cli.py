@@ -6,13 +6,13 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from engine import output
+from engine import operations, output
+from engine.options import as_json, of_store, store_url, the_store
 from rules.errors import EngineError, TidegateError
 
 
@@ -51,8 +51,6 @@ log = logging.getLogger(__name__)
 OBSTRUCTED = 4  # done, but something is held, parked or dead
 INTERRUPTED = 130  # as shells have it: 128 + SIGINT
 OF_THE_CALLER = {"signal-conflict": 1, "bad-store-url": 2, "no-rulebook": 2}
-Command = Callable[..., Any]
-as_json = click.option("--json", "as_json", is_flag=True, help="JSON lines instead of tables.")
 rulebook_file = click.argument(
     "rulebook", type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
@@ -62,25 +60,11 @@ overrides = click.option(
 spark_conf = click.option(
     "--spark-conf", multiple=True, metavar="KEY=VALUE", help="A Spark configuration entry."
 )
-store_url = click.option(
-    "--store", envvar="TIDEGATE_STORE", metavar="URL", help="The store's database URL."
-)
 
 
 def exit_code(error: TidegateError) -> int:
     """3 where the engine failed, but not for what it was asked wrongly."""
     return OF_THE_CALLER.get(getattr(error, "code", ""), error.exit_code)
-
-
-def of_store(command: Command) -> Command:
-    """Options of the commands that need the store only."""
-    for option in (
-        as_json,
-        click.option("--rulebook", "name", metavar="NAME", help="Where a store has several."),
-        store_url,
-    ):
-        command = option(command)
-    return command
 
 
 def pairs(items: tuple[str, ...], option: str) -> dict[str, str]:
@@ -94,18 +78,6 @@ def pairs(items: tuple[str, ...], option: str) -> dict[str, str]:
             raise click.UsageError(f"{option} names {name} twice: {found[name]!r} and {value!r}")
         found[name] = value
     return found
-
-
-def the_store(url: str | None, rulebook: Path | None = None) -> str:
-    """The store's URL: given, or SQLite beside the rulebook."""
-    if url:
-        return url
-    if rulebook is not None:
-        return f"sqlite:///{rulebook.resolve().with_suffix('.db')}"
-    raise click.UsageError(
-        "no store is named: give --store URL or set TIDEGATE_STORE (`run` uses "
-        "sqlite:///<rulebook>.db by default)"
-    )
 
 
 @main.command()
@@ -317,19 +289,6 @@ def status(store: str | None, name: str | None, as_json: bool) -> None:
 
 
 @main.command()
-@click.option("--rule", help="Only this rule's.")
-@click.option("--limit", type=click.IntRange(min=1), help="Only the newest so many.")
-@of_store
-def firings(
-    rule: str | None, limit: int | None, store: str | None, name: str | None, as_json: bool
-) -> None:
-    """What fired, for which rows, and what became of it."""
-    from engine.operate import list_firings
-
-    output.firings(list_firings(the_store(store), name, rule, limit), as_json=as_json)
-
-
-@main.command()
 @click.argument("table")
 @click.option("--from", "start", required=True, metavar="now|VERSION")
 @of_store
@@ -397,6 +356,10 @@ def demo(keep: Path | None) -> None:
     from engine.demo import demo as run_demo
 
     raise SystemExit(run_demo(keep))
+
+
+for command in operations.COMMANDS:
+    main.add_command(command)
 
 
 if __name__ == "__main__":

@@ -312,7 +312,9 @@ class Store(Protocol):
         pending, held or dead."""
         ...
 
-    def purge(self, rulebook: str, epoch: int, before: int) -> int:
-        """Forget the firings of buckets planned before an instant whose entries are all done, and
-        those entries; returns how many firings (G13)."""
+    def purge(
+        self, rulebook: str, epoch: int, firings_before: int, history_before: int, rows_max: int
+    ) -> int:
+        """Forget, in one short transaction, about `rows_max` rows at most; returns how many: call
+        again while it returns `rows_max` (G13). See `engine.store.retention`."""
         ...

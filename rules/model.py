@@ -231,6 +231,7 @@ class Settings:
     outbox_entries_max: int = 10_000  # G13
     outbox_age_max_days: int = 30  # G20
     firings_retention_days: int = 30  # G13
+    history_retention_days: int = 30  # of buckets, placed signals, rejected rows; G4, G13
     lease_seconds: int = 30  # G21
     max_cascade_depth: int = 16
     carried_per_key_max: int = 10_000

@@ -65,6 +65,14 @@ def lost(rulebook: str, epoch: int, holder: str) -> EngineError:
     )
 
 
+def holder(connection: sa.Connection, rulebook: str) -> str | None:
+    """Who holds the lease; None if it is free, expired, or its holder's process has ended."""
+    found = connection.execute(_row(rulebook)).one_or_none()
+    if found is None or found.expires_at <= server_now(connection) or is_dead(found.holder):
+        return None
+    return str(found.holder)
+
+
 def _row(rulebook: str) -> sa.Select[str, int, int]:
     where = leases.c.rulebook == rulebook
     return sa.select(leases.c.holder, leases.c.epoch, leases.c.expires_at).where(where)

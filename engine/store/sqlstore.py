@@ -21,6 +21,9 @@ from engine.store import (
     obstacles,
     outbox,
     parked,
+    rejected,
+    retention,
+    runs,
     signals,
     status,
 )
@@ -28,6 +31,7 @@ from engine.store import tables as t
 from engine.store.database import Database, insert_new, server_now, upsert
 from engine.store.schema import migrate_schema, open_schema
 from engine.values import Control, Entry, Firings, Outcome, Parked, Signal, State, Taken
+from rules.errors import EngineError
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,10 +276,12 @@ class SqlStore:
             failpoint("settle.before")
         return successors
 
-    def purge(self, rulebook: str, epoch: int, before: int) -> int:
+    def purge(
+        self, rulebook: str, epoch: int, firings_before: int, history_before: int, rows_max: int
+    ) -> int:
         with self._database.write() as connection:
             lease.check(connection, rulebook, epoch)
-            return outbox.purge(connection, rulebook, before)
+            return retention.purge(connection, rulebook, firings_before, history_before, rows_max)
 
     def acted(self, rulebook: str, epoch: int, bucket: int, seconds: float) -> None:
         with self._database.write() as connection:
@@ -288,10 +294,20 @@ class SqlStore:
 
     # -- what commands show ---------------------------------------------------------------------
 
-    def status(self, rulebook: str) -> dict[str, Any]:
+    def status(self, rulebook: str, declared: Collection[str] | None = None) -> dict[str, Any]:
         """See `engine.store.status`."""
         with self._database.read() as connection:
-            return status.rulebook_status(connection, rulebook)
+            return status.rulebook_status(connection, rulebook, declared)
+
+    def parked(self, rulebook: str) -> frozenset[str]:
+        """The rules that a limit has parked (G13)."""
+        with self._database.read() as connection:
+            return parked.names(connection, rulebook)
+
+    def holder(self, rulebook: str) -> str | None:
+        """Who holds the rulebook's lease, None if nobody does."""
+        with self._database.read() as connection:
+            return lease.holder(connection, rulebook)
 
     def firings(
         self,
@@ -299,12 +315,31 @@ class SqlStore:
         rule: str | None = None,
         since: int | None = None,
         limit: int | None = None,
+        before: str | None = None,
     ) -> Iterator[dict[str, Any]]:
         """The firings as language.md 3 has them, in the order of `simulate`; at most the newest
-        `limit`, none that ended before `since` (microseconds)."""
-        return listing.list_firings(self._database, rulebook, rule, since, limit)
+        `limit`, none that ended before `since` (microseconds), none from the firing with the id
+        `before` on. EngineError `firing-gone` if the store has no such firing."""
+        cut = None
+        if before is not None:
+            place = self.find_firing(rulebook, before)
+            if place is None:
+                hint = "they are kept for firings_retention_days after their entries are finished"
+                raise EngineError("firing-gone", f"there is no firing {before} (any more)", hint)
+            cut = listing.Cut(*place, before)
+        wanted = listing.Wanted(rulebook, rule, since, cut, limit)
+        return listing.list_firings(self._database, wanted)
+
+    def entry(self, rulebook: str, number: int) -> dict[str, Any] | None:
+        """What `tidegate firings --entry` shows; None if there is no such entry (any more)."""
+        return listing.show_entry(self._database, rulebook, number)
+
+    def rejected(self, rulebook: str, limit: int, *, whole: bool) -> list[dict[str, Any]]:
+        """What `tidegate rejected` shows: see `engine.store.rejected`."""
+        with self._database.read() as connection:
+            return rejected.newest(connection, rulebook, limit, whole=whole)
 
     def find_firing(self, rulebook: str, firing_id: str) -> tuple[int, str] | None:
         """The (bucket, rule) of a firing by its hexadecimal id."""
         with self._database.read() as connection:
-            return listing.find_firing(connection, rulebook, firing_id)
+            return runs.find(connection, rulebook, firing_id)

@@ -47,14 +47,14 @@ def test_g20_adopting_gives_a_new_id_and_keeps_the_old_one_as_known(store: SqlSt
     ]
     assert store.last_entry() == 3
     assert [entry.number for entry in store.open_entries("bank")] == [1, 2, 3]
-    assert [signal.id for signal in store.unplaced_signals("bank", 9)] == ["s1"]
+    assert [signal.id for signal in make.unplaced(store)] == ["s1"]
 
 
 def test_g20_signals_can_be_passed_over_and_stay_known(store: SqlStore) -> None:
     epoch = stored(store)
     store.raise_signal("bank", make.signal())
     assert store.adopt("bank", epoch, [], pass_signals=True) == (1, 1)
-    assert store.unplaced_signals("bank", 9) == ()
+    assert make.unplaced(store) == ()
     assert store.raise_signal("bank", make.signal()) is False
     assert [entry.number for entry in store.open_entries("bank")] == [1, 2]
     skipped = store.one_entry("bank", 3)
