@@ -78,7 +78,7 @@ def _listed(book: Book, record: Record, used: dict[str, x.Expression], report: R
             continue
         columns = (columns,) if isinstance(columns, str) else columns
         if name not in used:
-            hint = did_you_mean(name, used)
+            hint = report.did_you_mean(name, used)
             report.add("per", f"{name!r} does not occur in the expression", place, hint)
             continue
         if len(columns) != width:
@@ -87,7 +87,7 @@ def _listed(book: Book, record: Record, used: dict[str, x.Expression], report: R
         has = _columns_of(book, name)
         if has is not None and not set(columns) <= has:
             lacking = ", ".join(sorted(set(columns) - has))
-            hint = did_you_mean(lacking, has) if has else f"{name!r} cannot be keyed; leave it out"
+            hint = report.did_you_mean(lacking, has) if has else f"{name!r} cannot be keyed; leave it out"
             report.add("per", f"{name!r} has no column {lacking}", place, hint)
         per[name] = columns
     return per
