@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rules import expression as x
 from rules.book import Book, refuse
-from rules.kinds import BAD, Record, Report, did_you_mean
+from rules.kinds import BAD, Record, Report
 from rules.model import Change, ClockEvent, SignalEvent, TableEvent
 from rules.reader import Fields
 
@@ -31,8 +31,9 @@ def resolve_keys(book: Book, rule: str, report: Report) -> tuple[tuple[str, ...]
     used = event_names(node)
     listed = isinstance(record.get("per"), dict)
     per = _listed(book, record, used, report) if listed else _inferred(book, record, used, report)
-    known = book.events.keys() | book.rules.keys() | book.records("rules").keys()
-    if len(report.problems) == before and known.issuperset(used) and not _needs_key(node, per):
+    rules = book.records("rules")
+    known = all(name in book.events or name in rules for name in used)
+    if len(report.problems) == before and known and not _needs_key(node, per):
         culprit = _keyless(node, per)
         keyed = ", ".join(per)
         refuse(
