@@ -162,7 +162,9 @@ def _expression(book: Book, node: x.Expression, scalar: Scalar, report: Report) 
         elif isinstance(below, x.Periodic | x.PeriodicStar) and below.sample is not None:
             bare = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", below.sample)
             if bare and below.sample not in book.samples:
-                hint = report.did_you_mean(below.sample, book.samples) or "declare it under samples:"
+                hint = (
+                    report.did_you_mean(below.sample, book.samples) or "declare it under samples:"
+                )
                 message = f"unknown sample {below.sample!r}"
                 refuse(report, "unknown-sample", message, scalar, below, hint)
 

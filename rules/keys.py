@@ -88,7 +88,11 @@ def _listed(book: Book, record: Record, used: dict[str, x.Expression], report: R
         has = _columns_of(book, name)
         if has is not None and not set(columns) <= has:
             lacking = ", ".join(sorted(set(columns) - has))
-            hint = report.did_you_mean(lacking, has) if has else f"{name!r} cannot be keyed; leave it out"
+            hint = (
+                report.did_you_mean(lacking, has)
+                if has
+                else f"{name!r} cannot be keyed; leave it out"
+            )
             report.add("per", f"{name!r} has no column {lacking}", place, hint)
         per[name] = columns
     return per
