@@ -205,7 +205,7 @@ class Engine:
             store=store,
             epoch=lease.epoch,
             check_lease=lease.check,
-            feed=DeltaFeed(spark, catalog.locations),
+            feed=DeltaFeed(spark, catalog.locations, own_stores={store.id}),
             prepare=lambda: prepare_now(catalog, book, analyst),
             conditions=DeltaConditions(catalog),
             runner=Runner(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from connectors.delta import stops
 from connectors.delta.changes import changes, decisions, to_arrow
-from connectors.delta.commit import LoggedCommit
+from connectors.delta.commit import DamagedCommit, LoggedCommit
 from connectors.delta.log import CATALOG_FEATURES, LogListing, Snapshot, TableLog
 from connectors.delta.session import new_session
 from connectors.delta.start import start_cursor
@@ -42,7 +42,8 @@ class _Source:
 class DeltaFeed:
     """Reads tables in a session of its own. `locations`: of tables declared by a catalog's name.
 
-    A range estimated above `spool_rows` goes through a memory-mapped file (G8).
+    A range estimated above `spool_rows` goes through a memory-mapped file (G8). `own_stores`: ids
+    of the stores whose notes of a cascade's depth in commits are believed (G16, G22).
     """
 
     def __init__(
@@ -50,10 +51,12 @@ class DeltaFeed:
         spark: SparkSession,
         locations: Mapping[str, str] | None = None,
         spool_rows: int = 1_000_000,
+        own_stores: Collection[str] = (),
     ) -> None:
         self._session = new_session(spark)
         self._locations = locations or {}
         self._spool_rows = spool_rows
+        self._own_stores = own_stores
         self._sources: dict[str, _Source] = {}
 
     def head(self, table: Table, after: Cursor | None) -> TableHead:
@@ -61,11 +64,14 @@ class DeltaFeed:
         `table-truncated`, `table-restored`, `log-gap`, `log-damaged`, `version-gone`,
         `feed-off`, `catalog-managed`, `start-version`."""
         source = self._source(table)
-        if after is None:
-            cursor = start_cursor(table, source.log, self._snapshot(table, source))
-        else:
-            cursor = after
-            self._identify(table, source, after)
+        try:
+            if after is None:
+                cursor = start_cursor(table, source.log, self._snapshot(table, source))
+            else:
+                cursor = after
+                self._identify(table, source, after)
+        except DamagedCommit as error:
+            raise stops.log_damaged(table.name, error.version, str(error)) from error
         source.log.forget(cursor.version)
         commits, left_out = self._follow(table, source, cursor)
         if left_out is not None:
@@ -111,7 +117,9 @@ class DeltaFeed:
             if location is None:
                 raise ValueError(f"no location is known of catalog table {table.catalog}")
             with stops.reading(table.name, 0, 0):
-                self._sources[table.name] = _Source(TableLog(self._session, location))
+                self._sources[table.name] = _Source(
+                    TableLog(self._session, location, self._own_stores)
+                )
         return self._sources[table.name]
 
     def _snapshot(self, table: Table, source: _Source, source_of_events: bool = True) -> Snapshot:
@@ -184,7 +192,7 @@ class DeltaFeed:
         try:
             with stops.reading(table.name, version, version):
                 return source.log.commit(version)
-        except ValueError as error:
+        except DamagedCommit as error:
             raise stops.log_damaged(table.name, version, str(error)) from error
 
     def _gap(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,8 +50,12 @@ class LogListing:
 class TableLog:
     """The log of one table at a location. Commits are parsed once and kept until `forget`."""
 
-    def __init__(self, session: SparkSession, location: str) -> None:
+    def __init__(
+        self, session: SparkSession, location: str, own_stores: Collection[str] = ()
+    ) -> None:
+        """`own_stores`: see `parse_commit`."""
         self.location = location
+        self._own_stores = own_stores
         self._session = session
         jvm: Any = session._jvm
         self._none = jvm.scala.Option.empty()
@@ -76,14 +81,15 @@ class TableLog:
             return None
 
     def commit(self, version: int) -> LoggedCommit | None:
-        """A version's commit; None if its file is not there."""
+        """A version's commit; None if its file is not there. Raises DamagedCommit."""
         modified = self.modified_ms(version)
         if modified is None:
             return None
         known = self._parsed.get(version)
         if known is None or known[0] != modified:
             lines = self._store.read(self._commit_path(version), self._conf)
-            known = modified, parse_commit(version, lines.mkString("\n"), modified)
+            text = lines.mkString("\n")
+            known = modified, parse_commit(version, text, modified, self._own_stores)
             self._parsed[version] = known
         return known[1]
 
@@ -126,6 +132,8 @@ class TableLog:
         else:
             log = self._log_class.forTable(java, self.location)
             found = log.getSnapshotAt(version, self._none, self._none, False)
+        if found.version() < 0:
+            return Snapshot(-1, Metadata("", "", {}), frozenset())
         metadata = orjson.loads(found.metadata().json())["metaData"]
         protocol = orjson.loads(found.protocol().json())["protocol"]
         return Snapshot(int(found.version()), parse_metadata(metadata), parse_features(protocol))
