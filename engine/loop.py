@@ -276,6 +276,6 @@ def _stuck(plan: Plan, error: Exception) -> EngineError:
         "bucket-failed",
         f"bucket {plan.bucket} of {plan.rulebook} ({spans}) cannot be taken: "
         f"{type(error).__name__}: {error}",
-        "the cursors stay before it; remove the cause and run again, or `tidegate reset TABLE "
-        "--from VERSION` to go on behind it",
+        "the cursors stay before it; remove the cause and run again"
+        + (", or `tidegate reset TABLE --from VERSION` to go on behind it" if plan.ranges else ""),
     )

@@ -85,7 +85,7 @@ class Catalog:
             return table.path
         parser: Any = self.spark._jsparkSession.sessionState().sqlParser()
         parts = parser.parseMultipartIdentifier(table.catalog)
-        name = ".".join(_quoted(parts.apply(n)) for n in range(parts.length()))
+        name = ".".join(quoted(parts.apply(n)) for n in range(parts.length()))
         detail = self.spark.sql(f"DESCRIBE DETAIL {name}").first()
         if detail is None or detail["format"] != "delta":
             hint = "tidegate reads and writes Delta tables; CONVERT TO DELTA makes it one"
@@ -94,8 +94,8 @@ class Catalog:
         return str(detail["location"])
 
     def _name(self, table: str = "") -> str:
-        name = f"spark_catalog.{_quoted(self.database)}"
-        return f"{name}.{_quoted(table)}" if table else name
+        name = f"spark_catalog.{quoted(self.database)}"
+        return f"{name}.{quoted(table)}" if table else name
 
     def _sql(self, text: str) -> None:
         self.spark.sql(text)
@@ -130,7 +130,8 @@ def show(session: SparkSession, table: pa.Table, *names: str) -> DataFrame:
     return frame
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as SQL has it, whatever characters are in it."""
     return "`" + name.replace("`", "``") + "`"
 
 

@@ -90,9 +90,7 @@ def parse_commit(
         raise DamagedCommit(version, str(error)) from error
 
 
-def _parsed(
-    version: int, text: str, modified_ms: int, own_stores: Collection[str]
-) -> LoggedCommit:
+def _parsed(version: int, text: str, modified_ms: int, own_stores: Collection[str]) -> LoggedCommit:
     actions: dict[str, Any] = {}
     for line in text.split("\n"):  # JSON may hold other ends of lines, such as U+2028
         if _HEAD_ACTION.match(line):

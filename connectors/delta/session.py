@@ -105,6 +105,7 @@ def _process_conf() -> dict[str, str]:
         "spark.sql.catalog.spark_catalog": CATALOG,
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": scratch,
+        "spark.local.dir": scratch,  # what it spills holds rows
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "2g",

@@ -17,6 +17,7 @@ from connectors.delta.catalog import Catalog, show
 from connectors.delta.deadline import deadline
 from connectors.delta.faults import SPARK_ERRORS, fault
 from connectors.delta.plans import Plans
+from engine.moments import python_rows
 from engine.ports import SinkError
 from engine.values import Entry, Firings, Reading
 from rules.errors import InputError, Place
@@ -150,7 +151,8 @@ class DeltaSink:
 
 def _run_bound(session: SparkSession, text: str, firings: Firings, names: tuple[str, ...]) -> None:
     """Run a statement with the values of the one firing that it is for."""
-    row = firings.firings.select([name for name in names if name != "firing_id"]).to_pylist()[0]
+    first = firings.firings.select([name for name in names if name != "firing_id"]).slice(0, 1)
+    row = python_rows(first)[0]
     row["firing_id"] = _first(firings, 1)[0]
     schema = session.table("event").schema
     plans = Plans(session)

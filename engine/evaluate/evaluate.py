@@ -43,8 +43,14 @@ def _question(prepared: PreparedRule, relation: pa.Table) -> Question | None:
     if condition is None or reading is None:
         return None
     group = tuple(name for name in prepared.shape.per_firing if name in reading.columns)
-    read = {"firing_id", *(name.split(".")[0] for name in reading.columns)}
-    seen = relation.select([name for name in relation.column_names if name in read])
+    read = {"firing_id", *reading.columns}
+    seen = relation.select(
+        [
+            name
+            for name in relation.column_names
+            if name in read or any(column.startswith(f"{name}.") for column in read)
+        ]
+    )
     return Question(prepared.rule.name, condition, group, reading.tables, seen)
 
 
