@@ -138,5 +138,5 @@ def quoted(name: str) -> str:
 def _missing(table: Table, error: BaseException) -> Problem:
     found = fault(error)
     where = table.path or table.catalog
-    message = f"table {table.name}: {where} cannot be used as a Delta table: {found.message}"
+    message = f"table {table.name}: {where} cannot be used as a Delta table: {found.line}"
     return Problem("table-missing", message, table.place, _CREATE)
