@@ -8,10 +8,10 @@ does not take part in comparison.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Expression:
     span: Span = field(default=Span(), compare=False, kw_only=True)
 
     def operands(self) -> Iterator[Expression]:
-        for name in _operand_names(type(self)):
+        for name in _operand_names(cast(Hashable, type(self))):
             value = getattr(self, name)
             if isinstance(value, tuple):
                 yield from value
@@ -54,9 +54,11 @@ class Expression:
 
 
 @cache
-def _operand_names(kind: type[Expression]) -> tuple[str, ...]:
+def _operand_names(kind: Hashable) -> tuple[str, ...]:
     """The fields of a node that hold expressions, one or a tuple of them."""
-    return tuple(f.name for f in fields(kind) if "Expression" in str(f.type))
+    return tuple(
+        f.name for f in fields(cast(type[Expression], kind)) if "Expression" in str(f.type)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +258,7 @@ def with_operands(node: Expression, operands: Sequence[Expression]) -> Expressio
     """The same operator over other operands, given in the order of `operands()`."""
     given = iter(operands)
     changed: dict[str, Any] = {}
-    for name in _operand_names(type(node)):
+    for name in _operand_names(cast(Hashable, type(node))):
         value = getattr(node, name)
         many = isinstance(value, tuple)
         changed[name] = tuple(next(given) for _ in value) if many else next(given)

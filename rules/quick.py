@@ -22,7 +22,6 @@ _WORD = rf"(?:[^{_ENDS}:\ufeff]|:(?![{_ENDS}]))"  # a byte order mark takes no c
 _PLAIN = re.compile(rf"{_WORD}+(?: +(?!#){_WORD}+)*")
 _KEY_END = re.compile(rf":[{_ENDS}]")
 _LINES = re.compile(r"\n(?: *\n)*( *)(?![ \n\r\x85\u2028\u2029]|---|\.\.\.)")
-_BLANKS = re.compile(r" *")
 
 
 def events(text: str) -> Iterator[Any]:
@@ -34,7 +33,7 @@ def events(text: str) -> Iterator[Any]:
     return found
 
 
-class _Scanner(Scanner):  # type: ignore[misc]
+class _Scanner(Scanner):
     def reset_scanner(self) -> None:
         self._seen = False  # whether the next token is known to be whole
         super().reset_scanner()
@@ -60,10 +59,10 @@ class _Scanner(Scanner):  # type: ignore[misc]
 
     def scan_to_next_token(self) -> Any:
         reader = self.reader
-        blanks = _BLANKS.match(reader.buffer, reader.pointer).end() - reader.pointer
-        reader.pointer += blanks
-        reader.index += blanks
-        reader.column += blanks
+        end = reader.pointer
+        while reader.buffer[end] == " ":
+            end += 1
+        self._move(end - reader.pointer)
         return super().scan_to_next_token()
 
     def scan_plain(self) -> Any:
@@ -104,7 +103,7 @@ class _Scanner(Scanner):  # type: ignore[misc]
         self._seen = True
 
 
-class _Parser(Parser):  # type: ignore[misc]
+class _Parser(Parser):
     @cached_property
     def scanner(self) -> Any:
         return self.loader.scanner

@@ -12,6 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from connectors.delta.faults import SPARK_ERRORS, fault
+from connectors.delta.jobs import Jobs
 from connectors.delta.session import new_session
 from rules.errors import InputError, Problem
 from rules.model import Rulebook, Table
@@ -32,6 +33,7 @@ class Catalog:
 
     def __init__(self, spark: SparkSession, rulebook: Rulebook, store_id: str) -> None:
         self.spark = spark
+        self.jobs = Jobs(spark)
         self.store_id = store_id
         self.database = f"tidegate_{rulebook.name}_{store_id}".lower()
         self.locations: Mapping[str, str] = {}
@@ -58,6 +60,7 @@ class Catalog:
 
     def close(self) -> None:
         """Drop the database; the tables' data is not its own and stays."""
+        self.jobs.close()
         self._sql(f"DROP DATABASE IF EXISTS {self._name()} CASCADE")
 
     @contextmanager

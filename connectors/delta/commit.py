@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -58,6 +58,7 @@ class LoggedCommit:
     `instant`: microseconds, the in-commit timestamp if the commit has one, else `modified` of its
     file (G1). `rows`: an estimate of its rows in the feed, 0 = unknown. `depth`: cascade depth of
     the action that wrote it (G16), 0 for anybody else's. `metadata`: its metadata action, if any.
+    `note`: what an entry's commit says of it in its userMetadata; empty for anybody else's.
     """
 
     version: int
@@ -68,6 +69,7 @@ class LoggedCommit:
     changes_data: bool
     metadata: Metadata | None
     features: frozenset[str]
+    note: Mapping[str, Any] = field(default_factory=dict)
 
 
 class DamagedCommit(ValueError):
@@ -98,15 +100,17 @@ def _parsed(version: int, text: str, modified_ms: int, own_stores: Collection[st
     info = _fields(actions, "commitInfo")
     changes_data = any(mark.search(text) for mark in _DATA_MARKS)
     operation = info.get("operation")
+    note = _note(info.get("userMetadata"))
     return LoggedCommit(
         version=version,
         instant=_instant_ms(info, modified_ms) * MILLISECOND,
         operation=operation if isinstance(operation, str) else "",
         rows=_rows(info, text) if changes_data else 0,
-        depth=_depth(info.get("userMetadata"), own_stores),
+        depth=_depth(note, own_stores),
         changes_data=changes_data,
         metadata=parse_metadata(_fields(actions, "metaData")) if "metaData" in actions else None,
         features=parse_features(_fields(actions, "protocol")),
+        note=note,
     )
 
 
@@ -192,15 +196,20 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, str) and bool(_COUNT.fullmatch(value))
 
 
-def _depth(user_metadata: Any, own_stores: Collection[str]) -> int:
-    """The depth that one of our own stores noted; anybody may write such a note."""
+def _note(user_metadata: Any) -> Mapping[str, Any]:
+    """What a commit says of an entry; anybody may write such a note."""
     if not isinstance(user_metadata, str):
-        return 0
+        return {}
     try:
         noted = orjson.loads(user_metadata)["tidegate"]
-        store, depth = noted["store"], noted["depth"]
     except (ValueError, KeyError, TypeError):
-        return 0
+        return {}
+    return noted if isinstance(noted, dict) else {}
+
+
+def _depth(note: Mapping[str, Any], own_stores: Collection[str]) -> int:
+    """The depth that one of our own stores noted."""
+    store, depth = note.get("store"), note.get("depth")
     if type(depth) is not int or not 0 <= depth <= DEPTH_MAX:
         return 0
     return depth if isinstance(store, str) and store in own_stores else 0

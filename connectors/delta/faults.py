@@ -6,14 +6,16 @@ know, and then raises about that instead; so the first error of the chain is loo
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 
 from engine.printable import shortened
+from rules.errors import EngineError
 
 SPARK_ERRORS = (PySparkException, Py4JError)
 
@@ -24,11 +26,14 @@ PySparkLogger.getLogger("DataFrameQueryContextLogger").setLevel("CRITICAL")
 
 # Parameters of error classes that are names, types or versions, never a table's values.
 _NAMES = frozenset(
-    "alternative ansiConfig checkpointVersion colName column columnName columnPath config configKey "
-    "constraint constraintName currentVersion dataType earliestVersion endVersion expectedType "
-    "feature field fieldName functionName identifier latestVersion logPath objectName "
-    "operation precision routineName scale sourceType startVersion table tableIdentifier "
-    "tableName targetType version versionList walkedTypePath".split()
+    re.findall(
+        r"\w+",
+        """alternative ansiConfig checkpointVersion colName column columnName columnPath config
+        configKey constraint constraintName currentVersion dataType earliestVersion endVersion
+        expectedType feature field fieldName functionName identifier latestVersion logPath
+        objectName operation precision routineName scale sourceType startVersion table
+        tableIdentifier tableName targetType version versionList walkedTypePath""",
+    )
 )
 _NAMES_OF = {  # the same, of single classes: in others they are values
     "CHECK_CONSTRAINT_VIOLATION": {"expression"},
@@ -108,6 +113,18 @@ def _is_analysis(java: Any) -> bool:
             return True
         kind = kind.getSuperclass()
     return False
+
+
+def check_alive(error: BaseException) -> None:
+    """Raises EngineError `spark-lost` if an error says that the JVM, or its context, is gone: then
+    nothing is known of what was asked of it."""
+    text = str(error)
+    if isinstance(error, Py4JNetworkError) or "stopped SparkContext" in text:
+        raise EngineError(
+            "spark-lost",
+            f"Spark is gone: {text.splitlines()[0] if text else type(error).__name__}",
+            "nothing is lost: run again; see to the machine's memory, and to who stopped it",
+        ) from error
 
 
 def _origin(error: BaseException | None) -> Any:

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from connectors.delta import stops
 from connectors.delta.changes import changes, decisions, to_arrow
 from connectors.delta.commit import DamagedCommit, LoggedCommit
+from connectors.delta.jobs import Jobs
 from connectors.delta.log import CATALOG_FEATURES, LogListing, Snapshot, TableLog
 from connectors.delta.session import new_session
 from connectors.delta.start import start_cursor
@@ -23,6 +24,7 @@ from engine.values import Commit, Cursor, TableRange
 from rules.errors import EngineError
 from rules.model import Table
 
+SECONDS_MAX = 3_600  # for one read, where no setting says otherwise
 _COMMITS_MAX = 1_000  # of one table in one listing; the others come in the next
 _LISTING_SECONDS = 10.0  # an idle log is looked through for gaps this often
 _WHOLE_SECOND_SCHEMES = frozenset({"s3", "s3a", "s3n", "gs", "oss", "cos", "obs", "wasb", "wasbs"})
@@ -43,7 +45,8 @@ class DeltaFeed:
     """Reads tables in a session of its own. `locations`: of tables declared by a catalog's name.
 
     A range estimated above `spool_rows` goes through a memory-mapped file (G8). `own_stores`: ids
-    of the stores whose notes of a cascade's depth in commits are believed (G16, G22).
+    of the stores whose notes of a cascade's depth in commits are believed (G16, G22). A read that
+    takes longer than `seconds_max` is ended.
     """
 
     def __init__(
@@ -52,11 +55,15 @@ class DeltaFeed:
         locations: Mapping[str, str] | None = None,
         spool_rows: int = 1_000_000,
         own_stores: Collection[str] = (),
+        jobs: Jobs | None = None,
+        seconds_max: int = SECONDS_MAX,
     ) -> None:
         self._session = new_session(spark)
         self._locations = locations or {}
         self._spool_rows = spool_rows
         self._own_stores = own_stores
+        self._jobs = jobs or Jobs(spark)
+        self._seconds_max = seconds_max
         self._sources: dict[str, _Source] = {}
 
     def head(self, table: Table, after: Cursor | None) -> TableHead:
@@ -101,15 +108,20 @@ class DeltaFeed:
 
     def read(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
         """See `engine.ports.Feed.read`. Raises EngineError `version-gone`, `log-gap`, `feed-off`,
-        `schema-incompatible`, `table-unreadable`."""
+        `schema-incompatible`, `table-unreadable`, `read-overrun`."""
         location = self._source(table).log.location
         with stops.reading(table.name, span.first, span.last):
             frame = changes(self._session, location, span, request)
-            return to_arrow(frame, spool=span.rows_estimate > self._spool_rows)
+            spool = span.rows_estimate > self._spool_rows
+            where = {*request.where.values(), *request.only}
+            what = f"table `{table.name}`: reading versions {span.first} to {span.last}"
+            with stops.limited(what, where, stops.reset_hint(table.name)):
+                return self._jobs.run(self._seconds_max, lambda: to_arrow(frame, spool=spool))
 
     def decide(self, rows: pa.Table, where: Mapping[str, str]) -> pa.Table:
         """See `engine.ports.Feed.decide`."""
-        return decisions(self._session, rows, where)
+        with stops.limited("asking a `where` over old and new", where.values()):
+            return self._jobs.run(self._seconds_max, lambda: decisions(self._session, rows, where))
 
     def _source(self, table: Table) -> _Source:
         if table.name not in self._sources:

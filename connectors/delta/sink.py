@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -14,21 +14,23 @@ from pyspark.sql import functions as F
 
 from connectors.delta.analyst import DeltaAnalyst, group
 from connectors.delta.catalog import Catalog, show
-from connectors.delta.deadline import deadline
-from connectors.delta.faults import SPARK_ERRORS, fault
+from connectors.delta.effects import Effects, store_of
+from connectors.delta.faults import SPARK_ERRORS, check_alive, fault
+from connectors.delta.jobs import OverrunError
 from connectors.delta.plans import Plans
 from engine.moments import python_rows
 from engine.ports import SinkError
-from engine.values import Entry, Firings, Reading
+from engine.values import Entry, Fate, Firings, Reading
 from rules.errors import InputError, Place
 from rules.model import Rulebook
+
+T = TypeVar("T")
 
 CONFLICTS_MAX = 20  # with other writers of the target, each time tried again at once
 FIRING_IDS_NOTED = 100  # in a commit's userMetadata
 SMALL_SOURCE_ROWS = 50_000
 SMALL_TARGET_BYTES = 256 * 1024 * 1024
 _CONFLICTS = ("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
-_CANCELLED = "SPARK_JOB_CANCELLED"
 _LARGE_JOBS = {"spark.sql.adaptive.enabled": "true", "spark.sql.shuffle.partitions": "200"}
 
 
@@ -40,20 +42,22 @@ class DeltaSink:
         self._catalog = catalog
         self._rulebook = rulebook
         self._analyst = analyst
+        self._effects = Effects(catalog.spark, catalog.locations)
 
     def run(self, entry: Entry, firings: Firings) -> None:
         """See `engine.ports.Sink`."""
         for conflict in range(CONFLICTS_MAX):
             try:
                 return self._run(entry, firings)
+            except OverrunError as error:
+                raise self._overrun(error) from error
             except SPARK_ERRORS as error:
+                check_alive(error)
                 found = fault(error)
             if not found.condition.startswith(_CONFLICTS):
                 break
             time.sleep(0.05 * min(conflict + 1, 10))
-        seconds = self._rulebook.settings.statement_seconds_max
-        limit = f" (statement_seconds_max = {seconds})" if found.condition == _CANCELLED else ""
-        raise SinkError(f"[{found.condition}] {found.message}{limit}")
+        raise SinkError(f"[{found.condition}] {found.message}", found.details)
 
     def ready(self, targets: Collection[str]) -> None:
         """See `engine.ports.Sink`. A marked commit reads the markers there are, which Delta has to
@@ -62,12 +66,37 @@ class DeltaSink:
             with suppress(Exception):
                 self._snapshot(target).transactions().size()
 
-    def landed(self, entry: Entry) -> bool:
+    def fate(self, entry: Entry, firings: Firings) -> Fate:
+        """See `engine.ports.Sink`. The log is read first: a marker is known only from the table's
+        whole state, which costs Spark jobs after each commit."""
+        try:
+            told = self._effects.told(entry, _first(firings, FIRING_IDS_NOTED))
+            if told is not None:
+                return told
+            snapshot = self._snapshot(entry.target or "")
+            marker = snapshot.transactions().get(entry.app_id)
+            if not marker.isDefined() or marker.get() < entry.number:
+                return Fate.ABSENT
+            return self._effects.passed(entry, int(snapshot.version()))
+        except (*SPARK_ERRORS, ValueError, KeyError) as error:
+            check_alive(error)
+            return Fate.UNKNOWN
+
+    def seal(self, entry: Entry) -> None:
         """See `engine.ports.Sink`."""
-        if entry.target is None:
-            return False
-        marker = self._snapshot(entry.target).transactions().get(self._app_id(entry))
-        return bool(marker.isDefined() and marker.get() >= entry.number)
+        target = "`" + (entry.target or "").replace("`", "``") + "`"
+        text = f"INSERT INTO {target} SELECT * FROM {target} WHERE false"  # noqa: S608
+        try:
+            with self._catalog.session() as session:
+                for key, value in _marked(entry, {**self._noted(entry), "sealed": True}).items():
+                    session.conf.set(key, value)
+                self._within(lambda: session.sql(text))
+        except OverrunError as error:
+            raise self._overrun(error) from error
+        except SPARK_ERRORS as error:
+            check_alive(error)
+            found = fault(error)
+            raise SinkError(f"[{found.condition}] {found.message}", found.details) from None
 
     def fields(self, entry: Entry, firings: Firings) -> pa.Table:
         """See `engine.ports.Sink`."""
@@ -79,10 +108,14 @@ class DeltaSink:
             with self._catalog.session() as session:
                 grouped = group(show(session, firings.relation), tuple(columns), *values)
                 found = grouped.select("firing_id", *(f"_{n}" for n in range(len(names))))
-                return found.toDF("firing_id", *names).toArrow()
+                named = found.toDF("firing_id", *names)
+                return self._within(named.toArrow)
+        except OverrunError as error:
+            raise self._overrun(error) from error
         except SPARK_ERRORS as error:
-            found_fault = fault(error)
-            raise SinkError(f"[{found_fault.condition}] {found_fault.message}") from None
+            check_alive(error)
+            said = fault(error)
+            raise SinkError(f"[{said.condition}] {said.message}", said.details) from None
 
     def _run(self, entry: Entry, firings: Firings) -> None:
         reading = self._reading(entry, firings)
@@ -90,11 +123,17 @@ class DeltaSink:
             for key, value in self._settings(entry, firings, reading).items():
                 session.conf.set(key, value)
             show(session, firings.relation, "event", f"p_{entry.rule}")
-            with deadline(session, self._rulebook.settings.statement_seconds_max):
-                if names := _parameters(entry, firings):
-                    _run_bound(session, entry.text, firings, names)
-                else:
-                    session.sql(entry.text)
+            if names := _parameters(entry, firings):
+                self._within(lambda: _run_bound(session, entry.text, firings, names))
+            else:
+                self._within(lambda: session.sql(entry.text))
+
+    def _within(self, call: Callable[[], T]) -> T:
+        return self._catalog.jobs.run(self._rulebook.settings.statement_seconds_max, call)
+
+    def _overrun(self, error: OverrunError) -> SinkError:
+        seconds = self._rulebook.settings.statement_seconds_max
+        return SinkError(f"[OVERRUN] {error} (statement_seconds_max = {seconds})")
 
     def _reading(self, entry: Entry, firings: Firings) -> Reading:
         """The statement decided again: it may come from a store, and from another rulebook."""
@@ -108,20 +147,9 @@ class DeltaSink:
             raise SinkError(f"[{problem.code}] {problem.message}") from None
 
     def _settings(self, entry: Entry, firings: Firings, reading: Reading) -> dict[str, str]:
-        noted = {
-            "store": self._catalog.store_id,
-            "rulebook": self._rulebook.name,
-            "rule": entry.rule,
-            "entry": entry.number,
-            "depth": entry.depth,
-            "firings": len(firings),
-            "ids": _first(firings, FIRING_IDS_NOTED),
-        }
-        settings = {
-            "spark.databricks.delta.write.txnAppId": self._app_id(entry),
-            "spark.databricks.delta.write.txnVersion": str(entry.number),
-            "spark.databricks.delta.commitInfo.userMetadata": json.dumps({"tidegate": noted}),
-        }
+        ids = _first(firings, FIRING_IDS_NOTED)
+        noted = {**self._noted(entry), "firings": len(firings), "ids": ids}
+        settings = _marked(entry, noted)
         if reading.fixed_source:
             settings["spark.databricks.delta.merge.materializeSource"] = "none"
         if firings.relation.num_rows > SMALL_SOURCE_ROWS or self._reads_much(entry, reading):
@@ -145,8 +173,24 @@ class DeltaSink:
         none = jvm.scala.Option.empty()
         return log.update(False, none, none)
 
-    def _app_id(self, entry: Entry) -> str:
-        return f"tidegate/{self._catalog.store_id}/{self._rulebook.name}/{entry.rule}"
+    def _noted(self, entry: Entry) -> dict[str, Any]:
+        """What every commit of an entry says of it."""
+        return {
+            "store": store_of(entry.app_id),
+            "rulebook": self._rulebook.name,
+            "rule": entry.rule,
+            "entry": entry.number,
+            "depth": entry.depth,
+        }
+
+
+def _marked(entry: Entry, noted: Mapping[str, Any]) -> dict[str, str]:
+    """The settings under which a statement's commit carries its marker, and what is noted."""
+    return {
+        "spark.databricks.delta.write.txnAppId": entry.app_id,
+        "spark.databricks.delta.write.txnVersion": str(entry.number),
+        "spark.databricks.delta.commitInfo.userMetadata": json.dumps({"tidegate": noted}),
+    }
 
 
 def _run_bound(session: SparkSession, text: str, firings: Firings, names: tuple[str, ...]) -> None:

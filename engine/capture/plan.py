@@ -64,6 +64,7 @@ def make_plan(
     signals: Sequence[Signal],
     used: Mapping[str, Collection[str]],
     until: int | None = None,
+    enabled: frozenset[str] = frozenset(),
 ) -> Plan | None:
     """The next bucket, or None if it would hold nothing and set nothing.
 
@@ -84,7 +85,7 @@ def make_plan(
     placed = tuple(_place(signals, before, watermark))
     active = [rule.name for rule in rulebook.rules.values() if rule.enabled]
     activations = {rule: before + 1 for rule in active if rule not in state.activations}
-    if not (ranges or placed or activations or state.watermark is None):
+    if not (ranges or placed or activations or enabled or state.watermark is None):
         return None
     taken = {r.table: r.cursor for r in ranges}
     cursors = {**state.cursors, **taken}
@@ -101,6 +102,8 @@ def make_plan(
             name: cursors[name].version if name in cursors else _pinned(listing, name)
             for name in rulebook.tables
         },
+        latest={name: _latest(listing, name) for name in rulebook.tables},
+        enabled=enabled,
         adjusted_commits=sum(
             c.adjusted for head in listing.heads.values() for c in _taken(head, watermark)
         ),
@@ -190,6 +193,21 @@ def _place(signals: Sequence[Signal], before: int, watermark: int) -> Iterator[S
         instant = max(signal.received_at, before + 1)
         if instant <= watermark:
             yield replace(signal, instant=instant)
+
+
+def half(plan: Plan) -> int | None:
+    """A watermark that leaves the later half of a plan's instants out; None for one instant."""
+    instants = {instant for span in plan.ranges for instant in span.instants.values()}
+    instants |= {signal.instant for signal in plan.signals if signal.instant is not None}
+    if len(instants) < 2:
+        return None
+    middle = sorted(instants)[len(instants) // 2]
+    return middle - 2
+
+
+def _latest(listing: Listing, name: str) -> int:
+    head = listing.heads.get(name)
+    return head.head if head else listing.others[name]
 
 
 def _pinned(listing: Listing, name: str) -> int:

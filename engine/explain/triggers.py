@@ -58,7 +58,8 @@ class Triggers:
 
     def cycles(self) -> tuple[tuple[str, ...], ...]:
         """Groups of rules that can trigger each other, or themselves."""
-        follows: dict[Hashable, Collection[Hashable]] = dict(self._users)
+        follows: dict[Hashable, Collection[Hashable]] = {}
+        follows.update(self._users.items())
         for rule in self._book.rules.values():
             ahead: list[Hashable] = list(self._users.get(rule.name, ()))
             for kind, through, events in self._ways(rule):
