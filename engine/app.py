@@ -22,6 +22,7 @@ from connectors.delta.catalog import Catalog
 from connectors.delta.conditions import DeltaConditions
 from connectors.delta.events import check_events
 from connectors.delta.feed import DeltaFeed
+from connectors.delta.jobs import Jobs
 from connectors.delta.markers import DeltaMarkers
 from connectors.delta.session import check_session, start_session, stop_session
 from connectors.delta.sink import DeltaSink
@@ -98,6 +99,7 @@ class Engine:
         self._stop = threading.Event()
         self._interrupted = False  # by an error: what the loop knows may be older than the store
         self._wakeup: Wakeup | None = None
+        self._jobs: Jobs | None = None
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -223,6 +225,7 @@ class Engine:
         state = store.load(book.name)
         self._check_cursors(state)
         catalog = stack.enter_context(open_catalog(spark, self.rulebook, store.id, lease.epoch))
+        self._jobs = catalog.jobs
         analyst = DeltaAnalyst(catalog, book)
         now = Now(SystemClock(), state.now)
         digests = {rule.name: _detects(rule) for rule in book.rules.values() if rule.enabled}
@@ -238,8 +241,14 @@ class Engine:
             store=store,
             epoch=lease.epoch,
             check_lease=lease.raise_lost,
-            feed=DeltaFeed(spark, catalog.locations),
-            conditions=DeltaConditions(catalog),
+            feed=DeltaFeed(
+                spark,
+                catalog.locations,
+                own_stores={store.id, *store.known_stores(book.name)},
+                jobs=catalog.jobs,
+                seconds_max=book.settings.statement_seconds_max,
+            ),
+            conditions=DeltaConditions(catalog, book.settings.statement_seconds_max),
             runner=Runner(book, sink, Ledger(store, book.name, lease.epoch), lease.check, now),
             now=now,
             instants=Instants(book.settings.skew_max_seconds * 1_000_000),
@@ -273,7 +282,8 @@ class Engine:
 
     def _lease_lost(self, error: EngineError) -> None:  # noqa: ARG002
         """From the lease's thread: nothing that runs may land any more (G21)."""
-        self._spark.sparkContext.cancelAllJobs()
+        if self._jobs is not None:
+            self._jobs.cancel()
 
     def _outages(self, wait: Callable[[float], object]) -> Outages:
         seconds_max = self.rulebook.settings.outage_max_seconds

@@ -23,7 +23,7 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except TidegateError as error:
-            click.echo(str(error), err=True)
+            output.say(str(error), err=True)
             raise SystemExit(exit_code(error)) from error
         except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
             raise
@@ -31,8 +31,8 @@ class Commands(click.Group):
             raise SystemExit(INTERRUPTED) from None
         except Exception as error:
             log.debug("unforeseen", exc_info=True)
-            click.echo(f"{type(error).__name__}: {error}", err=True)
-            click.echo("    an error nobody foresaw: -v shows where it comes from", err=True)
+            output.say(f"{type(error).__name__}: {error}", err=True)
+            output.say("    an error nobody foresaw: -v shows where it comes from", err=True)
             raise SystemExit(EngineError.exit_code) from error
 
 
@@ -42,7 +42,9 @@ class Commands(click.Group):
 def main(verbose: bool) -> None:
     """Event-condition-action rules on Delta tables, exactly once, on Spark."""
     level = logging.DEBUG if verbose else logging.WARNING
-    logging.basicConfig(level=level, stream=sys.stderr, format="%(levelname)s %(message)s")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(output.LogFormatter("%(levelname)s %(message)s"))
+    logging.basicConfig(level=level, handlers=[handler])
     logging.getLogger("py4j").setLevel(logging.WARNING)
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
@@ -131,7 +133,8 @@ def explain(rulebook: Path, rule: str | None, format_: str, as_json: bool) -> No
     """Normalised expressions, the shared graph, what is stored per key, what triggers what."""
     from engine.explain import explain as explained
 
-    click.echo(explained(rulebook, rule, "json" if as_json else format_), nl=False)
+    form = "json" if as_json else format_
+    output.document(explained(rulebook, rule, form), as_json=form == "json")
 
 
 @main.command()
@@ -175,7 +178,7 @@ def simulate(
     from engine.replay.simulate import simulate as run_simulation
 
     run_simulation(
-        rulebook, Path(trace), context=context, until=until, bucket=bucket, out=sys.stdout.buffer
+        rulebook, Path(trace), context=context, until=until, bucket=bucket, out=output.stream()
     )
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from connectors.delta.analysis import Analysis, changing, unresolved
-from connectors.delta.catalog import Catalog, active_session_kept, spark_schema
+from connectors.delta.catalog import Catalog, active_session_kept, quoted, spark_schema
 from connectors.delta.faults import SPARK_ERRORS
 from connectors.delta.gate import Gate, Locate, type_name
 from connectors.delta.plans import Plans, items
@@ -182,7 +182,7 @@ class DeltaAnalyst:
 def group(frame: DataFrame, columns: Sequence[str], *values: Column) -> DataFrame:
     """One row a firing: `columns`, which have one value a firing, and values over its rows."""
     named = [value.alias(f"_{n}") for n, value in enumerate(values)]
-    return frame.groupBy(*(F.col(f"`{name}`") for name in columns)).agg(*named)
+    return frame.groupBy(*(F.col(quoted(name)) for name in columns)).agg(*named)
 
 
 def _own_names(rule: str, text: str) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from connectors.delta.faults import SPARK_ERRORS, fault
+from connectors.delta.jobs import Jobs
 from connectors.delta.session import new_session
 from rules.errors import InputError, Problem
 from rules.model import Rulebook, Table
@@ -36,6 +37,7 @@ class Catalog:
         self, spark: SparkSession, rulebook: Rulebook, store_id: str, epoch: int | None = None
     ) -> None:
         self.spark = spark
+        self.jobs = Jobs(spark)
         self.store_id = store_id
         self._epoch = epoch
         self._prefix = f"tidegate_{rulebook.name}_{store_id}_".lower()
@@ -66,6 +68,7 @@ class Catalog:
 
     def close(self) -> None:
         """Drop the database; the tables' data is not its own and stays."""
+        self.jobs.close()
         self._drop(self.database)
 
     @contextmanager
@@ -93,7 +96,7 @@ class Catalog:
         return [n for n, epoch in epochs.items() if epoch.isdecimal() and int(epoch) < self._epoch]
 
     def _drop(self, database: str) -> None:
-        self._sql(f"DROP DATABASE IF EXISTS spark_catalog.{_quoted(database)} CASCADE")
+        self._sql(f"DROP DATABASE IF EXISTS spark_catalog.{quoted(database)} CASCADE")
 
     def _location(self, table: Table) -> str:
         if table.path is not None:
@@ -105,7 +108,7 @@ class Catalog:
             return table.path
         parser: Any = self.spark._jsparkSession.sessionState().sqlParser()
         parts = parser.parseMultipartIdentifier(table.catalog)
-        name = ".".join(_quoted(parts.apply(n)) for n in range(parts.length()))
+        name = ".".join(quoted(parts.apply(n)) for n in range(parts.length()))
         detail = self.spark.sql(f"DESCRIBE DETAIL {name}").first()
         if detail is None or detail["format"] != "delta":
             hint = "tidegate reads and writes Delta tables; CONVERT TO DELTA makes it one"
@@ -114,8 +117,8 @@ class Catalog:
         return str(detail["location"])
 
     def _name(self, table: str = "") -> str:
-        name = f"spark_catalog.{_quoted(self.database)}"
-        return f"{name}.{_quoted(table)}" if table else name
+        name = f"spark_catalog.{quoted(self.database)}"
+        return f"{name}.{quoted(table)}" if table else name
 
     def _sql(self, text: str) -> None:
         self.spark.sql(text)
@@ -150,12 +153,13 @@ def show(session: SparkSession, table: pa.Table, *names: str) -> DataFrame:
     return frame
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as SQL has it, whatever characters are in it."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def _missing(table: Table, error: BaseException) -> Problem:
     found = fault(error)
     where = table.path or table.catalog
-    message = f"table {table.name}: {where} cannot be used as a Delta table: {found.message}"
+    message = f"table {table.name}: {where} cannot be used as a Delta table: {found.line}"
     return Problem("table-missing", message, table.place, _CREATE)

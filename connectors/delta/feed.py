@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -13,7 +14,8 @@ from pyspark.sql import SparkSession
 
 from connectors.delta import stops
 from connectors.delta.changes import changes, decisions, to_arrow
-from connectors.delta.commit import LoggedCommit
+from connectors.delta.commit import DamagedCommit, LoggedCommit
+from connectors.delta.jobs import Jobs
 from connectors.delta.log import CATALOG_FEATURES, LogListing, Snapshot, TableLog
 from connectors.delta.session import new_session
 from connectors.delta.start import start_cursor
@@ -23,6 +25,7 @@ from engine.values import Commit, Cursor, TableRange
 from rules.errors import EngineError
 from rules.model import Table
 
+SECONDS_MAX = 3_600  # for one read, where no setting says otherwise
 _COMMITS_MAX = 1_000  # of one table in one listing; the others come in the next
 _LOOK_SECONDS = 10.0  # an idle log is looked through for gaps, and identified, this often
 _WHOLE_SECOND_SCHEMES = frozenset(
@@ -44,7 +47,9 @@ class _Source:
 class DeltaFeed:
     """Reads tables in a session of its own. `locations`: of tables declared by a catalog's name.
 
-    A range estimated above `spool_rows` goes through a memory-mapped file (G8).
+    A range estimated above `spool_rows` goes through a memory-mapped file (G8). `own_stores`: ids
+    of the stores whose notes of a cascade's depth in commits are believed (G16, G22). A read that
+    takes longer than `seconds_max` is ended.
     """
 
     def __init__(
@@ -52,10 +57,16 @@ class DeltaFeed:
         spark: SparkSession,
         locations: Mapping[str, str] | None = None,
         spool_rows: int = 1_000_000,
+        own_stores: Collection[str] = (),
+        jobs: Jobs | None = None,
+        seconds_max: int = SECONDS_MAX,
     ) -> None:
         self._session = new_session(spark)
         self._locations = locations or {}
         self._spool_rows = spool_rows
+        self._own_stores = own_stores
+        self._jobs = jobs or Jobs(spark)
+        self._seconds_max = seconds_max
         self._sources: dict[str, _Source] = {}
 
     def head(self, table: Table, after: Cursor | None) -> TableHead:
@@ -68,13 +79,15 @@ class DeltaFeed:
         source.looked_at = float("-inf")  # what raises is looked at again
         if after is None:
             source.log.forget()
-            cursor = start_cursor(table, source.log, self._snapshot(table, source))
+            with _undamaged(table):
+                cursor = start_cursor(table, source.log, self._snapshot(table, source))
         else:
             cursor = after
         source.log.forget(cursor.version)
         new = self._is_new(table, source, cursor)
         if after is not None and (whole or new):
-            self._identify(table, source, cursor)
+            with _undamaged(table):
+                self._identify(table, source, cursor)
         commits, left_out = self._follow(table, source, cursor, new, whole)
         source.looked_at = begun if whole else looked_at
         last = left_out or (commits[-1] if commits else cursor)
@@ -104,15 +117,20 @@ class DeltaFeed:
 
     def read(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
         """See `engine.ports.Feed.read`. Raises EngineError `version-gone`, `log-gap`, `feed-off`,
-        `schema-incompatible`, `table-unreadable`."""
+        `schema-incompatible`, `table-unreadable`, `read-overrun`."""
         location = self._source(table).log.location
         with stops.reading(table.name, span.first, span.last):
             frame = changes(self._session, location, span, request)
-            return to_arrow(frame, spool=span.rows_estimate > self._spool_rows)
+            spool = span.rows_estimate > self._spool_rows
+            where = {*request.where.values(), *request.only}
+            what = f"table `{table.name}`: reading versions {span.first} to {span.last}"
+            with stops.limited(what, where, stops.reset_hint(table.name)):
+                return self._jobs.run(self._seconds_max, lambda: to_arrow(frame, spool=spool))
 
     def decide(self, rows: pa.Table, where: Mapping[str, str]) -> pa.Table:
         """See `engine.ports.Feed.decide`."""
-        return decisions(self._session, rows, where)
+        with stops.limited("asking a `where` over old and new", where.values()):
+            return self._jobs.run(self._seconds_max, lambda: decisions(self._session, rows, where))
 
     def _source(self, table: Table) -> _Source:
         if table.name not in self._sources:
@@ -120,7 +138,9 @@ class DeltaFeed:
             if location is None:
                 raise ValueError(f"no location is known of catalog table {table.catalog}")
             with stops.reading(table.name, 0, 0):
-                self._sources[table.name] = _Source(TableLog(self._session, location))
+                self._sources[table.name] = _Source(
+                    TableLog(self._session, location, self._own_stores)
+                )
         return self._sources[table.name]
 
     def _snapshot(self, table: Table, source: _Source, source_of_events: bool = True) -> Snapshot:
@@ -206,11 +226,8 @@ class DeltaFeed:
             version += 1
 
     def _commit(self, table: Table, source: _Source, version: int) -> LoggedCommit | None:
-        try:
-            with stops.reading(table.name, version, version):
-                return source.log.commit(version)
-        except ValueError as error:
-            raise stops.log_damaged(table.name, version, str(error)) from error
+        with _undamaged(table), stops.reading(table.name, version, version):
+            return source.log.commit(version)
 
     def _gap(
         self, table: Table, source: _Source, cursor: Cursor, version: int, whole: bool
@@ -228,6 +245,15 @@ class DeltaFeed:
 
     def _next(self, source: _Source, version: int) -> int | None:
         return next((v for v in source.listing.commits if v > version), None)
+
+
+@contextmanager
+def _undamaged(table: Table) -> Iterator[None]:
+    """Turns a commit that cannot be understood into an EngineError."""
+    try:
+        yield
+    except DamagedCommit as error:
+        raise stops.log_damaged(table.name, error.version, str(error)) from error
 
 
 def _unbuilt(table: Table, log: TableLog, error: Py4JJavaError) -> EngineError:

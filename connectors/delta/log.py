@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,8 +50,12 @@ class LogListing:
 class TableLog:
     """The log of one table at a location. Commits are parsed once and kept until `forget`."""
 
-    def __init__(self, session: SparkSession, location: str) -> None:
+    def __init__(
+        self, session: SparkSession, location: str, own_stores: Collection[str] = ()
+    ) -> None:
+        """`own_stores`: see `parse_commit`."""
         self.location = location
+        self._own_stores = own_stores
         self._session = session
         jvm: Any = session._jvm
         self._none = jvm.scala.Option.empty()
@@ -59,13 +64,14 @@ class TableLog:
         self._parsed: dict[int, tuple[int, LoggedCommit]] = {}
 
     def commit(self, version: int) -> LoggedCommit | None:
-        """A version's commit; None if it is not known and its file is not there."""
+        """A version's commit; None if it is not known and its file is not there. Raises
+        DamagedCommit."""
         if version not in self._parsed:
             modified = self.files.modified_ms(version) if self.files.exists(version) else None
             if modified is None:
                 return None
-            text = self.files.read(version)
-            self._parsed[version] = modified, parse_commit(version, text, modified)
+            commit = parse_commit(version, self.files.read(version), modified, self._own_stores)
+            self._parsed[version] = modified, commit
         return self._parsed[version][1]
 
     def known(self, version: int) -> LoggedCommit | None:
@@ -104,6 +110,8 @@ class TableLog:
         else:
             log = self._log_class.forTable(java, self.location)
             found = log.getSnapshotAt(version, self._none, self._none, False)
+        if found.version() < 0:
+            return Snapshot(-1, Metadata("", "", {}), frozenset())
         metadata = orjson.loads(found.metadata().json())["metaData"]
         protocol = orjson.loads(found.protocol().json())["protocol"]
         return Snapshot(int(found.version()), parse_metadata(metadata), parse_features(protocol))

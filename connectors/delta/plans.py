@@ -18,6 +18,8 @@ _LITERALS = {  # by type name: how SQL says a value of it
     "long": "{}L",
     "float": "{}F",
     "decimal": "{}BD",
+    "date": "DATE'{}'",
+    "timestamp": "TIMESTAMP'{}'",
     "timestamp_ntz": "TIMESTAMP_NTZ'{}'",
 }
 

@@ -55,7 +55,7 @@ def start_session(app: str = "tidegate", conf: Mapping[str, str] | None = None) 
     except SPARK_ERRORS as error:
         raise EngineError(
             "session-failed",
-            f"Spark does not start: {fault(error).message}",
+            f"Spark does not start: {fault(error).line}",
             "Java's own words, if any, stand above; see to --spark-conf, SPARK_HOME's "
             "conf/spark-defaults.conf, and the machine's memory",
         ) from error
@@ -105,6 +105,7 @@ def _process_conf() -> dict[str, str]:
         "spark.sql.catalog.spark_catalog": CATALOG,
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": scratch,
+        "spark.local.dir": scratch,  # what it spills holds rows
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "2g",

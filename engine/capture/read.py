@@ -14,6 +14,7 @@ from engine.capture.request import EventRequest, TableRequest, table_request
 from engine.fields import fitting
 from engine.hashing import row_hash
 from engine.ids import column_set, occurrence_ids, signal_ids
+from engine.moments import python_rows
 from engine.parameters import OLD
 from engine.ports import Feed
 from engine.values import (
@@ -232,7 +233,7 @@ class _TableCapture:
         return self._tables[sort]
 
     def _reject(self, event: str, rows: Int64) -> list[Rejected]:
-        shown = self._changes.rows.select(self._request.read.columns).take(rows).to_pylist()
+        shown = python_rows(self._changes.rows.select(self._request.read.columns).take(rows))
         return [
             Rejected(
                 event=event,
