@@ -6,7 +6,7 @@ import hashlib
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -35,6 +35,7 @@ from engine.detector.edges import with_edges
 from engine.evaluate.prepare import Prepared, prepare
 from engine.explicit import make_signal
 from engine.loop import Loop
+from engine.policy import load_policy
 from engine.sparktypes import arrow_schema
 from engine.store import LeaseKeeper, SqlStore, open_store
 from engine.values import BucketReport, State
@@ -59,7 +60,7 @@ class Engine:
     `rulebook`: a path, YAML text, or a `Rulebook`; `spark`: a classic session with Delta, by
     default one is started (and stopped at the end); `store`: a database URL, by default SQLite
     beside the rulebook; `settings` override the rulebook's; `spark_conf` configures a session that
-    is started here.
+    is started here; `policy`: the file of what the operator allows, by default TIDEGATE_POLICY.
 
         with Engine("bank.yaml", spark=spark, store="sqlite:///bank.db") as engine:
             engine.signal("atm_empty", atm_id=4, amount=100)
@@ -79,6 +80,7 @@ class Engine:
         store: str | None = None,
         settings: Mapping[str, str] | None = None,
         spark_conf: Mapping[str, str] | None = None,
+        policy: str | os.PathLike[str] | None = None,
     ) -> None:
         self.rulebook = (
             rulebook
@@ -88,6 +90,7 @@ class Engine:
         self._store_url = store or self._default_store()
         self._given_spark = spark
         self._spark_conf = dict(spark_conf or {})
+        self._policy = load_policy(policy)
         self._stop = threading.Event()
         self._wakeup: Wakeup | None = None
 
@@ -195,8 +198,9 @@ class Engine:
         state = store.load(book.name)
         with self._stopping_cause():
             self._check_cursors(state)
-            catalog = stack.enter_context(open_catalog(spark, self.rulebook, store.id))
-            analyst = DeltaAnalyst(catalog, book)
+            functions = self._policy.functions
+            catalog = stack.enter_context(open_catalog(spark, self.rulebook, store.id, functions))
+            analyst = DeltaAnalyst(catalog, book, functions)
         clock = SystemClock()
         now = Now(clock, state.now)
         loop = Loop(
@@ -268,12 +272,15 @@ class Engine:
 
 
 @contextmanager
-def open_catalog(spark: SparkSession, book: Rulebook, name: str) -> Iterator[Catalog]:
-    """The rulebook's database in Spark, tables and event types checked. Raises InputError."""
+def open_catalog(
+    spark: SparkSession, book: Rulebook, name: str, functions: Collection[str] = ()
+) -> Iterator[Catalog]:
+    """The rulebook's database in Spark, tables and event types checked; `functions` that the
+    operator's policy adds. Raises InputError."""
     catalog = Catalog(spark, book, name)
     catalog.open()
     try:
-        check_events(spark, book, catalog.locations)
+        check_events(spark, book, catalog.locations, functions)
         yield catalog
     finally:
         catalog.close()
@@ -288,16 +295,22 @@ def prepare_now(catalog: Catalog, book: Rulebook, analyst: DeltaAnalyst) -> Prep
     return prepare(book, schemas, analyst)
 
 
-def check_tables(book: Rulebook, *, spark_conf: Mapping[str, str]) -> None:
+def check_tables(
+    book: Rulebook,
+    *,
+    spark_conf: Mapping[str, str],
+    policy: str | os.PathLike[str] | None = None,
+) -> None:
     """`validate --tables`: tables, feeds and SQL against what is there. Raises InputError, also for
     a transaction: which columns it would have is not known to `run` yet."""
     if lacking := [_not_live(e) for e in book.events.values() if _is_transaction(e)]:
         raise InputError(lacking)
+    functions = load_policy(policy).functions
     spark = start_session("tidegate validate", spark_conf)
     problems: list[Problem] = []
-    with open_catalog(spark, book, "validate") as catalog:
+    with open_catalog(spark, book, "validate", functions) as catalog:
         book = with_edges(book, book.events)
-        prepared = prepare_now(catalog, book, DeltaAnalyst(catalog, book))
+        prepared = prepare_now(catalog, book, DeltaAnalyst(catalog, book, functions))
         feed = DeltaFeed(spark, catalog.locations)
         capture = Capture(book, prepared.needs)
         for name in sources(book):

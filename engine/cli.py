@@ -61,6 +61,11 @@ overrides = click.option(
 spark_conf = click.option(
     "--spark-conf", multiple=True, metavar="KEY=VALUE", help="A Spark configuration entry."
 )
+policy_file = click.option(
+    "--policy",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="What the operator allows: a YAML file (default: TIDEGATE_POLICY).",
+)
 store_url = click.option(
     "--store", envvar="TIDEGATE_STORE", metavar="URL", help="The store's database URL."
 )
@@ -114,12 +119,14 @@ def the_store(url: str | None, rulebook: Path | None = None) -> str:
 @click.option("--tables", is_flag=True, help="Also check the SQL against the real tables.")
 @overrides
 @spark_conf
+@policy_file
 @as_json
 def validate(
     files: tuple[Path, ...],
     tables: bool,
     settings: tuple[str, ...],
     spark_conf: tuple[str, ...],
+    policy: Path | None,
     as_json: bool,
 ) -> None:
     """Check rulebooks without running them."""
@@ -135,7 +142,8 @@ def validate(
             if tables:
                 from engine.app import check_tables
 
-                check_tables(book, spark_conf=pairs(spark_conf, "--spark-conf"))
+                conf = pairs(spark_conf, "--spark-conf")
+                check_tables(book, spark_conf=conf, policy=policy)
         except InputError as error:
             problems = error.problems
         wrong = wrong or bool(problems)
@@ -230,6 +238,7 @@ def _leave_out_pandas() -> None:
 @store_url
 @overrides
 @spark_conf
+@policy_file
 @as_json
 def run(
     rulebook: Path,
@@ -239,6 +248,7 @@ def run(
     store: str | None,
     settings: tuple[str, ...],
     spark_conf: tuple[str, ...],
+    policy: Path | None,
     as_json: bool,
 ) -> None:
     """Run a rulebook on its tables."""
@@ -258,6 +268,7 @@ def run(
         store=the_store(store, rulebook),
         settings=pairs(settings, "--set"),
         spark_conf=pairs(spark_conf, "--spark-conf"),
+        policy=policy,
     )
     stop_on_signals(engine)
     with engine:

@@ -56,6 +56,7 @@ def load_rulebook(
         book.rules,
         settings=limits,
         samples=book.samples,
+        reads=top.get("reads", ()),
         warnings=in_order(report.warnings),
     )
 

@@ -36,6 +36,7 @@ class Catalog:
         self.database = f"tidegate_{rulebook.name}_{store_id}".lower()
         self.locations: Mapping[str, str] = {}
         self._tables = rulebook.tables
+        self._own = new_session(spark)  # a user's may put variables into texts
 
     def open(self) -> None:
         """Create the database anew. Raises InputError for every table that cannot be had."""
@@ -83,6 +84,9 @@ class Catalog:
                 message = f"table {table.name}: no Delta table at {table.path}"
                 raise InputError([Problem("table-missing", message, table.place, _CREATE)])
             return table.path
+        if "${" in str(table.catalog):
+            message = f"{table.catalog}: ${{..}} is refused in a name"
+            raise InputError([Problem("table-missing", message, table.place, "write the name")])
         parser: Any = self.spark._jsparkSession.sessionState().sqlParser()
         parts = parser.parseMultipartIdentifier(table.catalog)
         name = ".".join(_quoted(parts.apply(n)) for n in range(parts.length()))
@@ -98,7 +102,7 @@ class Catalog:
         return f"{name}.{_quoted(table)}" if table else name
 
     def _sql(self, text: str) -> None:
-        self.spark.sql(text)
+        self._own.sql(text)
 
 
 @contextmanager

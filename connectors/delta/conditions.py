@@ -7,11 +7,11 @@ from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from connectors.delta.analyst import group
 from connectors.delta.catalog import Catalog, active_session_kept, show
 from connectors.delta.faults import SPARK_ERRORS, fault
+from connectors.delta.where import expression
 from engine.values import Question
 from rules.errors import EngineError
 
@@ -53,7 +53,7 @@ class DeltaConditions:
         first = alike[0]
         frame = show(self._session, pa.concat_tables([q.relation for q in alike]))
         columns = dict.fromkeys(("firing_id", *first.group))
-        grouped = group(frame, tuple(columns), F.expr(first.condition.text))
+        grouped = group(frame, tuple(columns), expression(self._session, first.condition.text))
         return grouped.where("_0").select("firing_id")
 
     def _query(self, question: Question, pinned: Mapping[str, int]) -> frozenset[str]:
@@ -82,7 +82,8 @@ def _alike(questions: Iterable[Question]) -> list[list[Question]]:
 
 
 def _ids(found: pa.Table) -> frozenset[str]:
-    return frozenset(found["firing_id"].to_pylist())
+    """A row without an id says of no firing that it holds."""
+    return frozenset(found["firing_id"].drop_null().to_pylist())
 
 
 def _failed(question: Question, error: BaseException) -> EngineError:

@@ -10,13 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from connectors.delta.analyst import DeltaAnalyst, group
 from connectors.delta.catalog import Catalog, show
 from connectors.delta.deadline import deadline
 from connectors.delta.faults import SPARK_ERRORS, fault
 from connectors.delta.plans import Plans
+from connectors.delta.where import expression
 from engine.ports import SinkError
 from engine.values import Entry, Firings, Reading
 from rules.errors import InputError, Place
@@ -72,10 +72,13 @@ class DeltaSink:
         """See `engine.ports.Sink`."""
         text = json.loads(entry.text)
         names = list(text["fields"])
-        values = [F.expr(text["fields"][name]).cast(text["types"][name]) for name in names]
         columns = dict.fromkeys(("firing_id", *text["group"]))
         try:
             with self._catalog.session() as session:
+                values = [
+                    expression(session, text["fields"][name]).cast(text["types"][name])
+                    for name in names
+                ]
                 grouped = group(show(session, firings.relation), tuple(columns), *values)
                 found = grouped.select("firing_id", *(f"_{n}" for n in range(len(names))))
                 return found.toDF("firing_id", *names).toArrow()
