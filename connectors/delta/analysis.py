@@ -131,10 +131,10 @@ class Analysis:
             return
         if part.kind == "StaticInvoke" and part.said("staticObject") == _CHECKED_LENGTH:
             return
-        name = str(part.java.prettyName()).lower()
-        if name not in self._functions:
+        name = _called(part)
+        if name.lower() not in self._functions:
             hint = "use Spark's functions of their arguments, or have the operator allow this one"
-            message = f"{name}(..) is refused"
+            message = f"the function {name}(..) is refused"
             raise InputError([Problem("sql-function", message, locate(0), hint)])
 
     def columns(
@@ -194,6 +194,14 @@ class Analysis:
         owners = {p.owner for p in inside if p.plan}
         leaves = {p.kind for p in inside if p.plan and p.number not in owners}
         return leaves <= _FIXED and bool(inside[0].java.deterministic())
+
+
+def _called(part: Part) -> str:
+    """What a function is called by, else what its node is."""
+    try:
+        return str(part.java.prettyName())
+    except SPARK_ERRORS:
+        return part.kind
 
 
 def _number(attribute: Part) -> int:

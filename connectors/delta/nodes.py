@@ -27,7 +27,7 @@ _OPERATORS = _of(
     "Add Subtract Multiply Divide IntegralDivide Remainder UnaryMinus UnaryPositive BitwiseAnd "
     "BitwiseNot BitwiseOr BitwiseXor ShiftLeft ShiftRight ShiftRightUnsigned "
     "And Or Not EqualTo EqualNullSafe LessThan LessThanOrEqual GreaterThan GreaterThanOrEqual In "
-    "IsNull IsNotNull Between Like LikeAll LikeAny NotLikeAll NotLikeAny RLike CaseWhen If "
+    "IsNull IsNotNull Between ILike Like LikeAll LikeAny NotLikeAll NotLikeAny RLike CaseWhen If "
     "Coalesce Cast Collate Concat Lower Overlay StringLocate StringTrim StringTrimLeft "
     "StringTrimRight Substring TimestampAdd TimestampDiff CreateNamedStruct",
 )
