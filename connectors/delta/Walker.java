@@ -27,6 +27,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Project$;
 import org.apache.spark.sql.catalyst.plans.logical.View;
+import org.apache.spark.sql.catalyst.trees.SQLQueryContext;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -118,7 +119,7 @@ public final class Walker {
     ) throws Exception {
         if (value == null || value == scala.None$.MODULE$
             || value instanceof scala.Enumeration.Value || value instanceof UUID
-            || value == Boolean.FALSE) {
+            || value == Boolean.FALSE || value instanceof SQLQueryContext) {
             return;
         }
         if (value instanceof TreeNode) {
@@ -166,7 +167,7 @@ public final class Walker {
     }
 
     private static boolean isLeaf(Object node, Collection leaves) {
-        if (!(node instanceof View)) {
+        if (!(node instanceof View) || ((View) node).desc() == null) {
             return false;
         }
         TableIdentifier name = ((View) node).desc().identifier();
@@ -362,10 +363,10 @@ public final class Walker {
                 out.append(node instanceof QueryPlan ? ",true," : ",false,");
                 out.append(this.owners.get(n)).append(",");
                 quote(out, (String) this.fields.get(n));
-                scala.Option start = node.origin().startIndex();
-                scala.Option stop = node.origin().stopIndex();
-                out.append(",").append(start.isDefined() ? start.get() : "null");
-                out.append(",").append(stop.isDefined() ? stop.get() : "null").append(",{");
+                boolean known = node.origin() != null;
+                place(out, known ? node.origin().startIndex() : null);
+                place(out, known ? node.origin().stopIndex() : null);
+                out.append(",{");
                 Map said = (Map) this.texts.get(n);
                 Object[] names = said.keySet().toArray();
                 for (int f = 0; f < names.length; f++) {
@@ -377,6 +378,10 @@ public final class Walker {
                 out.append("}]");
             }
             return out.append("]}").toString();
+        }
+
+        private static void place(StringBuilder out, scala.Option at) {
+            out.append(",").append(at == null || at.isEmpty() ? "null" : at.get());
         }
 
         private static void list(StringBuilder out, Collection texts) {

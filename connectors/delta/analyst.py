@@ -165,7 +165,8 @@ class DeltaAnalyst:
             raise InputError([Problem("sql-kind", message, locate(0), hint)])
         last = parts.held(parts.all[0], "aggregateExpressions")[-1]
         of_last = [last, *parts.below(last)]
-        if clock := changing(of_last) or moment_cast(parts):
+        replaced = self._plans.replaced(plan)
+        if clock := changing(of_last) or moment_cast(self._plans.walk(replaced)):
             message = f"{clock} is refused: it is another value another time "
             raise InputError([Problem("sql-nondeterministic", message, locate(0), _CLOCK_HINT)])
         return analysis.columns(parts, of_last)

@@ -101,6 +101,7 @@ class _Checker:
                 raise unresolved(error, locate, _ROW_HINT) from None
             plan = selected._jdf.queryExecution().analyzed()
             parts = self._analysis.parts(plan, locate, _NODES)
+            replaced = self._plans.walk(self._plans.replaced(plan))
         except InputError as error:
             return error.problems
         kind = selected.schema[0].dataType
@@ -110,7 +111,7 @@ class _Checker:
         if not isinstance(kind, BooleanType):
             message = f"`where` is {kind.simpleString()}, not boolean"
             return (Problem("where-type", message, locate(0), "write a comparison"),)
-        if clock := changing(parts) or moment_cast(parts):
+        if clock := changing(parts) or moment_cast(replaced):
             message = f"{clock} is another value another time"
             return (Problem("where-nondeterministic", message, locate(0), _CLOCK_HINT),)
         return ()

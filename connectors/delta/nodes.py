@@ -102,11 +102,12 @@ ANALYSED_EXPRESSIONS = (
         "ExtractANSIIntervalSeconds ExtractANSIIntervalYears GetArrayItem GetArrayStructFields "
         "GetMapValue GetStructField KnownNotNull KnownNullable MultiplyDTInterval "
         "MultiplyInterval MultiplyYMInterval NamedLambdaVariable OuterReference "
-        "PreciseTimestampConversion ResolvedCollation SQLScalarFunction SubtractDates "
+        "PreciseTimestampConversion ResolvedCollation SubtractDates "
         "SubtractTimestamps TimestampAddInterval TimestampAddYMInterval TryEval TypedNullLiteral "
         "UpCast With",
     )
     | _of(f"{_CATALYST}expressions.objects", "AssertNotNull")
+    | _of(f"{_CATALYST}analysis", "SQLScalarFunction")
     | _of(  # what Spark makes of functions, where that has not the class of its registry
         f"{_CATALYST}expressions",
         "BinaryPad BinaryPredicate Ceil Contains CurrentTimeZone EndsWith Explode Floor "

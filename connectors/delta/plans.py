@@ -157,6 +157,12 @@ class Plans:
         said = [str(one) for one in self._walker.output(plan)]
         return [(int(n), name, kind) for n, name, kind in zip(*[iter(said)] * 3, strict=True)]
 
+    def replaced(self, plan: Any) -> Any:
+        """An analysed plan with what Spark puts in the place of functions that are made of others,
+        before it looks at texts that are cast to times."""
+        jvm: Any = self.session._jvm
+        return jvm.org.apache.spark.sql.catalyst.optimizer.ReplaceExpressions.apply(plan)
+
     def classes(self, functions: frozenset[str]) -> frozenset[str]:
         """The classes that Spark's own registries have for functions of these names."""
         known = _classes.setdefault(self.session._jvm, {})

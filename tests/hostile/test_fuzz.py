@@ -43,13 +43,19 @@ PLANTS = {
         "CASE WHEN EXISTS (SELECT 1 FROM undeclared) THEN 1 END",
         "(WITH accountſ AS (SELECT 1) SELECT 2)",
     ),
-    "plan": (
-        "(SELECT TRANSFORM(account) USING 'cat' FROM accounts)",
+    "relation": (
         "text.`/etc/passwd`",
         "undeclared",
         "spark_catalog.default.undeclared",
         "IDENTIFIER('acc' || 'ounts')",
         "STREAM accounts",
+    ),
+    "plan": (
+        "(SELECT TRANSFORM(account) USING 'cat' FROM accounts)",
+        "(SELECT * FROM text.`/etc/passwd`)",
+        "(SELECT * FROM undeclared)",
+        "(TABLE spark_catalog.default.undeclared)",
+        "(SELECT * FROM IDENTIFIER('acc' || 'ounts'))",
         "(SELECT * FROM accounts WITH ('versionAsOf' = '0'))",
         "(SELECT * FROM accounts TIMESTAMP AS OF (SELECT 1))",
         "(FROM accounts |> WHERE reflect('a', 'b') = 'c')",
@@ -75,11 +81,12 @@ def planted_texts(judge: Judge) -> list[tuple[str, str]]:
     found = []
     for place, text in honest():
         parse = judge.plans.expression if place in ("where", "if") else judge.plans.statement
-        slots = {
-            (part.start, part.stop, "plan" if part.plan else "expression")
-            for part in judge.plans.walk(parse(text))
-            if part.start is not None and part.stop is not None
-        }
+        slots: set[tuple[int, int, str]] = set()
+        for part in judge.plans.walk(parse(text)):
+            if part.start is not None and part.stop is not None:
+                slots.add((part.start, part.stop, "plan" if part.plan else "expression"))
+                if part.kind == "UnresolvedRelation":
+                    slots.add((part.start, part.stop, "relation"))
         for start, stop, sort in sorted(slots):
             found += [(place, text[:start] + p + text[stop + 1 :]) for p in PLANTS[sort]]
     return found
