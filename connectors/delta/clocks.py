@@ -49,7 +49,8 @@ def moment_written(parts: Iterable[Part], text: str) -> tuple[str, int] | None:
 
 
 def moment_cast(parts: Parts) -> str | None:
-    """The first cast of a plan, its functions replaced, that may make a moment of now out of a text."""
+    """The first cast that may make a moment of now out of a text, in an analysed plan in which
+    functions made of others are replaced by these."""
     for part in parts:
         if part.kind != "Cast" or part.said("dataType") not in _TIMES:
             continue

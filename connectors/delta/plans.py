@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -45,7 +46,7 @@ class Part:
     start: int | None
     stop: int | None
     texts: Mapping[str, Sequence[str]]
-    _nodes: Any = field(repr=False)
+    _nodes: Any = dataclasses.field(repr=False)
 
     @property
     def kind(self) -> str:
@@ -147,8 +148,8 @@ class Plans:
         found = json.loads(text)
         names = found["classes"]
         parts = [
-            Part(number, names[of], *line, nodes)
-            for number, (of, *line) in enumerate(found["nodes"])
+            Part(number, names[of], plan, owner, held_by, start, stop, texts, nodes)
+            for number, (of, plan, owner, held_by, start, stop, texts) in enumerate(found["nodes"])
         ]
         return Parts(parts, frozenset(found["others"]))
 

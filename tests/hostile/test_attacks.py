@@ -96,8 +96,8 @@ REFUSED = [
         "IDENTIFIER(..)",
     ),
     # names
-    ("action", "WITH `accountſ` AS (SELECT 1 AS account) INSERT INTO alerts SELECT account, 'x' FROM"
-     " accounts", "WITH accountſ"),
+    ("action", "WITH `accountſ` AS (SELECT 1 AS account) INSERT INTO alerts SELECT account, 'x'"
+     " FROM accounts", "WITH accountſ"),
     ("action", "WITH ACCOUNTS AS (SELECT 1 AS account) INSERT INTO alerts SELECT account, 'x' FROM"
      " accounts", "hides the declared table"),
     ("query", "WITH `accountſ` AS (SELECT 1 AS x) SELECT firing_id FROM event, accounts", "ASCII"),
@@ -215,7 +215,8 @@ def owned(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
     table = tmp_path / "alerts"
     spark.sql(
         f"CREATE TABLE delta.`{table}` (account BIGINT, text STRING, day DATE GENERATED ALWAYS AS"
-        " (CAST(text AS DATE))) USING delta TBLPROPERTIES ('delta.constraints.evil' = 'account > 0')"
+        " (CAST(text AS DATE))) USING delta"
+        " TBLPROPERTIES ('delta.constraints.evil' = 'account > 0')"
     )
     yield table
     spark._jvm.java.lang.System.clearProperty("tidegate.ran")  # type: ignore[union-attr]

@@ -38,7 +38,7 @@ PLANTS = {
         "IDENTIFIER('acc' || 'ount')",
         "(SELECT max(value) FROM text.`/etc/passwd`)",
         "(SELECT 1 FROM accounts TIMESTAMP AS OF (SELECT 1))",
-        "(SELECT count(*) OVER w FROM accounts WINDOW w AS (PARTITION BY (SELECT reflect('a', 'b'))))",
+        "(SELECT count(*) OVER w FROM accounts WINDOW w AS (ORDER BY (SELECT reflect('a', 'b'))))",
         "aggregate(array(1), 0, (a, x) -> a + length(input_file_name()))",
         "CASE WHEN EXISTS (SELECT 1 FROM undeclared) THEN 1 END",
         "(WITH accountſ AS (SELECT 1) SELECT 2)",
@@ -110,7 +110,7 @@ class Planted(Plans):
 
     plan: Any
 
-    def statement(self, text: str) -> Any:
+    def statement(self, text: str) -> Any:  # noqa: ARG002
         return self.plan
 
     expression = statement
