@@ -6,7 +6,7 @@ import hashlib
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -42,6 +42,7 @@ from engine.explicit import make_signal
 from engine.loop import Loop
 from engine.obstacles import sentence
 from engine.outage import Outages
+from engine.policy import load_policy
 from engine.sparktypes import arrow_schema
 from engine.store import LeaseKeeper, Ledger, SqlStore, open_store
 from engine.values import BucketReport, State
@@ -67,7 +68,7 @@ class Engine:
     `rulebook`: a path, YAML text, or a `Rulebook`; `spark`: a classic session with Delta, by
     default one is started (and stopped at the end); `store`: a database URL, by default SQLite
     beside the rulebook; `settings` override the rulebook's; `spark_conf` configures a session that
-    is started here.
+    is started here; `policy`: the file of what the operator allows, by default TIDEGATE_POLICY.
 
         with Engine("bank.yaml", spark=spark, store="sqlite:///bank.db") as engine:
             engine.signal("atm_empty", atm_id=4, amount=100)
@@ -87,6 +88,7 @@ class Engine:
         store: str | None = None,
         settings: Mapping[str, str] | None = None,
         spark_conf: Mapping[str, str] | None = None,
+        policy: str | os.PathLike[str] | None = None,
     ) -> None:
         self.rulebook = (
             rulebook
@@ -96,6 +98,7 @@ class Engine:
         self._store_url = store or self._default_store()
         self._given_spark = spark
         self._spark_conf = dict(spark_conf or {})
+        self._policy = load_policy(policy)
         self._stop = threading.Event()
         self._interrupted = False  # by an error: what the loop knows may be older than the store
         self._wakeup: Wakeup | None = None
@@ -224,9 +227,12 @@ class Engine:
         self._spark = spark = self._session(stack)
         state = store.load(book.name)
         self._check_cursors(state)
-        catalog = stack.enter_context(open_catalog(spark, self.rulebook, store.id, lease.epoch))
+        functions = self._policy.functions
+        catalog = stack.enter_context(
+            open_catalog(spark, self.rulebook, store.id, lease.epoch, functions)
+        )
         self._jobs = catalog.jobs
-        analyst = DeltaAnalyst(catalog, book)
+        analyst = DeltaAnalyst(catalog, book, functions)
         now = Now(SystemClock(), state.now)
         digests = {rule.name: _detects(rule) for rule in book.rules.values() if rule.enabled}
         prepare = preparing(book, analyst)
@@ -321,13 +327,18 @@ class Engine:
 
 @contextmanager
 def open_catalog(
-    spark: SparkSession, book: Rulebook, name: str, epoch: int | None = None
+    spark: SparkSession,
+    book: Rulebook,
+    name: str,
+    epoch: int | None = None,
+    functions: Collection[str] = (),
 ) -> Iterator[Catalog]:
-    """The rulebook's database in Spark, tables and event types checked. Raises InputError."""
+    """The rulebook's database in Spark, tables and event types checked; `functions` that the
+    operator's policy adds. Raises InputError."""
     catalog = Catalog(spark, book, name, epoch)
     catalog.open()
     try:
-        check_events(spark, book, catalog.locations)
+        check_events(spark, book, catalog.locations, functions)
         yield catalog
     finally:
         catalog.close()
@@ -349,16 +360,23 @@ def preparing(book: Rulebook, analyst: DeltaAnalyst) -> Prepare:
     return prepared
 
 
-def check_tables(book: Rulebook, *, spark_conf: Mapping[str, str]) -> None:
+def check_tables(
+    book: Rulebook,
+    *,
+    spark_conf: Mapping[str, str],
+    policy: str | os.PathLike[str] | None = None,
+) -> None:
     """`validate --tables`: tables, feeds and SQL against what is there. Raises InputError, also for
     a transaction: which columns it would have is not known to `run` yet."""
     if lacking := [_not_live(e) for e in book.events.values() if _is_transaction(e)]:
         raise InputError(lacking)
+    functions = load_policy(policy).functions
     spark = start_session("tidegate validate", spark_conf)
     problems: list[Problem] = []
-    with open_catalog(spark, book, "validate") as catalog:
+    with open_catalog(spark, book, "validate", functions=functions) as catalog:
         book = with_edges(book, book.events)
-        prepared = preparing(book, DeltaAnalyst(catalog, book))(schemas_now(catalog), None)
+        analyst = DeltaAnalyst(catalog, book, functions)
+        prepared = preparing(book, analyst)(schemas_now(catalog), None)
         feed = DeltaFeed(spark, catalog.locations)
         capture = Capture(book, prepared.needs)
         for name in sources(book).tables:

@@ -62,6 +62,11 @@ overrides = click.option(
 spark_conf = click.option(
     "--spark-conf", multiple=True, metavar="KEY=VALUE", help="A Spark configuration entry."
 )
+policy_file = click.option(
+    "--policy",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="What the operator allows: a YAML file (default: TIDEGATE_POLICY).",
+)
 
 
 def exit_code(error: TidegateError) -> int:
@@ -89,12 +94,14 @@ def pairs(items: tuple[str, ...], option: str) -> dict[str, str]:
 @click.option("--tables", is_flag=True, help="Also check the SQL against the real tables.")
 @overrides
 @spark_conf
+@policy_file
 @as_json
 def validate(
     files: tuple[Path, ...],
     tables: bool,
     settings: tuple[str, ...],
     spark_conf: tuple[str, ...],
+    policy: Path | None,
     as_json: bool,
 ) -> None:
     """Check rulebooks without running them."""
@@ -110,7 +117,8 @@ def validate(
             if tables:
                 from engine.app import check_tables
 
-                check_tables(book, spark_conf=pairs(spark_conf, "--spark-conf"))
+                conf = pairs(spark_conf, "--spark-conf")
+                check_tables(book, spark_conf=conf, policy=policy)
         except InputError as error:
             problems = error.problems
         wrong = wrong or bool(problems)
@@ -206,6 +214,7 @@ def _leave_out_pandas() -> None:
 @store_url
 @overrides
 @spark_conf
+@policy_file
 @as_json
 def run(
     rulebook: Path,
@@ -215,6 +224,7 @@ def run(
     store: str | None,
     settings: tuple[str, ...],
     spark_conf: tuple[str, ...],
+    policy: Path | None,
     as_json: bool,
 ) -> None:
     """Run a rulebook on its tables."""
@@ -234,6 +244,7 @@ def run(
         store=the_store(store, rulebook),
         settings=pairs(settings, "--set"),
         spark_conf=pairs(spark_conf, "--spark-conf"),
+        policy=policy,
     )
     stop_on_signals(engine)
     with engine:

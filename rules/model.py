@@ -254,4 +254,5 @@ class Rulebook:
     rules: Mapping[str, Rule]
     settings: Settings = Settings()
     samples: Mapping[str, str] = field(default_factory=dict)
+    reads: tuple[tuple[str, ...], ...] = ()  # names in parts: what actions may read beside tables
     warnings: tuple[Problem, ...] = ()

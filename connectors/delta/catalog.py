@@ -44,6 +44,7 @@ class Catalog:
         self.database = f"{self._prefix}{secrets.token_hex(4) + 'x' if epoch is None else epoch}"
         self.locations: Mapping[str, str] = {}
         self._tables = rulebook.tables
+        self._own = new_session(spark)  # a user's may put variables into texts
 
     def open(self) -> None:
         """Create the database, and drop those that engines of earlier epochs left in a lasting
@@ -106,6 +107,9 @@ class Catalog:
                 message = f"table {table.name}: no Delta table at {table.path}"
                 raise InputError([Problem("table-missing", message, table.place, _CREATE)])
             return table.path
+        if "${" in str(table.catalog):
+            message = f"{table.catalog}: ${{..}} is refused in a name"
+            raise InputError([Problem("table-missing", message, table.place, "write the name")])
         parser: Any = self.spark._jsparkSession.sessionState().sqlParser()
         parts = parser.parseMultipartIdentifier(table.catalog)
         name = ".".join(quoted(parts.apply(n)) for n in range(parts.length()))
@@ -121,7 +125,7 @@ class Catalog:
         return f"{name}.{quoted(table)}" if table else name
 
     def _sql(self, text: str) -> None:
-        self.spark.sql(text)
+        self._own.sql(text)
 
 
 @contextmanager
