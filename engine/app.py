@@ -45,7 +45,7 @@ from engine.outage import Outages
 from engine.policy import load_policy
 from engine.sparktypes import arrow_schema
 from engine.store import LeaseKeeper, Ledger, SqlStore, open_store
-from engine.values import BucketReport, State
+from engine.values import BucketReport, Parked, State
 from rules.errors import EngineError, InputError, Problem, TidegateError
 from rules.formatter import format_expression
 from rules.model import Change, EventType, Rule, Rulebook, TableEvent
@@ -195,7 +195,9 @@ class Engine:
     def obstacles(self) -> tuple[str, ...]:
         """What stands in the way of rules: parked rules, entries that are held, dead or wait for
         their next attempt; each as a sentence with the commands that get past it."""
-        return tuple(map(sentence, self._store.obstacles(self.rulebook.name)))
+        found = self._store.obstacles(self.rulebook.name)
+        rules = self.rulebook.rules
+        return tuple(sentence(o) for o in found if not isinstance(o, Parked) or o.rule in rules)
 
     def stop(self) -> None:
         """End the run after the bucket in hand. May be called from any thread."""

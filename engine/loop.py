@@ -113,7 +113,7 @@ class Loop:
                 now, arrived = self._look()
             if self.stopped() or self.full:
                 return None
-            with self._timed("plan"), _outages():
+            with self._timed("plan"):
                 plan = self._plan(now, arrived, until)
             self._targets.make_ready()
             if plan is None:
@@ -174,8 +174,8 @@ class Loop:
         now, arrived = self._look()
         controls = self._controls(arrived)
         rulebook, state = with_resets(self.basis.rulebook, self.state, controls)
+        listing = self._list(rulebook, state, now)
         with _outages():
-            listing = self._list(rulebook, state, now)
             versions = {t: self.feed.version(rulebook.tables[t]) for t in listing.heads}
         carried_out = (c.id for c in controls if _carried_out_by_a_bucket(c, listing))
         return Seen(versions, arrived.last_received, frozenset(carried_out))
@@ -208,18 +208,26 @@ class Loop:
         return self.store.pending_controls(name) if arrived.controls else ()
 
     def _list(self, rulebook: Rulebook, state: State, now: int) -> Listing:
-        return list_sources(rulebook, self._sources, state, self.feed, self.instants, now)
+        with _outages():
+            return list_sources(rulebook, self._sources, state, self.feed, self.instants, now)
 
     def _run(self) -> int:
         """Run the entries that are due; returns how many were done."""
         return self.runner.work(self._present(), self.stopped)
 
     def _carry_out(self, arrived: Arrivals) -> int:
-        """What operators asked for about entries; how much that was."""
-        asked = [c for c in self._controls(arrived) if c.kind in _OF_ENTRIES]
-        for control in asked:
-            self.runner.carry_out(control, self._present())
-        return len(asked)
+        """What operators asked for and no bucket carries out; how much that was."""
+        done = 0
+        for control in self._controls(arrived):
+            if control.kind in _OF_ENTRIES:
+                self.runner.carry_out(control, self._present())
+            elif control.kind == "enable" and control.subject not in self.state.parked:
+                said = f"rule {control.subject} is not parked"
+                self.store.answer(self.basis.rulebook.name, self.epoch, control.id, said)
+            else:
+                continue
+            done += 1
+        return done
 
     def _plan(self, now: int, arrived: Arrivals, until: int | None) -> Plan | None:
         book, used_of = self.basis.rulebook, self.basis.capture.used
@@ -238,7 +246,8 @@ class Loop:
         self.idle = plan is None and self.due is None
         if plan is None:
             return None
-        plan = pin(plan, rulebook, self.feed)
+        with _outages():
+            plan = pin(plan, rulebook, self.feed)
         failpoint("plan.after")
         carried_out = (c.id for c in controls if _carried_out_by_a_bucket(c, listing))
         return replace(plan, controls=tuple(carried_out))

@@ -697,3 +697,24 @@ def test_g16b_a_text_that_no_longer_fits_stops_nobody_and_is_kept(store: SqlStor
     bench.drain()
     assert bench.sink.effects == bench.expected()
     assert bench.loop.basis.capture.used("t", WIDER) == {"id", "more"}  # it reads all there is
+
+
+def test_g13_an_enable_of_a_rule_that_is_not_parked_is_answered(store: SqlStore) -> None:
+    bench = Bench(store, commits=1, text=LIMITED)
+    bench.drain()
+    store.ask("loop", "enable", "a")
+    seen = bench.loop.visible()
+    assert bench.drain() == []
+    assert not store.pending_controls("loop")
+    assert bench.loop.done(seen)
+
+
+def test_g13_a_parked_rule_that_is_deleted_is_forgotten(store: SqlStore) -> None:
+    bench = Bench(store, commits=4, text=LIMITED)
+    bench.drain()
+    lines = LIMITED.splitlines()
+    bench.write("\n".join(line for line in lines if line[:4] not in ("  a:", "  c:")))
+    bench.restart()
+    bench.feed.commits = 5
+    bench.drain()
+    assert parked(store) == []
