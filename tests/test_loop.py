@@ -593,7 +593,7 @@ def test_g13_a_limit_parks_its_rule_and_those_that_use_it_and_the_rest_goes_on(
     bench.feed.commits = 10
     bench.drain()
     assert len(parked(store)) == 2  # a new run changes nothing
-    assert store.status("loop")["parked"][0]["passed_over"] == 8  # versions 2 to 9
+    assert store.status("loop")["parked_rules"][0]["passed_over"] == 8  # versions 2 to 9
 
 
 def test_g13_an_enabled_rule_goes_on_with_what_it_had(store: SqlStore) -> None:
