@@ -23,7 +23,7 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except TidegateError as error:
-            click.echo(str(error), err=True)
+            output.say(str(error), err=True)
             raise SystemExit(exit_code(error)) from error
         except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
             raise
@@ -31,8 +31,8 @@ class Commands(click.Group):
             raise SystemExit(INTERRUPTED) from None
         except Exception as error:
             log.debug("unforeseen", exc_info=True)
-            click.echo(f"{type(error).__name__}: {error}", err=True)
-            click.echo("    an error nobody foresaw: -v shows where it comes from", err=True)
+            output.say(f"{type(error).__name__}: {error}", err=True)
+            output.say("    an error nobody foresaw: -v shows where it comes from", err=True)
             raise SystemExit(EngineError.exit_code) from error
 
 
@@ -42,7 +42,9 @@ class Commands(click.Group):
 def main(verbose: bool) -> None:
     """Event-condition-action rules on Delta tables, exactly once, on Spark."""
     level = logging.DEBUG if verbose else logging.WARNING
-    logging.basicConfig(level=level, stream=sys.stderr, format="%(levelname)s %(message)s")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(output.LogFormatter("%(levelname)s %(message)s"))
+    logging.basicConfig(level=level, handlers=[handler])
     logging.getLogger("py4j").setLevel(logging.WARNING)
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
@@ -59,6 +61,11 @@ overrides = click.option(
 )
 spark_conf = click.option(
     "--spark-conf", multiple=True, metavar="KEY=VALUE", help="A Spark configuration entry."
+)
+policy_file = click.option(
+    "--policy",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="What the operator allows: a YAML file (default: TIDEGATE_POLICY).",
 )
 
 
@@ -87,12 +94,14 @@ def pairs(items: tuple[str, ...], option: str) -> dict[str, str]:
 @click.option("--tables", is_flag=True, help="Also check the SQL against the real tables.")
 @overrides
 @spark_conf
+@policy_file
 @as_json
 def validate(
     files: tuple[Path, ...],
     tables: bool,
     settings: tuple[str, ...],
     spark_conf: tuple[str, ...],
+    policy: Path | None,
     as_json: bool,
 ) -> None:
     """Check rulebooks without running them."""
@@ -108,7 +117,8 @@ def validate(
             if tables:
                 from engine.app import check_tables
 
-                check_tables(book, spark_conf=pairs(spark_conf, "--spark-conf"))
+                conf = pairs(spark_conf, "--spark-conf")
+                check_tables(book, spark_conf=conf, policy=policy)
         except InputError as error:
             problems = error.problems
         wrong = wrong or bool(problems)
@@ -131,7 +141,8 @@ def explain(rulebook: Path, rule: str | None, format_: str, as_json: bool) -> No
     """Normalised expressions, the shared graph, what is stored per key, what triggers what."""
     from engine.explain import explain as explained
 
-    click.echo(explained(rulebook, rule, "json" if as_json else format_), nl=False)
+    form = "json" if as_json else format_
+    output.document(explained(rulebook, rule, form), as_json=form == "json")
 
 
 @main.command()
@@ -175,7 +186,7 @@ def simulate(
     from engine.replay.simulate import simulate as run_simulation
 
     run_simulation(
-        rulebook, Path(trace), context=context, until=until, bucket=bucket, out=sys.stdout.buffer
+        rulebook, Path(trace), context=context, until=until, bucket=bucket, out=output.stream()
     )
 
 
@@ -203,6 +214,7 @@ def _leave_out_pandas() -> None:
 @store_url
 @overrides
 @spark_conf
+@policy_file
 @as_json
 def run(
     rulebook: Path,
@@ -212,6 +224,7 @@ def run(
     store: str | None,
     settings: tuple[str, ...],
     spark_conf: tuple[str, ...],
+    policy: Path | None,
     as_json: bool,
 ) -> None:
     """Run a rulebook on its tables."""
@@ -231,6 +244,7 @@ def run(
         store=the_store(store, rulebook),
         settings=pairs(settings, "--set"),
         spark_conf=pairs(spark_conf, "--spark-conf"),
+        policy=policy,
     )
     stop_on_signals(engine)
     with engine:
@@ -297,6 +311,39 @@ def reset(table: str, start: str, store: str | None, name: str | None, as_json: 
     from engine.operate import reset_table
 
     output.record(reset_table(the_store(store), name, table, start), as_json=as_json)
+
+
+@main.command()
+@rulebook_file
+@click.option("--repeat", is_flag=True, help="Do what the store has forgotten again.")
+@click.option("--from", "start", type=click.Choice(["now"]), help="Pass over it.")
+@store_url
+@overrides
+@spark_conf
+@as_json
+def adopt(
+    rulebook: Path,
+    repeat: bool,
+    start: str | None,
+    store: str | None,
+    settings: tuple[str, ...],
+    spark_conf: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Go on with a store that does not know what its tables hold, such as a restored one: lists
+    what is in doubt."""
+    from engine.app import adopt_store
+
+    if repeat == (start is not None):
+        raise click.UsageError("say either --repeat or --from now")
+    result = adopt_store(
+        rulebook,
+        store=the_store(store, rulebook),
+        repeat=repeat,
+        settings=pairs(settings, "--set"),
+        spark_conf=pairs(spark_conf, "--spark-conf"),
+    )
+    output.status(result, as_json=as_json)
 
 
 @main.command()

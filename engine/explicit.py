@@ -6,7 +6,8 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from engine.fields import check_fields
+from engine.fields import SHOWN_MAX, check_fields
+from engine.printable import shortened
 from engine.values import Signal
 from rules.errors import InputError, Place, Problem
 from rules.kinds import did_you_mean
@@ -35,7 +36,7 @@ def make_signal(
         raise InputError([Problem("unknown-signal", f"event `{event}` {what}", place, hint)])
     if signal_id is not None and not _storable(signal_id):
         place = Place(file=book.file or "<text>", path=f"events.{event}")
-        message = f"{signal_id!r} cannot be a signal's id"
+        message = f"{shortened(repr(signal_id), SHOWN_MAX)} cannot be a signal's id"
         hint = "an id is a text of 1 to 200 characters without control characters"
         if "id" in declared.fields:
             hint += "; in Python the field `id` stands in a mapping: signal(event, {'id': ..})"

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import base64
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -16,10 +18,17 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from engine.printable import shortened
 from engine.sparktypes import arrow_type
 from rules.errors import InputError, Place, Problem
 from rules.kinds import did_you_mean
 from rules.model import SignalEvent
+
+SHOWN_MAX = 100  # characters of a wrong value in a message
+_NOT_OF_THE_TYPE = (ValueError, TypeError, InvalidOperation, OverflowError)
+_NUMBER = re.compile(
+    r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE
+)
 
 
 def check_fields(
@@ -37,8 +46,9 @@ def check_fields(
         try:
             value = _from_text(value, kind) if text and isinstance(value, str) else value
             stored[name] = _stored(_convert(value, kind))
-        except (ValueError, TypeError, InvalidOperation, OverflowError):
-            message = f"field `{name}` of `{event.name}` is to be {ddl}, but is {value!r}"
+        except _NOT_OF_THE_TYPE:
+            shown = shortened(repr(value), SHOWN_MAX)
+            message = f"field `{name}` of `{event.name}` is to be {ddl}, but is {shown}"
             problems.append(_problem(event, name, message, _declared(event)))
     if problems:
         raise InputError(problems)
@@ -52,6 +62,38 @@ def fields_table(event: SignalEvent, rows: Sequence[Mapping[str, Any]]) -> pa.Ta
         kind = arrow_type(ddl)
         columns[name] = pa.array([_convert(row.get(name), kind) for row in rows], kind)
     return pa.table(columns)
+
+
+def fitting(
+    event: SignalEvent, rows: Sequence[Mapping[str, Any]]
+) -> tuple[pa.Table, Mapping[int, str]]:
+    """The table of those rows whose fields are of the types declared now; by row of the others,
+    why, without its values."""
+    if (table := _table(event, rows)) is not None:
+        return table, {}
+    found = ((at, _fault(event, row)) for at, row in enumerate(rows))
+    faults = {at: fault for at, fault in found if fault}
+    return fields_table(event, [row for at, row in enumerate(rows) if at not in faults]), faults
+
+
+def _table(event: SignalEvent, rows: Sequence[Mapping[str, Any]]) -> pa.Table | None:
+    """None if a row does not fit."""
+    if any(row.keys() - event.fields.keys() for row in rows):
+        return None
+    try:
+        return fields_table(event, rows)
+    except (*_NOT_OF_THE_TYPE, pa.ArrowException):
+        return None
+
+
+def _fault(event: SignalEvent, row: Mapping[str, Any]) -> str | None:
+    if unknown := sorted(row.keys() - event.fields.keys()):
+        return f"`{event.name}` is declared without field `{unknown[0]}` now"
+    for name, ddl in event.fields.items():
+        alone = replace(event, fields={name: ddl})
+        if _table(alone, [{name: row.get(name)}]) is None:
+            return f"field `{name}` is not of type {ddl}, as `{event.name}` is declared now"
+    return None
 
 
 def _declared(event: SignalEvent) -> str:
@@ -69,7 +111,7 @@ def _from_text(text: str, kind: pa.DataType) -> Any:
     if text == "null" and not pa.types.is_string(kind):
         return None
     if pa.types.is_integer(kind):
-        return int(text)
+        return int(_digits(text))
     if pa.types.is_boolean(kind) or pa.types.is_nested(kind):
         return orjson.loads(text)
     return text
@@ -111,6 +153,24 @@ def _of(value: Any, *types: type) -> Any:
     return value
 
 
+def _digits(text: str) -> str:
+    """Python also takes other scripts' digits, blanks and `1_000` for numbers; SQL does not."""
+    if not _NUMBER.fullmatch(text):
+        raise ValueError
+    return text
+
+
+def _number(value: Any) -> Any:
+    value = _of(value, int, float, Decimal, str)
+    return _digits(value) if isinstance(value, str) else value
+
+
+def _text(value: Any, _: pa.DataType) -> str:
+    """Half a surrogate pair is no character: neither Arrow nor a table can hold it."""
+    _of(value, str).encode()
+    return str(value)
+
+
 def _integer(value: Any, kind: pa.DataType) -> int:
     bound = 1 << (kind.bit_width - 1)
     if not -bound <= _of(value, int) < bound:
@@ -119,12 +179,12 @@ def _integer(value: Any, kind: pa.DataType) -> int:
 
 
 def _double(value: Any, kind: pa.DataType) -> float:
-    number = float(_of(value, int, float, Decimal, str))
+    number = float(_number(value))
     return pa.scalar(number, kind).as_py() if pa.types.is_float32(kind) else number
 
 
 def _decimal(value: Any, kind: pa.DataType) -> Decimal:
-    number = Decimal(str(_of(value, int, float, Decimal, str)))
+    number = Decimal(str(_number(value)))
     exact = number.quantize(Decimal(1).scaleb(-kind.scale))
     if exact != number or len(exact.as_tuple().digits) > kind.precision:
         raise OverflowError
@@ -172,7 +232,7 @@ _CONVERSIONS: Sequence[tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] =
     (pa.types.is_integer, _integer),
     (pa.types.is_floating, _double),
     (pa.types.is_decimal, _decimal),
-    (pa.types.is_string, lambda value, _: _of(value, str)),
+    (pa.types.is_string, _text),
     (pa.types.is_timestamp, _timestamp),
     (pa.types.is_date, _date),
     (pa.types.is_binary, _bytes),

@@ -11,6 +11,7 @@ import rules
 from engine.explicit import make_signal
 from engine.store import FINISHED, SqlStore, open_store
 from engine.store import migrate as migrate_schema
+from engine.store.address import parse_url, redacted
 from rules.errors import EngineError, InputError, Place, Problem
 from rules.kinds import did_you_mean
 from rules.model import Rulebook, TableEvent
@@ -137,7 +138,7 @@ def reset_table(url: str, name: str | None, table: str, start: str) -> dict[str,
             place = book.tables[table].place
             message = f"table `{table}` raises no events, so it has no cursor to set"
             raise InputError([Problem("no-cursor", message, place, "declare an event on it first")])
-        if start != "now" and not start.isdecimal():
+        if start != "now" and not re.fullmatch("[0-9]{1,18}", start):
             place = Place(file="--from", path=start)
             problem = Problem("bad-version", f"{start!r} is not a version", place, "now|VERSION")
             raise InputError([problem])
@@ -149,7 +150,7 @@ def reset_table(url: str, name: str | None, table: str, start: str) -> dict[str,
 def migrate_store(url: str) -> dict[str, Any]:
     """Bring a store's schema to this version."""
     before, after = migrate_schema(url)
-    return {"store": url, "from": before, "to": after}
+    return {"store": redacted(parse_url(url)), "from": before, "to": after}
 
 
 def _effective(store: SqlStore, book: Rulebook) -> str:

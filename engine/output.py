@@ -1,29 +1,78 @@
-"""What commands print: results on stdout, as tables for people or as JSON lines for programs."""
+"""What commands print: results on stdout, as tables for people or as JSON lines for programs.
+
+All of it goes through here, so that no value of a table or a file can act on a terminal.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import json
+import logging
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 import orjson
 
+from engine.moments import micros_text
+from engine.printable import in_json, in_line, printable, shortened
 from engine.values import BucketReport
 from rules.errors import Problem
 from rules.model import Rulebook
 
 NEVER_WRAPPED = frozenset({"firing_id"})  # is copied
 PIPE_COLUMNS = 10_000  # of what is no terminal: a row is a line
+CELL_MAX = 500  # characters of a value in a table
+LINE_MAX = 4_000  # characters of a line of a message
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """A message of one or more lines, on stdout or stderr."""
+    lines = (shortened(line, LINE_MAX) for line in text.split("\n"))
+    click.echo(printable("\n".join(lines)), err=err)
+
+
+def document(text: str, *, as_json: bool) -> None:
+    """A whole text, which ends with a newline."""
+    click.echo(in_json(text) if as_json else printable(text), nl=False)
+
+
+def stream() -> IO[bytes]:
+    """Where JSON lines are written in bulk."""
+    out = sys.stdout.buffer
+    return _Terminal(out) if sys.stdout.isatty() else out  # type: ignore[return-value]
+
+
+class _Terminal:
+    """A terminal that JSON lines are written to."""
+
+    def __init__(self, out: IO[bytes]) -> None:
+        self._out = out
+
+    def write(self, lines: bytes) -> int:
+        return self._out.write(in_json(lines.decode("utf-8", "replace")).encode())
+
+    def flush(self) -> None:
+        self._out.flush()
+
+
+class LogFormatter(logging.Formatter):
+    """Log lines as they may be shown."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
 
 
 def json_line(value: Mapping[str, Any]) -> None:
     """One JSON object and a newline on stdout, at once (a reader may be waiting)."""
-    sys.stdout.write(orjson.dumps(value, default=_plain).decode() + "\n")
+    try:
+        text = orjson.dumps(value, default=_plain).decode()
+    except TypeError:  # half a surrogate pair, which only an escape can tell
+        text = json.dumps(value, default=str)
+    sys.stdout.write(in_json(text) + "\n")
     sys.stdout.flush()
 
 
@@ -36,20 +85,25 @@ def instant_text(micros: int | None) -> str:
     """Microseconds since the epoch as ISO 8601 in UTC; `-` for None."""
     if micros is None:
         return "-"
-    return datetime.fromtimestamp(micros / 1e6, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+    return f"{micros_text(micros, digits=3)}Z"
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """A table for people; nothing but its title where there are no rows."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    made = Table(title=title, title_justify="left", show_edge=False)
+    made = Table(title=Text(in_line(title)), title_justify="left", show_edge=False)
     for column in columns:
-        made.add_column(column, overflow="fold", no_wrap=column in NEVER_WRAPPED)
+        made.add_column(Text(column), overflow="fold", no_wrap=column in NEVER_WRAPPED)
     for row in rows:
-        made.add_row(*("" if cell is None else str(cell) for cell in row))
+        made.add_row(*(Text(_cell(cell)) for cell in row))  # a plain str would be markup
     Console(width=None if sys.stdout.isatty() else PIPE_COLUMNS).print(made)
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else in_line(shortened(str(value), CELL_MAX))
 
 
 def verdict(
@@ -69,15 +123,15 @@ def verdict(
         )
         return
     for warning in warnings:
-        click.echo(f"warning: {warning}")
+        say(f"warning: {warning}")
     for problem in problems:
-        click.echo(str(problem))
+        say(str(problem))
     if book is not None and not problems:
         counts = (
             f"{len(of)} {what}{'' if len(of) == 1 else 's'}"
             for what, of in (("table", book.tables), ("event", book.events), ("rule", book.rules))
         )
-        click.echo(f"{file}: ok ({', '.join(counts)})")
+        say(f"{file}: ok ({', '.join(counts)})")
 
 
 def _problem(problem: Problem) -> dict[str, Any]:
@@ -100,7 +154,7 @@ def bucket_printer(*, as_json: bool) -> Callable[[BucketReport], None]:
 
     def as_text(report: BucketReport) -> None:
         seconds = sum(report.seconds.values())
-        click.echo(
+        say(
             f"bucket {report.bucket}  up to {instant_text(report.watermark)}  "
             f"{report.rows} rows  {report.detections} detections  {report.firings} firings  "
             f"{report.entries} entries  {seconds:.2f} s"
@@ -115,7 +169,8 @@ def record(value: Mapping[str, Any], *, as_json: bool) -> None:
         json_line(value)
         return
     for name, cell in value.items():
-        click.echo(f"{name}: {cell}")
+        # Further lines of a value never begin like a field.
+        say(f"{name}: {cell}".replace("\n", "\n    "))
 
 
 def status(value: Mapping[str, Any], *, as_json: bool) -> None:
@@ -129,7 +184,7 @@ def status(value: Mapping[str, Any], *, as_json: bool) -> None:
         if rows and isinstance(rows[0], Mapping):
             mappings(name, rows, as_json=False)
         else:
-            click.echo(f"{name}: {', '.join(map(str, rows)) or '-'}")
+            say(f"{name}: {', '.join(map(str, rows)) or '-'}")
 
 
 def mappings(title: str, rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
@@ -139,7 +194,7 @@ def mappings(title: str, rows: Sequence[Mapping[str, Any]], *, as_json: bool) ->
             json_line(row)
         return
     columns = list(rows[0]) if rows else []
-    table(title, columns, ([_cell(row.get(c)) for c in columns] for row in rows))
+    table(title, columns, ([_plainly(row.get(c)) for c in columns] for row in rows))
 
 
 def entry(value: Mapping[str, Any], *, as_json: bool) -> None:
@@ -147,12 +202,12 @@ def entry(value: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
         json_line(value)
         return
-    fields = {name: _cell(cell) for name, cell in value.items() if name != "firings"}
+    fields = {name: _plainly(cell) for name, cell in value.items() if name != "firings"}
     record(fields, as_json=False)
     firings([{**firing, "entries": ()} for firing in value["firings"]], as_json=False)
 
 
-def _cell(value: Any) -> Any:
+def _plainly(value: Any) -> Any:
     """A list or mapping as people read it."""
     if isinstance(value, list):
         return "; ".join(map(str, value))

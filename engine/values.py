@@ -296,10 +296,11 @@ class Question:
 @dataclass(frozen=True, slots=True)
 class Failure:
     """Why something failed: `error` is one line without values of the user's tables, `details` all
-    that was said."""
+    that was said. `lasting`: it would fail again if it were tried at once."""
 
     error: str
     details: str | None = None
+    lasting: bool = False
 
 
 @dataclass(frozen=True, slots=True)

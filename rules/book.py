@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from rules import expression as x
 from rules.errors import Place
@@ -26,6 +27,7 @@ class Book:
     rules: dict[str, Rule] = field(default_factory=dict)
     samples: Mapping[str, str] = field(default_factory=dict)
     _records: dict[str, dict[str, Record]] = field(default_factory=dict)
+    _names: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
 
     def records(self, section: str) -> dict[str, Record]:
         """The readable records of `tables`, `events` or `rules`."""
@@ -34,9 +36,17 @@ class Book:
             self._records[section] = {n: r for n, r in found.items() if isinstance(r, Record)}
         return self._records[section]
 
-    def names(self, section: str) -> set[str]:
-        """Every name that `tables`, `events` or `rules` declares."""
-        return set(self.top.get(section, ()))
+    def names(self, *sections: str) -> frozenset[str]:
+        """Every name that `tables`, `events` or `rules` declares; several sections together."""
+        if sections not in self._names:
+            declared = (self.top.get(section, ()) for section in sections)
+            self._names[sections] = frozenset().union(*declared)
+        return self._names[sections]
+
+    @cached_property
+    def signals(self) -> frozenset[str]:
+        """The events that are declared as signals."""
+        return frozenset(n for n, r in self.records("events").items() if r.has("signal"))
 
     def key_place(self, section: str, name: str) -> Place:
         """Where the name itself is declared."""

@@ -9,7 +9,7 @@ detection takes one occurrence of each event type (`rules.recent`), and so do al
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rules import expression as x
@@ -61,13 +61,51 @@ def bound(
 ) -> Bound:
     """The bound of a rule with this context and this expression, as it stands; `rules` are those
     that it may use as events (their own storage is not counted)."""
-    return _bound(expression, context, rules or {}, ())
+    known = rules or {}
+    return _bound(_form(expression, known, ()), context, known, ())
+
+
+def of_rule(rule: Rule, rules: Mapping[str, Rule]) -> Bound:
+    """The bound of what is detected for a rule in its own context. Hinze & Voisard's parameters
+    choose among all instances, as `unrestricted` does."""
+    own = own_context(rule)
+    return in_contexts(rule, rules, (own,))[own]
+
+
+def own_context(rule: Rule) -> Context:
+    """The context whose bound a rule has."""
+    return Context.UNRESTRICTED if rule.selection else rule.context
+
+
+def in_contexts(
+    rule: Rule, rules: Mapping[str, Rule], contexts: Iterable[Context]
+) -> dict[Context, Bound]:
+    """The bound of what is detected for a rule, if its context were another."""
+    expression = detected(rule, rules)
+    form = _form(expression, rules, rule.per)
+    return {context: _bound(form, context, rules, rule.per) for context in contexts}
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What is the same in all contexts: `nodes` that store something in `restricted`."""
+
+    expression: x.Expression
+    nodes: Sequence[Stored]
+    one_by_one: bool
+    flat: Stages | None
+
+
+def _form(expression: x.Expression, rules: Mapping[str, Rule], keyed: Collection[str]) -> _Form:
+    nodes = [node for node in stored(expression, rules).walk() if node.remembers]
+    single = _one_by_one(expression, keyed)
+    return _Form(expression, nodes, single, _flat(expression, rules, keyed))
 
 
 def _bound(
-    expression: x.Expression, context: Context, rules: Mapping[str, Rule], keyed: Collection[str]
+    form: _Form, context: Context, rules: Mapping[str, Rule], keyed: Collection[str]
 ) -> Bound:
-    nodes = [node for node in stored(expression, rules).walk() if node.remembers]
+    nodes = form.nodes
     lasting = [node for node in nodes if node.oldest_micros is None]
     oldest = None if lasting else max((node.oldest_micros or 0 for node in nodes), default=0)
     advice = tuple(dict.fromkeys(_advice(node) for node in lasting))
@@ -76,12 +114,11 @@ def _bound(
     instances = total([node.instances for node in nodes])
     occurrences = total([node.occurrences for node in nodes])
     why = _why(nodes, instances + occurrences)
-    if context is not Context.RESTRICTED and not _one_by_one(expression, keyed):
-        chosen = of_choice(expression, context, rules, keyed)
+    if context is not Context.RESTRICTED and not form.one_by_one:
+        chosen = _chosen(form.expression, form.flat, context, rules, keyed)
         if chosen is None:
             instances = occurrences = ENDLESS.within(oldest)
-            flat = _flat(expression, rules, keyed)
-            kept = _FLAT_KEEPS.get(context) if flat else None
+            kept = _FLAT_KEEPS.get(context) if form.flat else None
             why = f"context {context} keeps {kept or _KEEPS[context]}"
         elif chosen.alone:
             instances, occurrences = chosen.instances, chosen.occurrences
@@ -93,15 +130,6 @@ def _bound(
     whole = instances + occurrences
     span = None if whole.endless else whole.span_micros
     return Bound(instances.maximum, occurrences.maximum, span, oldest, why, advice)
-
-
-def of_rule(rule: Rule, rules: Mapping[str, Rule], context: Context | None = None) -> Bound:
-    """The bound of what is detected for a rule, in its own context or another one.
-
-    Hinze & Voisard's parameters choose among all instances, as `unrestricted` does.
-    """
-    own = Context.UNRESTRICTED if rule.selection else rule.context
-    return _bound(detected(rule, rules), context or own, rules, rule.per)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +150,16 @@ def of_choice(
 ) -> Chosen | None:
     """Where the choice of a context stores a number of instances, which; else None: what is not
     used up yet. `keyed`: the keyed event types; `rules`: those that may be used as events."""
-    flat = _flat(expression, rules, keyed)
+    return _chosen(expression, _flat(expression, rules, keyed), context, rules, keyed)
+
+
+def _chosen(
+    expression: x.Expression,
+    flat: Stages | None,
+    context: Context,
+    rules: Collection[str],
+    keyed: Collection[str],
+) -> Chosen | None:
     kept = most_kept(flat, context) if flat else None
     if kept is not None:
         return Chosen(Amount(kept[0]), Amount(kept[1]), alone=True)
@@ -146,8 +183,9 @@ def _flat(
 ) -> Stages | None:
     """The expression as stages, where the choice among its instances needs no search."""
     flat = stages(expression)
-    plain = flat is not None and alike(flat, keyed) and {*flat.events}.isdisjoint(rules)
-    return flat if plain else None
+    if flat is None or any(name in rules for name in flat.events):
+        return None
+    return flat if alike(flat, keyed) else None
 
 
 _KEEPS = {

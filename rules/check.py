@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 
 from rules import expression as x
 from rules import selection
 from rules.book import Book, refuse
 from rules.keys import TRANSACTION_COLUMNS
-from rules.kinds import Record, Report, did_you_mean
+from rules.kinds import Record, Report
 from rules.model import Change, SignalAction, SignalEvent, Switch, TableEvent
 from rules.reader import Fields, Node, Scalar
 from rules.sqlwords import image_words, unsteady_words
+from rules.tangles import tangles
+
+CYCLES_MAX = 20  # that are shown among rules which can all reach each other
 
 # Columns that the engine adds to the parameter relation (semantics 5).
 RELATION_COLUMNS = (
@@ -135,18 +138,18 @@ def _steady(sql: tuple[str, Scalar], report: Report) -> None:
         )
 
 
-def _known(record: Record, key: str, what: str, names: set[str], report: Report) -> None:
+def _known(record: Record, key: str, what: str, names: frozenset[str], report: Report) -> None:
     name = record.get(key)
     if name is not None and name not in names:
-        hint = did_you_mean(name, names)
+        hint = report.did_you_mean(name, names)
         report.add(f"unknown-{what}", f"unknown {what} {name!r}", record.place(key), hint)
 
 
 def _expression(book: Book, node: x.Expression, scalar: Scalar, report: Report) -> None:
-    events, rules = book.names("events"), book.names("rules")
+    events, either = book.names("events"), book.names("events", "rules")
     for below in node.walk():
-        if isinstance(below, x.Name | x.BeginOf | x.EndOf) and below.name not in events | rules:
-            hint = did_you_mean(below.name, events | rules)
+        if isinstance(below, x.Name | x.BeginOf | x.EndOf) and below.name not in either:
+            hint = report.did_you_mean(below.name, either)
             message = f"unknown event {below.name!r}"
             refuse(report, "unknown-event", message, scalar, below, hint)
         elif isinstance(below, x.BeginOf | x.EndOf) and below.name in events:
@@ -159,7 +162,9 @@ def _expression(book: Book, node: x.Expression, scalar: Scalar, report: Report) 
         elif isinstance(below, x.Periodic | x.PeriodicStar) and below.sample is not None:
             bare = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", below.sample)
             if bare and below.sample not in book.samples:
-                hint = did_you_mean(below.sample, book.samples) or "declare it under samples:"
+                hint = (
+                    report.did_you_mean(below.sample, book.samples) or "declare it under samples:"
+                )
                 message = f"unknown sample {below.sample!r}"
                 refuse(report, "unknown-sample", message, scalar, below, hint)
 
@@ -170,14 +175,26 @@ def _cycles(book: Book, report: Report) -> None:
         rule: [n.name for n in node.walk() if isinstance(n, x.Name)]
         for rule, node, _ in book.expressions()
     }
-    while True:
+    at = {rule: number for number, rule in enumerate(uses)}
+    found = [sorted(tangle, key=at.__getitem__) for tangle in tangles(uses)]
+    for tangle in sorted(found, key=lambda rules: at[rules[0]]):
+        inside = {*tangle}
+        among = {rule: [name for name in uses[rule] if name in inside] for rule in tangle}
+        _cycles_of(book, among, at, report)
+
+
+def _cycles_of(
+    book: Book, uses: dict[str, list[str]], at: Mapping[str, int], report: Report
+) -> None:
+    """The first cycles among rules all of which can reach each other."""
+    for _ in range(CYCLES_MAX):
         try:
             TopologicalSorter(uses).prepare()
             return
         except CycleError as error:
             cycle = list(reversed(error.args[1]))
         # Break it, to find the next one.
-        first = min(cycle[:-1], key=list(uses).index)
+        first = min(cycle[:-1], key=at.__getitem__)
         turned = cycle.index(first)
         shown = [*cycle[turned:-1], *cycle[:turned], first]
         message = f"rules are events of each other in a cycle: {' -> '.join(shown)}"
@@ -191,12 +208,12 @@ def _rule(book: Book, name: str, record: Record, report: Report) -> None:
         have, lack = ("within", "otherwise") if record.has("within") else ("otherwise", "within")
         message = f"{have!r} of the contingency needs {lack!r}"
         report.add("missing-key", message, record.place(have), "write both, or neither")
-    others = book.names("rules") - {name}
+    others = book.names("rules")
     for key in ("precedes", "follows"):
         given = record.get(key, ())
         for other in (given,) if isinstance(given, str) else given:
-            if other not in others:
-                hint = did_you_mean(other, others)
+            if other not in others or other == name:
+                hint = report.did_you_mean(other, others - {name})
                 report.add("unknown-rule", f"unknown rule {other!r}", record.place(key), hint)
     condition = record.get("if")
     if isinstance(condition, tuple):
@@ -207,16 +224,15 @@ def _rule(book: Book, name: str, record: Record, report: Report) -> None:
             report.add("selection", message, record.place("context"), hint)
     for action in (*rule.actions, *rule.otherwise) if rule else ():
         if isinstance(action, Switch) and action.rule not in book.names("rules"):
-            hint = did_you_mean(action.rule, book.names("rules"))
+            hint = report.did_you_mean(action.rule, book.names("rules"))
             report.add("unknown-rule", f"unknown rule {action.rule!r}", action.place, hint)
         if isinstance(action, SignalAction):
             _raised(book, action, report)
 
 
 def _raised(book: Book, action: SignalAction, report: Report) -> None:
-    signals = {n for n, r in book.records("events").items() if r.has("signal")}
     if action.event not in book.names("events"):
-        hint = did_you_mean(action.event, signals)
+        hint = report.did_you_mean(action.event, book.signals)
         report.add("unknown-event", f"unknown event {action.event!r}", action.place, hint)
         return
     event = book.events.get(action.event)
@@ -224,11 +240,12 @@ def _raised(book: Book, action: SignalAction, report: Report) -> None:
         return
     if not isinstance(event, SignalEvent):
         message = f"{action.event!r} is not an explicit event; nobody can raise it"
-        report.add("not-a-signal", message, action.place, did_you_mean(action.event, signals))
+        hint = report.did_you_mean(action.event, book.signals)
+        report.add("not-a-signal", message, action.place, hint)
         return
     for field in action.fields:
         if field not in event.fields:
             declared = ", ".join(event.fields) or "none"
             message = f"the event {action.event!r} has no field {field!r}"
-            hint = did_you_mean(field, event.fields) or f"its fields: {declared}"
+            hint = report.did_you_mean(field, event.fields) or f"its fields: {declared}"
             report.add("unknown-field", message, action.place, hint)

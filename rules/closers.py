@@ -62,4 +62,4 @@ def _chosen(node: x.Expression, rules: Collection[str], *, seen: bool) -> Iterat
 def _apart(opener: x.Expression, rules: Collection[str]) -> bool:
     """No two windows start together: each is opened by an instant of its own."""
     names = {node.name for node in opener.walk() if isinstance(node, x.Name)}
-    return plain(opener) and names.isdisjoint(rules)
+    return plain(opener) and not any(name in rules for name in names)

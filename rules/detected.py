@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from functools import lru_cache
 
 from rules import expression as x
 from rules.model import Rule, Rulebook
 from rules.normalise import normalise
 from rules.transform import transform
+
+KEPT_MAX = 10_000  # forms: one is asked for several times while a rulebook is read
 
 
 def detected(rule: Rule, rules: Collection[str] = ()) -> x.Expression:
@@ -22,9 +25,15 @@ def detected(rule: Rule, rules: Collection[str] = ()) -> x.Expression:
     """
     if rule.selection:
         return rule.on
-    normal = normalise(rule.on)
-    if _labels(normal) != _labels(rule.on):
-        normal = rule.on
+    used = frozenset(node.name for node in rule.on.walk() if isinstance(node, x.Name))
+    return _detected(rule.on, frozenset(name for name in used if name in rules))
+
+
+@lru_cache(maxsize=KEPT_MAX)
+def _detected(on: x.Expression, rules: frozenset[str]) -> x.Expression:
+    normal = normalise(on)
+    if _labels(normal) != _labels(on):
+        normal = on
     return transform(normal, rules=rules, forgetting=True).expression
 
 

@@ -8,9 +8,10 @@ does not take part in comparison.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from functools import cache
+from typing import Any, cast
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +37,28 @@ class Expression:
     span: Span = field(default=Span(), compare=False, kw_only=True)
 
     def operands(self) -> Iterator[Expression]:
-        for f in fields(self):
-            value = getattr(self, f.name)
-            if isinstance(value, Expression):
+        for name in _operand_names(cast(Hashable, type(self))):
+            value = getattr(self, name)
+            if isinstance(value, tuple):
+                yield from value
+            else:
                 yield value
-            elif isinstance(value, tuple):
-                yield from (v for v in value if isinstance(v, Expression))
 
     def walk(self) -> Iterator[Expression]:
         """This node and all below it, parents first."""
-        yield self
-        for operand in self.operands():
-            yield from operand.walk()
+        ahead = [self]
+        while ahead:
+            node = ahead.pop()
+            yield node
+            ahead += [*node.operands()][::-1]
+
+
+@cache
+def _operand_names(kind: Hashable) -> tuple[str, ...]:
+    """The fields of a node that hold expressions, one or a tuple of them."""
+    return tuple(
+        f.name for f in fields(cast(type[Expression], kind)) if "Expression" in str(f.type)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,10 +258,8 @@ def with_operands(node: Expression, operands: Sequence[Expression]) -> Expressio
     """The same operator over other operands, given in the order of `operands()`."""
     given = iter(operands)
     changed: dict[str, Any] = {}
-    for f in fields(node):
-        value = getattr(node, f.name)
-        if isinstance(value, Expression):
-            changed[f.name] = next(given)
-        elif isinstance(value, tuple):
-            changed[f.name] = tuple(next(given) for _ in value)
+    for name in _operand_names(cast(Hashable, type(node))):
+        value = getattr(node, name)
+        many = isinstance(value, tuple)
+        changed[name] = tuple(next(given) for _ in value) if many else next(given)
     return replace(node, **changed) if changed else node

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rules import expression as x
 from rules.book import Book, refuse
-from rules.kinds import BAD, Record, Report, did_you_mean
+from rules.kinds import BAD, Record, Report
 from rules.model import Change, ClockEvent, SignalEvent, TableEvent
 from rules.reader import Fields
 
@@ -31,8 +31,9 @@ def resolve_keys(book: Book, rule: str, report: Report) -> tuple[tuple[str, ...]
     used = event_names(node)
     listed = isinstance(record.get("per"), dict)
     per = _listed(book, record, used, report) if listed else _inferred(book, record, used, report)
-    known = book.events.keys() | book.rules.keys() | book.records("rules").keys()
-    if len(report.problems) == before and known.issuperset(used) and not _needs_key(node, per):
+    rules = book.records("rules")
+    known = all(name in book.events or name in rules for name in used)
+    if len(report.problems) == before and known and not _needs_key(node, per):
         culprit = _keyless(node, per)
         keyed = ", ".join(per)
         refuse(
@@ -78,7 +79,7 @@ def _listed(book: Book, record: Record, used: dict[str, x.Expression], report: R
             continue
         columns = (columns,) if isinstance(columns, str) else columns
         if name not in used:
-            hint = did_you_mean(name, used)
+            hint = report.did_you_mean(name, used)
             report.add("per", f"{name!r} does not occur in the expression", place, hint)
             continue
         if len(columns) != width:
@@ -87,7 +88,11 @@ def _listed(book: Book, record: Record, used: dict[str, x.Expression], report: R
         has = _columns_of(book, name)
         if has is not None and not set(columns) <= has:
             lacking = ", ".join(sorted(set(columns) - has))
-            hint = did_you_mean(lacking, has) if has else f"{name!r} cannot be keyed; leave it out"
+            hint = (
+                report.did_you_mean(lacking, has)
+                if has
+                else f"{name!r} cannot be keyed; leave it out"
+            )
             report.add("per", f"{name!r} has no column {lacking}", place, hint)
         per[name] = columns
     return per

@@ -8,15 +8,21 @@ error of a file.
 from __future__ import annotations
 
 import difflib
+import heapq
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Final
 
 from rules.errors import Place, Problem
 from rules.reader import Fields, Items, Node, Scalar
 
 Schema = dict[str, Any]
+
+HINTS_MAX = 100  # nearest names that one report looks for: nobody reads more
+COMPARED_MAX = 50  # names that a word is compared with letter by letter
 
 
 class _Bad:
@@ -32,6 +38,7 @@ class Report:
     def __init__(self) -> None:
         self.problems: list[Problem] = []
         self.warnings: list[Problem] = []
+        self._hints = 0
 
     def add(self, code: str, message: str, place: Place, hint: str = "", excerpt: str = "") -> _Bad:
         """Record one problem; returns BAD for the caller to pass on."""
@@ -41,6 +48,11 @@ class Report:
     def warn(self, code: str, message: str, place: Place, hint: str = "") -> None:
         """Record one warning."""
         self.warnings.append(Problem(code, message, place, hint))
+
+    def did_you_mean(self, word: str, known: Iterable[str]) -> str:
+        """`did_you_mean`, for the first hundred words of a report."""
+        self._hints += 1
+        return did_you_mean(word, known) if self._hints <= HINTS_MAX else ""
 
 
 @dataclass(frozen=True)
@@ -83,12 +95,24 @@ class Record:
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A hint that names the nearest known word, or all of them where they are few."""
     names = sorted(known)
-    close = difflib.get_close_matches(word, names, n=1) or [
+    compared = names if len(names) <= COMPARED_MAX else _alike(word, names)
+    close = difflib.get_close_matches(word, compared, n=1) or [
         name for name in names if name.lower() == word.lower()
     ]
     if close:
         return f"did you mean {close[0]!r}?"
     return f"known: {', '.join(names)}" if 0 < len(names) <= 12 else ""
+
+
+def _alike(word: str, names: Iterable[str]) -> list[str]:
+    """The names that share most pairs of letters with a word."""
+    pairs = _pairs(word)
+    return heapq.nlargest(COMPARED_MAX, names, lambda name: len(pairs & _pairs(name)))
+
+
+@lru_cache(maxsize=20_000)
+def _pairs(name: str) -> frozenset[str]:
+    return frozenset(map("".join, pairwise(f" {name} ")))
 
 
 def scalar(what: str, schema: Schema, convert: Callable[[Scalar, Report], Any]) -> Kind:
@@ -170,7 +194,7 @@ def choice(*names: str) -> Kind:
     def convert(node: Scalar, report: Report) -> Any:
         if node.text in names:
             return node.text
-        hint = did_you_mean(node.text, names)
+        hint = report.did_you_mean(node.text, names)
         return report.add(
             "value", f"{node.text!r} is not one of {', '.join(names)}", node.place, hint
         )
@@ -233,7 +257,7 @@ def record(what: str, *keys: Key) -> Kind:
         result = Record(node)
         for name, child in node.entries.items():
             if name not in known:
-                hint = did_you_mean(name, known)
+                hint = report.did_you_mean(name, known)
                 message = f"unknown key {name!r} in {what}"
                 report.add("unknown-key", message, node.keys[name], hint)
                 continue

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 
+from rules.book import Book
 from rules.check import check
 from rules.errors import InputError, Place, Problem
 from rules.form import RULEBOOK
@@ -24,6 +25,29 @@ def load_rulebook(
     features: frozenset[str],
 ) -> Rulebook:
     """See `rules.load`."""
+    return _loaded(source, settings, file, features)[0]
+
+
+def validated(file: os.PathLike[str], settings: Mapping[str, str]) -> Rulebook:
+    """The rulebook in a file, whether it can be run or only be simulated yet: what `run` refuses is
+    among its warnings. Raises `InputError` as `rules.load` does."""
+    loaded, book = _loaded(file, settings, None, SIMULATED)
+    report = Report()
+    refuse_unbuilt(book, frozenset(), report)
+    lacking = [
+        replace(p, code="not-live", message=f"{p.message} in `run`, only in `simulate`")
+        for p in report.problems
+    ]
+    return replace(loaded, warnings=in_order([*loaded.warnings, *lacking]))
+
+
+def _loaded(
+    source: str | os.PathLike[str],
+    settings: Mapping[str, str],
+    file: str | None,
+    features: frozenset[str],
+) -> tuple[Rulebook, Book]:
+    """The rulebook, and what it was made of."""
     if isinstance(source, str) and is_text(source):
         text = source
     else:
@@ -46,7 +70,7 @@ def load_rulebook(
     warn(book, report)
     if report.problems:
         raise InputError(in_order(report.problems))
-    return Rulebook(
+    loaded = Rulebook(
         top.get("rulebook"),
         file,
         text,
@@ -56,23 +80,10 @@ def load_rulebook(
         book.rules,
         settings=limits,
         samples=book.samples,
+        reads=top.get("reads", ()),
         warnings=in_order(report.warnings),
     )
-
-
-def validated(file: os.PathLike[str], settings: Mapping[str, str]) -> Rulebook:
-    """The rulebook in a file, whether it can be run or only be simulated yet: what `run` refuses is
-    among its warnings. Raises `InputError` as `rules.load` does."""
-    book = load_rulebook(file, settings, None, SIMULATED)
-    try:
-        load_rulebook(file, settings, None, frozenset())
-    except InputError as error:
-        lacking = tuple(
-            replace(p, code="not-live", message=f"{p.message} in `run`, only in `simulate`")
-            for p in error.problems
-        )
-        return replace(book, warnings=in_order([*book.warnings, *lacking]))
-    return book
+    return loaded, book
 
 
 def is_text(source: str) -> bool:

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError
 from ruamel.yaml.events import (
     AliasEvent,
@@ -25,8 +24,10 @@ from ruamel.yaml.reader import ReaderError
 
 from rules.errors import InputError, Place, Problem
 from rules.marks import content_offsets
+from rules.quick import events
 
 NESTING_MAX = 50
+_HALF = re.compile("[\ud800-\udfff]")
 
 _CORE: tuple[tuple[re.Pattern[str], Any], ...] = (
     (re.compile(r"null|Null|NULL|~|"), lambda _: None),
@@ -91,8 +92,16 @@ class Fields(Node):
     keys: Mapping[str, Place]
 
 
-def read_yaml(source: str, file: str, bytes_max: int) -> tuple[Fields, list[Problem]]:
+def read_yaml(
+    source: str,
+    file: str,
+    bytes_max: int,
+    *,
+    what: str = "a rulebook",
+    begin: str = "rulebook: NAME",
+) -> tuple[Fields, list[Problem]]:
     """Read one YAML document whose top is a mapping; also gives what was refused and left out.
+    `what` it is and how it may `begin` are for messages.
 
     Raises `InputError` where nothing can be read: malformed or oversize text, or no mapping.
     """
@@ -104,9 +113,9 @@ def read_yaml(source: str, file: str, bytes_max: int) -> tuple[Fields, list[Prob
     reader = _Reader(source, file)
     top = reader.document()
     if not isinstance(top, Fields):
-        hint = "begin with: rulebook: NAME"
+        hint = f"begin with: {begin}"
         place = Place(file) if top is None else top.place
-        found = Problem("yaml", "a rulebook is a mapping", place, hint)
+        found = Problem("yaml", f"{what} is a mapping", place, hint)
         raise InputError([*reader.problems, found])
     return top, reader.problems
 
@@ -132,10 +141,10 @@ class _Reader:
         return top
 
     def _parse(self) -> Iterator[Any]:
-        place = Place(self.file)
+        last = None
         try:
-            for event in YAML(typ="safe", pure=True).parse(self.source):
-                place = self._place(event, "")
+            for event in events(self.source):
+                last = event
                 yield event
         except MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
@@ -155,6 +164,7 @@ class _Reader:
             raise InputError([Problem("yaml", message, place)]) from None
         except (OverflowError, ValueError):
             # An escape of a code point that does not exist: the parser does not say where.
+            place = Place(self.file) if last is None else self._place(last, "")
             message = "behind this, an escape in double quotes names no character"
             raise InputError([Problem("yaml", message, place)]) from None
 
@@ -171,7 +181,7 @@ class _Reader:
             message = f"nested deeper than {NESTING_MAX} levels"
             raise InputError([*self.problems, Problem("yaml", message, place)])
         if isinstance(event, ScalarEvent):
-            if any(0xD800 <= ord(c) < 0xE000 for c in event.value):
+            if _HALF.search(event.value):
                 hint = "write the character itself"
                 self._refuse(event, path, "an escape names half a surrogate pair", hint)
             raw = self.source[event.start_mark.index : event.end_mark.index]

@@ -24,7 +24,7 @@ def unused(
     events = [node for node in whole.walk() if not list(node.operands())]
     names = {node.name for node in events if isinstance(node, x.Name)}
     flat = all(isinstance(node, _FLAT) for node in whole.walk())
-    once = len({*events}) == len(events) and names.isdisjoint(rules)
+    once = len({*events}) == len(events) and not any(name in rules for name in names)
     alike = len({isinstance(node, x.Name) and node.name in keyed for node in events}) == 1
     if not (flat and once and alike):
         return None

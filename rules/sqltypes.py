@@ -54,7 +54,7 @@ def _type(words: list[str], text: str) -> list[str]:
     if name in _DECIMAL:
         return _decimal(rest, text)
     if name in _SIZED:
-        if len(rest) < 3 or rest[0] != "(" or not rest[1].isdigit() or rest[2] != ")":
+        if len(rest) < 3 or rest[0] != "(" or not _is_number(rest[1]) or rest[2] != ")":
             raise ValueError(f"{text!r}: {name} needs a length, as in {name}(20)")
         return rest[3:]
     if name in _NESTED:
@@ -68,7 +68,7 @@ def _decimal(rest: list[str], text: str) -> list[str]:
     if rest[:1] != ["("]:
         return rest
     inside = rest[1 : rest.index(")")] if ")" in rest else []
-    digits = [int(word) for word in inside[::2] if word.isdigit()]
+    digits = [int(word) for word in inside[::2] if _is_number(word)]
     well_formed = len(inside) in (1, 3) and len(digits) == (len(inside) + 1) // 2
     if not well_formed or inside[1::2] not in ([], [","]):
         raise ValueError(f"{text!r}: write decimal(precision, scale)")
@@ -94,3 +94,7 @@ def _nested(name: str, rest: list[str], text: str) -> list[str]:
     if rest[:1] != [">"] or parts != expected:
         raise ValueError(f"{text!r}: write array<int>, map<string, int>, struct<a: int>")
     return rest[1:]
+
+
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.isdigit() and len(word) < 10

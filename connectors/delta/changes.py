@@ -17,6 +17,7 @@ from pyspark.sql.pandas.serializers import ArrowCollectSerializer
 from pyspark.sql.types import ArrayType, MapType, StructType
 from pyspark.util import _load_from_socket
 
+from connectors.delta.catalog import quoted
 from connectors.delta.where import tried
 from engine.ports import FEED_KINDS, KIND, SAME_1, SAME_2, VERSION, ReadRequest
 from engine.values import TableRange
@@ -80,7 +81,7 @@ def _kind(request: ReadRequest) -> Column:
 
 
 def _column(name: str) -> Column:
-    return F.col("`" + name.replace("`", "``") + "`")
+    return F.col(quoted(name))
 
 
 def _wanted(session: SparkSession, text: str) -> Column:

@@ -1,20 +1,28 @@
-"""One commit of a Delta log, read from its JSON (no Spark)."""
+"""One commit of a Delta log, read from its JSON (no Spark).
+
+Anybody may have written it: what is needed and has another shape than Delta's is refused, what is
+only an estimate or a note is passed over.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
-_ROWS_OF_ADD = re.compile(r'\\"numRecords\\":(\d+)')
+_ROWS_OF_ADD = re.compile(r'\\"numRecords\\":([0-9]{1,15})(?![0-9])')
+_COUNT = re.compile(r"[0-9]{1,15}")
 # Other writers than Spark may put blanks between the signs.
 _HEAD_ACTION = re.compile(r'\s*\{\s*"(?:commitInfo|metaData|protocol)"')
 _DATA_MARKS = (re.compile(r'"dataChange"\s*:\s*true'), re.compile(r'\{\s*"cdc"\s*:'))
 _IMAGES = 2  # rows of the feed for one updated row
 MILLISECOND = 1_000
+INSTANT_MS_MAX = 1 << 53
+DEPTH_MAX = 1_000_000  # no cascade is deeper: `max_cascade_depth` is far below
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,42 +72,114 @@ class LoggedCommit:
     note: Mapping[str, Any] = field(default_factory=dict)
 
 
-def parse_commit(version: int, text: str, modified_ms: int) -> LoggedCommit:
-    """Raises ValueError if `text` is not JSON lines."""
+class DamagedCommit(ValueError):
+    """A commit file that is not what Delta writes."""
+
+    def __init__(self, version: int, reason: str) -> None:
+        self.version = version
+        super().__init__(reason)
+
+
+def parse_commit(
+    version: int, text: str, modified_ms: int, own_stores: Collection[str] = ()
+) -> LoggedCommit:
+    """`own_stores`: ids of the stores whose actions' depths count. Raises DamagedCommit."""
+    try:
+        return _parsed(version, text, modified_ms, own_stores)
+    except RecursionError:
+        raise DamagedCommit(version, "it is nested too deeply") from None
+    except ValueError as error:
+        raise DamagedCommit(version, str(error)) from error
+
+
+def _parsed(version: int, text: str, modified_ms: int, own_stores: Collection[str]) -> LoggedCommit:
     actions: dict[str, Any] = {}
     for line in text.split("\n"):  # JSON may hold other ends of lines, such as U+2028
         if _HEAD_ACTION.match(line):
-            actions.update(orjson.loads(line))
-    info = actions.get("commitInfo") or {}
+            actions.update(_json(line))
+    info = _fields(actions, "commitInfo")
     changes_data = any(mark.search(text) for mark in _DATA_MARKS)
+    operation = info.get("operation")
+    note = _note(info.get("userMetadata"))
     return LoggedCommit(
         version=version,
-        instant=int(info.get("inCommitTimestamp") or modified_ms) * MILLISECOND,
-        operation=str(info.get("operation", "")),
+        instant=_instant_ms(info, modified_ms) * MILLISECOND,
+        operation=operation if isinstance(operation, str) else "",
         rows=_rows(info, text) if changes_data else 0,
-        depth=_depth(info.get("userMetadata")),
+        depth=_depth(note, own_stores),
         changes_data=changes_data,
-        metadata=parse_metadata(actions["metaData"]) if "metaData" in actions else None,
-        features=parse_features(actions.get("protocol") or {}),
-        note=_note(info.get("userMetadata")),
+        metadata=parse_metadata(_fields(actions, "metaData")) if "metaData" in actions else None,
+        features=parse_features(_fields(actions, "protocol")),
+        note=note,
     )
 
 
 def parse_metadata(action: Mapping[str, Any]) -> Metadata:
-    return Metadata(
-        str(action["id"]), str(action.get("schemaString") or ""), action.get("configuration") or {}
-    )
+    """Raises ValueError for what is no metadata action."""
+    table_id, schema = action.get("id"), action.get("schemaString")
+    if not isinstance(table_id, str) or not table_id:
+        raise ValueError("its metaData has no id")
+    if not isinstance(schema, str) or not _is_schema(schema):
+        raise ValueError("the schemaString of its metaData is no schema")
+    configuration = _fields(action, "configuration")
+    texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in configuration.items()}
+    return Metadata(table_id, schema, texts)
 
 
 def parse_features(protocol: Mapping[str, Any]) -> frozenset[str]:
-    """The table features that a protocol action names."""
-    return frozenset(protocol.get("readerFeatures") or ()) | frozenset(
-        protocol.get("writerFeatures") or ()
-    )
+    """The table features that a protocol action names. Raises ValueError."""
+    found: set[str] = set()
+    for key in ("readerFeatures", "writerFeatures"):
+        names = protocol.get(key) or []
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"the {key} of its protocol are no list of names")
+        found.update(names)
+    return frozenset(found)
+
+
+def _json(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except ValueError:
+        return json.loads(text)  # takes halves of surrogate pairs, as Delta does
+
+
+def _fields(action: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A part of an action that is an object, empty where it is missing or null."""
+    found = action.get(name)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise ValueError(f"its {name} is no JSON object")
+    return found
+
+
+def _is_schema(text: str) -> bool:
+    """Whether a schema's columns have names and types: all that the engine looks at."""
+    try:
+        columns = _json(text)["fields"]
+        return isinstance(columns, list) and all(
+            isinstance(column["name"], str)
+            and isinstance(column["type"], str | dict)
+            and isinstance(column.get("metadata", {}), dict)
+            for column in columns
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return False
+
+
+def _instant_ms(info: Mapping[str, Any], modified_ms: int) -> int:
+    found = info.get("inCommitTimestamp")
+    if found is None:
+        return modified_ms
+    if type(found) is not int or not 0 <= found < INSTANT_MS_MAX:
+        raise ValueError("its inCommitTimestamp is no time in milliseconds")
+    return found or modified_ms
 
 
 def _rows(info: Mapping[str, Any], text: str) -> int:
-    metrics = {k: int(v) for k, v in (info.get("operationMetrics") or {}).items() if _digits(v)}
+    told = info.get("operationMetrics")
+    metrics = {k: int(v) for k, v in told.items() if _is_count(v)} if type(told) is dict else {}
     if "numTargetRowsInserted" in metrics:
         updated = metrics.get("numTargetRowsUpdated", 0) * _IMAGES
         return metrics["numTargetRowsInserted"] + updated + metrics.get("numTargetRowsDeleted", 0)
@@ -112,11 +192,14 @@ def _rows(info: Mapping[str, Any], text: str) -> int:
     return sum(int(rows) for rows in _ROWS_OF_ADD.findall(text))
 
 
-def _digits(value: Any) -> bool:
-    return isinstance(value, str) and value.isdigit()
+def _is_count(value: Any) -> bool:
+    return isinstance(value, str) and bool(_COUNT.fullmatch(value))
 
 
 def _note(user_metadata: Any) -> Mapping[str, Any]:
+    """What a commit says of an entry; anybody may write such a note."""
+    if not isinstance(user_metadata, str):
+        return {}
     try:
         noted = orjson.loads(user_metadata)["tidegate"]
     except (ValueError, KeyError, TypeError):
@@ -124,8 +207,9 @@ def _note(user_metadata: Any) -> Mapping[str, Any]:
     return noted if isinstance(noted, dict) else {}
 
 
-def _depth(user_metadata: Any) -> int:
-    try:
-        return int(_note(user_metadata)["depth"])
-    except (ValueError, KeyError, TypeError):
+def _depth(note: Mapping[str, Any], own_stores: Collection[str]) -> int:
+    """The depth that one of our own stores noted."""
+    store, depth = note.get("store"), note.get("depth")
+    if type(depth) is not int or not 0 <= depth <= DEPTH_MAX:
         return 0
+    return depth if isinstance(store, str) and store in own_stores else 0

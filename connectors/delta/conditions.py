@@ -7,11 +7,12 @@ from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from connectors.delta.analyst import group
 from connectors.delta.catalog import Catalog, active_session_kept, show
 from connectors.delta.faults import SPARK_ERRORS, check_alive, fault
+from connectors.delta.jobs import OverrunError
+from connectors.delta.where import expression
 from engine.values import Answers, Failure, Question
 
 EXPRESSIONS_PER_JOB = 50
@@ -19,9 +20,11 @@ EXPRESSIONS_PER_JOB = 50
 
 class DeltaConditions:
     """The conditions of one rulebook, asked in a session in which temporary views over the pinned
-    versions hide the declared tables."""
+    versions hide the declared tables. A job that takes longer than `seconds_max` is ended."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, seconds_max: int) -> None:
+        self._jobs = catalog.jobs
+        self._seconds_max = seconds_max
         with catalog.session() as session:
             self._session = session
         self._locations = catalog.locations
@@ -40,10 +43,10 @@ class DeltaConditions:
         """One job for all; where it fails, one for each, to know whose fault it is."""
         try:
             frames = [self._expression(alike) for alike in asked]
-            return Answers(_ids(reduce(DataFrame.unionAll, frames).toArrow()))
-        except SPARK_ERRORS as error:
+            return Answers(self._held(reduce(DataFrame.unionAll, frames)))
+        except (*SPARK_ERRORS, OverrunError) as error:
             if len(asked) == 1 and len(asked[0]) == 1:
-                return _failed(asked[0][0], error)
+                return self._failed(asked[0][0], error)
         return _together(self._expressions([[q]]) for alike in asked for q in alike)
 
     def _expression(self, alike: Sequence[Question]) -> DataFrame:
@@ -51,7 +54,7 @@ class DeltaConditions:
         first = alike[0]
         frame = show(self._session, pa.concat_tables([q.relation for q in alike]))
         columns = dict.fromkeys(("firing_id", *first.group))
-        grouped = group(frame, tuple(columns), F.expr(first.condition.text))
+        grouped = group(frame, tuple(columns), expression(self._session, first.condition.text))
         return grouped.where("_0").select("firing_id")
 
     def _query(self, question: Question, pinned: Mapping[str, int]) -> Answers:
@@ -59,10 +62,24 @@ class DeltaConditions:
             for table in question.tables:
                 self._pin(table, pinned[table])
             show(self._session, question.relation, "event", f"p_{question.rule}")
-            held = self._session.sql(question.condition.text).select("firing_id").toArrow()
-            return Answers(_ids(held))
-        except SPARK_ERRORS as error:
-            return _failed(question, error)
+            found = self._session.sql(question.condition.text)
+            return Answers(self._held(found.select("firing_id")))
+        except (*SPARK_ERRORS, OverrunError) as error:
+            return self._failed(question, error)
+
+    def _held(self, found: DataFrame) -> frozenset[str]:
+        ids = self._jobs.run(self._seconds_max, found.toArrow)["firing_id"]
+        return frozenset(ids.drop_null().to_pylist())  # null says of no firing that it holds
+
+    def _failed(self, question: Question, error: BaseException) -> Answers:
+        check_alive(error)
+        said = f"the condition at {question.condition.place} failed:"
+        if isinstance(error, OverrunError):
+            text = f"{said} {error} (statement_seconds_max = {self._seconds_max})"
+            return Answers(failed={question.rule: Failure(text, lasting=True)})
+        found = fault(error)
+        failure = Failure(f"{said} [{found.condition}] {found.message}", found.details)
+        return Answers(failed={question.rule: failure})
 
     def _pin(self, table: str, version: int) -> None:
         if self._shown.get(table) != version:
@@ -80,19 +97,7 @@ def _alike(questions: Iterable[Question]) -> list[list[Question]]:
     return list(found.values())
 
 
-def _ids(found: pa.Table) -> frozenset[str]:
-    return frozenset(found["firing_id"].to_pylist())
-
-
 def _together(found: Iterable[Answers]) -> Answers:
     answers = list(found)
     held = frozenset[str]().union(*(a.held for a in answers))
     return Answers(held, {rule: why for a in answers for rule, why in a.failed.items()})
-
-
-def _failed(question: Question, error: BaseException) -> Answers:
-    check_alive(error)
-    found = fault(error)
-    said = f"the condition at {question.condition.place} failed: [{found.condition}]"
-    failure = Failure(f"{said} {found.message}", found.details)
-    return Answers(failed={question.rule: failure})

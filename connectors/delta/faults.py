@@ -6,6 +6,7 @@ know, and then raises about that instead; so the first error of the chain is loo
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 
+from engine.printable import shortened
 from rules.errors import EngineError
 
 SPARK_ERRORS = (PySparkException, Py4JError)
@@ -22,31 +24,95 @@ PySparkLogger.getLogger("SQLQueryContextLogger").setLevel("CRITICAL")
 PySparkLogger.getLogger("DataFrameQueryContextLogger").setLevel("CRITICAL")
 
 
+# Parameters of error classes that are names, types or versions, never a table's values.
+_NAMES = frozenset(
+    re.findall(
+        r"\w+",
+        """alternative ansiConfig checkpointVersion colName column columnName columnPath config
+        configKey constraint constraintName currentVersion dataType earliestVersion endVersion
+        expectedType feature field fieldName functionName identifier latestVersion logPath
+        objectName operation precision routineName scale sourceType startVersion table
+        tableIdentifier tableName targetType version versionList walkedTypePath""",
+    )
+)
+_NAMES_OF = {  # the same, of single classes: in others they are values
+    "CHECK_CONSTRAINT_VIOLATION": {"expression"},
+    "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES": {"expression"},
+    "SPARK_JOB_CANCELLED": {"jobId", "reason"},
+}
+# Errors of analysis that look at data; all others only know the text and the schemas.
+_LOOK_AT_DATA = ("DELTA_REPLACE_WHERE_MISMATCH", "DELTA_CONSTRAINT_DATA", "DELTA_CONCURRENT")
+_ANALYSIS = "org.apache.spark.sql.AnalysisException"
+_ABOUT_PLACES = ("java.io.", "java.net.", "java.nio.file.", "org.apache.hadoop.")
+FRAGMENT_MAX = 100  # characters of a SQL text in a message
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One error of the JVM: its error class (`DELTA_..`, `UNRESOLVED_COLUMN.WITH_SUGGESTION`, or
-    the Java class), its first line, and the offset in the SQL text it is about, if known."""
+    the Java class), and the offset in the SQL text it is about, if known.
+
+    `message`: one line without a value of any table, for logs: data in it are named, as in `The
+    value <expression> cannot be cast`, and the part of the statement follows. `details`: all that
+    Spark said, values and all, for whoever may see them.
+    """
 
     condition: str
     message: str
+    details: str
     offset: int | None = None
-    details: str | None = None
+
+    @property
+    def line(self) -> str:
+        """The first line of the details: for errors that come before any data is read."""
+        return _line(self.details).removeprefix(f"[{self.condition}] ")
 
 
 def fault(error: BaseException) -> Fault:
     """What an error out of Spark says: of its causes, the innermost that has an error class."""
     java = _origin(error)
     if java is None:
-        return Fault(type(error).__name__, _line(str(error)))
+        return Fault(type(error).__name__, _line(str(error)), str(error))
     chain = [java]
     while (cause := chain[-1].getCause()) is not None and len(chain) < 20:
         chain.append(cause)
     for candidate in reversed(chain):
         if condition := _call(candidate, "getCondition"):
-            message = _line(candidate.getMessage() or condition)
-            return Fault(condition, message.removeprefix(f"[{condition}] "), _offset(candidate))
+            details = candidate.getMessage() or condition
+            message = _without_values(candidate, condition, details)
+            return Fault(condition, message, details, _offset(candidate))
     java = chain[-1]
-    return Fault(java.getClass().getSimpleName(), _line(java.getMessage() or java.toString()))
+    details = java.getMessage() or java.toString()
+    place = java.getClass().getName().startswith(_ABOUT_PLACES)
+    name = java.getClass().getSimpleName()
+    return Fault(name, _line(details) if place else "Spark failed with it", details)
+
+
+def _without_values(java: Any, condition: str, details: str) -> str:
+    """The first line of a message; parameters that may be data are named in place of their values,
+    and the part of the SQL text that failed is told."""
+    if _is_analysis(java) and not condition.startswith(_LOOK_AT_DATA):
+        return _line(details).removeprefix(f"[{condition}] ")
+    known = _NAMES | _NAMES_OF.get(condition, frozenset())
+    try:
+        parameters = {str(k): str(v) for k, v in dict(java.getMessageParameters()).items()}
+    except SPARK_ERRORS:
+        return "its message may hold values"
+    values = [(v, k) for k, v in parameters.items() if v and k not in known]
+    for value, name in sorted(values, key=lambda pair: -len(pair[0])):
+        details = details.replace(value, f"<{name}>")
+    message = _line(details).removeprefix(f"[{condition}] ")
+    fragment = _fragment(java)
+    return f"{message} (in `{fragment}`)" if fragment else message
+
+
+def _is_analysis(java: Any) -> bool:
+    kind = java.getClass()
+    while kind is not None:
+        if kind.getName() == _ANALYSIS:
+            return True
+        kind = kind.getSuperclass()
+    return False
 
 
 def check_alive(error: BaseException) -> None:
@@ -79,6 +145,16 @@ def _call(java: Any, method: str) -> str | None:
     except SPARK_ERRORS:
         return None
     return str(value) if value else None
+
+
+def _fragment(java: Any) -> str:
+    """The part of the SQL text that an error is about."""
+    try:
+        contexts = list(java.getQueryContext())
+        text = " ".join(str(contexts[0].fragment()).split()) if contexts else ""
+    except SPARK_ERRORS:  # a column made in Python has no text
+        return ""
+    return shortened(text, FRAGMENT_MAX)
 
 
 def _offset(java: Any) -> int | None:

@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from connectors.delta.analyst import DeltaAnalyst, group
 from connectors.delta.catalog import Catalog, show
-from connectors.delta.deadline import deadline
 from connectors.delta.effects import Effects, store_of
 from connectors.delta.faults import SPARK_ERRORS, check_alive, fault
+from connectors.delta.jobs import OverrunError
 from connectors.delta.plans import Plans
+from connectors.delta.where import expression
+from engine.moments import python_rows
 from engine.ports import SinkError
 from engine.values import Entry, Fate, Firings, Reading
 from rules.errors import InputError, Place
 from rules.model import Rulebook
+
+T = TypeVar("T")
 
 CONFLICTS_MAX = 20  # with other writers of the target, each time tried again at once
 FIRING_IDS_NOTED = 100  # in a commit's userMetadata
 SMALL_SOURCE_ROWS = 50_000
 SMALL_TARGET_BYTES = 256 * 1024 * 1024
 _CONFLICTS = ("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
-_CANCELLED = "SPARK_JOB_CANCELLED"
 _LARGE_JOBS = {"spark.sql.adaptive.enabled": "true", "spark.sql.shuffle.partitions": "200"}
 
 
@@ -47,15 +49,15 @@ class DeltaSink:
         for conflict in range(CONFLICTS_MAX):
             try:
                 return self._run(entry, firings)
+            except OverrunError as error:
+                raise self._overrun(error) from error
             except SPARK_ERRORS as error:
                 check_alive(error)
                 found = fault(error)
             if not found.condition.startswith(_CONFLICTS):
                 break
             time.sleep(0.05 * min(conflict + 1, 10))
-        seconds = self._rulebook.settings.statement_seconds_max
-        limit = f" (statement_seconds_max = {seconds})" if found.condition == _CANCELLED else ""
-        raise SinkError(f"[{found.condition}] {found.message}{limit}", found.details)
+        raise SinkError(f"[{found.condition}] {found.message}", found.details)
 
     def ready(self, targets: Collection[str]) -> None:
         """See `engine.ports.Sink`. A marked commit reads the markers there are, which Delta has to
@@ -72,6 +74,8 @@ class DeltaSink:
             if told is not None:
                 return told
             snapshot = self._snapshot(entry.target or "")
+            if int(snapshot.version()) < self._effects.last(entry):
+                return Fate.UNKNOWN  # a hole in the log hides what came after it
             marker = snapshot.transactions().get(entry.app_id)
             if not marker.isDefined() or marker.get() < entry.number:
                 return Fate.ABSENT
@@ -88,8 +92,9 @@ class DeltaSink:
             with self._catalog.session() as session:
                 for key, value in _marked(entry, {**self._noted(entry), "sealed": True}).items():
                     session.conf.set(key, value)
-                with deadline(session, self._rulebook.settings.statement_seconds_max):
-                    session.sql(text)
+                self._within(lambda: session.sql(text))
+        except OverrunError as error:
+            raise self._overrun(error) from error
         except SPARK_ERRORS as error:
             check_alive(error)
             found = fault(error)
@@ -99,13 +104,19 @@ class DeltaSink:
         """See `engine.ports.Sink`."""
         text = json.loads(entry.text)
         names = list(text["fields"])
-        values = [F.expr(text["fields"][name]).cast(text["types"][name]) for name in names]
         columns = dict.fromkeys(("firing_id", *text["group"]))
         try:
             with self._catalog.session() as session:
+                values = [
+                    expression(session, text["fields"][name]).cast(text["types"][name])
+                    for name in names
+                ]
                 grouped = group(show(session, firings.relation), tuple(columns), *values)
                 found = grouped.select("firing_id", *(f"_{n}" for n in range(len(names))))
-                return found.toDF("firing_id", *names).toArrow()
+                named = found.toDF("firing_id", *names)
+                return self._within(named.toArrow)
+        except OverrunError as error:
+            raise self._overrun(error) from error
         except SPARK_ERRORS as error:
             check_alive(error)
             said = fault(error)
@@ -117,11 +128,17 @@ class DeltaSink:
             for key, value in self._settings(entry, firings, reading).items():
                 session.conf.set(key, value)
             show(session, firings.relation, "event", f"p_{entry.rule}")
-            with deadline(session, self._rulebook.settings.statement_seconds_max):
-                if names := _parameters(entry, firings):
-                    _run_bound(session, entry.text, firings, names)
-                else:
-                    session.sql(entry.text)
+            if names := _parameters(entry, firings):
+                self._within(lambda: _run_bound(session, entry.text, firings, names))
+            else:
+                self._within(lambda: session.sql(entry.text))
+
+    def _within(self, call: Callable[[], T]) -> T:
+        return self._catalog.jobs.run(self._rulebook.settings.statement_seconds_max, call)
+
+    def _overrun(self, error: OverrunError) -> SinkError:
+        seconds = self._rulebook.settings.statement_seconds_max
+        return SinkError(f"[OVERRUN] {error} (statement_seconds_max = {seconds})")
 
     def _reading(self, entry: Entry, firings: Firings) -> Reading:
         """The statement decided again: it may come from a store, and from another rulebook."""
@@ -183,7 +200,8 @@ def _marked(entry: Entry, noted: Mapping[str, Any]) -> dict[str, str]:
 
 def _run_bound(session: SparkSession, text: str, firings: Firings, names: tuple[str, ...]) -> None:
     """Run a statement with the values of the one firing that it is for."""
-    row = firings.firings.select([name for name in names if name != "firing_id"]).to_pylist()[0]
+    first = firings.firings.select([name for name in names if name != "firing_id"]).slice(0, 1)
+    row = python_rows(first)[0]
     row["firing_id"] = _first(firings, 1)[0]
     schema = session.table("event").schema
     plans = Plans(session)

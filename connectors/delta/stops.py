@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from connectors.delta.faults import SPARK_ERRORS, fault
+from connectors.delta.jobs import OverrunError
+from engine.printable import shortened
 from rules.errors import EngineError
 
 
@@ -102,6 +104,23 @@ def reading(table: str, first: int, last: int) -> Iterator[None]:
         yield
     except SPARK_ERRORS as error:
         raise translated(table, first, last, error) from error
+
+
+@contextmanager
+def limited(what: str, where: Iterable[str], reset: str = "") -> Iterator[None]:
+    """Turns a read that took too long into an EngineError that names the predicates in it."""
+    try:
+        yield
+    except OverrunError as error:
+        asked = ", ".join(f"`{shortened(text, 100)}`" for text in sorted(where))
+        left = "; Java cannot end it: it keeps a core busy until it ends" if error.left else ""
+        raise EngineError(
+            "read-overrun",
+            f"{what}: {error} (statement_seconds_max){f' with {asked}' if asked else ''}{left}",
+            "a regular expression that backtracks, such as (a+)+b, can take for ever on one row: "
+            "correct the `where`, or raise statement_seconds_max"
+            + (f"; or {reset}" if reset else ""),
+        ) from error
 
 
 def translated(table: str, first: int, last: int, error: BaseException) -> EngineError:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from engine.ports import Sink
+from engine.ports import Sink, SinkError
 from engine.sparktypes import arrow_type
 from engine.values import Entry, Firings, Signal
 
@@ -24,7 +24,13 @@ def signals_of(entry: Entry, firings: Firings, sink: Sink, received_at: int) -> 
     fields = _bare(text, firings)
     if fields is None:
         fields = sink.fields(entry, firings)
-    by_firing = {row.pop("firing_id"): row for row in fields.to_pylist()}
+    try:
+        by_firing = {row.pop("firing_id"): row for row in fields.to_pylist()}
+    except (ValueError, OverflowError):
+        raise SinkError(
+            f"[signal-field] a field of {text['event']} is a time outside the years 1 to 9999, "
+            "which no signal can carry"
+        ) from None
     depths = firings.firings["depth"].to_pylist()
     return tuple(
         Signal(f"{one}-{text['action']}", text["event"], by_firing[one], received_at, depth)

@@ -65,13 +65,14 @@ def _same(rows: pa.Table, mark: str, first: Int64, second: Int64) -> npt.NDArray
 
 
 def _unpaired(rows: pa.Table, before: Int64, after: Int64, table: Table) -> EngineError:
-    at = np.concatenate([before, after])[:1]
-    row = rows.select([VERSION, *table.key]).take(at).to_pylist()[0]
-    key = ", ".join(f"{name} = {row[name]!r}" for name in table.key)
+    """Names no value of the key: what a table holds is for nobody who reads a log."""
+    at = np.concatenate([before, after])
+    version = int(rows.column(VERSION).to_numpy()[at].min())
     return EngineError(
         "unpaired-update",
-        f"table `{table.name}`: version {row[VERSION]}: the images of an update cannot be paired "
-        f"by the key ({key}): it is not unique in that commit, or the update changed it",
+        f"table `{table.name}`: version {version}: the images of an update cannot be paired by the "
+        f"key ({', '.join(table.key)}): it is not unique in that commit, or the update changed it "
+        f"({len(at)} images are without a partner)",
         "declare a key that is unique and never updated, or say `on_unpaired: delete_insert` "
         "(such an update is then a delete and an insert)",
     )

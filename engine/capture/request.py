@@ -16,7 +16,7 @@ from engine.values import Needs
 from rules.model import Change, Table, TableEvent
 
 _ONLY_MAX = 8  # distinct predicates that are worth putting into the scan
-_WORD = re.compile(r"`([^`]+)`|([A-Za-z_]\w*)")
+_WORD = re.compile(r"`((?:[^`]|``)+)`|([A-Za-z_]\w*)")
 _FEED_TYPES: Mapping[Change, frozenset[str]] = {
     Change.INSERT: frozenset({"insert"}),
     Change.DELETE: frozenset({"delete"}),
@@ -180,7 +180,8 @@ class _Compiler:
 
     def _need_mentioned(self, text: str) -> None:
         """Spark gets these rows from here, so every column that may be meant must be at hand."""
-        words = {(quoted or word).lower() for quoted, word in _WORD.findall(text)}
+        found = _WORD.findall(text)
+        words = {quoted.replace("``", "`").lower() or word.lower() for quoted, word in found}
         mentioned = {name for name in self._schema.names if name.lower() in words}
         self.columns.update(mentioned)
         self.old.update(mentioned)

@@ -22,6 +22,7 @@ from engine.detector.occurrences import Ranking
 from engine.detector.operators.detection import Detection
 from engine.detector.operators.event import Event
 from engine.detector.shown import Shown, every_role, occur, show
+from engine.moments import python_values
 from engine.values import Batch, Carried, Detections
 from rules import expression as x
 from rules.detected import as_detected
@@ -157,7 +158,8 @@ class Detector:
 
 def _named(rule: Rule, keys: Keys, code: int) -> str:
     """A key as text: its columns and values."""
-    values = [column[0].as_py() for column in keys.values(np.array([code], dtype=np.int32))]
+    found = keys.values(np.array([code], dtype=np.int32))
+    values = [python_values(column)[0] for column in found]
     return ", ".join(f"{name}={value}" for name, value in zip(rule.key_names, values, strict=False))
 
 

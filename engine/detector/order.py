@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.detector import ties
+from engine.moments import python_values
 from engine.values import Int64
 
 _COUNTED_RANGE = 16  # times the number of values: so far counting is cheaper than sorting
@@ -25,7 +26,7 @@ def codes(column: pa.ChunkedArray | pa.Array) -> Int64:
         return np.zeros(len(column), dtype=np.int64)
     if pa.types.is_nested(column.type):
         texts = [None if v is None else json.dumps(v, default=str, sort_keys=True)
-                 for v in column.to_pylist()]  # fmt: skip
+                 for v in python_values(column)]  # fmt: skip
         column = pa.array(texts, pa.string())
     if pa.types.is_int64(column.type) and not column.null_count:
         return _dense(column.to_numpy()) + 1

@@ -37,12 +37,13 @@ def evaluate(
         if (question := question_of(prepared.rules[of_rule.rule], of_rule.relation)) is not None
     }
     held: frozenset[str] = frozenset()
-    failed: Mapping[str, Failure] = {}
+    failed: dict[str, Failure] = {}
     left = list(asked.values())
     for _ in range(ATTEMPTS if asked else 0):
         answers = conditions.hold(left, plan.pinned)
-        held, failed = held | answers.held, answers.failed
-        left = [asked[rule] for rule in failed]
+        held |= answers.held
+        failed = {rule: why for rule, why in failed.items() if why.lasting} | {**answers.failed}
+        left = [asked[rule] for rule, why in failed.items() if not why.lasting]
         if not left:
             break
     told = asked.keys() - failed.keys()
@@ -55,8 +56,14 @@ def question_of(prepared: PreparedRule, relation: pa.Table) -> Question | None:
     if condition is None or reading is None:
         return None
     group = tuple(name for name in prepared.shape.per_firing if name in reading.columns)
-    read = {"firing_id", *(name.split(".")[0] for name in reading.columns)}
-    seen = relation.select([name for name in relation.column_names if name in read])
+    read = {"firing_id", *reading.columns}
+    seen = relation.select(
+        [
+            name
+            for name in relation.column_names
+            if name in read or any(column.startswith(f"{name}.") for column in read)
+        ]
+    )
     return Question(prepared.rule.name, condition, group, reading.tables, seen)
 
 

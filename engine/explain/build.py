@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from engine.explain.graph import Nodes
 from engine.explain.model import Explained, Rule, Stores, Warned
-from engine.explain.triggers import cycles, triggers, written
+from engine.explain.triggers import Triggers, written
 from rules import expression as x
-from rules.bound import Bound, of_rule
+from rules.bound import Bound, in_contexts, own_context
 from rules.detected import detected
 from rules.durations import format_duration
 from rules.errors import Problem
@@ -21,29 +21,30 @@ def build(book: Rulebook, only: str | None = None) -> Explained:
     """Everything, or what belongs to the rule named `only`: its nodes, with those of rules that it
     uses as events, and the edges from and to it."""
     graph = Nodes(book)
-    rules = [_rule(rule, book, graph) for rule in book.rules.values()]
-    edges = tuple(triggers(book))
-    nodes = graph.nodes()
-    loops = cycles(edges)
-    warnings = [*book.warnings, *_never_forget(book, graph)]
+    triggers = Triggers(book)
+    nodes, loops = graph.nodes(), triggers.cycles()
+    edges, more = triggers.edges(only)
+    chosen = [rule for rule in book.rules.values() if only in (None, rule.name)]
+    bounds = {
+        rule.name: in_contexts(rule, book.rules, {own_context(rule), *Context}) for rule in chosen
+    }
+    rules = [_rule(rule, book, graph, bounds[rule.name]) for rule in chosen]
+    warnings = [*book.warnings, *_never_forget(chosen, bounds, graph)]
     if only is not None:
-        rules = [rule for rule in rules if rule.name == only]
         kept = graph.below(rules[0].root)
         nodes = tuple(node for node in nodes if node.id in kept)
-        edges = tuple(edge for edge in edges if only in (edge.rule, edge.triggers))
         loops = tuple(loop for loop in loops if only in loop)
         warnings = [w for w in warnings if w.place.path.split(".")[:2] == ["rules", only]]
     said = tuple(
         Warned(w.code, w.place.line, w.place.column, w.place.path, w.message, w.hint)
         for w in warnings
     )
-    return Explained(book.name, tuple(rules), nodes, edges, loops, said)
+    return Explained(book.name, tuple(rules), nodes, edges, more, loops, said)
 
 
-def _rule(rule: Written, book: Rulebook, graph: Nodes) -> Rule:
+def _rule(rule: Written, book: Rulebook, graph: Nodes, bounds: Mapping[Context, Bound]) -> Rule:
     others = [context for context in Context if context is not rule.context]
-    own = of_rule(rule, book.rules)
-    found = {rule.context: own, **{c: of_rule(rule, book.rules, c) for c in others}}
+    found = {rule.context: bounds[own_context(rule)], **{c: bounds[c] for c in others}}
     apart = graph.tells_keys_apart(rule.name)
     stores = {str(c): _stores(bound, forgets=not apart) for c, bound in found.items()}
     return Rule(
@@ -96,10 +97,12 @@ def _timers(on: x.Expression, book: Rulebook) -> Iterator[str]:
                 yield f"{format_duration(duration)} after each `{format_expression(opener)}`"
 
 
-def _never_forget(book: Rulebook, graph: Nodes) -> Iterator[Problem]:
+def _never_forget(
+    rules: Iterable[Written], bounds: Mapping[str, Mapping[Context, Bound]], graph: Nodes
+) -> Iterator[Problem]:
     """G13: keyed rules that keep something of every key for ever, bounded as it may be."""
-    for rule in book.rules.values():
-        found = of_rule(rule, book.rules)
+    for rule in rules:
+        found = bounds[rule.name][own_context(rule)]
         if graph.tells_keys_apart(rule.name):
             message = (
                 f"{rule.name} never forgets: it keeps every key it has seen, to tell them apart"

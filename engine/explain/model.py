@@ -91,11 +91,13 @@ class Warned:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A rulebook. nodes: operands first; cycles: groups of rules that can trigger each other."""
+    """A rulebook. nodes: operands first; triggers: the first of them, triggers_more: how many are
+    not there; cycles: groups of rules that can trigger each other."""
 
     rulebook: str
     rules: tuple[Rule, ...]
     nodes: tuple[Node, ...]
     triggers: tuple[Trigger, ...]
+    triggers_more: int
     cycles: tuple[tuple[str, ...], ...]
     warnings: tuple[Warned, ...]

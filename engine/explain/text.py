@@ -14,7 +14,7 @@ def text(explained: Explained) -> str:
         [f"rulebook {explained.rulebook}"],
         *(list(_rule(rule)) for rule in explained.rules),
         ["graph (what each node stores per key)", *_nodes(explained.nodes)],
-        ["triggers", *_triggers(explained.triggers)],
+        ["triggers", *_triggers(explained)],
         [f"cycle: {' -> '.join((*loop, loop[0]))}" for loop in explained.cycles],
         [line for warning in explained.warnings for line in _warning(warning)],
     ]
@@ -66,11 +66,13 @@ def _nodes(nodes: Sequence[Node]) -> Iterator[str]:
         yield f"  {line.rstrip()}"
 
 
-def _triggers(triggers: Sequence[Trigger]) -> Iterator[str]:
-    if not triggers:
+def _triggers(explained: Explained) -> Iterator[str]:
+    if not explained.triggers:
         yield "  none"
-    for trigger in triggers:
+    for trigger in explained.triggers:
         yield f"  {trigger.rule} -> {said(trigger)} -> {trigger.triggers}"
+    if explained.triggers_more:
+        yield f"  .. and {explained.triggers_more} more"
 
 
 def said(trigger: Trigger) -> str:

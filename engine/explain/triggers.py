@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 
 from engine.explain.model import Trigger
 from rules import expression as x
@@ -16,6 +16,7 @@ from rules.model import (
     TableEvent,
 )
 from rules.sqlwords import Word, sql_words
+from rules.tangles import tangles
 
 _CHANGES = {
     "insert": {Change.INSERT},
@@ -24,26 +25,75 @@ _CHANGES = {
 }
 
 
-def triggers(book: Rulebook) -> Iterator[Trigger]:
-    """Every edge, in the rulebook's order. A statement's target and kind are taken from its words:
+TRIGGERS_MAX = 10_000  # edges that are shown
+
+
+class Triggers:
+    """The edges, in the rulebook's order. A statement's target and kind are taken from its words:
     what a view or a procedure would write is not seen."""
-    users = {name: list(_users(book, name)) for name in (*book.events, *book.rules)}
-    for rule in book.rules.values():
-        for table, changes in written(rule, book).items():
-            for event in book.events.values():
-                if (
-                    isinstance(event, TableEvent)
-                    and event.table == table
-                    and _is_of(event, changes)
-                ):
-                    for user in users[event.name]:
-                        yield Trigger(rule.name, "table", table, event.name, user)
+
+    def __init__(self, book: Rulebook) -> None:
+        self._book = book
+        self._written = {name: written(rule, book) for name, rule in book.rules.items()}
+        self._users: dict[str, list[str]] = {}
+        for name, rule in book.rules.items():
+            for used in dict.fromkeys(_used(rule)):
+                self._users.setdefault(used, []).append(name)
+        self._of_table: dict[tuple[str, frozenset[Change]], tuple[str, ...]] = {}
+
+    def edges(self, only: str | None = None) -> tuple[tuple[Trigger, ...], int]:
+        """The first `TRIGGERS_MAX`, and how many more there are; `only`: from and to one rule."""
+        to_only = {name: [only] for name, users in self._users.items() if only in users}
+        found: list[Trigger] = []
+        more = 0
+        for rule in self._book.rules.values():
+            users = self._users if only in (None, rule.name) else to_only
+            for kind, through, events in self._ways(rule):
+                for event in events:
+                    named = users.get(event, ())
+                    shown = named[: TRIGGERS_MAX - len(found)]
+                    found += [Trigger(rule.name, kind, through, event, user) for user in shown]
+                    more += len(named) - len(shown)
+        return tuple(found), more
+
+    def cycles(self) -> tuple[tuple[str, ...], ...]:
+        """Groups of rules that can trigger each other, or themselves."""
+        follows: dict[Hashable, Collection[Hashable]] = {}
+        follows.update(self._users.items())
+        for rule in self._book.rules.values():
+            ahead: list[Hashable] = list(self._users.get(rule.name, ()))
+            for kind, through, events in self._ways(rule):
+                if kind == "table":
+                    follows[through, events] = events
+                    ahead.append((through, events))
+                elif kind == "signal":
+                    ahead.append(through)
+            follows[rule.name] = ahead
+        rules = self._book.rules
+        groups = (sorted(str(n) for n in group if n in rules) for group in tangles(follows))
+        return tuple(sorted(map(tuple, groups)))
+
+    def _ways(self, rule: Rule) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+        """(kind, through, event types) of what a rule raises."""
+        for table, changes in self._written[rule.name].items():
+            yield "table", table, self._events_of(table, frozenset(changes))
         for action in _actions(rule):
             if isinstance(action, SignalAction):
-                for user in users.get(action.event, ()):
-                    yield Trigger(rule.name, "signal", action.event, action.event, user)
-        for user in users[rule.name]:
-            yield Trigger(rule.name, "rule", rule.name, rule.name, user)
+                yield "signal", action.event, (action.event,)
+        yield "rule", rule.name, (rule.name,)
+
+    def _events_of(self, table: str, changes: frozenset[Change]) -> tuple[str, ...]:
+        """The event types that such changes of a table raise."""
+        if (table, changes) not in self._of_table:
+            self._of_table[table, changes] = tuple(
+                event.name
+                for event in self._book.events.values()
+                if isinstance(event, TableEvent)
+                and event.table == table
+                and _is_of(event, changes)
+                and event.name in self._users
+            )
+        return self._of_table[table, changes]
 
 
 def written(rule: Rule, book: Rulebook) -> dict[str, set[Change]]:
@@ -57,43 +107,18 @@ def written(rule: Rule, book: Rulebook) -> dict[str, set[Change]]:
     return found
 
 
-def cycles(edges: Iterable[Trigger]) -> tuple[tuple[str, ...], ...]:
-    """Groups of rules that can trigger each other, or themselves."""
-    follows: dict[str, set[str]] = {}
-    for edge in edges:
-        follows.setdefault(edge.rule, set()).add(edge.triggers)
-    reached = {rule: _reached(rule, follows) for rule in follows}
-    groups = {
-        tuple(sorted(other for other in ahead if rule in reached.get(other, ())))
-        for rule, ahead in reached.items()
-        if rule in ahead
-    }
-    return tuple(sorted(groups))
-
-
-def _reached(rule: str, follows: Mapping[str, set[str]]) -> set[str]:
-    found: set[str] = set()
-    ahead = [rule]
-    while ahead:
-        new = follows.get(ahead.pop(), set()) - found
-        found |= new
-        ahead += new
-    return found
-
-
 def _actions(rule: Rule) -> tuple[Action, ...]:
     return (*rule.actions, *rule.otherwise)
 
 
-def _users(book: Rulebook, name: str) -> Iterator[str]:
-    """The rules whose expression names an event type or a rule."""
-    for rule in book.rules.values():
-        names = {n.name for n in rule.on.walk() if isinstance(n, x.Name | x.BeginOf | x.EndOf)}
-        if name in names:
-            yield rule.name
+def _used(rule: Rule) -> Iterator[str]:
+    """The event types and rules that a rule's expression names."""
+    for node in rule.on.walk():
+        if isinstance(node, x.Name | x.BeginOf | x.EndOf):
+            yield node.name
 
 
-def _is_of(event: TableEvent, changes: set[Change]) -> bool:
+def _is_of(event: TableEvent, changes: Collection[Change]) -> bool:
     return event.change in (Change.CHANGE, Change.TRANSACTION) or event.change in changes
 
 

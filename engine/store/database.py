@@ -6,22 +6,24 @@ synced to disk. Writers begin with BEGIN IMMEDIATE, so that none has read what a
 
 from __future__ import annotations
 
-import re
+import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import DBAPIError
 
 from engine.ports import OutageError
+from engine.store.address import parse_url, redacted, without_secrets
 from rules.errors import EngineError
 
 BUSY_SECONDS = 60
+PRIVATE = 0o600
 _IMMEDIATE = "tidegate_immediate"
 
 
@@ -33,7 +35,7 @@ class Database:
     """
 
     def __init__(self, url: str) -> None:
-        self.url = _parse(url)
+        self.url = parse_url(url)
         self.shown = redacted(self.url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         try:
@@ -46,10 +48,12 @@ class Database:
             )
         except ModuleNotFoundError as error:
             hint = "pip install 'tidegate[postgres]'"
-            raise EngineError("store-driver", f"{self.shown}: {error}", hint) from error
+            said = without_secrets(str(error), self.url)
+            raise EngineError("store-driver", f"{self.shown}: {said}", hint) from error
         self._reading: sa.Engine = engine
         self._writing: sa.Engine = engine
         if self.is_sqlite:
+            sa.event.listen(engine, "do_connect", self._create_private)
             sa.event.listen(engine, "connect", _prepare_sqlite)
             sa.event.listen(engine, "begin", _begin_sqlite)
             self._writing = engine.execution_options(**{_IMMEDIATE: True})
@@ -76,15 +80,21 @@ class Database:
     def close(self) -> None:
         self._reading.dispose()
 
+    def _create_private(self, *_: object) -> None:
+        """A file of our own is nobody else's to read; its log and its index take its mode."""
+        with suppress(OSError):  # it is there, or the driver says what is wrong
+            os.close(os.open(self.file or "", os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE))
+
     @contextmanager
     def _errors(self) -> Iterator[None]:
         try:
             yield
         except DBAPIError as error:
-            raise self._stopped(error) from error
+            clean = without_secrets(str(error), self.url) == str(error)
+            raise self._stopped(error) from (error if clean else None)
 
     def _stopped(self, error: DBAPIError) -> EngineError:
-        reason = " ".join(str(error.orig).split())
+        reason = " ".join(without_secrets(str(error.orig), self.url).split())
         kept = "the last bucket committed stands; start again once this is mended"
         if "database is locked" in reason:
             message = f"store {self.shown} was locked by another writer for {BUSY_SECONDS} s"
@@ -118,32 +128,9 @@ def upsert(connection: sa.Connection, table: sa.Table, rows: Iterable[Mapping[st
         connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=rest), found)
 
 
-def redacted(url: sa.URL) -> str:
-    """The URL as it may be shown: without passwords, wherever they stand."""
-    secret = [name for name in url.query if "password" in name.lower()]
-    return url.difference_update_query(secret).render_as_string(hide_password=True)
-
-
 def _insert(connection: sa.Connection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
     made = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
     return made(table)
-
-
-def _parse(text: str) -> sa.URL:
-    shown = re.sub(r":[^:@/]*@", ":***@", text)
-    hint = "write sqlite:///folder/bank.db or postgresql://user@host/database"
-    try:
-        url = sa.make_url(text)
-        backend = url.get_backend_name()
-    except (ArgumentError, NoSuchModuleError, ValueError) as error:
-        raise EngineError("bad-store-url", f"{shown!r} is no URL of a store", hint) from error
-    if backend == "sqlite" and url.database in (None, "", ":memory:"):
-        raise EngineError("bad-store-url", f"{shown!r} names no file; it would not last", hint)
-    if url.drivername in ("postgresql", "postgres"):
-        return url.set(drivername="postgresql+psycopg")
-    if url.drivername not in ("sqlite", "postgresql+psycopg"):
-        raise EngineError("bad-store-url", f"{shown!r} is neither SQLite nor PostgreSQL", hint)
-    return url
 
 
 def _never_connected(error: DBAPIError) -> bool:

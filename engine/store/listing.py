@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
 
+from engine.moments import python_values
 from engine.store import plain
 from engine.store import tables as t
 from engine.store.blobs import ids_from_bytes, table_from_bytes
@@ -287,7 +288,7 @@ def _constituents(relation: pa.Table) -> list[dict[str, Any]]:
 def _objects(table: pa.Table) -> list[Mapping[str, Any]]:
     """Rows as they are printed."""
     columns = {
-        name: [plain.value(found) for found in table[name].to_pylist()]
+        name: [plain.value(found) for found in python_values(table[name])]
         for name in table.column_names
     }
     return [{name: column[n] for name, column in columns.items()} for n in range(table.num_rows)]

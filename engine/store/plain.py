@@ -6,15 +6,15 @@ import base64
 import json
 import math
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime
 from typing import Any
 
-_EPOCH = datetime.fromtimestamp(0, UTC)
+from engine.moments import micros_text
 
 
 def instant(micros: int | None) -> str | None:
     """Microseconds since the epoch as ISO 8601, UTC: six fraction digits or none."""
-    return None if micros is None else _time(_EPOCH + timedelta(microseconds=micros))
+    return None if micros is None else f"{micros_text(micros)}Z"
 
 
 def value(found: Any) -> Any:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from connectors.delta.commit import parse_commit
+import pytest
+
+from connectors.delta.commit import DamagedCommit, parse_commit
 
 
 def commit(*actions: dict[str, Any]) -> str:
@@ -44,13 +46,60 @@ def test_a_commit_that_changes_no_data_has_no_rows() -> None:
     assert parse_commit(1, commit(info(), {"cdc": {"path": "c"}}), 0).changes_data
 
 
-def test_g16_the_depth_of_our_own_commits() -> None:
+def test_g16_the_depth_of_our_own_commits_and_of_nobody_elses() -> None:
     def depth(user_metadata: Any) -> int:
-        return parse_commit(1, commit(info(userMetadata=user_metadata)), 0).depth
+        told = commit(info(userMetadata=user_metadata))
+        return parse_commit(1, told, 0, own_stores={"mine"}).depth
 
-    assert depth(json.dumps({"tidegate": {"store": "x", "depth": 3}})) == 3
-    for foreign in ("free text", "{}", '{"tidegate":1}', "[1]", None):
+    def noted(depth: Any, store: Any = "mine") -> str:
+        return json.dumps({"tidegate": {"store": store, "depth": depth}})
+
+    assert depth(noted(3)) == 3
+    assert depth(noted(3, "theirs")) == 0
+    assert depth(noted(3, ["mine"])) == 0
+    for forged in (2147483648, 1e300, -1, True, "3", [3], None, 10**30, 3.0):
+        assert depth(noted(forged)) == 0
+    for foreign in ("free text", "{}", '{"tidegate":1}', "[1]", None, 7, "[" * 100_000, "\ud800"):
         assert depth(foreign) == 0
+
+
+SCHEMA = '{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"metadata":{}}]}'
+DAMAGED = {
+    "commitInfo is no JSON object": {"commitInfo": [1]},
+    "inCommitTimestamp": {"commitInfo": {"inCommitTimestamp": "5"}},
+    "no time in": {"commitInfo": {"inCommitTimestamp": 1 << 62}},
+    "metaData is no JSON object": {"metaData": 7},
+    "no id": {"metaData": {"schemaString": SCHEMA}},
+    "has no id": {"metaData": {"id": {"a": 1}, "schemaString": SCHEMA}},
+    "no schema": {"metaData": {"id": "i", "schemaString": "[]"}},
+    "is no schema": {"metaData": {"id": "i", "schemaString": '{"fields":[{"name":1}]}'}},
+    "schemaString of": {"metaData": {"id": "i"}},
+    "configuration": {"metaData": {"id": "i", "schemaString": SCHEMA, "configuration": [1]}},
+    "protocol is no": {"protocol": "x"},
+    "readerFeatures": {"protocol": {"readerFeatures": [["a"]]}},
+    "writerFeatures": {"protocol": {"writerFeatures": {"a": 1}}},
+}
+
+
+@pytest.mark.parametrize("reason", DAMAGED)
+def test_what_is_needed_and_has_another_shape_is_damage(reason: str) -> None:
+    with pytest.raises(DamagedCommit, match=reason) as caught:
+        parse_commit(4, commit(DAMAGED[reason]), 9)
+    assert caught.value.version == 4
+    with pytest.raises(DamagedCommit):
+        parse_commit(4, '{"commitInfo":' + "[" * 100_000, 9)
+
+
+def test_what_is_only_a_note_is_passed_over() -> None:
+    odd = {"operation": ["WRITE"], "operationMetrics": [1], "userMetadata": {"a": 1}}
+    found = parse_commit(1, commit({"commitInfo": None}, info(**odd), ADD), 9)
+    assert (found.operation, found.rows, found.instant) == ("", 7, 9_000)
+    counts = {"numOutputRows": "²", "numUpdatedRows": "9" * 5_000, "numDeletedRows": "3"}
+    assert parse_commit(1, commit(info(operationMetrics=counts), ADD), 9).rows == 3
+    twice = '{"commitInfo":{"operation":"A","operation":"B"}}'
+    assert parse_commit(1, twice, 9).operation == "B"
+    half = '{"commitInfo":{"operation":"W","userMetadata":"\\ud800"}}'
+    assert parse_commit(1, half, 9).operation == "W"
 
 
 def test_blanks_and_other_ends_of_lines_are_json_too() -> None:
@@ -66,8 +115,8 @@ def test_metadata_and_features() -> None:
     metadata = {
         "metaData": {
             "id": "i",
-            "schemaString": "{}",
-            "configuration": {"delta.enableChangeDataFeed": "true"},
+            "schemaString": SCHEMA,
+            "configuration": {"delta.enableChangeDataFeed": True},
         }
     }
     protocol = {"protocol": {"readerFeatures": ["a"], "writerFeatures": ["a", "b"]}}

@@ -52,7 +52,8 @@ def analyst(
     for name, columns in schemas.items():
         spark.createDataFrame([], columns).write.format("delta").save(str(folder / name))
     tables = {name: Table(name, HERE, path=str(folder / name)) for name in schemas}
-    book = Rulebook("gate", None, "", "UTC", tables, {}, {})
+    reads = (("global_temp", "gate_view"),)
+    book = Rulebook("gate", None, "", "UTC", tables, {}, {}, reads=reads)
     catalog = Catalog(spark, book, "gate")
     catalog.open()
     yield DeltaAnalyst(catalog, book)

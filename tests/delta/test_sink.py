@@ -42,7 +42,7 @@ class Bank:
         self.catalog = Catalog(lake.spark, self.book, store)
         self.catalog.open()
         self.sink = DeltaSink(self.catalog, self.book, DeltaAnalyst(self.catalog, self.book))
-        self.conditions = DeltaConditions(self.catalog)
+        self.conditions = DeltaConditions(self.catalog, 3_600)
         self.numbers = iter(range(1, 1000))
 
     def rows(self, table: str) -> list[tuple[Any, ...]]:
@@ -308,11 +308,10 @@ def test_g14_conditions_of_many_rules_are_one_job(bank: Bank, spark: SparkSessio
         replace(question("sum(amount) > 100", "s"), relation=relation),
         question("max(amount) < 10", "t"),
     ]
-    spark.sparkContext.setJobGroup("many", "conditions")
+    tracker, group = spark.sparkContext.statusTracker(), f"{bank.catalog.jobs.tag}-1"
+    before = len(tracker.getJobIdsForGroup(group))
     assert bank.conditions.hold(questions, {}).held == {ZERO, ONE, "22" * 16}
-    jobs = spark.sparkContext.statusTracker().getJobIdsForGroup("many")
-    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
-    assert len(jobs) == 1
+    assert len(tracker.getJobIdsForGroup(group)) == before + 1
 
 
 def test_g14_a_query_sees_the_pinned_versions(bank: Bank) -> None:
@@ -343,17 +342,39 @@ def test_g31_the_database_is_dropped_and_the_data_stays(spark: SparkSession, lak
     spark.sql("CREATE DATABASE userdb")
     spark.sql(f"CREATE TABLE userdb.t USING delta LOCATION '{path}'")
     tables = {"t": Table("t", HERE, path=path), "u": Table("u", HERE, catalog="userdb.t")}
-    catalog = Catalog(spark, Rulebook("Shop", None, "", "UTC", tables, {}, {}), "ab12")
+    catalog = Catalog(spark, Rulebook("Shop", None, "", "UTC", tables, {}, {}), "ab12", 7)
     catalog.open()
-    assert spark.catalog.databaseExists("tidegate_shop_ab12")
+    assert spark.catalog.databaseExists("tidegate_shop_ab12_7")
     with catalog.session() as session:
         assert session.sql("SELECT * FROM t JOIN u USING (id)").count() == 1
     assert spark.catalog.currentDatabase() == "default"
     assert catalog.locations["u"].removeprefix("file:") == path
     catalog.close()
-    assert not spark.catalog.databaseExists("tidegate_shop_ab12")
+    assert not spark.catalog.databaseExists("tidegate_shop_ab12_7")
     assert lake.spark.read.format("delta").load(path).count() == 1
     spark.sql("DROP DATABASE userdb CASCADE")
+
+
+def test_g31_a_database_is_of_one_engine_and_those_of_earlier_epochs_are_dropped(
+    spark: SparkSession, lake: Lake
+) -> None:
+    tables = {"t": Table("t", HERE, path=lake.create("t", "id BIGINT"))}
+
+    def opened(rulebook: str, epoch: int | None) -> Catalog:
+        catalog = Catalog(spark, Rulebook(rulebook, None, "", "UTC", tables, {}, {}), "S", epoch)
+        catalog.open()
+        return catalog
+
+    others = [opened("Shop_S", 3), opened("shop", None), opened("shop", None)]
+    stale, killed = opened("shop", 9), opened("shop", 9)
+    running = opened("shop", 10)
+    assert not spark.catalog.databaseExists(killed.database)
+    stale.close()
+    for catalog in (running, *others):
+        with catalog.session() as session:
+            assert session.sql("SELECT * FROM t").count() == 0
+        catalog.close()
+        assert not spark.catalog.databaseExists(catalog.database)
 
 
 def test_every_table_that_cannot_be_had_is_named(spark: SparkSession, lake: Lake) -> None:
@@ -365,7 +386,7 @@ def test_every_table_that_cannot_be_had_is_named(spark: SparkSession, lake: Lake
         "absent": Table("absent", HERE, catalog="nowhere.absent"),
         "files": Table("files", HERE, catalog="files.t"),
     }
-    catalog = Catalog(spark, Rulebook("x", None, "", "UTC", tables, {}, {}), "1")
+    catalog = Catalog(spark, Rulebook("x", None, "", "UTC", tables, {}, {}), "1", 1)
     with pytest.raises(InputError) as refused:
         catalog.open()
     spark.sql("DROP DATABASE files CASCADE")
@@ -377,4 +398,4 @@ def test_every_table_that_cannot_be_had_is_named(spark: SparkSession, lake: Lake
     assert "nowhere.absent cannot be used as a Delta table" in said
     assert "CONVERT TO DELTA" in said
     assert not Path(lake.path("gone")).exists()
-    assert not spark.catalog.databaseExists("tidegate_x_1")
+    assert not spark.catalog.databaseExists("tidegate_x_1_1")

@@ -247,3 +247,22 @@ def test_the_command_imports_nothing_heavy(shop: Path) -> None:
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
+def test_of_many_edges_the_first_are_shown_and_the_others_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.explain.triggers.TRIGGERS_MAX", 7)
+    lines = "".join(
+        f"  r{n}: {{on: e, do: [{{sql: INSERT INTO t (a) SELECT 1 FROM event}}]}}\n"
+        for n in range(5)
+    )
+    file = tmp_path / "many.yaml"
+    head = "rulebook: many\ntables: {t: {path: /t}}\nevents: {e: {on: insert, table: t}}\n"
+    file.write_text(f"{head}rules:\n{lines}")
+    found = as_json(file)
+    assert (len(found["triggers"]), found["triggers_more"]) == (7, 18)
+    assert found["cycles"] == [["r0", "r1", "r2", "r3", "r4"]]
+    assert ".. and 18 more" in explain(file)
+    only = as_json(file, "r3")
+    assert (len(only["triggers"]), only["triggers_more"]) == (7, 2)

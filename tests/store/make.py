@@ -122,3 +122,8 @@ def purge(
 def signal(id: str = "s1", at: int = BEGIN, **changes: Any) -> Signal:
     values = {"id": id, "event": "atm_empty", "fields": {"atm_id": 4}, "received_at": at}
     return Signal(**{**values, **changes})
+
+
+def unplaced(store: SqlStore) -> tuple[Signal, ...]:
+    """All that no bucket has claimed."""
+    return store.unplaced_signals("bank", ("atm_empty",), BEGIN, 99).signals

@@ -64,7 +64,7 @@ def seen(store: SqlStore) -> dict[str, Any]:
         "cursors": state.cursors,
         "activations": (state.activations, state.activation_digests),
         "carried": {name: table.to_pydict() for name, table in state.carried.tables.items()},
-        "signals": [signal.id for signal in store.unplaced_signals("bank", 10)],
+        "signals": [signal.id for signal in make.unplaced(store)],
         "controls": [control.subject for control in store.pending_controls("bank")],
         "entries": store.open_entries("bank"),
         "firings": list(store.firings("bank")),
@@ -131,7 +131,7 @@ def test_a_process_that_dies_around_the_commit(
     assert ended.returncode == failpoints.EXIT_CODE
     assert store.load("bank").bucket == bucket
     assert len(store.open_entries("bank")) == entries
-    assert len(store.unplaced_signals("bank", 9)) == 1 - bucket
+    assert len(make.unplaced(store)) == 1 - bucket
 
 
 def test_g21_a_stale_epoch_writes_nothing(store: SqlStore, epoch: int) -> None:

@@ -126,7 +126,7 @@ def test_g21_a_stale_engine_settles_nothing(store: SqlStore, epoch: int) -> None
         store.settle("bank", epoch, Outcome(entry, "done", 1, signals=(make.signal(),)))
     assert caught.value.code == "lease-lost"
     assert store.open_entries("bank") == (entry,)
-    assert store.unplaced_signals("bank", 9) == ()
+    assert make.unplaced(store) == ()
 
 
 def test_g22_signals_of_an_action_are_raised_once_with_their_depth(
@@ -136,13 +136,13 @@ def test_g22_signals_of_an_action_are_raised_once_with_their_depth(
     raised = (make.signal("e1-0", depth=2), make.signal("e1-1", depth=2))
     for _ in range(2):  # done again after a crash
         store.settle("bank", epoch, Outcome(entry, "done", 1, signals=raised))
-    assert store.unplaced_signals("bank", 9) == raised
+    assert make.unplaced(store) == raised
 
 
 def test_g22_a_failed_action_raises_nothing(store: SqlStore, epoch: int) -> None:
     (entry,) = due(store, epoch)
     store.settle("bank", epoch, Outcome(entry, "pending", 1, "no", signals=(make.signal(),)))
-    assert store.unplaced_signals("bank", 9) == ()
+    assert make.unplaced(store) == ()
 
 
 def test_g22_an_id_that_is_taken_does_not_swallow_an_actions_signal(
@@ -154,7 +154,7 @@ def test_g22_an_id_that_is_taken_does_not_swallow_an_actions_signal(
     with pytest.raises(EngineError, match="entry 1 of rule 'a'"):
         store.settle("bank", epoch, Outcome(entry, "done", 1, signals=raised))
     assert store.open_entries("bank") == (entry,)
-    assert [signal.id for signal in store.unplaced_signals("bank", 9)] == ["e1-0"]
+    assert [signal.id for signal in make.unplaced(store)] == ["e1-0"]
 
 
 def test_firings_without_rows_are_not_kept(store: SqlStore, epoch: int) -> None:

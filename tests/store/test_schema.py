@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from alembic.script import ScriptDirectory
 
 import migrations
 from engine.store import migrate, open_store
+from engine.store.address import parse_url, without_secrets
 from engine.store.blobs import table_to_bytes
 from engine.store.database import Database
 from engine.store.schema import SCHEMA
@@ -140,7 +142,9 @@ def test_processes_that_start_together_make_one_store(url: str) -> None:
         ("sqlite:///:memory:", "names no file"),
         ("mysql://u@h/d", "is neither SQLite nor PostgreSQL"),
         ("nonsense://u:geheim@h/d", "is neither SQLite nor PostgreSQL"),
-        ("postgresql://u:geheim@h:port/d", "'postgresql://u:***@h:port/d' is no URL"),
+        ("postgresql://u:geheim@h:port/d", "'postgresql:***' is no URL"),
+        ("postgresql://u:geheim", "'postgresql:***' is no URL"),
+        ("sqlite:///file:x?mode=memory&uri=true", "names no file"),
     ],
 )
 def test_urls_that_name_no_store_are_refused(bad: str, says: str) -> None:
@@ -151,13 +155,47 @@ def test_urls_that_name_no_store_are_refused(bad: str, says: str) -> None:
     assert "geheim" not in str(error)
 
 
-@pytest.mark.parametrize("where", ["u:geheim@127.0.0.1:1/d", "u@127.0.0.1:1/d?password=geheim"])
+@pytest.mark.parametrize(
+    "where",
+    [
+        "u:geheim@127.0.0.1:1/d",
+        "u:ge/he:im@127.0.0.1:1/d",
+        "u:ge%40he%2Fim%3Ageheim@127.0.0.1:1/d",
+        "u@127.0.0.1:1/d?password=geheim",
+        "u@127.0.0.1:1/d?sslpassword=geheim&passfile=/geheim",
+    ],
+)
 def test_an_unreachable_store_is_named_without_its_password(where: str) -> None:
     error = refusal(f"postgresql://{where}", create=False)
+    assert "he:im" not in str(error)
     assert error.code == "store-unreachable"
     assert "127.0.0.1:1/d" in error.message
     assert "geheim" not in str(error)
     assert error.exit_code == 3
+
+
+def test_a_password_that_makes_the_url_ambiguous_is_refused_and_not_shown() -> None:
+    error = refusal("postgresql://u:ge@heim/x@host/d")
+    assert error.code == "bad-store-url"
+    assert "%40" in error.hint
+    assert "heim" not in str(error)
+
+
+def test_what_the_driver_says_is_shown_without_the_secrets_in_the_url() -> None:
+    url = parse_url("postgresql://u:ge%40h%27ei/m@h/d?sslpassword=ver steckt")
+    for said in ("ge@h'ei/m", "ge%40h%27ei%2Fm", "ver steckt", "ver+steckt", r"ge@h\'ei/m"):
+        assert without_secrets(f'missing "=" after "{said}"', url) == 'missing "=" after "***"'
+
+
+def test_the_file_is_nobody_elses_to_read(tmp_path: Path) -> None:
+    umask = os.umask(0o022)
+    try:
+        with open_store(f"sqlite:///{tmp_path}/bank.db", create=True) as store:
+            store.register("bank", "text", None)
+            found = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}
+    finally:
+        os.umask(umask)
+    assert found == dict.fromkeys(("bank.db", "bank.db-shm", "bank.db-wal"), 0o600)
 
 
 def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:

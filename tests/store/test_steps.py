@@ -49,7 +49,7 @@ def every_step(store: SqlStore) -> None:
         store.ask("bank", "skip", "99")
         reset, skip = store.pending_controls("bank")
         store.answer("bank", epoch, skip.id, "no such entry")
-        signals = tuple(replace(s, instant=7) for s in store.unplaced_signals("bank", 9))
+        signals = tuple(replace(s, instant=7) for s in make.unplaced(store))
         held, done, _ = make.commit(
             store,
             epoch,

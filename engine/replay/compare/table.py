@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from engine.printable import printable
 from engine.replay.compare.labels import MEANINGS, Labels, key_label
 from engine.replay.compare.model import Comparison, Found
 from rules.model import Context
@@ -60,7 +61,7 @@ def print_table(compared: Comparison) -> None:
                     cell.append("\n" if cell else "")
                     cell.append(_cell(found, labels))
             cells.append(cell)
-        made.add_row(Text(text), *cells)
+        made.add_row(Text(printable(text)), *cells)
     console.print(made)
     if not compared.instants():
         print("nothing is detected in any context")
@@ -77,7 +78,7 @@ def _cell(found: Found, labels: Labels) -> Text:
     every = (*found.constituents, *found.used_up)
     longest = max((len(labels.occurrence(o)) for o in every), default=0)
     named = labels.occurrences if longest < _WIDTH else labels.grouped
-    cell = Text(f"● {labels.detected(found, named(found.constituents))}")
+    cell = Text(printable(f"● {labels.detected(found, named(found.constituents))}"))
     if found.used_up:
-        cell.append(f"\n✗ {named(found.used_up)}", "dim")
+        cell.append(printable(f"\n✗ {named(found.used_up)}"), "dim")
     return cell

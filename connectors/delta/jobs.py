@@ -1,0 +1,142 @@
+"""What starts Spark jobs, run in threads of our own: with a limit on how long, and cancelled
+without touching anybody else's jobs in the same Spark."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import Any, Generic, TypeVar
+
+from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+
+GRACE_SECONDS = 5  # for a call to come back once its jobs are cancelled
+_AGAIN_SECONDS = 0.5  # a call may be between two jobs when they are cancelled
+
+
+class OverrunError(Exception):
+    """A call took longer than its limit. Its jobs are cancelled, and those that it still starts.
+
+    Java cannot stop a thread that takes no notice, such as one in a regular expression that
+    backtracks: then the call is `left` behind, with one core, until it ends by itself.
+    """
+
+    def __init__(self, seconds: float, *, left: bool) -> None:
+        self.left = left
+        super().__init__(f"it took longer than {seconds:g} s")
+
+
+class Jobs:
+    """Runs calls one after another or at the same time, each in a thread that carries a job group
+    of its own and the job `tag` that all of them share. What the threads of others have set for
+    their jobs is neither used nor changed."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._context = spark.sparkContext
+        self.tag = f"tidegate-{uuid.uuid4().hex}"
+        self._lock = threading.Lock()
+        self._idle: list[_Worker] = []
+        self._running: set[_Task[Any]] = set()
+        self._made = 0
+
+    def run(self, seconds: float, call: Callable[[], T]) -> T:
+        """What the call returns or raises. Raises OverrunError after `seconds`."""
+        worker = self._worker()
+        task = _Task(call)
+        with self._lock:
+            self._running.add(task)
+        worker.tasks.put(task)
+        if task.ended.wait(seconds):
+            self._back(worker, task)
+            return task.result()
+        threading.Thread(target=self._cancel_group, args=(worker, task), daemon=True).start()
+        if not task.ended.wait(GRACE_SECONDS):
+            raise OverrunError(seconds, left=True)
+        self._back(worker, task)
+        if task.error is not None:
+            raise OverrunError(seconds, left=False) from task.error
+        return task.result()
+
+    def cancel(self) -> None:
+        """Cancel whatever runs, for as long as it starts jobs. Returns at once; from any thread."""
+        with self._lock:
+            running = list(self._running)
+        threading.Thread(target=self._cancel_tag, args=(running,), daemon=True).start()
+
+    def close(self) -> None:
+        """End the threads that have nothing to do."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for worker in idle:
+            worker.tasks.put(None)
+
+    def _worker(self) -> _Worker:
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+            self._made += 1
+            return _Worker(self._context, self.tag, f"{self.tag}-{self._made}")
+
+    def _back(self, worker: _Worker, task: _Task[Any]) -> None:
+        with self._lock:
+            self._running.discard(task)
+            self._idle.append(worker)
+
+    def _cancel_group(self, worker: _Worker, task: _Task[Any]) -> None:
+        with suppress(Exception):  # Spark itself may have ended
+            while not task.ended.is_set():
+                self._context.cancelJobGroup(worker.group)
+                task.ended.wait(_AGAIN_SECONDS)
+
+    def _cancel_tag(self, running: list[_Task[Any]]) -> None:
+        with suppress(Exception):
+            while not all(task.ended.is_set() for task in running):
+                self._context.cancelJobsWithTag(self.tag)
+                next(t for t in running if not t.ended.is_set()).ended.wait(_AGAIN_SECONDS)
+
+
+class _Task(Generic[T]):
+    """One call, and what became of it."""
+
+    def __init__(self, call: Callable[[], T]) -> None:
+        self._call = call
+        self._value: T
+        self.error: BaseException | None = None
+        self.ended = threading.Event()
+
+    def run(self) -> None:
+        try:
+            self._value = self._call()
+        except BaseException as error:
+            self.error = error
+        finally:
+            self.ended.set()
+
+    def result(self) -> T:
+        if self.error is not None:
+            raise self.error
+        return self._value
+
+
+class _Worker:
+    """A thread, with its own in the JVM, that runs task after task."""
+
+    def __init__(self, context: Any, tag: str, group: str) -> None:
+        self.group = group
+        self.tasks: SimpleQueue[_Task[Any] | None] = SimpleQueue()
+        self._context, self._tag = context, tag
+        threading.Thread(target=self._work, name=group, daemon=True).start()
+
+    def _work(self) -> None:
+        prepared = False
+        while (task := self.tasks.get()) is not None:
+            if not prepared:
+                with suppress(Exception):  # the task itself will tell that Spark is gone
+                    self._context.setJobGroup(self.group, "tidegate", interruptOnCancel=True)
+                    self._context.addJobTag(self._tag)
+                    prepared = True
+            task.run()

@@ -1,0 +1,88 @@
+"""Times as text, also those that Python's dates cannot hold: Spark's go from -290308 to 294247.
+
+Proleptic Gregorian calendar, as Spark has it: the year before 0001 is 0000, the one before -0001;
+years above 9999 have a sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+_CYCLE_DAYS = 146_097  # of the calendar: 400 years
+_DAY_MICROS = 86_400_000_000
+
+
+def day_text(days: int) -> str:
+    """Days since the epoch as `2024-03-15`, `-0044-03-15`, `+10000-01-01`."""
+    cycle, rest = divmod(days, _CYCLE_DAYS)
+    found = date(1970, 1, 1) + timedelta(rest)
+    year = found.year + 400 * cycle
+    sign = "-" if year < 0 else "+" if year > 9999 else ""
+    return f"{sign}{abs(year):04}-{found.month:02}-{found.day:02}"
+
+
+def micros_text(micros: int, digits: int | None = None) -> str:
+    """Microseconds since the epoch as ISO 8601 without a zone: `digits` of the fraction, else six
+    or none."""
+    days, rest = divmod(micros, _DAY_MICROS)
+    seconds, fraction = divmod(rest, 1_000_000)
+    minutes, second = divmod(seconds, 60)
+    text = f"{day_text(days)}T{minutes // 60:02}:{minutes % 60:02}:{second:02}"
+    if digits is None:
+        digits = 6 if fraction else 0
+    return f"{text}.{fraction:06}"[: len(text) + (digits + 1 if digits else 0)]
+
+
+def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """The values of a column; dates and times as ISO 8601 text where Python cannot hold one."""
+    try:
+        found: list[Any] = column.to_pylist()
+    except (ValueError, OverflowError):
+        whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        return _values(whole)
+    return found
+
+
+def python_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows of a table, values as `python_values` gives them."""
+    columns = {name: python_values(table[name]) for name in table.column_names}
+    return [{name: found[n] for name, found in columns.items()} for n in range(table.num_rows)]
+
+
+def _values(array: pa.Array) -> list[Any]:
+    kind = array.type
+    if pa.types.is_timestamp(kind):
+        zone = "Z" if kind.tz else ""
+        micros = array.cast(pa.timestamp("us", kind.tz)).cast(pa.int64())
+        return _each(micros, lambda value: micros_text(value) + zone)
+    if pa.types.is_date32(kind):
+        return _each(array.cast(pa.int32()), day_text)
+    if pa.types.is_struct(kind):
+        fields = [_values(child) for child in array.flatten()]
+        rows = zip(*fields, strict=True) if fields else iter([()] * len(array))
+        names = [field.name for field in kind]
+        made = [dict(zip(names, row, strict=True)) for row in rows]
+        valid = array.is_valid().to_pylist()
+        return [row if valid[n] else None for n, row in enumerate(made)]
+    if pa.types.is_map(kind):
+        pairs = list(zip(_values(array.keys), _values(array.items), strict=True))
+        return _slices(array, pairs)
+    if pa.types.is_list(kind):
+        return _slices(array, _values(array.values))
+    values: list[Any] = array.to_pylist()
+    return values
+
+
+def _slices(array: pa.Array, values: list[Any]) -> list[Any]:
+    """The part of `values` that each list, or map, of an array is."""
+    bounds = array.offsets.to_pylist()
+    valid = array.is_valid().to_pylist()
+    return [values[bounds[n] : bounds[n + 1]] if valid[n] else None for n in range(len(array))]
+
+
+def _each(numbers: pa.Array, text: Callable[[int], str]) -> list[Any]:
+    return [None if number is None else text(number) for number in numbers.to_pylist()]

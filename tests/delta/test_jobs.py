@@ -1,0 +1,148 @@
+"""Limits on jobs, and cancelling our own and nobody else's."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from connectors.delta.catalog import Catalog
+from connectors.delta.conditions import DeltaConditions
+from connectors.delta.feed import DeltaFeed
+from connectors.delta.jobs import Jobs, OverrunError
+from engine.values import Question
+from rules.errors import EngineError, Place
+from rules.model import Condition, Rulebook
+from tests.capture.build import Loop, event, needs, rulebook, table
+from tests.delta.conftest import Lake
+
+SLEEP = "java_method('java.lang.Thread', 'sleep', cast({} as bigint))"
+BACKTRACKS = "rlike '(a+)+b'"
+TEXT = "a" * 27  # some seconds for Java; a few more letters and it is for ever
+
+
+@pytest.fixture
+def jobs(spark: SparkSession) -> Iterator[Jobs]:
+    made = Jobs(spark)
+    yield made
+    made.close()
+
+
+class User:
+    """A job of somebody else's, in the same Spark, in a thread and under a group of its own."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.error: BaseException | None = None
+        self._spark = spark
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._spark.range(1).selectExpr(SLEEP.format(4_000)).collect()
+        except BaseException as error:
+            self.error = error
+
+    def done(self) -> bool:
+        self._thread.join()
+        return self.error is None
+
+
+def test_what_is_past_its_time_is_cancelled_and_a_users_job_is_not(
+    spark: SparkSession, jobs: Jobs
+) -> None:
+    user = User(spark)
+    rows = spark.range(1).selectExpr(SLEEP.format(60_000))
+    with pytest.raises(OverrunError, match="longer than 1 s") as caught:
+        jobs.run(1, rows.collect)
+    assert not caught.value.left
+    assert user.done()
+    assert jobs.run(60, spark.range(3).count) == 3
+
+
+def test_g21_losing_the_lease_cancels_our_jobs_and_no_users(
+    spark: SparkSession, jobs: Jobs
+) -> None:
+    user = User(spark)
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", "mine")
+    begun, found = threading.Event(), []
+
+    def long() -> None:
+        begun.set()
+        spark.range(1).selectExpr(SLEEP.format(60_000)).collect()
+
+    def ours() -> None:
+        with pytest.raises(Exception, match="cancelled") as caught:
+            jobs.run(60, long)
+        found.append(caught.value)
+
+    thread = threading.Thread(target=ours)
+    thread.start()
+    begun.wait()
+    jobs.cancel()
+    thread.join()
+    assert len(found) == 1
+    assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") == "mine"
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+    assert user.done()
+
+
+def test_a_call_that_nothing_ends_is_left_behind(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("connectors.delta.jobs.GRACE_SECONDS", 0.1)
+    ended = threading.Event()
+    with pytest.raises(OverrunError) as caught:
+        jobs.run(0.1, ended.wait)
+    assert caught.value.left
+    assert jobs.run(60, lambda: 7) == 7
+    ended.set()
+
+
+def test_a_where_that_backtracks_ends_by_name(lake: Lake) -> None:
+    path = lake.create("t", "id BIGINT, note STRING")
+    lake.sql(f"INSERT INTO {{t}} VALUES (1, '{TEXT}')")
+    book = rulebook([table("t", path)], [event("i", "t", "insert", where=f"note {BACKTRACKS}")])
+    loop = Loop(book, needs(book, "id"), DeltaFeed(lake.spark, seconds_max=1))
+    with pytest.raises(EngineError, match="`t`: reading versions 0 to 1") as caught:
+        loop.drain()
+    assert caught.value.code == "read-overrun"
+    assert f"(statement_seconds_max) with `note {BACKTRACKS}`" in caught.value.message
+    assert "correct the `where`" in caught.value.hint
+    assert "reset t" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        f"max(note) {BACKTRACKS}",
+        f"'{TEXT}' {BACKTRACKS} AND count(*) > 0",  # folded into a constant before there is a job
+        '{sql: "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 90 AND '
+        f'length({SLEEP.format(200)}) < 9) SELECT firing_id FROM event, r"}}',
+    ],
+)
+def test_a_condition_past_its_time_names_its_rule(lake: Lake, condition: str) -> None:
+    lake.create("t", "id BIGINT, note STRING")
+    query = condition.startswith("{sql: ")
+    text = condition.removeprefix('{sql: "').removesuffix('"}')
+    asked = Question(
+        "slow",
+        Condition(text, query, Place("book.yaml", 7, 3)),
+        (),
+        frozenset(),
+        pa.table({"firing_id": ["00" * 16], "note": [TEXT]}),
+    )
+    tables = {"t": table("t", lake.path("t"))}
+    catalog = Catalog(lake.spark, Rulebook("slow", None, "", "UTC", tables, {}, {}), "ab")
+    catalog.open()
+    try:
+        answers = DeltaConditions(catalog, 1).hold([asked], {"t": 0})
+    finally:
+        catalog.close()
+    failure = answers.failed["slow"]
+    assert failure.lasting
+    assert "book.yaml:7:3" in failure.error
+    assert "longer than 1 s (statement_seconds_max = 1)" in failure.error

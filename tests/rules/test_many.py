@@ -1,0 +1,113 @@
+"""Rulebooks of many rules: the parser's shortcuts change nothing, searches have an end."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+import rules
+from rules import expression as x
+from rules.bound import in_contexts, of_rule, own_context
+from rules.errors import InputError
+from rules.kinds import HINTS_MAX, did_you_mean
+from rules.model import Context
+from rules.quick import events
+from rules.tangles import tangles
+
+BANK = Path(__file__).with_name("bank.yaml").read_text(encoding="utf-8")
+PIECES = [
+    *(": ", "- ", "[", "]", "{", "}", "&a ", "*a", "!x ", "'", '"', "|", ">", "#", " #", "\n"),
+    *("  ", "\t", "a", "b c", "?", "? ", "---\n", "...\n", "\r\n", "\r", "\x85", "\u2028", ":"),
+    *(":\n", "\n\n", "\ufeff", "%", "---", "é", ",", "\n  ", "\n    "),
+]
+
+
+def seen(read: Callable[[], Iterator[Any]]) -> list[tuple[Any, ...]]:
+    """The events, and the error that ends them."""
+    found: list[tuple[Any, ...]] = []
+    names = ("value", "implicit", "style", "flow_style", "anchor")
+    try:
+        for event in read():
+            marks = (event.start_mark, event.end_mark)
+            places = [(mark.line, mark.column, mark.index) for mark in marks]
+            told = [getattr(event, name, None) for name in names]
+            found.append((type(event), str(getattr(event, "tag", None)), *told, *places))
+    except MarkedYAMLError as error:
+        mark = error.problem_mark
+        found.append((type(error), error.problem, mark and (mark.line, mark.column)))
+    except YAMLError as error:
+        found.append((type(error), str(error)))
+    return found
+
+
+def test_the_quick_parser_gives_what_ruamel_gives() -> None:
+    drawn = random.Random(9)
+    texts = [BANK]
+    for _ in range(400):
+        texts.append("".join(drawn.choices(PIECES, k=drawn.randint(0, 25))))
+        begin, cut = drawn.randint(0, len(BANK)), drawn.randint(0, 300)
+        piece = BANK[begin : begin + 300]
+        more = "".join(drawn.choices(PIECES, k=drawn.randint(0, 3)))
+        texts.append(piece[:cut] + more + piece[cut + drawn.randint(0, 10) :])
+    for text in texts:
+        plain = YAML(typ="safe", pure=True)
+        assert seen(lambda t=text: events(t)) == seen(lambda t=text, y=plain: y.parse(t)), text
+
+
+def test_the_nearest_of_many_names_is_found_and_the_search_has_an_end() -> None:
+    names = [f"rule_{n}" for n in range(5_000)] + ["withdrawal", "Deposited"]
+    assert did_you_mean("withdrawl", names) == "did you mean 'withdrawal'?"
+    assert did_you_mean("deposited", names) == "did you mean 'Deposited'?"
+    assert did_you_mean("zzz", names) == ""
+    on = "".join(f"  r{n}: {{on: evnt_{n}}}\n" for n in range(3 * HINTS_MAX))
+    text = f"rulebook: b\nevents: {{event_1: {{signal: {{}}}}}}\nrules:\n{on}"
+    with pytest.raises(InputError) as caught:
+        rules.load(text)
+    hints = [problem.hint for problem in caught.value.problems]
+    assert len(hints) == 3 * HINTS_MAX
+    assert sum(map(bool, hints)) == HINTS_MAX
+
+
+def test_tangles_are_what_can_reach_each_other() -> None:
+    follows = {"a": "b", "b": "ca", "c": "d", "d": "ce", "e": "", "f": "f", "g": "ab"}
+    found = {frozenset(group) for group in tangles(follows)}
+    assert found == {frozenset("ab"), frozenset("cd"), frozenset("f")}
+    chain = {n: [n + 1] for n in range(50_000)}
+    assert len(list(tangles({**chain, 50_000: [0]}))) == 1
+
+
+def test_the_cycles_of_many_rules_are_named_apart() -> None:
+    pairs = "".join(f"  a{n}: {{on: b{n}}}\n  b{n}: {{on: a{n}}}\n" for n in range(30))
+    with pytest.raises(InputError) as caught:
+        rules.load(f"rulebook: b\nrules:\n{pairs}")
+    messages = [p.message for p in caught.value.problems if p.code == "cycle"]
+    assert len(messages) == 30
+    assert messages[7].endswith("a7 -> b7 -> a7")
+
+
+def test_bounds_in_all_contexts_are_those_of_each() -> None:
+    text = (
+        "rulebook: b\nevents: {e: {signal: {k: int}}, f: {signal: {k: int}}}\n"
+        "rules: {r: {on: 'e ; f within 5', per: k, context: CONTEXT}}\n"
+    )
+    for context in Context:
+        book = rules.load(text.replace("CONTEXT", str(context)))
+        rule = book.rules["r"]
+        assert in_contexts(rule, book.rules, Context)[own_context(rule)] == of_rule(
+            rule, book.rules
+        )
+
+
+def test_a_node_knows_its_operands_by_their_types() -> None:
+    a, b, c = (x.Name(name) for name in "abc")
+    node = x.Not(x.Or((a, b)), x.Labelled("l", c), x.Own(x.Duration(0, 5)))
+    assert [type(part).__name__ for part in node.walk()] == [
+        *("Not", "Or", "Name", "Name", "Labelled", "Name", "Own"),
+    ]
+    assert x.with_operands(node, list(node.operands())) == node

@@ -1,0 +1,96 @@
+"""Values and names that are rare and allowed, through the whole engine on real Delta tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from engine import Engine
+from engine.operate import list_firings
+from rules.errors import InputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ON = "'delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = 'true'"
+BOOK = """\
+rulebook: odd
+tables:
+  rows: {path: ./rows, key: ["a.b`c", day, at]}
+  log: {path: ./log}
+events:
+  came: {on: insert, table: rows, where: "`a.b``c` rlike '.*' and day is not null"}
+  raised: {on: insert, table: rows, where: 1 / n > 0}
+  told: {signal: {text: string, many: array<string>}}
+rules:
+  each:
+    on: came
+    per: [day, at, local, "a.b`c"]
+    if: max(`a.b``c`) is not null
+    for_each: firing
+    do:
+      - sql: |
+          INSERT INTO log (day, at, local, name)
+          SELECT :day, :at, :local, max(`a.b``c`) FROM event
+  zero: {on: raised, do: [{sql: INSERT INTO log (name) SELECT 'raised' FROM event}]}
+"""
+LEAST = "timestamp_micros(-9223372036854775807)"
+VALUES = [
+    f"(1, 'x', date'-0044-03-15', {LEAST}, timestamp_ntz'-0044-03-15 01:02:03.5')",
+    "(1, 'y', date'+10000-01-01', timestamp'+290000-12-31 00:00:00Z', "
+    "timestamp_ntz'+10000-01-01 00:00:00')",
+    "(0, 'z', date'1582-10-10', timestamp'1500-02-28 00:00:00Z', timestamp_ntz'0001-01-01')",
+]
+
+
+@pytest.fixture
+def folder(spark: SparkSession, tmp_path: Path) -> Path:
+    columns = "day DATE, at TIMESTAMP, local TIMESTAMP_NTZ"
+    spark.sql(
+        f"CREATE TABLE delta.`{tmp_path}/rows` (n INT, `a.b``c` STRING, {columns}) USING delta "
+        f"TBLPROPERTIES ({ON}, 'delta.columnMapping.mode' = 'name')"
+    )
+    spark.sql(f"CREATE TABLE delta.`{tmp_path}/log` (name STRING, {columns}) USING delta")
+    (tmp_path / "odd.yaml").write_text(BOOK)
+    return tmp_path
+
+
+def test_dates_beyond_pythons_and_a_name_with_signs_pass_through(
+    spark: SparkSession, folder: Path
+) -> None:
+    store = f"sqlite:///{folder}/odd.db"
+    with Engine(folder / "odd.yaml", spark=spark, store=store) as engine:
+        engine.run_once()
+        spark.sql(f"INSERT INTO delta.`{folder}/rows` VALUES {', '.join(VALUES)}")
+        engine.run_once()
+    text = "cast(day AS STRING) AS day, cast(at AS STRING) AS at, cast(local AS STRING) AS local"
+    same = [
+        sorted(
+            tuple(row)
+            for row in spark.sql(f"SELECT {name}, {text} FROM delta.`{folder}/{of}`").collect()
+            if row[1] is not None
+        )
+        for name, of in (("`a.b``c`", "rows"), ("name", "log"))
+    ]
+    assert same[0] == same[1]
+    fired: list[Any] = list(list_firings(store, None, "each", None))
+    keys = {f["key"]["a.b`c"]: f["key"] for f in fired}
+    assert keys["x"]["day"] == "-0044-03-15"
+    assert keys["x"]["at"] == "-290308-12-21T19:59:05.224193Z"
+    assert keys["x"]["local"] == "-0044-03-15T01:02:03.500000"
+    assert (keys["y"]["day"], keys["y"]["at"]) == ("+10000-01-01", "+290000-12-31T00:00:00Z")
+    assert keys["z"]["day"] == "1582-10-10"
+    assert json.dumps(fired)
+
+
+def test_a_signal_with_half_a_pair_is_refused(spark: SparkSession, folder: Path) -> None:
+    with Engine(folder / "odd.yaml", spark=spark) as engine:
+        for fields in ({"text": "a\ud800"}, {"many": ["ok", "\udfff"]}):
+            with pytest.raises(InputError, match="is to be"):
+                engine.signal("told", fields)
+        with pytest.raises(InputError, match="cannot be a signal's id"):
+            engine.signal("told", text="a", id="\ud800")
+        engine.run_once()
