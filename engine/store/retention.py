@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from engine.store import buckets, runs
 from engine.store import tables as t
 
-FIRINGS_A_ROW = 1_000  # that many firings count as a row: large values take time to delete
+FIRINGS_A_ROW = 100  # that many firings count as a row: large values take time to delete
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from engine.store import tables as t
 from engine.store.blobs import ID_BYTES
 
-FAN_OUT = 16
+FAN_OUT = 8
 MERGED_IDS_MAX = 1_000_000
 PIECE_IDS = 192  # ids and places of a piece fit into a page of SQLite
 PLACE = np.dtype([("bucket", "<i8"), ("ordinal", "<i4")])
@@ -54,8 +54,7 @@ def write(
 ) -> None:
     """A run of the firings of the buckets from the first to the last of `buckets`."""
     first, last = buckets
-    halves = ids.view(">u8").reshape(-1, 2)
-    order = np.lexsort((halves[:, 1], halves[:, 0]))
+    order = np.argsort(ids)
     ids, places = ids[order], places[order]
     run = {"rulebook": rulebook, "run": last}
     connection.execute(

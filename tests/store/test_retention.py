@@ -152,8 +152,8 @@ def test_another_rulebook_keeps_its_own(store: SqlStore, epoch: int) -> None:
     assert store.find_firing("stock", make.hex_ids(make.firings())[0]) == (1, "blocked")
 
 
-def test_large_firings_go_a_few_at_a_time(store: SqlStore, epoch: int) -> None:
+def test_large_firings_go_fewer_at_a_time(store: SqlStore, epoch: int) -> None:
     for bucket in (1, 2, 3):
         make.commit(store, epoch, make.plan(bucket), fired=[make.firings("a", 5_000, bucket)])
     assert make.purge(store, epoch, LATER, rows_max=10) == 10
-    assert {firing["bucket"] for firing in store.firings("bank")} == {3}
+    assert {firing["bucket"] for firing in store.firings("bank")} == {2, 3}
