@@ -25,6 +25,7 @@ from connectors.delta.session import check_session, start_session, stop_session
 from connectors.delta.sink import DeltaSink
 from connectors.scheduler import Wakeup
 from engine.act.run import Runner
+from engine.basis import Prepare, make_basis
 from engine.capture.instants import Instants
 from engine.capture.now import Now
 from engine.capture.read import Capture
@@ -35,8 +36,10 @@ from engine.detector.edges import with_edges
 from engine.evaluate.prepare import Prepared, prepare
 from engine.explicit import make_signal
 from engine.loop import Loop
+from engine.obstacles import sentence
+from engine.outage import Outages
 from engine.sparktypes import arrow_schema
-from engine.store import LeaseKeeper, SqlStore, open_store
+from engine.store import LeaseKeeper, Ledger, SqlStore, open_store
 from engine.values import BucketReport, State
 from rules.errors import EngineError, InputError, Problem, TidegateError
 from rules.formatter import format_expression
@@ -88,6 +91,7 @@ class Engine:
         self._given_spark = spark
         self._spark_conf = dict(spark_conf or {})
         self._stop = threading.Event()
+        self._interrupted = False  # by an error: what the loop knows may be older than the store
         self._wakeup: Wakeup | None = None
 
     def __enter__(self) -> Self:
@@ -125,19 +129,23 @@ class Engine:
 
     def run_once(self, on_bucket: OnBucket | None = None) -> tuple[BucketReport, ...]:
         """Everything visible at the start, in as many buckets as it takes. Waits for the slack of
-        late commits (G2), not for retries. Raises EngineError; what is committed stays."""
+        late commits (G2), not for retries: `obstacles` says what is left. Raises EngineError; what
+        is committed stays."""
+        reports = []
         with self._stopping_cause():
-            self._loop.resume()
-            seen = self._loop.visible()
-            reports = []
-            while not self._stop.is_set() and not self._loop.done(seen):
-                report = self._loop.bucket()
-                if report is None:
-                    self._stop.wait(self._loop.wait_seconds)
-                else:
+            through = self._outages(self._stop.wait).through
+            seen = through(self._loop.visible)
+            while not self._stop.is_set() and not through(lambda: self._loop.done(seen)):
+                report = through(self._loop.bucket)
+                if report is not None:
                     reports.append(report)
                     if on_bucket:
                         on_bucket(report)
+                elif self._loop.full:
+                    break
+                else:
+                    self._stop.wait(self._loop.wait_seconds)
+            through(self._loop.work)
         return tuple(reports)
 
     def run(
@@ -148,7 +156,8 @@ class Engine:
         on_bucket: OnBucket | None = None,
         on_idle: Callable[[], bool] | None = None,
     ) -> None:
-        """Bucket after bucket until `stop`; with `until_idle` until nothing is left to do.
+        """Bucket after bucket until `stop`; with `until_idle` until nothing is left to do but what
+        `obstacles` says.
 
         `on_bucket` is called after a bucket's actions; `on_idle` whenever there is nothing left to
         do: true ends the run. Raises EngineError; what is committed stays.
@@ -156,20 +165,25 @@ class Engine:
         with Wakeup(poll_seconds) as self._wakeup, self._stopping_cause():
             if self._stop.is_set():
                 return
-            self._loop.resume()
+            through = self._outages(self._wakeup.wait).through
             while not self._wakeup.stopped:
-                report = self._loop.bucket()
+                report = through(self._loop.bucket)
                 if report is not None:
                     if on_bucket:
                         on_bucket(report)
                     if report.bucket % PURGE_EVERY_BUCKETS == 0:
                         self._purge()
-                elif not self._loop.idle:
+                elif not (self._loop.idle or self._loop.full):
                     self._wakeup.wait(self._loop.wait_seconds)
-                elif until_idle or (on_idle is not None and on_idle()):
+                elif (until_idle and not self._loop.waiting) or (on_idle is not None and on_idle()):
                     return
                 else:
                     self._wakeup.wait()
+
+    def obstacles(self) -> tuple[str, ...]:
+        """What stands in the way of rules: parked rules, entries that are held, dead or wait for
+        their next attempt; each as a sentence with the commands that get past it."""
+        return tuple(map(sentence, self._store.obstacles(self.rulebook.name)))
 
     def stop(self) -> None:
         """End the run after the bucket in hand. May be called from any thread."""
@@ -190,33 +204,36 @@ class Engine:
         _check_clock(store, book)
         lease = LeaseKeeper(store, book.name, book.settings.lease_seconds, self._lease_lost)
         stack.enter_context(lease)
+        self._epoch = lease.epoch
+        store.introduce(book.name, book.text, book.file)
+        with self._stopping_cause():
+            return self._loop_of(book, lease, stack)
+
+    def _loop_of(self, book: Rulebook, lease: LeaseKeeper, stack: ExitStack) -> Loop:
+        """The loop, once everything that it needs is there and checked."""
+        store = self._store
         self._spark = spark = self._session(stack)
         state = store.load(book.name)
-        with self._stopping_cause():
-            self._check_cursors(state)
-            catalog = stack.enter_context(open_catalog(spark, self.rulebook, store.id, lease.epoch))
-            analyst = DeltaAnalyst(catalog, book)
-        clock = SystemClock()
-        now = Now(clock, state.now)
+        self._check_cursors(state)
+        catalog = stack.enter_context(open_catalog(spark, self.rulebook, store.id, lease.epoch))
+        analyst = DeltaAnalyst(catalog, book)
+        now = Now(SystemClock(), state.now)
+        digests = {rule.name: _detects(rule) for rule in book.rules.values() if rule.enabled}
+        prepare = preparing(book, analyst)
+        sink = DeltaSink(catalog, book, analyst)
         loop = Loop(
-            rulebook=book,
-            digests={rule.name: _detects(rule) for rule in book.rules.values() if rule.enabled},
+            basis=make_basis(book, digests, schemas_now(catalog), state.activations, prepare),
+            prepare=prepare,
             store=store,
             epoch=lease.epoch,
             check_lease=lease.raise_lost,
             feed=DeltaFeed(spark, catalog.locations),
-            prepare=lambda: prepare_now(catalog, book, analyst),
             conditions=DeltaConditions(catalog),
-            runner=Runner(
-                book,
-                DeltaSink(catalog, book, analyst),
-                lambda outcome: store.settle(book.name, lease.epoch, outcome),
-                lease.check,
-                now,
-            ),
+            runner=Runner(book, sink, Ledger(store, book.name, lease.epoch), lease.check, now),
             now=now,
             instants=Instants(book.settings.skew_max_seconds * 1_000_000),
             state=state,
+            stopped=self._stop.is_set,
         )
         stack.callback(loop.close)
         store.register(book.name, book.text, book.file)
@@ -247,17 +264,27 @@ class Engine:
         """From the lease's thread: nothing that runs may land any more (G21)."""
         self._spark.sparkContext.cancelAllJobs()
 
+    def _outages(self, wait: Callable[[float], object]) -> Outages:
+        seconds_max = self.rulebook.settings.outage_max_seconds
+        return Outages(seconds_max, wait, self._loop.recover, self._stop.is_set)
+
     @contextmanager
     def _stopping_cause(self) -> Iterator[None]:
-        """Keeps the reason of a stop in the store, for `status` (G7)."""
-        self._store.set_stopped(self.rulebook.name, None)
+        """Keeps the reason of a stop in the store, for `status` (G7), unless another engine has
+        taken over meanwhile. The next run begins with what the store has then."""
+        name = self.rulebook.name
+        self._store.set_stopped(name, self._epoch, None)
+        if self._interrupted:
+            self._loop.recover()
+            self._interrupted = False
         try:
             yield
         except Exception as error:
+            self._interrupted = True
             known = isinstance(error, TidegateError)
             said = str(error) if known else f"{type(error).__name__}: {error}"
-            with suppress(EngineError):  # the cause may be the store itself
-                self._store.set_stopped(self.rulebook.name, said)
+            with suppress(EngineError):  # the cause may be the store itself, or the lost lease
+                self._store.set_stopped(name, self._epoch, said)
             raise
 
     def _purge(self) -> None:
@@ -280,13 +307,20 @@ def open_catalog(
         catalog.close()
 
 
-def prepare_now(catalog: Catalog, book: Rulebook, analyst: DeltaAnalyst) -> Prepared:
-    """What the rules read and write, by the tables' schemas of now. Raises InputError."""
-    schemas = {
-        table: arrow_schema(catalog.spark.read.format("delta").load(location).schema.json())
-        for table, location in catalog.locations.items()
-    }
-    return prepare(book, schemas, analyst)
+def schemas_now(catalog: Catalog) -> dict[str, str]:
+    """The schemas of the rulebook's tables as they are now, as JSON."""
+    read = catalog.spark.read.format("delta")
+    return {table: read.load(at).schema.json() for table, at in catalog.locations.items()}
+
+
+def preparing(book: Rulebook, analyst: DeltaAnalyst) -> Prepare:
+    """What the rules read and write, for schemas to come."""
+
+    def prepared(schemas: Mapping[str, str], before: Prepared | None) -> Prepared:
+        arrow = {table: arrow_schema(schema) for table, schema in schemas.items()}
+        return prepare(book, arrow, analyst, before)
+
+    return prepared
 
 
 def check_tables(book: Rulebook, *, spark_conf: Mapping[str, str]) -> None:
@@ -298,7 +332,7 @@ def check_tables(book: Rulebook, *, spark_conf: Mapping[str, str]) -> None:
     problems: list[Problem] = []
     with open_catalog(spark, book, "validate") as catalog:
         book = with_edges(book, book.events)
-        prepared = prepare_now(catalog, book, DeltaAnalyst(catalog, book))
+        prepared = preparing(book, DeltaAnalyst(catalog, book))(schemas_now(catalog), None)
         feed = DeltaFeed(spark, catalog.locations)
         capture = Capture(book, prepared.needs)
         for name in sources(book).tables:

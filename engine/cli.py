@@ -48,6 +48,7 @@ def main(verbose: bool) -> None:
 
 
 log = logging.getLogger(__name__)
+OBSTRUCTED = 4  # done, but something is held, parked or dead
 INTERRUPTED = 130  # as shells have it: 128 + SIGINT
 OF_THE_CALLER = {"signal-conflict": 1, "bad-store-url": 2, "no-rulebook": 2}
 Command = Callable[..., Any]
@@ -267,6 +268,10 @@ def run(
             engine.run_once(on_bucket=report)
         else:
             engine.run(poll_seconds=poll_micros / 1e6, until_idle=until_idle, on_bucket=report)
+        left = engine.obstacles() if once or until_idle else ()
+    for obstacle in left:
+        click.echo(obstacle, err=True)
+    raise SystemExit(OBSTRUCTED if left else 0)
 
 
 @main.command()

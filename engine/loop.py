@@ -3,32 +3,43 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from engine.act.outbox import entries_for
+from engine.act.outbox import Stamp, entries_for
 from engine.act.run import Runner
 from engine.act.targets import Targets
+from engine.basis import Basis, Prepare, basis_for
 from engine.capture.instants import Instants
 from engine.capture.now import Now
 from engine.capture.plan import Listing, due, half, list_sources, make_plan, pin, watermark_before
-from engine.capture.read import Capture
 from engine.capture.resets import with_resets
 from engine.capture.sources import Sources, sources
+from engine.detector.contexts.limits import RuleLimitError
 from engine.detector.detector import Detector
 from engine.evaluate.evaluate import evaluate
-from engine.evaluate.prepare import Prepared
 from engine.failpoints import failpoint
-from engine.ports import Conditions, Feed, Store, Unplaced
-from engine.values import BucketReport, Entry, Firings, Plan, State
+from engine.ports import Arrivals, Conditions, Feed, OutageError, Store, Unplaced
+from engine.present import Present
+from engine.values import (
+    Bucket,
+    BucketReport,
+    Carried,
+    Control,
+    Detections,
+    Parked,
+    Plan,
+    State,
+    Taken,
+)
 from rules.errors import EngineError
 from rules.model import Rulebook
 
 FAILURES_BEFORE_HALVING = 3  # G8
-PASSING = frozenset({"table-unreadable"})  # EngineErrors that less, or another time, may mend
 WAIT_SECONDS_MIN = 0.001
 WAIT_SECONDS_MAX = 0.5  # where nothing says when there will be something to take
+_OF_ENTRIES = frozenset({"skip", "redrive"})  # controls that no bucket carries out
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,113 +53,96 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class _Taken:
-    """A bucket whose transaction is committed."""
+class _Detected:
+    """What a bucket's step found, and the rules that a limit stopped on the way."""
 
-    plan: Plan
-    rows: int
-    detections: int
-    firings: tuple[Firings, ...]
-    entries: tuple[Entry, ...]
+    found: tuple[Detections, ...]
+    carried: Carried
+    parked: tuple[Parked, ...]
 
 
 @dataclass(slots=True)
 class Loop:
     """Buckets of one rulebook under one lease. Not for use by several threads.
 
-    `digests` says, by active rule, what it detects with (on, per, context). Making one prepares the
-    rules' SQL: raises InputError.
+    `basis` and `state` are what the last committed bucket left; they change together, once its
+    transaction is committed. `store_id` is part of every marker.
     """
 
-    rulebook: Rulebook
-    digests: Mapping[str, str]
+    basis: Basis
+    prepare: Prepare
     store: Store
     epoch: int
     check_lease: Callable[[], None]  # as far as is known here; `Store.arrivals` asks the store
     feed: Feed
-    prepare: Callable[[], Prepared]  # by the tables' schemas of now
     conditions: Conditions
     runner: Runner
     now: Now
     instants: Instants
     state: State
+    stopped: Callable[[], bool] = lambda: False  # looked at between entries
     idle: bool = field(default=False, init=False)  # nothing more was visible when last looked
     due: int | None = field(default=None, init=False)  # when what is visible can be planned
     _sources: Sources = field(init=False)
-    _prepared: Prepared = field(init=False)
-    _capture: Capture = field(init=False)
-    _detector: Detector | None = field(default=None, init=False)
     _targets: Targets = field(init=False)
     _seconds: dict[str, float] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self._sources = sources(self.rulebook)
+        self._sources = sources(self.basis.rulebook)
         self._targets = Targets(self.runner.sink)
-        self._prepare()
-        statements = self._prepared.statements.values()
-        self._targets.wrote({s.target for of_rule in statements for s in of_rule if s.target})
+        self._targets.wrote(self.basis.targets)
         self._targets.make_ready()
+        self.runner.load(self.store.open_entries(self.basis.rulebook.name))
 
     def bucket(self) -> BucketReport | None:
-        """Take the next bucket and act on it; None if there is nothing to take yet.
+        """Act on what is due, then take the next bucket and act on it; None if there is nothing to
+        take yet, or the outbox is full.
 
         A plan binds only with its transaction: when what comes after it fails, it is made again,
         from the third time on with half of its span, down to one instant (G8).
-        Raises EngineError; cursors and entries stay as the last transaction left them.
+        Raises EngineError; cursors and entries stay as the last transaction left them. After an
+        OutageError `recover` goes on from there.
         """
         until: int | None = None
         failures = 0
         while True:
             self._seconds = {}
             self.check_lease()
-            plan = self._plan(until)
+            now, arrived = self._look()
+            if self._carry_out(arrived) + self.work():
+                now, arrived = self._look()
+            if self.stopped() or self.full:
+                return None
+            with self._timed("plan"), _outages():
+                plan = self._plan(now, arrived, until)
             self._targets.make_ready()
             if plan is None:
                 return None
             try:
-                taken = self._take(plan)
+                basis, taken = self._take(plan)
             except EngineError as error:
-                if error.code not in PASSING:
+                if error.code != "table-unreadable":
                     raise
                 failed = error
             except Exception as error:
                 failed = _stuck(plan, error)
                 failed.__cause__ = error
             else:
-                return self._act(taken)
+                return self._act(basis, self._commit(basis, taken))
             failures += 1
             if failures >= FAILURES_BEFORE_HALVING:
                 until = half(plan)
                 if until is None:
                     raise failed
 
-    def visible(self) -> Seen:
-        """What stands in tables and inbox now."""
-        name = self.rulebook.name
-        arrived = self.store.arrivals(name, self.epoch, self._sources.signals)
-        controls = self.store.pending_controls(name) if arrived.controls else ()
-        rulebook, state = with_resets(self.rulebook, self.state, controls)
-        listing = self._list(rulebook, state, self.now())
-        return Seen(
-            {table: self.feed.version(self.rulebook.tables[table]) for table in listing.heads},
-            arrived.last_received,
-            frozenset(c.id for c in controls if c.subject in listing.heads),
-        )
+    def work(self) -> int:
+        """Run the entries that are due; returns how many were done."""
+        return self.runner.work(self._present(), self.stopped)
 
-    def done(self, seen: Seen) -> bool:
-        """Whether buckets hold all that was seen."""
-        if not self.state.bucket or any(
-            table not in self.state.cursors or self.state.cursors[table].version < version
-            for table, version in seen.versions.items()
-        ):
-            return False
-        name = self.rulebook.name
-        arrived = self.store.arrivals(name, self.epoch, self._sources.signals)
-        first, last = arrived.first_received, seen.last_received
-        if first is not None and last is not None and first <= last:
-            return False
-        controls = self.store.pending_controls(name) if arrived.controls else ()
-        return seen.controls.isdisjoint(control.id for control in controls)
+    @property
+    def full(self) -> bool:
+        """Whether so many entries are open that nothing more is taken until some are done (G13)."""
+        return len(self.runner.queues) >= self.basis.rulebook.settings.outbox_entries_max
 
     @property
     def wait_seconds(self) -> float:
@@ -157,98 +151,145 @@ class Loop:
             return WAIT_SECONDS_MAX
         return max(WAIT_SECONDS_MIN, (self.due - self.now()) / 1e6)
 
+    @property
+    def waiting(self) -> bool:
+        """Whether some entry waits for its next attempt."""
+        return any(w.entry.state == "pending" for w in self.runner.queues)
+
+    def recover(self) -> None:
+        """Go on from what the store has, after it or a table was away: a transaction whose answer
+        was lost may have been committed. Raises OutageError while it is still away."""
+        name = self.basis.rulebook.name
+        self.state = self.store.load(name)
+        self.runner.load(self.store.open_entries(name))
+        active = self.state.activations
+        digests = {r: active[r] for r in self.basis.digests if r in active}
+        self.basis = replace(self.basis, activations=digests, detector=None)
+
+    def visible(self) -> Seen:
+        """What stands in tables and inbox now."""
+        now, arrived = self._look()
+        controls = self._controls(arrived)
+        rulebook, state = with_resets(self.basis.rulebook, self.state, controls)
+        with _outages():
+            listing = self._list(rulebook, state, now)
+            versions = {t: self.feed.version(rulebook.tables[t]) for t in listing.heads}
+        carried_out = (c.id for c in controls if _carried_out_by_a_bucket(c, listing))
+        return Seen(versions, arrived.last_received, frozenset(carried_out))
+
+    def done(self, seen: Seen) -> bool:
+        """Whether buckets hold all that was seen."""
+        if not self.state.bucket or any(
+            table not in self.state.cursors or self.state.cursors[table].version < version
+            for table, version in seen.versions.items()
+        ):
+            return False
+        _, arrived = self._look()
+        first, last = arrived.first_received, seen.last_received
+        if first is not None and last is not None and first <= last:
+            return False
+        return seen.controls.isdisjoint(control.id for control in self._controls(arrived))
+
     def close(self) -> None:
         """End what goes on beside the buckets."""
         self._targets.close()
 
-    def resume(self) -> int:
-        """Act on the entries that an earlier run left; returns how many were done."""
-        entries = self.store.pending_entries(self.rulebook.name)
-        kept: dict[tuple[int, str], Firings] = {}
+    def _look(self) -> tuple[int, Arrivals]:
+        """The clock, and only then what waits in the store: what comes later is of a later plan."""
+        now = self.now()
+        name, signals = self.basis.rulebook.name, self._sources.signals
+        return now, self.store.arrivals(name, self.epoch, signals)
 
-        def firings_of(entry: Entry) -> Firings:
-            at = (entry.bucket, entry.rule)
-            if at not in kept:
-                kept[at] = self.store.entry_firings(self.rulebook.name, *at)
-            return kept[at]
-
-        return self.runner.run(entries, firings_of, resumed=True)
-
-    def _prepare(self) -> None:
-        self._prepared = self.prepare()
-        self._capture = Capture(self.rulebook, self._prepared.needs)
-
-    def _plan(self, until: int | None) -> Plan | None:
-        with self._timed("plan"):
-            name, events = self.rulebook.name, self._sources.signals
-            now = self.now()  # 1. read the clock,
-            arrived = self.store.arrivals(name, self.epoch, events)
-            controls = self.store.pending_controls(name) if arrived.controls else ()
-            rulebook, state = with_resets(self.rulebook, self.state, controls)
-            listing = self._list(rulebook, state, now)  # 2. then list
-            before = watermark_before(state, listing)
-            unplaced = Unplaced()
-            if arrived.first_received is not None:
-                signals_max = rulebook.settings.signals_max
-                unplaced = self.store.unplaced_signals(name, events, before, signals_max)
-            used = {
-                name: self._capture.used(name, head.cursor.schema)
-                for name, head in listing.heads.items()
-            }
-            plan = make_plan(rulebook, state, listing, unplaced, used, until)  # 3. choose W
-            self.due = due(listing, unplaced, before)
-            self.idle = plan is None and self.due is None
-            if plan is None:
-                return None
-            plan = pin(plan, rulebook, self.feed)
-        failpoint("plan.after")
-        return replace(plan, controls=tuple(control.id for control in controls))
+    def _controls(self, arrived: Arrivals) -> tuple[Control, ...]:
+        name = self.basis.rulebook.name
+        return self.store.pending_controls(name) if arrived.controls else ()
 
     def _list(self, rulebook: Rulebook, state: State, now: int) -> Listing:
         return list_sources(rulebook, self._sources, state, self.feed, self.instants, now)
 
-    def _take(self, plan: Plan) -> _Taken:
-        """Up to the end of the transaction: all of it can be done again."""
-        detector = self._detector_for(plan)
+    def _carry_out(self, arrived: Arrivals) -> int:
+        """What operators asked for about entries; how much that was."""
+        asked = [c for c in self._controls(arrived) if c.kind in _OF_ENTRIES]
+        for control in asked:
+            self.runner.carry_out(control, self._present())
+        return len(asked)
+
+    def _plan(self, now: int, arrived: Arrivals, until: int | None) -> Plan | None:
+        book, used_of = self.basis.rulebook, self.basis.capture.used
+        controls = self._controls(arrived)  # 1. the clock was read,
+        rulebook, state = with_resets(book, self.state, controls)
+        listing = self._list(rulebook, state, now)  # 2. then every source is listed
+        before = watermark_before(state, listing)
+        unplaced = Unplaced()
+        if arrived.first_received is not None:
+            limit = book.settings.signals_max
+            unplaced = self.store.unplaced_signals(book.name, self._sources.signals, before, limit)
+        used = {name: used_of(name, head.cursor.schema) for name, head in listing.heads.items()}
+        enabled = frozenset(c.subject for c in controls if c.kind == "enable") & state.parked
+        plan = make_plan(rulebook, state, listing, unplaced, used, until, enabled)  # 3. choose W
+        self.due = due(listing, unplaced, before)
+        self.idle = plan is None and self.due is None
+        if plan is None:
+            return None
+        plan = pin(plan, rulebook, self.feed)
+        failpoint("plan.after")
+        carried_out = (c.id for c in controls if _carried_out_by_a_bucket(c, listing))
+        return replace(plan, controls=tuple(carried_out))
+
+    def _take(self, plan: Plan) -> tuple[Basis, Taken]:
+        """All that a bucket is, before anything of it is stored: it can be done again."""
+        basis = basis_for(self.basis, plan, self.prepare)
         with self._timed("capture"):
-            bucket = self._capture.capture(plan, self.feed)  # 4. read exactly that
+            bucket = basis.capture.capture(plan, self.feed)  # 4. read exactly that
         with self._timed("detect"):  # 5. what happened
-            found, carried = detector.step(self.state.carried, bucket.batches, plan.watermark)
+            detected = self._detect(basis, plan, bucket)
         with self._timed("evaluate"):  # 6. firings, and whose condition holds
-            firings = evaluate(self._prepared, found, plan, self.conditions)
-        entries = self._entries(firings)  # 7. what is to be done
-        with self._timed("commit"):  # 8. one transaction
-            entries = self.store.commit(
-                self.epoch, plan, carried, firings, entries, bucket.rejected, self.digests
-            )
-        self._detector = detector
-        before = self.state.cursors
-        self.state = State(
-            bucket=plan.bucket,
-            watermark=plan.watermark,
-            now=plan.now,
-            cursors={**self.state.cursors, **{r.table: r.cursor for r in plan.ranges}},
-            activations={r: a for r, a in self._activations(plan).items() if r in self.digests},
-            activation_digests=self.digests,
-            carried=carried,
+            evaluated = evaluate(basis.prepared, detected.found, plan, self.conditions)
+        entries = entries_for(  # 7. what is to be done
+            evaluated.firings,
+            evaluated.failed,
+            basis.rulebook.rules,
+            basis.prepared.statements,
+            basis.rulebook.settings.max_cascade_depth,
+            Stamp(self.store.id, basis.rulebook.name, plan.latest),
         )
+        return basis, Taken(
+            plan,
+            detected.carried,
+            basis.digests,
+            evaluated.firings,
+            entries,
+            bucket.rejected,
+            bucket.rows,
+            sum(map(len, detected.found)),
+            self._seconds,
+            detected.parked,
+            _of(basis).passed_over(self._parked_after(plan, detected.parked), bucket.batches),
+        )
+
+    def _commit(self, basis: Basis, taken: Taken) -> Taken:
+        """8. One transaction; then basis and state are those that it was taken with. Nothing is
+        computed after it that could fail and leave its entries behind (G16b)."""
+        after = self._after(basis, taken)
+        with self._timed("commit"):
+            numbered = self.store.commit(self.epoch, taken)
+        self.basis, self.state = basis, after
+        return replace(taken, entries=numbered)
+
+    def _act(self, basis: Basis, taken: Taken) -> BucketReport:
+        """What the transaction made due. The store has it: whatever is raised here, it is done by
+        the next run, or after `recover`."""
+        plan = taken.plan
         for span in plan.ranges:
             self.instants.forget(span.cursor.table_id, span.cursor.version)
-        if any(
-            r.table in before and r.cursor.schema != before[r.table].schema for r in plan.ranges
-        ):
-            self._prepare()  # `*` means other columns now (G12)
-        return _Taken(plan, bucket.rows, sum(map(len, found)), firings, entries)
-
-    def _act(self, taken: _Taken) -> BucketReport:
-        """What the transaction made due; an error here ends the run, whose entries are kept."""
-        by_rule = {of_rule.rule: of_rule for of_rule in taken.firings}
+        self.runner.add(taken.entries, taken.firings)
         with self._timed("act"):  # 9. marked statements, 10. each settled
-            self.runner.run(taken.entries, lambda entry: by_rule[entry.rule], resumed=False)
+            self.work()
         self._targets.wrote({entry.target for entry in taken.entries if entry.target})
+        self.store.acted(basis.rulebook.name, self.epoch, plan.bucket, self._seconds["act"])
         return BucketReport(
-            bucket=taken.plan.bucket,
-            watermark=taken.plan.watermark,
+            bucket=plan.bucket,
+            watermark=plan.watermark,
             rows=taken.rows,
             detections=taken.detections,
             firings=sum(map(len, taken.firings)),
@@ -256,21 +297,47 @@ class Loop:
             seconds=self._seconds,
         )
 
-    def _entries(self, firings: tuple[Firings, ...]) -> tuple[Entry, ...]:
-        return entries_for(
-            firings,
-            self.rulebook.rules,
-            self._prepared.statements,
-            self.rulebook.settings.max_cascade_depth,
+    def _detect(self, basis: Basis, plan: Plan, bucket: Bucket) -> _Detected:
+        """One step of the detector; a rule that reaches a limit is parked, and the others go on
+        without it."""
+        detector = _of(basis)
+        before = self.state.parked - plan.enabled
+        parked: dict[str, Parked] = {}
+        while True:
+            try:
+                found, carried = detector.step(
+                    self.state.carried,
+                    bucket.batches,
+                    plan.watermark,
+                    parked=before | parked.keys(),
+                )
+            except RuleLimitError as error:
+                at = plan.watermark_before + 1
+                for rule in detector.parked_with({error.rule}) - before:
+                    reason = error.message if rule == error.rule else f"it uses {error.rule}"
+                    parked[rule] = Parked(rule, reason, error.hint, at)
+            else:
+                return _Detected(found, carried, tuple(parked.values()))
+
+    def _parked_after(self, plan: Plan, parked: Iterable[Parked]) -> frozenset[str]:
+        return (self.state.parked - plan.enabled) | {one.rule for one in parked}
+
+    def _after(self, basis: Basis, taken: Taken) -> State:
+        """The state once the bucket is committed."""
+        plan = taken.plan
+        return State(
+            bucket=plan.bucket,
+            watermark=plan.watermark,
+            now=plan.now,
+            cursors={**self.state.cursors, **{r.table: r.cursor for r in plan.ranges}},
+            activations={r: a for r, a in basis.activations.items() if r in basis.digests},
+            activation_digests=basis.digests,
+            carried=taken.carried,
+            parked=self._parked_after(plan, taken.parked),
         )
 
-    def _activations(self, plan: Plan) -> Mapping[str, int]:
-        return {**self.state.activations, **plan.activations}
-
-    def _detector_for(self, plan: Plan) -> Detector:
-        if self._detector is None or plan.activations:
-            return Detector(self.rulebook, self._activations(plan))
-        return self._detector
+    def _present(self) -> Present:
+        return Present(self.basis, self.store.id, self.conditions, self.feed)
 
     @contextmanager
     def _timed(self, stage: str) -> Iterator[None]:
@@ -281,12 +348,38 @@ class Loop:
             self._seconds[stage] = round(time.perf_counter() - begun, 6)
 
 
+def _of(basis: Basis) -> Detector:
+    if basis.detector is None:
+        raise ValueError("a basis has no detector before its first plan")
+    return basis.detector
+
+
+@contextmanager
+def _outages() -> Iterator[None]:
+    """Looking at a table fails for a reason that may pass, unless the error says which it is."""
+    try:
+        yield
+    except EngineError as error:
+        if error.code != "table-unreadable":
+            raise
+        raise OutageError(error.code, error.message, error.hint) from error
+    except Exception as error:
+        message = f"a table cannot be looked at: {type(error).__name__}: {error}"
+        raise OutageError("table-unreadable", message, "see to its storage, run again") from error
+
+
+def _carried_out_by_a_bucket(control: Control, listing: Listing) -> bool:
+    return control.kind == "enable" or (
+        control.kind == "reset" and control.subject in listing.heads
+    )
+
+
 def _stuck(plan: Plan, error: Exception) -> EngineError:
     spans = ", ".join(f"{r.table} version {r.first} to {r.last}" for r in plan.ranges) or "signals"
     return EngineError(
         "bucket-failed",
         f"bucket {plan.bucket} of {plan.rulebook} ({spans}) cannot be taken: "
         f"{type(error).__name__}: {error}",
-        "the cursors stay before it; remove the cause and run again, or `tidegate reset TABLE "
-        "--from VERSION` to go on behind it",
+        "the cursors stay before it; remove the cause and run again"
+        + (", or `tidegate reset TABLE --from VERSION` to go on behind it" if plan.ranges else ""),
     )

@@ -81,7 +81,7 @@ def reset_table(url: str, name: str | None, table: str, start: str) -> dict[str,
             place = Place(file="--from", path=start)
             problem = Problem("bad-version", f"{start!r} is not a version", place, "now|VERSION")
             raise InputError([problem])
-        store.add_reset(book.name, table, None if start == "now" else int(start))
+        store.ask(book.name, "reset", table, None if start == "now" else int(start))
         return {"rulebook": book.name, "table": table, "from": start, "effective": "next plan"}
 
 

@@ -10,22 +10,24 @@ from typing import Protocol
 import pyarrow as pa
 
 from engine.values import (
-    Carried,
+    Answers,
     ChangeKind,
     Commit,
     Control,
     Cursor,
     Entry,
+    Fate,
     Firings,
     Outcome,
-    Plan,
+    Parked,
     Question,
     Reading,
-    Rejected,
     Signal,
     State,
     TableRange,
+    Taken,
 )
+from rules.errors import EngineError
 from rules.model import Rule, SignalAction, Sql, Table
 
 
@@ -145,10 +147,9 @@ class Analyst(Protocol):
 class Conditions(Protocol):
     """Asks conditions."""
 
-    def hold(self, questions: Sequence[Question], pinned: Mapping[str, int]) -> frozenset[str]:
-        """The firing ids (hex) of all relations for which the condition of their rule holds; each
-        declared table is seen at its pinned version. `EngineError('condition-failed')` names the
-        rule."""
+    def hold(self, questions: Sequence[Question], pinned: Mapping[str, int]) -> Answers:
+        """For which firings of all relations the condition of their rule holds; each declared table
+        is seen at its pinned version. A condition that fails does so alone."""
         ...
 
 
@@ -157,8 +158,9 @@ class Sink(Protocol):
     on."""
 
     def run(self, entry: Entry, firings: Firings) -> None:
-        """Run one sql entry under its marker (G16); returns when it is committed or was already.
-        Raises SinkError; nothing has been committed then, as far as Spark can tell."""
+        """Run one sql entry under its marker (G16). What became of it is then asked of `fate`: a
+        statement whose marker has been passed is skipped in silence. Raises SinkError; nothing has
+        been committed then, as far as Spark can tell."""
         ...
 
     def ready(self, targets: Collection[str]) -> None:
@@ -166,8 +168,15 @@ class Sink(Protocol):
         called from another thread; what fails here will fail again where it matters."""
         ...
 
-    def landed(self, entry: Entry) -> bool:
-        """Whether the entry's marker stands in its target: it was committed before."""
+    def fate(self, entry: Entry, firings: Firings) -> Fate:
+        """What became of an entry, from its target's log after `entry.target_version` (G16b). A
+        commit of its number for other firings is another history's. What cannot be known is
+        `Fate.UNKNOWN`."""
+        ...
+
+    def seal(self, entry: Entry) -> None:
+        """Commit the entry's marker without an effect, so that it can land no more (G18). Raises
+        SinkError where the target cannot be written."""
         ...
 
     def fields(self, entry: Entry, firings: Firings) -> pa.Table:
@@ -176,8 +185,17 @@ class Sink(Protocol):
         ...
 
 
+class OutageError(EngineError):
+    """Something that may pass by itself: the store or a table cannot be reached just now."""
+
+
 class SinkError(Exception):
-    """A statement failed; the message is one line, the error's class first."""
+    """A statement failed. The message is one line, the error's class first, without values of the
+    user's tables; `details` is all that was said."""
+
+    def __init__(self, message: str, details: str | None = None) -> None:
+        super().__init__(message)
+        self.details = details
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,24 +246,12 @@ class Store(Protocol):
 
     def load(self, rulebook: str) -> State: ...
 
-    def commit(
-        self,
-        epoch: int,
-        plan: Plan,
-        carried: Carried,
-        firings: Sequence[Firings],
-        entries: Sequence[Entry],
-        rejected: Sequence[Rejected],
-        activation_digests: Mapping[str, str],
-    ) -> tuple[Entry, ...]:
+    def commit(self, epoch: int, taken: Taken) -> tuple[Entry, ...]:
         """Step 3: everything of a bucket in one transaction under the lease's epoch. Places the
         signals, stores cursors, W, plan, carried instances, firings, and entries; returns the
-        entries with their numbers, in their order.
-
-        `activation_digests` are those of *all* rules active after the bucket: a rule that is not
-        in it is forgotten. `EngineError('lease-lost')` if the epoch is stale, `'bucket-order'`
-        unless the bucket is the one after the last, `'signal-placed'` if a signal is in another
-        bucket already; nothing is written then."""
+        entries with their numbers, in their order. `EngineError('lease-lost')` if the epoch is
+        stale, `'bucket-order'` unless the bucket is the one after the last, `'signal-placed'` if a
+        signal is in another bucket already; nothing is written then."""
         ...
 
     def arrivals(self, rulebook: str, epoch: int, events: Collection[str]) -> Arrivals:
@@ -254,7 +260,11 @@ class Store(Protocol):
         ...
 
     def pending_controls(self, rulebook: str) -> tuple[Control, ...]:
-        """What operators asked for and no committed plan has in its `controls`, oldest first."""
+        """What operators asked for and nobody has carried out or answered, oldest first."""
+        ...
+
+    def answer(self, rulebook: str, epoch: int, control: int, text: str) -> None:
+        """Say what came of a control that no bucket carries out. `EngineError('lease-lost')`."""
         ...
 
     def raise_signal(self, rulebook: str, signal: Signal) -> bool:
@@ -270,17 +280,36 @@ class Store(Protocol):
         `watermark`, the last bucket's, stand just after it."""
         ...
 
-    def pending_entries(self, rulebook: str) -> tuple[Entry, ...]:
-        """Entries not done and not dead, by number."""
+    def open_entries(self, rulebook: str) -> tuple[Entry, ...]:
+        """Entries that are pending or held, by (place, number)."""
+        ...
+
+    def one_entry(self, rulebook: str, number: int) -> Entry | None:
+        """An entry by its number, None if there is none (any more)."""
+        ...
+
+    def last_entry(self) -> int:
+        """The last number of the store's sequence of entries."""
         ...
 
     def entry_firings(self, rulebook: str, bucket: int, rule: str) -> Firings:
         """The stored firings of a rule in a bucket, to run an entry from."""
         ...
 
-    def settle(self, rulebook: str, epoch: int, outcome: Outcome) -> None:
-        """Record an outcome; a done entry's signals are inserted in the same transaction (G22).
-        A failed entry stays pending, with its attempts and error. `EngineError('lease-lost')`."""
+    def settle(self, rulebook: str, epoch: int, outcome: Outcome) -> tuple[Entry, ...]:
+        """Record an outcome; a done entry's signals (G22), its successors and the answer to its
+        control are stored in the same transaction; returns the successors with their numbers. An
+        entry that is done, skipped or redriven already stays as it is. `EngineError('lease-lost')`.
+        """
+        ...
+
+    def acted(self, rulebook: str, epoch: int, bucket: int, seconds: float) -> None:
+        """How long it took until every entry of a bucket had been tried."""
+        ...
+
+    def obstacles(self, rulebook: str) -> tuple[Entry | Parked, ...]:
+        """What stands in the way of rules: those that are parked, and the first entries that are
+        pending, held or dead."""
         ...
 
     def purge(self, rulebook: str, epoch: int, before: int) -> int:

@@ -236,6 +236,7 @@ class Settings:
     carried_per_key_max: int = 10_000
     search_steps_max: int = 1_000_000  # joins of instances, at one instant of one key
     statement_seconds_max: int = 3_600
+    outage_max_seconds: int = 300  # G7
     yaml_bytes_max: int = 1_048_576
 
 

@@ -42,8 +42,11 @@ class DeltaAnalyst:
         self, rule: Rule, action: Sql, event: pa.Schema, parameters: Sequence[str]
     ) -> Reading:
         """See `engine.ports.Analyst`."""
-        found = self._statement(rule.name, action.text, action.place, event, parameters)
-        self._actions[rule.name, action.text, tuple(parameters)] = found
+        key = rule.name, action.text, tuple(parameters)
+        self._actions.pop(key, None)  # what fitted another schema may not fit this one
+        found = self._actions[key] = self._statement(
+            rule.name, action.text, action.place, event, parameters
+        )
         return found
 
     def statement(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -50,6 +50,7 @@ class LoggedCommit:
     `instant`: microseconds, the in-commit timestamp if the commit has one, else `modified` of its
     file (G1). `rows`: an estimate of its rows in the feed, 0 = unknown. `depth`: cascade depth of
     the action that wrote it (G16), 0 for anybody else's. `metadata`: its metadata action, if any.
+    `note`: what an entry's commit says of it in its userMetadata; empty for anybody else's.
     """
 
     version: int
@@ -60,6 +61,7 @@ class LoggedCommit:
     changes_data: bool
     metadata: Metadata | None
     features: frozenset[str]
+    note: Mapping[str, Any] = field(default_factory=dict)
 
 
 def parse_commit(version: int, text: str, modified_ms: int) -> LoggedCommit:
@@ -79,6 +81,7 @@ def parse_commit(version: int, text: str, modified_ms: int) -> LoggedCommit:
         changes_data=changes_data,
         metadata=parse_metadata(actions["metaData"]) if "metaData" in actions else None,
         features=parse_features(actions.get("protocol") or {}),
+        note=_note(info.get("userMetadata")),
     )
 
 
@@ -113,10 +116,16 @@ def _digits(value: Any) -> bool:
     return isinstance(value, str) and value.isdigit()
 
 
-def _depth(user_metadata: Any) -> int:
-    if not isinstance(user_metadata, str):
-        return 0
+def _note(user_metadata: Any) -> Mapping[str, Any]:
     try:
-        return int(orjson.loads(user_metadata)["tidegate"]["depth"])
+        noted = orjson.loads(user_metadata)["tidegate"]
+    except (ValueError, KeyError, TypeError):
+        return {}
+    return noted if isinstance(noted, dict) else {}
+
+
+def _depth(user_metadata: Any) -> int:
+    try:
+        return int(_note(user_metadata)["depth"])
     except (ValueError, KeyError, TypeError):
         return 0

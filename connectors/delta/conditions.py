@@ -11,9 +11,8 @@ from pyspark.sql import functions as F
 
 from connectors.delta.analyst import group
 from connectors.delta.catalog import Catalog, active_session_kept, show
-from connectors.delta.faults import SPARK_ERRORS, fault
-from engine.values import Question
-from rules.errors import EngineError
+from connectors.delta.faults import SPARK_ERRORS, check_alive, fault
+from engine.values import Answers, Failure, Question
 
 EXPRESSIONS_PER_JOB = 50
 
@@ -28,25 +27,24 @@ class DeltaConditions:
         self._locations = catalog.locations
         self._shown: dict[str, int] = {}  # versions by table
 
-    def hold(self, questions: Sequence[Question], pinned: Mapping[str, int]) -> frozenset[str]:
+    def hold(self, questions: Sequence[Question], pinned: Mapping[str, int]) -> Answers:
         """See `engine.ports.Conditions`."""
         with active_session_kept(self._session):
             alike = _alike(q for q in questions if not q.condition.query)
             jobs = range(0, len(alike), EXPRESSIONS_PER_JOB)
-            held = [self._expressions(alike[at : at + EXPRESSIONS_PER_JOB]) for at in jobs]
-            held += [self._query(q, pinned) for q in questions if q.condition.query]
-        return frozenset().union(*held)
+            found = [self._expressions(alike[at : at + EXPRESSIONS_PER_JOB]) for at in jobs]
+            found += [self._query(q, pinned) for q in questions if q.condition.query]
+        return _together(found)
 
-    def _expressions(self, asked: Sequence[Sequence[Question]]) -> frozenset[str]:
+    def _expressions(self, asked: Sequence[Sequence[Question]]) -> Answers:
         """One job for all; where it fails, one for each, to know whose fault it is."""
         try:
             frames = [self._expression(alike) for alike in asked]
-            return _ids(reduce(DataFrame.unionAll, frames).toArrow())
+            return Answers(_ids(reduce(DataFrame.unionAll, frames).toArrow()))
         except SPARK_ERRORS as error:
             if len(asked) == 1 and len(asked[0]) == 1:
-                raise _failed(asked[0][0], error) from None
-        single = [self._expressions([[question]]) for alike in asked for question in alike]
-        return frozenset().union(*single)
+                return _failed(asked[0][0], error)
+        return _together(self._expressions([[q]]) for alike in asked for q in alike)
 
     def _expression(self, alike: Sequence[Question]) -> DataFrame:
         """The firings that hold: GROUP BY firing_id HAVING."""
@@ -56,14 +54,15 @@ class DeltaConditions:
         grouped = group(frame, tuple(columns), F.expr(first.condition.text))
         return grouped.where("_0").select("firing_id")
 
-    def _query(self, question: Question, pinned: Mapping[str, int]) -> frozenset[str]:
+    def _query(self, question: Question, pinned: Mapping[str, int]) -> Answers:
         try:
             for table in question.tables:
                 self._pin(table, pinned[table])
             show(self._session, question.relation, "event", f"p_{question.rule}")
-            return _ids(self._session.sql(question.condition.text).select("firing_id").toArrow())
+            held = self._session.sql(question.condition.text).select("firing_id").toArrow()
+            return Answers(_ids(held))
         except SPARK_ERRORS as error:
-            raise _failed(question, error) from None
+            return _failed(question, error)
 
     def _pin(self, table: str, version: int) -> None:
         if self._shown.get(table) != version:
@@ -85,11 +84,15 @@ def _ids(found: pa.Table) -> frozenset[str]:
     return frozenset(found["firing_id"].to_pylist())
 
 
-def _failed(question: Question, error: BaseException) -> EngineError:
+def _together(found: Iterable[Answers]) -> Answers:
+    answers = list(found)
+    held = frozenset[str]().union(*(a.held for a in answers))
+    return Answers(held, {rule: why for a in answers for rule, why in a.failed.items()})
+
+
+def _failed(question: Question, error: BaseException) -> Answers:
+    check_alive(error)
     found = fault(error)
-    place = question.condition.place
-    return EngineError(
-        "condition-failed",
-        f"{place}: rule {question.rule}: its condition failed: [{found.condition}] {found.message}",
-        "the bucket is taken again by the next `tidegate run`; correct the condition or the data",
-    )
+    said = f"the condition at {question.condition.place} failed: [{found.condition}]"
+    failure = Failure(f"{said} {found.message}", found.details)
+    return Answers(failed={question.rule: failure})

@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
+
+from rules.errors import EngineError
 
 SPARK_ERRORS = (PySparkException, Py4JError)
 
@@ -28,6 +30,7 @@ class Fault:
     condition: str
     message: str
     offset: int | None = None
+    details: str | None = None
 
 
 def fault(error: BaseException) -> Fault:
@@ -44,6 +47,18 @@ def fault(error: BaseException) -> Fault:
             return Fault(condition, message.removeprefix(f"[{condition}] "), _offset(candidate))
     java = chain[-1]
     return Fault(java.getClass().getSimpleName(), _line(java.getMessage() or java.toString()))
+
+
+def check_alive(error: BaseException) -> None:
+    """Raises EngineError `spark-lost` if an error says that the JVM, or its context, is gone: then
+    nothing is known of what was asked of it."""
+    text = str(error)
+    if isinstance(error, Py4JNetworkError) or "stopped SparkContext" in text:
+        raise EngineError(
+            "spark-lost",
+            f"Spark is gone: {text.splitlines()[0] if text else type(error).__name__}",
+            "nothing is lost: run again; see to the machine's memory, and to who stopped it",
+        ) from error
 
 
 def _origin(error: BaseException | None) -> Any:

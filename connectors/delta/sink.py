@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -15,10 +15,11 @@ from pyspark.sql import functions as F
 from connectors.delta.analyst import DeltaAnalyst, group
 from connectors.delta.catalog import Catalog, show
 from connectors.delta.deadline import deadline
-from connectors.delta.faults import SPARK_ERRORS, fault
+from connectors.delta.effects import Effects, store_of
+from connectors.delta.faults import SPARK_ERRORS, check_alive, fault
 from connectors.delta.plans import Plans
 from engine.ports import SinkError
-from engine.values import Entry, Firings, Reading
+from engine.values import Entry, Fate, Firings, Reading
 from rules.errors import InputError, Place
 from rules.model import Rulebook
 
@@ -39,6 +40,7 @@ class DeltaSink:
         self._catalog = catalog
         self._rulebook = rulebook
         self._analyst = analyst
+        self._effects = Effects(catalog.spark, catalog.locations)
 
     def run(self, entry: Entry, firings: Firings) -> None:
         """See `engine.ports.Sink`."""
@@ -46,13 +48,14 @@ class DeltaSink:
             try:
                 return self._run(entry, firings)
             except SPARK_ERRORS as error:
+                check_alive(error)
                 found = fault(error)
             if not found.condition.startswith(_CONFLICTS):
                 break
             time.sleep(0.05 * min(conflict + 1, 10))
         seconds = self._rulebook.settings.statement_seconds_max
         limit = f" (statement_seconds_max = {seconds})" if found.condition == _CANCELLED else ""
-        raise SinkError(f"[{found.condition}] {found.message}{limit}")
+        raise SinkError(f"[{found.condition}] {found.message}{limit}", found.details)
 
     def ready(self, targets: Collection[str]) -> None:
         """See `engine.ports.Sink`. A marked commit reads the markers there are, which Delta has to
@@ -61,12 +64,36 @@ class DeltaSink:
             with suppress(Exception):
                 self._snapshot(target).transactions().size()
 
-    def landed(self, entry: Entry) -> bool:
+    def fate(self, entry: Entry, firings: Firings) -> Fate:
+        """See `engine.ports.Sink`. The log is read first: a marker is known only from the table's
+        whole state, which costs Spark jobs after each commit."""
+        try:
+            told = self._effects.told(entry, _first(firings, FIRING_IDS_NOTED))
+            if told is not None:
+                return told
+            snapshot = self._snapshot(entry.target or "")
+            marker = snapshot.transactions().get(entry.app_id)
+            if not marker.isDefined() or marker.get() < entry.number:
+                return Fate.ABSENT
+            return self._effects.passed(entry, int(snapshot.version()))
+        except (*SPARK_ERRORS, ValueError, KeyError) as error:
+            check_alive(error)
+            return Fate.UNKNOWN
+
+    def seal(self, entry: Entry) -> None:
         """See `engine.ports.Sink`."""
-        if entry.target is None:
-            return False
-        marker = self._snapshot(entry.target).transactions().get(self._app_id(entry))
-        return bool(marker.isDefined() and marker.get() >= entry.number)
+        target = "`" + (entry.target or "").replace("`", "``") + "`"
+        text = f"INSERT INTO {target} SELECT * FROM {target} WHERE false"  # noqa: S608
+        try:
+            with self._catalog.session() as session:
+                for key, value in _marked(entry, {**self._noted(entry), "sealed": True}).items():
+                    session.conf.set(key, value)
+                with deadline(session, self._rulebook.settings.statement_seconds_max):
+                    session.sql(text)
+        except SPARK_ERRORS as error:
+            check_alive(error)
+            found = fault(error)
+            raise SinkError(f"[{found.condition}] {found.message}", found.details) from None
 
     def fields(self, entry: Entry, firings: Firings) -> pa.Table:
         """See `engine.ports.Sink`."""
@@ -80,8 +107,9 @@ class DeltaSink:
                 found = grouped.select("firing_id", *(f"_{n}" for n in range(len(names))))
                 return found.toDF("firing_id", *names).toArrow()
         except SPARK_ERRORS as error:
-            found_fault = fault(error)
-            raise SinkError(f"[{found_fault.condition}] {found_fault.message}") from None
+            check_alive(error)
+            said = fault(error)
+            raise SinkError(f"[{said.condition}] {said.message}", said.details) from None
 
     def _run(self, entry: Entry, firings: Firings) -> None:
         reading = self._reading(entry, firings)
@@ -107,20 +135,9 @@ class DeltaSink:
             raise SinkError(f"[{problem.code}] {problem.message}") from None
 
     def _settings(self, entry: Entry, firings: Firings, reading: Reading) -> dict[str, str]:
-        noted = {
-            "store": self._catalog.store_id,
-            "rulebook": self._rulebook.name,
-            "rule": entry.rule,
-            "entry": entry.number,
-            "depth": entry.depth,
-            "firings": len(firings),
-            "ids": _first(firings, FIRING_IDS_NOTED),
-        }
-        settings = {
-            "spark.databricks.delta.write.txnAppId": self._app_id(entry),
-            "spark.databricks.delta.write.txnVersion": str(entry.number),
-            "spark.databricks.delta.commitInfo.userMetadata": json.dumps({"tidegate": noted}),
-        }
+        ids = _first(firings, FIRING_IDS_NOTED)
+        noted = {**self._noted(entry), "firings": len(firings), "ids": ids}
+        settings = _marked(entry, noted)
         if reading.fixed_source:
             settings["spark.databricks.delta.merge.materializeSource"] = "none"
         if firings.relation.num_rows > SMALL_SOURCE_ROWS or self._reads_much(entry, reading):
@@ -144,8 +161,24 @@ class DeltaSink:
         none = jvm.scala.Option.empty()
         return log.update(False, none, none)
 
-    def _app_id(self, entry: Entry) -> str:
-        return f"tidegate/{self._catalog.store_id}/{self._rulebook.name}/{entry.rule}"
+    def _noted(self, entry: Entry) -> dict[str, Any]:
+        """What every commit of an entry says of it."""
+        return {
+            "store": store_of(entry.app_id),
+            "rulebook": self._rulebook.name,
+            "rule": entry.rule,
+            "entry": entry.number,
+            "depth": entry.depth,
+        }
+
+
+def _marked(entry: Entry, noted: Mapping[str, Any]) -> dict[str, str]:
+    """The settings under which a statement's commit carries its marker, and what is noted."""
+    return {
+        "spark.databricks.delta.write.txnAppId": entry.app_id,
+        "spark.databricks.delta.write.txnVersion": str(entry.number),
+        "spark.databricks.delta.commitInfo.userMetadata": json.dumps({"tidegate": noted}),
+    }
 
 
 def _run_bound(session: SparkSession, text: str, firings: Firings, names: tuple[str, ...]) -> None:

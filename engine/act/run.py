@@ -1,97 +1,231 @@
-"""Runs entries, in the order of their numbers, and settles them (G14, G16, G17)."""
+"""Runs open entries, each in its turn, and settles them (G14, G16, G17)."""
 
 from __future__ import annotations
 
-import time
+import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from textwrap import shorten
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.act.past import pass_over, way_past
+from engine.act.queues import Queues, Waiting
 from engine.act.signals import signals_of
 from engine.failpoints import failpoint
-from engine.ports import Sink, SinkError
-from engine.values import Entry, Firings, Outcome
+from engine.ports import OutageError, Sink, SinkError
+from engine.values import Control, Entry, Failure, Fate, Firings, Outcome, Signal
 from rules.errors import EngineError
 from rules.model import Retry, Rulebook
 
-TEXT_SHOWN = 100  # characters of a statement in an error
-FiringsOf = Callable[[Entry], Firings]  # all firings of the entry's rule and bucket
+log = logging.getLogger(__name__)
+
+OPEN = ("pending", "held")
+LOST = frozenset({"lease-lost", "spark-lost"})  # what ends the engine, not an entry
+_STOPPED_BY = {
+    Fate.SEALED: "its seal stands in the target's log: it waits for a skip or a redrive",
+    Fate.PASSED: "its marker was passed without it: another history wrote the target",
+    Fate.UNKNOWN: "what became of it cannot be known: the target's log was cleaned, or cannot be "
+    "read",
+    Fate.ABSENT: "its statement left no commit",
+}
 
 
-class Settle(Protocol):
-    """Records an outcome under the lease's epoch; a done entry's signals with it (G22)."""
+class Outbox(Protocol):
+    """The stored entries of one rulebook. Writes are made under the lease's epoch; they raise
+    EngineError `lease-lost`."""
 
-    def __call__(self, outcome: Outcome) -> None: ...
+    def settle(self, outcome: Outcome) -> tuple[Entry, ...]:
+        """Record an outcome and what it brings in one transaction (G22); its successors."""
+        ...
+
+    def answer(self, control: int, text: str) -> None:
+        """Say why what an operator asked for changes nothing."""
+        ...
+
+    def entry(self, number: int) -> Entry | None: ...
+
+    def firings(self, entry: Entry) -> Firings:
+        """All firings of the entry's rule and bucket."""
+        ...
 
 
-@dataclass(frozen=True, slots=True)
+class Present(Protocol):
+    """What the rules say now, for entries that were stored before."""
+
+    def entries(self, entry: Entry, firings: Firings) -> tuple[Entry, ...]:
+        """The rule's condition asked again; the entries of its actions, for the firings that hold.
+        Raises SinkError."""
+        ...
+
+    def renewed(self, entry: Entry) -> Entry | str:
+        """The entry that takes another one's place; or why there is none."""
+        ...
+
+
+@dataclass(slots=True)
 class Runner:
-    """Runs the entries of one rulebook.
+    """Runs the entries of one rulebook. Not for use by several threads.
 
     `check` raises EngineError `lease-lost` before an entry if the epoch is not ours any more (G21);
-    `wall` is the time in microseconds at which signals are received.
+    `now` is the engine's clock, microseconds.
     """
 
     rulebook: Rulebook
     sink: Sink
-    settle: Settle
+    outbox: Outbox
     check: Callable[[], None]
-    wall: Callable[[], int]
-    sleep: Callable[[float], None] = time.sleep
+    now: Callable[[], int]
+    queues: Queues = field(default_factory=Queues, init=False)
+    _fresh: dict[tuple[int, str], Firings] = field(default_factory=dict, init=False)
 
-    def run(self, entries: Iterable[Entry], firings: FiringsOf, *, resumed: bool) -> int:
-        """Run every pending entry; returns how many were done. `resumed`: some may have been
-        committed before, by a run that ended before it could say so.
+    def load(self, entries: Iterable[Entry]) -> None:
+        """Begin with what the store has open: an earlier run may have begun any of it."""
+        self.queues.clear()
+        self._fresh.clear()
+        self.queues.put(Waiting(entry, tried=True) for entry in entries)
 
-        An entry that fails holds the later ones of its rule and nothing else; when the others are
-        done, EngineError `action-failed` names the first that failed. It stays pending.
+    def add(self, entries: Iterable[Entry], firings: Iterable[Firings]) -> None:
+        """Entries that were stored just now, with the firings of their bucket."""
+        open_now = [entry for entry in entries if entry.state == "pending"]
+        self.queues.put(map(Waiting, open_now))
+        by_rule = {of_rule.rule: of_rule for of_rule in firings}
+        self._fresh = {(e.bucket, e.rule): by_rule[e.rule] for e in open_now if e.rule in by_rule}
+
+    def work(self, present: Present, stopped: Callable[[], bool] = lambda: False) -> int:
+        """Run what is due, until nothing is or `stopped`, which is asked between two entries;
+        returns how many entries were done.
+
+        An entry that fails is due again after a pause that doubles; one that has used up its
+        attempts is held, and tried again at the longest pause. Neither is waited for.
+        Raises EngineError `lease-lost`, `spark-lost`, and OutageError where the store is away.
         """
-        failed: dict[str, Outcome] = {}
         done = 0
-        for entry in sorted(entries, key=lambda e: e.number):
-            if entry.state != "pending" or entry.rule in failed:
-                continue
+        while not stopped() and (waiting := self.queues.next(self.now())) is not None:
             self.check()
             failpoint("action.before")
-            outcome = self._attempt(entry, firings(entry), resumed=resumed)
+            outcome = self._attempt(waiting, present)
             failpoint("action.after_commit")
-            self.settle(outcome)
+            done += self._apply(outcome)
             failpoint("action.between")
-            if outcome.state == "failed":
-                failed[entry.rule] = outcome
-            else:
-                done += 1
-        if failed:
-            raise _stopped(next(iter(failed.values())), len(failed))
+        if not stopped():
+            self._fresh.clear()  # what is left is read from the store
         return done
 
-    def _attempt(self, entry: Entry, firings: Firings, *, resumed: bool) -> Outcome:
-        """One entry, tried as often as its rule's `retry` says."""
-        rule = self.rulebook.rules.get(entry.rule)
-        retry = rule.retry if rule is not None else Retry()
-        firings = firings_of_entry(entry, firings)
-        error = ""
-        for attempt in range(1, retry.attempts + 1):
-            if attempt > 1:
-                self.sleep(_pause_seconds(retry, attempt))
-                self.check()
-            try:
-                if entry.kind == "signal":
-                    signals = signals_of(entry, firings, self.sink, self.wall())
-                    return Outcome(entry, "done", entry.attempts + attempt, signals=signals)
-                if not ((resumed or attempt > 1) and self.sink.landed(entry)):
-                    self.sink.run(entry, firings)
-                return Outcome(entry, "done", entry.attempts + attempt)
-            except EngineError:
+    def carry_out(self, control: Control, present: Present) -> None:
+        """Skip or redrive an entry, as an operator asked. Raises as `work` does."""
+        number = int(control.subject)
+        entry = self.outbox.entry(number)
+        found: Outcome | str = f"there is no entry {number}"
+        if entry is not None:
+            found = pass_over(control, entry, self._sealed, present.renewed)
+            failpoint("pass.sealed")
+        if isinstance(found, str):
+            log.warning("%s %s: %s", control.kind, control.subject, found)
+            self.outbox.answer(control.id, found)
+        else:
+            self._apply(found)
+
+    def _sealed(self, entry: Entry) -> Fate:
+        """The fate of an entry that cannot land any more. One that nobody has sent yet needs no
+        seal: it would pass the marker of an earlier one of its queue. Raises SinkError."""
+        behind = any(
+            w.entry.app_id == entry.app_id and w.entry.number < entry.number for w in self.queues
+        )
+        if entry.kind != "sql" or behind or (entry.state == "dead" and not entry.attempts):
+            return Fate.SEALED
+        firings = firings_of_entry(entry, self._firings(entry))
+        fate = self.sink.fate(entry, firings)
+        if fate is Fate.ABSENT:
+            self.sink.seal(entry)
+            fate = self.sink.fate(entry, firings)
+        return fate
+
+    def _apply(self, outcome: Outcome) -> bool:
+        """Settle an outcome and bring the queues up to it; whether the entry is done."""
+        try:
+            successors = self.outbox.settle(outcome)
+        except EngineError as error:
+            if error.code != "signal-conflict":
                 raise
-            except Exception as failure:  # whatever it is, the entry must not be passed over
-                known = isinstance(failure, SinkError)
-                error = str(failure) if known else f"{type(failure).__name__}: {failure}"
-        return Outcome(entry, "failed", entry.attempts + retry.attempts, error)
+            outcome = self._failed(outcome.entry, Failure(str(error)))
+            successors = self.outbox.settle(outcome)
+        before = outcome.entry
+        entry = replace(
+            before,
+            state=outcome.state,
+            attempts=outcome.attempts,
+            error=outcome.error,
+            fate=outcome.fate,
+        )
+        self.queues.remove(entry)
+        if outcome.state in OPEN:
+            self.queues.put([Waiting(entry, self.now() + self._pause(entry), tried=True)])
+        self.queues.put(Waiting(one) for one in successors if one.state in OPEN)
+        if outcome.state == "held" and before.state != "held":
+            log.error("%s", _held(entry))
+        return outcome.state == "done"
+
+    def _attempt(self, waiting: Waiting, present: Present) -> Outcome:
+        entry = waiting.entry
+        try:
+            firings = firings_of_entry(entry, self._firings(entry))
+            return self._done(waiting, firings, present)
+        except OutageError:
+            raise
+        except Exception as failure:  # whatever it is, the entry must not be passed over
+            if isinstance(failure, EngineError) and failure.code in LOST:
+                raise
+            known = isinstance(failure, SinkError | EngineError)
+            error = str(failure) if known else f"{type(failure).__name__}: {failure}"
+            return self._failed(entry, Failure(error, getattr(failure, "details", None)))
+
+    def _done(self, waiting: Waiting, firings: Firings, present: Present) -> Outcome:
+        """The outcome of an attempt that did not fail. Raises SinkError."""
+        entry = waiting.entry
+        signals: tuple[Signal, ...] = ()
+        successors: tuple[Entry, ...] = ()
+        if entry.kind == "signal":
+            signals = signals_of(entry, firings, self.sink, self.now())
+        elif entry.kind == "condition":
+            successors = present.entries(entry, firings)
+        elif (fate := self._fate(waiting, firings)) is not Fate.EFFECT:
+            return self._failed(entry, Failure(_STOPPED_BY[fate]), fate)
+        attempts = entry.attempts + 1
+        return Outcome(entry, "done", attempts, signals=signals, successors=successors)
+
+    def _fate(self, waiting: Waiting, firings: Firings) -> Fate:
+        """Run a statement unless it may have landed; only its log says what became of it."""
+        entry = waiting.entry
+        if waiting.tried and (fate := self.sink.fate(entry, firings)) is not Fate.ABSENT:
+            return fate
+        self.sink.run(entry, firings)
+        return self.sink.fate(entry, firings)
+
+    def _failed(self, entry: Entry, why: Failure, fate: Fate | None = None) -> Outcome:
+        attempts = entry.attempts + 1
+        stopped = fate in (Fate.SEALED, Fate.PASSED, Fate.UNKNOWN)
+        held = stopped or attempts >= self._retry(entry).attempts
+        state = "held" if held else "pending"
+        shown = fate.value if fate is not None and stopped else None
+        return Outcome(entry, state, attempts, why.error, details=why.details, fate=shown)
+
+    def _firings(self, entry: Entry) -> Firings:
+        known = self._fresh.get((entry.bucket, entry.rule))
+        return self.outbox.firings(entry) if known is None else known
+
+    def _retry(self, entry: Entry) -> Retry:
+        rule = self.rulebook.rules.get(entry.rule)
+        return rule.retry if rule is not None else Retry()
+
+    def _pause(self, entry: Entry) -> int:
+        """Microseconds until an entry that failed is due again."""
+        retry = self._retry(entry)
+        if entry.state == "held":
+            return retry.backoff_max_micros
+        doubled: int = retry.backoff_min_micros * 2 ** (entry.attempts - 1)
+        return min(doubled, retry.backoff_max_micros)
 
 
 def firings_of_entry(entry: Entry, firings: Firings) -> Firings:
@@ -107,24 +241,10 @@ def firings_of_entry(entry: Entry, firings: Firings) -> Firings:
     return replace(kept, relation=firings.relation.filter(rows))
 
 
-def _pause_seconds(retry: Retry, attempt: int) -> float:
-    """The pause before an attempt, doubling from the second on."""
-    micros: int = min(retry.backoff_min_micros * 2 ** (attempt - 2), retry.backoff_max_micros)
-    return micros / 1_000_000
-
-
-def _stopped(outcome: Outcome, rules: int) -> EngineError:
-    entry = outcome.entry
-    others = f"; so did entries of {rules - 1} other rules" if rules > 1 else ""
-    message = (
-        f"rule {entry.rule}: entry {entry.number} of bucket {entry.bucket} failed after "
-        f"{outcome.attempts} attempts: {outcome.error}{others}"
+def _held(entry: Entry) -> str:
+    what = f" it writes {entry.target};" if entry.target else ""
+    return (
+        f"rule {entry.rule}: entry {entry.number} of bucket {entry.bucket} failed "
+        f"{entry.attempts} times and holds the later entries of its rule:{what} {entry.error}\n"
+        f"    {way_past(entry)}"
     )
-    if entry.kind == "sql":
-        message += f"; it is {shorten(entry.text, TEXT_SHOWN, placeholder=' ..')}"
-    hint = (
-        "nothing is lost: the entry is kept, with the text it was stored with, and the next "
-        "`tidegate run` begins with it; remove the cause in the "
-        f"{f'tables (it writes {entry.target})' if entry.target else 'data'}, then run again"
-    )
-    return EngineError("action-failed", message, hint)

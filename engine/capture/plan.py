@@ -78,6 +78,7 @@ def make_plan(
     unplaced: Unplaced,
     used: Mapping[str, Collection[str]],
     until: int | None = None,
+    enabled: frozenset[str] = frozenset(),
 ) -> Plan | None:
     """The next bucket, or None if it would hold nothing and set nothing.
 
@@ -98,7 +99,7 @@ def make_plan(
     placed = tuple(_place(unplaced.signals, before, watermark))
     active = [rule.name for rule in rulebook.rules.values() if rule.enabled]
     activations = {rule: before + 1 for rule in active if rule not in state.activations}
-    if not (ranges or placed or activations or state.watermark is None):
+    if not (ranges or placed or activations or enabled or state.watermark is None):
         return None
     taken = {r.table: r.cursor for r in ranges}
     waiting = (*_listed(listing), *_received(unplaced))
@@ -112,6 +113,8 @@ def make_plan(
         signals=placed,
         activations=activations,
         pinned={name: taken.get(name, head.cursor).version for name, head in listing.heads.items()},
+        latest={name: head.head for name, head in listing.heads.items()},
+        enabled=enabled,
         adjusted_commits=sum(
             c.adjusted for head in listing.heads.values() for c in _taken(head, watermark)
         ),
@@ -126,7 +129,7 @@ def pin(plan: Plan, rulebook: Rulebook, feed: Feed) -> Plan:
         for name, table in rulebook.tables.items()
         if name not in plan.pinned
     }
-    return replace(plan, pinned={**plan.pinned, **others})
+    return replace(plan, pinned={**plan.pinned, **others}, latest={**plan.latest, **others})
 
 
 def due(listing: Listing, unplaced: Unplaced, before: int) -> int | None:

@@ -14,6 +14,14 @@ def same_schema(before: str, after: str) -> bool:
     return before == after or _columns(before) == _columns(after)
 
 
+def covers(known: str | None, schema: str) -> bool:
+    """Whether every column of a schema, as JSON, stands in a known one with the same type."""
+    if known is None or known == schema:
+        return known is not None
+    columns = _columns(known)
+    return all(columns.get(name) == kind for name, kind in _columns(schema).items())
+
+
 def check_schema(table: str, version: int, before: str, after: str, used: Collection[str]) -> None:
     """Raises EngineError `schema-incompatible` if a used column was dropped, renamed or retyped by
     a commit; added columns, and what happens to unused ones, do not matter."""

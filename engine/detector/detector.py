@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from graphlib import TopologicalSorter
 
@@ -71,12 +71,29 @@ class Detector:
         """What runs; nodes are named by their digests."""
         return self._graph
 
+    def parked_with(self, parked: Collection[str]) -> frozenset[str]:
+        """The rules that stop when these are parked: they themselves, and all that use them."""
+        stopped = set(parked) & self._rules.keys()
+        for rule in self._graph.roots:  # each after those that it uses
+            if self._graph.uses[rule] & stopped:
+                stopped.add(rule)
+        return frozenset(stopped)
+
+    def passed_over(self, parked: Collection[str], batches: Mapping[str, Batch]) -> dict[str, int]:
+        """How many occurrences of a bucket each parked rule does not see."""
+        events = self._graph.events
+        return {
+            rule: sum(len(batch) for event, batch in batches.items() if event in events[rule])
+            for rule in self.parked_with(parked)
+        }
+
     def step(
         self,
         carried: Carried,
         batches: Mapping[str, Batch],
         watermark: int,
         last: int | None = None,
+        parked: Collection[str] = (),
     ) -> tuple[tuple[Detections, ...], Carried]:
         """What each rule detects in one bucket, in the rulebook's order of rules, those without a
         detection left out; and what to carry on, nothing after a history that has ended.
@@ -85,9 +102,13 @@ class Detector:
         event type. Pure: no clock, no I/O, nothing given is changed. Where a history is cut into
         buckets makes no difference to what is detected. Timers that are due up to the watermark
         fire; a `P` window that nothing closes ticks up to `last` (None: the watermark).
+
+        Rules in `parked`, and those that use them as events, detect nothing and keep what they
+        carry; a node that they share with others goes on. Raises `RuleLimitError`.
         """
         arrivals = {e: b for e, b in batches.items() if len(b) and e in self.events}
-        rules = self._graph.active(arrivals)
+        stopped = self.parked_with(parked)
+        rules = [rule for rule in self._graph.active(arrivals) if rule not in stopped]
         nodes = {n.digest: n for rule in rules for n in self._graph.roots[rule].walk()}
         frame = open_frame(self._graph, nodes, carried, arrivals, self._ranking)
         shown, carry = self._run(frame, rules, watermark, watermark if last is None else last)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,34 +11,46 @@ import pyarrow.compute as pc
 from engine.evaluate.firings import firings_of
 from engine.evaluate.prepare import Prepared, PreparedRule
 from engine.ports import Conditions
-from engine.values import Detections, Firings, Plan, Question
-from rules.errors import EngineError
+from engine.values import Detections, Failure, Firings, Plan, Question
 
 ATTEMPTS = 3
 
 
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """The firings of a bucket, and by rule why its condition could not be asked: these firings are
+    dead (G13)."""
+
+    firings: tuple[Firings, ...]
+    failed: Mapping[str, Failure]
+
+
 def evaluate(
     prepared: Prepared, detections: Iterable[Detections], plan: Plan, conditions: Conditions
-) -> tuple[Firings, ...]:
+) -> Evaluated:
     """The firings of every rule that detected something. All conditions are asked together, of the
-    versions that the plan pins (G14, G15).
-
-    Raises EngineError `condition-failed`, naming rule and bucket, when it has failed three times.
-    """
+    versions that the plan pins (G14, G15); those that fail are asked again, three times in all."""
     firings = [firings_of(plan.rulebook, prepared.rules[d.rule], d) for d in detections if len(d)]
-    questions = [
-        question
+    asked = {
+        question.rule: question
         for of_rule in firings
-        if (question := _question(prepared.rules[of_rule.rule], of_rule.relation)) is not None
-    ]
-    if not questions:
-        return tuple(firings)
-    held = _ask(conditions, questions, plan)
-    asked = {question.rule for question in questions}
-    return tuple(_decided(f, held) if f.rule in asked else f for f in firings)
+        if (question := question_of(prepared.rules[of_rule.rule], of_rule.relation)) is not None
+    }
+    held: frozenset[str] = frozenset()
+    failed: Mapping[str, Failure] = {}
+    left = list(asked.values())
+    for _ in range(ATTEMPTS if asked else 0):
+        answers = conditions.hold(left, plan.pinned)
+        held, failed = held | answers.held, answers.failed
+        left = [asked[rule] for rule in failed]
+        if not left:
+            break
+    told = asked.keys() - failed.keys()
+    return Evaluated(tuple(decided(f, held) if f.rule in told else f for f in firings), failed)
 
 
-def _question(prepared: PreparedRule, relation: pa.Table) -> Question | None:
+def question_of(prepared: PreparedRule, relation: pa.Table) -> Question | None:
+    """A rule's condition over its parameter relation, None if it has none."""
     condition, reading = prepared.rule.condition, prepared.condition
     if condition is None or reading is None:
         return None
@@ -48,18 +60,7 @@ def _question(prepared: PreparedRule, relation: pa.Table) -> Question | None:
     return Question(prepared.rule.name, condition, group, reading.tables, seen)
 
 
-def _ask(conditions: Conditions, questions: Sequence[Question], plan: Plan) -> frozenset[str]:
-    for attempt in range(ATTEMPTS):
-        try:
-            return conditions.hold(questions, plan.pinned)
-        except EngineError as error:
-            if attempt == ATTEMPTS - 1:
-                message = f"{error.message} (bucket {plan.bucket}, {ATTEMPTS} attempts)"
-                raise EngineError(error.code, message, error.hint) from error
-    raise AssertionError
-
-
-def _decided(firings: Firings, held: frozenset[str]) -> Firings:
+def decided(firings: Firings, held: frozenset[str]) -> Firings:
     holds = pc.is_in(firings.hex_ids(), pa.array(sorted(held), pa.string()))
     column = pc.if_else(holds, "held", "failed")
     table = firings.firings

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -14,6 +15,8 @@ from engine.ports import Analyst
 from engine.values import Needs, Reading, Statement
 from rules.errors import InputError, Problem
 from rules.model import Rule, Rulebook, SignalAction, SignalEvent, Sql, TableEvent
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +49,27 @@ class Prepared:
         return {name: prepared.statements for name, prepared in self.rules.items()}
 
 
-def prepare(rulebook: Rulebook, tables: Mapping[str, pa.Schema], analyst: Analyst) -> Prepared:
+def prepare(
+    rulebook: Rulebook,
+    tables: Mapping[str, pa.Schema],
+    analyst: Analyst,
+    before: Prepared | None = None,
+) -> Prepared:
     """Analyse every text of a rulebook, given the schemas of its tables by name.
 
     Raises InputError with the problems of all rules: names and types that do not fit, SQL that is
     refused (G19, G25, G27), columns that are not there.
+
+    With `before`, what was prepared for other schemas of the same rulebook, a text that does not
+    fit any more stops nobody else: it is kept as it is and reads all of `event`. An INSERT that now
+    gives a column too many makes entries that say so when they run.
     """
     problems = list(_reserved_names(rulebook))
     rules = {}
     for rule in rulebook.rules.values():
         try:
-            rules[rule.name] = _prepare_rule(rulebook, rule, tables, analyst)
+            known = before.rules[rule.name] if before else None
+            rules[rule.name] = _prepare_rule(rulebook, rule, tables, analyst, known)
         except InputError as error:
             problems += [problem for problem in error.problems if problem not in problems]
     if problems:
@@ -65,9 +78,14 @@ def prepare(rulebook: Rulebook, tables: Mapping[str, pa.Schema], analyst: Analys
 
 
 def _prepare_rule(
-    rulebook: Rulebook, rule: Rule, tables: Mapping[str, pa.Schema], analyst: Analyst
+    rulebook: Rulebook,
+    rule: Rule,
+    tables: Mapping[str, pa.Schema],
+    analyst: Analyst,
+    known: PreparedRule | None,
 ) -> PreparedRule:
     shape = shape_of(rulebook, rule, tables)
+    everything = frozenset(shape.schema.names)
     problems: list[Problem] = []
     condition = None
     if rule.condition is not None:
@@ -75,12 +93,15 @@ def _prepare_rule(
             condition = analyst.condition(rule, shape.schema, shape.per_firing)
         except InputError as error:
             problems += error.problems
-    readings, statements = [], []
+            if known is not None and known.condition is not None:
+                condition = replace(known.condition, columns=everything)
+    readings: list[Reading] = []
+    statements: list[Statement] = []
     for number, action in enumerate(rule.actions):
         try:
             if isinstance(action, Sql):
                 reading = analyst.action(rule, action, shape.schema, parameter_names(rule))
-                statements.append(Statement("sql", action.text, reading.target))
+                statements.append(Statement("sql", action.text, reading.target, number))
             elif isinstance(action, SignalAction):
                 types = _signal_types(rulebook, action)
                 reading = analyst.fields(rule, action, shape.schema, shape.per_firing, types)
@@ -89,10 +110,15 @@ def _prepare_rule(
                 continue
         except InputError as error:
             problems += error.problems
-            continue
+            if known is None:
+                continue
+            statements.append(next(s for s in known.statements if s.action == number))
+            reading = Reading(everything)
         readings.append(reading)
-    if problems:
+    if problems and known is None:
         raise InputError(problems)
+    for problem in problems:
+        log.warning("a text that fitted no longer does: %s", problem)
     read = frozenset[str]().union(*(r.columns for r in (condition, *readings) if r is not None))
     ids = {event: _id_columns(shape, rule, event, read) for event in shape.columns}
     held = {
@@ -120,7 +146,7 @@ def _signal(
         "types": {name: types[name] for name in action.fields},
         "group": [name for name in shape.per_firing if name in reading.columns],
     }
-    return Statement("signal", json.dumps(text))
+    return Statement("signal", json.dumps(text), action=number)
 
 
 def _signal_types(rulebook: Rulebook, action: SignalAction) -> Mapping[str, str]:

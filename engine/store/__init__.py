@@ -1,6 +1,7 @@
 """The durable state: cursors, carried instances, firings, outbox, signals, lease. One database."""
 
 from engine.store.keeper import LeaseKeeper
+from engine.store.ledger import Ledger
 from engine.store.sqlstore import KeptRulebook, SqlStore, migrate, open_store
 
-__all__ = ["KeptRulebook", "LeaseKeeper", "SqlStore", "migrate", "open_store"]
+__all__ = ["KeptRulebook", "LeaseKeeper", "Ledger", "SqlStore", "migrate", "open_store"]

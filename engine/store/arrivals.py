@@ -11,12 +11,12 @@ from engine.store import lease
 from engine.store.tables import controls, leases, signals
 
 _RULEBOOK: sa.BindParameter[str] = sa.bindparam("rulebook")
-_EVENTS: sa.BindParameter[list[str]] = sa.bindparam("events", expanding=True)
+_EVENTS: sa.BindParameter[str] = sa.bindparam("events", expanding=True)
 _RECEIVED = sa.select(signals.c.received_at).where(
     signals.c.rulebook == _RULEBOOK, signals.c.bucket.is_(None), signals.c.event.in_(_EVENTS)
 )
 _PENDING = sa.select(controls.c.id).where(
-    controls.c.rulebook == _RULEBOOK, controls.c.bucket.is_(None)
+    controls.c.rulebook == _RULEBOOK, controls.c.bucket.is_(None), controls.c.answer.is_(None)
 )
 _ARRIVALS = sa.select(
     leases.c.epoch,

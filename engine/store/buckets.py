@@ -8,13 +8,15 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from engine.store import plain, signals
+from engine.store import parked, plain, signals
 from engine.store import tables as t
 from engine.store.blobs import table_from_bytes, table_to_bytes
 from engine.store.database import upsert
 from engine.store.plans import plan_to_text
-from engine.values import Carried, Cursor, Plan, Rejected, State
+from engine.values import Carried, Cursor, Plan, Rejected, State, Taken
 from rules.errors import EngineError
+
+STAGES = ("plan", "capture", "detect", "evaluate")  # that end before the transaction
 
 
 def load(connection: sa.Connection, rulebook: str) -> State:
@@ -44,14 +46,16 @@ def load(connection: sa.Connection, rulebook: str) -> State:
                 for row in _rows(connection, t.carried, rulebook)
             }
         ),
+        parked=parked.names(connection, rulebook),
     )
 
 
-def insert_bucket(connection: sa.Connection, plan: Plan) -> None:
+def insert_bucket(connection: sa.Connection, taken: Taken) -> None:
     """The bucket's own row and what its plan claims: cursors, signals, controls.
 
     Raises EngineError `bucket-order` unless it is the one after the last.
     """
+    plan = taken.plan
     last = connection.execute(
         sa.select(sa.func.max(t.buckets.c.bucket)).where(t.buckets.c.rulebook == plan.rulebook)
     ).scalar_one()
@@ -70,6 +74,12 @@ def insert_bucket(connection: sa.Connection, plan: Plan) -> None:
             now=plan.now,
             adjusted_commits=plan.adjusted_commits,
             plan=plan_to_text(plan),
+            row_count=taken.rows,
+            detection_count=taken.detections,
+            firing_count=sum(map(len, taken.firings)),
+            entry_count=len(taken.entries),
+            rejected_count=len(taken.rejected),
+            **{f"seconds_{stage}": taken.seconds.get(stage) for stage in STAGES},
         )
     )
     upsert(connection, t.cursors, [_cursor(plan.rulebook, span.cursor) for span in plan.ranges])
@@ -77,6 +87,12 @@ def insert_bucket(connection: sa.Connection, plan: Plan) -> None:
     if plan.controls:
         asked = t.controls.c.id.in_(plan.controls) & (t.controls.c.rulebook == plan.rulebook)
         connection.execute(sa.update(t.controls).where(asked).values(bucket=plan.bucket))
+
+
+def set_acted(connection: sa.Connection, rulebook: str, bucket: int, seconds: float) -> None:
+    """How long it took until every entry of a bucket had been tried."""
+    one = (t.buckets.c.rulebook == rulebook) & (t.buckets.c.bucket == bucket)
+    connection.execute(sa.update(t.buckets).where(one).values(seconds_act=seconds))
 
 
 def save_activations(connection: sa.Connection, plan: Plan, digests: Mapping[str, str]) -> None:
@@ -131,6 +147,7 @@ def insert_rejected(connection: sa.Connection, plan: Plan, rows: Sequence[Reject
                     "source": row.source,
                     "reason": row.reason,
                     "fields": plain.text(row.row),
+                    "details": row.details,
                 }
                 for ordinal, row in enumerate(rows)
             ],

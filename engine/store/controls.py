@@ -10,17 +10,28 @@ from engine.values import Control
 
 
 def add(
-    connection: sa.Connection, rulebook: str, kind: str, subject: str, version: int | None
+    connection: sa.Connection,
+    rulebook: str,
+    kind: str,
+    subject: str,
+    version: int | None = None,
+    option: str | None = None,
 ) -> None:
     """Ask for something."""
     asked_at = server_now(connection)
     row = {"rulebook": rulebook, "kind": kind, "subject": subject, "version": version}
-    connection.execute(sa.insert(controls).values(asked_at=asked_at, **row))
+    connection.execute(sa.insert(controls).values(asked_at=asked_at, option=option, **row))
 
 
 def pending(connection: sa.Connection, rulebook: str) -> tuple[Control, ...]:
-    """What no bucket has carried out yet, in the order in which it was asked for."""
+    """What has been neither carried out nor answered yet, in the order in which it was asked."""
     c = controls.c
-    query = sa.select(c.id, c.kind, c.subject, c.version)
-    query = query.where(c.rulebook == rulebook, c.bucket.is_(None)).order_by(c.id)
-    return tuple(Control(*row) for row in connection.execute(query))
+    query = sa.select(c.id, c.kind, c.subject, c.version, c.option)
+    query = query.where(c.rulebook == rulebook, c.bucket.is_(None), c.answer.is_(None))
+    return tuple(Control(*row) for row in connection.execute(query.order_by(c.id)))
+
+
+def answer(connection: sa.Connection, rulebook: str, control: int, text: str) -> None:
+    """Say what came of what was asked for."""
+    one = (controls.c.rulebook == rulebook) & (controls.c.id == control)
+    connection.execute(sa.update(controls).where(one).values(answer=text))

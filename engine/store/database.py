@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
+from engine.ports import OutageError
 from rules.errors import EngineError
 
 BUSY_SECONDS = 60
@@ -87,10 +88,10 @@ class Database:
         kept = "the last bucket committed stands; start again once this is mended"
         if "database is locked" in reason:
             message = f"store {self.shown} was locked by another writer for {BUSY_SECONDS} s"
-            return EngineError("store-busy", message, "end the program that holds it, start again")
+            return OutageError("store-busy", message, "end the program that holds it, start again")
         if error.connection_invalidated or _never_connected(error):
             message = f"store {self.shown} cannot be reached: {reason}"
-            return EngineError("store-unreachable", message, f"check the URL and server; {kept}")
+            return OutageError("store-unreachable", message, f"check the URL and server; {kept}")
         return EngineError("store-failed", f"store {self.shown} failed: {reason}", kept)
 
 

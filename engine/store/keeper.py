@@ -19,9 +19,10 @@ log = logging.getLogger(__name__)
 class LeaseKeeper:
     """Takes a rulebook's lease on entry, renews it in a thread, gives it back on exit.
 
-    The lease is renewed at a third of its time. It is lost when another engine has it, or when it
-    could not be renewed before it ran out: `lost` is set then, and `on_loss` called once, from
-    the thread. Entry raises EngineError `lease-held`.
+    The lease is renewed at a third of its time. It is lost when another engine has it: `lost` is
+    set then. A lease that could not be renewed before it ran out, as the store is away, is in
+    doubt: `check` fails until the store answers, and says then whether it is lost. `on_loss` is
+    called in both cases, once, from the thread. Entry raises EngineError `lease-held`.
     """
 
     epoch: int
@@ -73,24 +74,22 @@ class LeaseKeeper:
             raise self.lost
 
     def _keep(self) -> None:
+        doubted = False
         while not self._ended.wait(self._seconds / 3):
             begun = time.monotonic()
             try:
                 self._store.renew(self._rulebook, self.epoch, self._seconds)
-                self._renewed = begun
+                self._renewed, doubted = begun, False
             except EngineError as error:
-                if error.code == "lease-lost" or begun - self._renewed >= self._seconds:
-                    self._lose(error)
+                if error.code == "lease-lost":
+                    self.lost = error
+                    self._stop_work(error)
                     return
-                log.warning("the lease was not renewed, trying again: %s", error)
+                log.warning("the lease was not renewed, trying again: %s", error.message)
+                if begun - self._renewed >= self._seconds and not doubted:
+                    doubted = True
+                    self._stop_work(error)
 
-    def _lose(self, error: EngineError) -> None:
-        if error.code != "lease-lost":
-            error = EngineError(
-                "lease-lost",
-                f"the lease of {self._rulebook!r} ran out, unrenewed: {error.message}",
-                error.hint,
-            )
-        self.lost = error
+    def _stop_work(self, error: EngineError) -> None:
         if self._on_loss is not None:
             self._on_loss(error)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import sqlalchemy as sa
 
-from engine.store import signals
+from engine.store import controls, signals
 from engine.store import tables as t
 from engine.store.blobs import (
     ids_from_bytes,
@@ -17,10 +18,14 @@ from engine.store.blobs import (
     table_from_bytes,
     table_to_bytes,
 )
+from engine.store.database import server_now
 from engine.values import Entry, Firings, Outcome, Plan
 from rules.errors import EngineError
 
-DONE, DEAD, PENDING = "done", "dead", "pending"
+DONE, DEAD, PENDING, HELD = "done", "dead", "pending", "held"
+SKIPPED, REDRIVEN = "skipped", "redriven"
+OPEN = (PENDING, HELD)
+FINISHED = (DONE, SKIPPED, REDRIVEN)  # nothing more will come of them
 
 
 def insert_firings(connection: sa.Connection, plan: Plan, firings: Sequence[Firings]) -> None:
@@ -34,6 +39,7 @@ def insert_firings(connection: sa.Connection, plan: Plan, firings: Sequence[Firi
             "firings": table_to_bytes(fired.firings),
             "relation": table_to_bytes(fired.relation),
             "ids": sorted_ids(fired.firings.column("firing_id")),
+            **_extent(fired),
         }
         for fired in firings
         if fired.firings.num_rows
@@ -43,9 +49,10 @@ def insert_firings(connection: sa.Connection, plan: Plan, firings: Sequence[Firi
 
 
 def insert_entries(
-    connection: sa.Connection, plan: Plan, entries: Sequence[Entry]
+    connection: sa.Connection, rulebook: str, bucket: int, entries: Sequence[Entry]
 ) -> tuple[Entry, ...]:
-    """Number the entries, in their order, from the store's one sequence."""
+    """Number the entries, in their order, from the store's one sequence. One that has no place in
+    its rule's queue gets that of its number."""
     if not entries:
         return ()
     count = len(entries)
@@ -55,19 +62,34 @@ def insert_entries(
         .returning(t.meta.c.last_entry)
     ).scalar_one()
     numbered = tuple(
-        replace(entry, number=number, bucket=plan.bucket)
+        replace(entry, number=number, bucket=bucket, place=entry.place or number)
         for number, entry in enumerate(sorted(entries, key=lambda e: e.order), last - count + 1)
     )
-    connection.execute(sa.insert(t.outbox), [_row(plan.rulebook, entry) for entry in numbered])
+    stored_at = server_now(connection)
+    rows = [{**_row(rulebook, entry), "stored_at": stored_at} for entry in numbered]
+    connection.execute(sa.insert(t.outbox), rows)
     return numbered
 
 
-def pending(connection: sa.Connection, rulebook: str) -> tuple[Entry, ...]:
-    """Entries neither done nor dead, by number."""
+def open_entries(connection: sa.Connection, rulebook: str) -> tuple[Entry, ...]:
+    """Entries that are pending or held, in the order of their places."""
     c = t.outbox.c
-    query = sa.select(t.outbox).where(c.rulebook == rulebook, c.state == PENDING)
+    query = sa.select(t.outbox).where(c.rulebook == rulebook, c.state.in_(OPEN))
     query = query.where(c.state != DONE)  # said again for SQLite, which then uses the index
-    return tuple(_entry(row) for row in connection.execute(query.order_by(c.number)))
+    return tuple(to_entry(row) for row in connection.execute(query.order_by(c.place, c.number)))
+
+
+def one_entry(connection: sa.Connection, rulebook: str, number: int) -> Entry | None:
+    """An entry by its number."""
+    c = t.outbox.c
+    query = sa.select(t.outbox).where(c.rulebook == rulebook, c.number == number)
+    row = connection.execute(query).one_or_none()
+    return None if row is None else to_entry(row)
+
+
+def last_number(connection: sa.Connection) -> int:
+    """The last number of the store's sequence."""
+    return int(connection.execute(sa.select(t.meta.c.last_entry)).scalar_one())
 
 
 def entry_firings(connection: sa.Connection, rulebook: str, bucket: int, rule: str) -> Firings:
@@ -87,19 +109,32 @@ def entry_firings(connection: sa.Connection, rulebook: str, bucket: int, rule: s
     return Firings(rule, table_from_bytes(row.firings), table_from_bytes(row.relation))
 
 
-def settle(connection: sa.Connection, rulebook: str, outcome: Outcome) -> None:
-    """Record an outcome; with `done` the signals that it raised. Once done, an entry stays so."""
-    number = outcome.entry.number
-    state = outcome.state if outcome.state in (DONE, DEAD) else PENDING
+def settle(connection: sa.Connection, rulebook: str, outcome: Outcome) -> tuple[Entry, ...]:
+    """Record an outcome, with `done` the signals that it raised; returns its successors, numbered.
+
+    What is finished stays so: settled again, because an answer of the database was lost, nothing
+    happens.
+    """
+    c, entry = t.outbox.c, outcome.entry
+    same = (c.number == entry.number) & (c.rulebook == rulebook) & c.state.not_in(FINISHED)
     changed = connection.execute(
         sa.update(t.outbox)
-        .where(
-            t.outbox.c.number == number, t.outbox.c.rulebook == rulebook, t.outbox.c.state != DONE
+        .where(same)
+        .values(
+            state=outcome.state,
+            attempts=outcome.attempts,
+            error=outcome.error,
+            details=outcome.details,
+            fate=outcome.fate,
         )
-        .values(state=state, attempts=outcome.attempts, error=outcome.error)
     ).rowcount
-    if changed and state == DONE:
-        signals.raise_by_entry(connection, rulebook, outcome.entry, outcome.signals)
+    if not changed:
+        return ()
+    if outcome.state == DONE:
+        signals.raise_by_entry(connection, rulebook, entry, outcome.signals)
+    if outcome.control is not None:
+        controls.answer(connection, rulebook, outcome.control, outcome.state)
+    return insert_entries(connection, rulebook, entry.bucket, outcome.successors)
 
 
 def purge(connection: sa.Connection, rulebook: str, before: int) -> int:
@@ -110,7 +145,7 @@ def purge(connection: sa.Connection, rulebook: str, before: int) -> int:
         outbox.rulebook == firings.rulebook,
         outbox.bucket == firings.bucket,
         outbox.rule == firings.rule,
-        outbox.state != DONE,
+        outbox.state.not_in(FINISHED),
     )
     old = connection.execute(
         sa.select(firings.bucket, firings.rule, firings.firing_count)
@@ -141,10 +176,29 @@ def _row(rulebook: str, entry: Entry) -> dict[str, Any]:
         "state": entry.state,
         "attempts": entry.attempts,
         "error": entry.error,
+        "details": entry.details,
+        "fate": entry.fate,
+        "action": entry.action,
+        "app_id": entry.app_id,
+        "target_version": entry.target_version,
+        "place": entry.place,
     }
 
 
-def _entry(row: sa.Row[Any]) -> Entry:
+def _extent(fired: Firings) -> dict[str, Any]:
+    """When its firings were detected, and which are the first and the last."""
+    times = fired.firings.column("detected_at").cast(pa.int64())
+    ids = fired.firings.column("firing_id")
+    return {
+        "first_detected_at": times[0].as_py(),
+        "last_detected_at": times[-1].as_py(),
+        "first_id": ids[0].as_py().hex(),
+        "last_id": ids[-1].as_py().hex(),
+    }
+
+
+def to_entry(row: sa.Row[Any]) -> Entry:
+    """An entry from its row."""
     return Entry(
         rule=row.rule,
         kind=row.kind,
@@ -158,4 +212,10 @@ def _entry(row: sa.Row[Any]) -> Entry:
         attempts=row.attempts,
         error=row.error,
         depth=row.depth,
+        action=row.action,
+        app_id=row.app_id,
+        target_version=row.target_version,
+        place=row.place,
+        details=row.details,
+        fate=row.fate,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -11,21 +11,22 @@ import sqlalchemy as sa
 
 from engine.failpoints import failpoint
 from engine.ports import Arrivals, Unplaced
-from engine.store import arrivals, buckets, controls, lease, listing, outbox, signals, status
-from engine.store import tables as t
-from engine.store.database import Database, server_now, upsert
-from engine.store.schema import migrate_schema, open_schema
-from engine.values import (
-    Carried,
-    Control,
-    Entry,
-    Firings,
-    Outcome,
-    Plan,
-    Rejected,
-    Signal,
-    State,
+from engine.store import (
+    arrivals,
+    buckets,
+    controls,
+    lease,
+    listing,
+    obstacles,
+    outbox,
+    parked,
+    signals,
+    status,
 )
+from engine.store import tables as t
+from engine.store.database import Database, insert_new, server_now, upsert
+from engine.store.schema import migrate_schema, open_schema
+from engine.values import Control, Entry, Firings, Outcome, Parked, Signal, State, Taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +128,37 @@ class SqlStore:
             rows = connection.execute(sa.select(t.rulebooks))
             return {row.name: KeptRulebook(row.text, row.file) for row in rows}
 
-    def set_stopped(self, rulebook: str, reason: str | None) -> None:
-        """Keep why the engine stopped (G7); None once it runs again."""
+    def introduce(self, rulebook: str, text: str, file: str | None) -> None:
+        """Keep a rulebook that the store does not know yet, so that it can say why it did not
+        start; one that it knows stays as it was."""
         with self._database.write() as connection:
+            row = {"name": rulebook, "text": text, "file": file}
+            insert_new(connection, t.rulebooks, {**row, "registered_at": server_now(connection)})
+
+    def set_stopped(self, rulebook: str, epoch: int, reason: str | None) -> None:
+        """Keep why the engine stopped (G7); None once it runs again. Only who has the lease, or had
+        it last, may say so: `EngineError('lease-lost')`."""
+        with self._database.write() as connection:
+            lease.check(connection, rulebook, epoch)
             named = t.rulebooks.c.name == rulebook
             connection.execute(sa.update(t.rulebooks).where(named).values(stopped=reason))
 
-    def add_reset(self, rulebook: str, table: str, version: int | None) -> None:
-        """Ask that `version` be the next to be read of a table, None: what comes after its head."""
+    def ask(
+        self,
+        rulebook: str,
+        kind: str,
+        subject: str,
+        version: int | None = None,
+        option: str | None = None,
+    ) -> None:
+        """Ask the engine for something (`engine.values.Control`)."""
         with self._database.write() as connection:
-            controls.add(connection, rulebook, "reset", table, version)
+            controls.add(connection, rulebook, kind, subject, version, option)
+
+    def answer(self, rulebook: str, epoch: int, control: int, text: str) -> None:
+        with self._database.write() as connection:
+            lease.check(connection, rulebook, epoch)
+            controls.answer(connection, rulebook, control, text)
 
     def pending_controls(self, rulebook: str) -> tuple[Control, ...]:
         with self._database.read() as connection:
@@ -152,25 +174,19 @@ class SqlStore:
         with self._database.read() as connection:
             return buckets.load(connection, rulebook)
 
-    def commit(
-        self,
-        epoch: int,
-        plan: Plan,
-        carried: Carried,
-        firings: Sequence[Firings],
-        entries: Sequence[Entry],
-        rejected: Sequence[Rejected],
-        activation_digests: Mapping[str, str],
-    ) -> tuple[Entry, ...]:
+    def commit(self, epoch: int, taken: Taken) -> tuple[Entry, ...]:
+        plan = taken.plan
         with self._database.write() as connection:
             lease.check(connection, plan.rulebook, epoch)
-            buckets.insert_bucket(connection, plan)
-            buckets.save_activations(connection, plan, activation_digests)
-            buckets.save_carried(connection, plan.rulebook, carried)
-            buckets.insert_rejected(connection, plan, rejected)
+            buckets.insert_bucket(connection, taken)
+            buckets.save_activations(connection, plan, taken.digests)
+            buckets.save_carried(connection, plan.rulebook, taken.carried)
+            buckets.insert_rejected(connection, plan, taken.rejected)
+            parked.enable(connection, plan.rulebook, plan.enabled)
+            parked.save(connection, taken)
             failpoint("commit.middle")
-            outbox.insert_firings(connection, plan, firings)
-            numbered = outbox.insert_entries(connection, plan, entries)
+            outbox.insert_firings(connection, plan, taken.firings)
+            numbered = outbox.insert_entries(connection, plan.rulebook, plan.bucket, taken.entries)
             failpoint("commit.before")
         failpoint("commit.after")
         return numbered
@@ -194,24 +210,42 @@ class SqlStore:
 
     # -- outbox ---------------------------------------------------------------------------------
 
-    def pending_entries(self, rulebook: str) -> tuple[Entry, ...]:
+    def open_entries(self, rulebook: str) -> tuple[Entry, ...]:
         with self._database.read() as connection:
-            return outbox.pending(connection, rulebook)
+            return outbox.open_entries(connection, rulebook)
+
+    def one_entry(self, rulebook: str, number: int) -> Entry | None:
+        with self._database.read() as connection:
+            return outbox.one_entry(connection, rulebook, number)
+
+    def last_entry(self) -> int:
+        with self._database.read() as connection:
+            return outbox.last_number(connection)
 
     def entry_firings(self, rulebook: str, bucket: int, rule: str) -> Firings:
         with self._database.read() as connection:
             return outbox.entry_firings(connection, rulebook, bucket, rule)
 
-    def settle(self, rulebook: str, epoch: int, outcome: Outcome) -> None:
+    def settle(self, rulebook: str, epoch: int, outcome: Outcome) -> tuple[Entry, ...]:
         with self._database.write() as connection:
             lease.check(connection, rulebook, epoch)
-            outbox.settle(connection, rulebook, outcome)
+            successors = outbox.settle(connection, rulebook, outcome)
             failpoint("settle.before")
+        return successors
 
     def purge(self, rulebook: str, epoch: int, before: int) -> int:
         with self._database.write() as connection:
             lease.check(connection, rulebook, epoch)
             return outbox.purge(connection, rulebook, before)
+
+    def acted(self, rulebook: str, epoch: int, bucket: int, seconds: float) -> None:
+        with self._database.write() as connection:
+            lease.check(connection, rulebook, epoch)
+            buckets.set_acted(connection, rulebook, bucket, seconds)
+
+    def obstacles(self, rulebook: str) -> tuple[Entry | Parked, ...]:
+        with self._database.read() as connection:
+            return obstacles.obstacles(connection, rulebook)
 
     # -- what commands show ---------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from sqlalchemy import (
     BigInteger,
     CheckConstraint,
     Column,
+    Float,
     ForeignKeyConstraint,
     Index,
     Integer,
@@ -45,6 +46,15 @@ meta = Table(
     Column("store_id", Text, nullable=False),
     Column("last_entry", BigInteger, nullable=False),
     CheckConstraint("one = 1", name="meta_one"),
+)
+
+# Ids of other stores, and former ones of this store, whose markers in the targets are known (G20).
+known_stores = Table(
+    "known_stores",
+    metadata,
+    Column("rulebook", Text, primary_key=True),
+    Column("store_id", Text, primary_key=True),
+    Column("known_at", BigInteger, nullable=False),
 )
 
 # `stopped`: why the engine stopped, if it did so by itself (G7).
@@ -88,7 +98,22 @@ activations = Table(
     Column("digest", Text, nullable=False),
 )
 
-# `plan`: JSON of ranges with their instants, signal ids, pinned versions, control rows (G2).
+# A rule that a limit has parked (G13): since which instant, by which bucket, and how many
+# occurrences it has not seen meanwhile.
+parked = Table(
+    "parked",
+    metadata,
+    Column("rulebook", Text, primary_key=True),
+    Column("rule", Text, primary_key=True),
+    Column("reason", Message, nullable=False),
+    Column("hint", Message, nullable=False),
+    Column("instant", BigInteger, nullable=False),
+    Column("bucket", BigInteger, nullable=False),
+    Column("passed_over", BigInteger, nullable=False),
+)
+
+# `plan`: JSON of ranges with their instants, signal ids, pinned versions, control rows (G2). The
+# seconds are those of the stages; `seconds_act` is set once the bucket's entries were first tried.
 buckets = Table(
     "buckets",
     metadata,
@@ -99,6 +124,16 @@ buckets = Table(
     Column("now", BigInteger, nullable=False),
     Column("adjusted_commits", Integer, nullable=False),
     Column("plan", Text, nullable=False),
+    Column("row_count", BigInteger, nullable=False, server_default="0"),
+    Column("detection_count", BigInteger, nullable=False, server_default="0"),
+    Column("firing_count", BigInteger, nullable=False, server_default="0"),
+    Column("entry_count", BigInteger, nullable=False, server_default="0"),
+    Column("rejected_count", BigInteger, nullable=False, server_default="0"),
+    Column("seconds_plan", Float),
+    Column("seconds_capture", Float),
+    Column("seconds_detect", Float),
+    Column("seconds_evaluate", Float),
+    Column("seconds_act", Float),
 )
 
 
@@ -122,13 +157,20 @@ firings = Table(
     Column("bucket", BigInteger, primary_key=True),
     Column("rule", Text, primary_key=True),
     Column("firing_count", Integer, nullable=False),
+    Column("first_detected_at", BigInteger),
+    Column("last_detected_at", BigInteger),
+    Column("first_id", Text),
+    Column("last_id", Text),
     Column("ids", LargeBinary, nullable=False),
     Column("firings", LargeBinary, nullable=False),
     Column("relation", LargeBinary, nullable=False),
     _of_bucket(),
 )
 
-# `firing_ids` null: all firings of (bucket, rule) that held. State: pending | done | dead.
+# `firing_ids` null: all firings of (bucket, rule) that held. `state`: see `engine.values.Entry`.
+# `action` is the action's number in its rule, `app_id` and `target_version` are what its fate is
+# asked with (G16b), `place` is its place in the queue of its rule: a redriven entry has that of the
+# one it stands for. `error` holds no values of the user's tables, `details` may.
 outbox = Table(
     "outbox",
     metadata,
@@ -145,6 +187,13 @@ outbox = Table(
     Column("state", Text, nullable=False),
     Column("attempts", Integer, nullable=False),
     Column("error", Message),
+    Column("details", Message),
+    Column("fate", Text),
+    Column("action", Integer, nullable=False, server_default="0"),
+    Column("app_id", Text, nullable=False, server_default=""),
+    Column("target_version", BigInteger),
+    Column("place", BigInteger, nullable=False, server_default="0"),
+    Column("stored_at", BigInteger, nullable=False, server_default="0"),
     _of_bucket(),
     Index("outbox_by_bucket", "rulebook", "bucket", "rule"),
     Index(
@@ -193,10 +242,12 @@ rejected = Table(
     Column("source", Text, nullable=False),
     Column("reason", Message, nullable=False),
     Column("fields", Text, nullable=False),
+    Column("details", Message),
     _of_bucket(),
 )
 
-# What an operator asked for, effective at the next plan, which sets `bucket` (G24).
+# What an operator asked for, effective at the next plan (G24): a bucket carries it out and sets
+# `bucket`, or the engine does so between two buckets and says in `answer` what came of it.
 controls = Table(
     "controls",
     metadata,
@@ -205,7 +256,9 @@ controls = Table(
     Column("kind", Text, nullable=False),
     Column("subject", Text, nullable=False),
     Column("version", BigInteger),
+    Column("option", Text),
     Column("asked_at", BigInteger, nullable=False),
     Column("bucket", BigInteger),
+    Column("answer", Message),
     _of_bucket(),
 )

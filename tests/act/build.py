@@ -1,5 +1,7 @@
 """Firings, entries and a fake sink."""
 
+# ruff: noqa: ARG002 - fakes take what the ports give
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -8,7 +10,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from engine.ports import SinkError
-from engine.values import Entry, Firings, Outcome
+from engine.values import Entry, Fate, Firings, Outcome
 from rules.errors import Place
 from rules.expression import Name
 from rules.model import Context, Retry, Rule, Rulebook
@@ -66,7 +68,8 @@ def retry(attempts: int) -> Retry:
 
 def entry(number: int, rule: str, text: str = "INSERT", **more: object) -> Entry:
     entry = Entry(rule, "sql", text, "alerts", order=number, number=number, bucket=9)
-    return replace(entry, **more)  # type: ignore[arg-type]
+    app_id = f"tidegate/store/bank/{rule}"
+    return replace(entry, place=number, app_id=app_id, target_version=0, **more)  # type: ignore[arg-type]
 
 
 class FakeSink:
@@ -86,9 +89,13 @@ class FakeSink:
         self.committed.append(entry.number)
         self.seen.append(firings)
 
-    def landed(self, entry: Entry) -> bool:
+    def fate(self, entry: Entry, firings: Firings) -> Fate:
         self.asked.append(entry.number)
-        return entry.number in self.landed_before
+        landed = {*self.landed_before, *self.committed}
+        return Fate.EFFECT if entry.number in landed else Fate.ABSENT
+
+    def seal(self, entry: Entry) -> None:
+        raise AssertionError
 
     def fields(self, entry: Entry, firings: Firings) -> pa.Table:
         if self.failing.get(entry.number, 0) > 0:
@@ -99,15 +106,32 @@ class FakeSink:
         return pa.Table.from_pylist(rows[::-1])
 
 
-class Ledger:
-    """What was settled, in order."""
+class FakeOutbox:
+    """What was settled, in order. Every entry is for `firings`."""
 
-    def __init__(self) -> None:
+    def __init__(self, firings: Firings) -> None:
         self.outcomes: list[Outcome] = []
+        self._firings = firings
 
-    def __call__(self, outcome: Outcome) -> None:
+    def settle(self, outcome: Outcome) -> tuple[Entry, ...]:
         self.outcomes.append(outcome)
+        return ()
 
-    @property
-    def states(self) -> list[tuple[int, str]]:
-        return [(o.entry.number, o.state) for o in self.outcomes]
+    def answer(self, control: int, text: str) -> None:
+        raise AssertionError
+
+    def entry(self, number: int) -> Entry | None:
+        raise AssertionError
+
+    def firings(self, entry: Entry) -> Firings:
+        return self._firings
+
+
+class Unasked:
+    """Nothing is asked of the rules of now."""
+
+    def entries(self, entry: Entry, firings: Firings) -> tuple[Entry, ...]:
+        raise AssertionError
+
+    def renewed(self, entry: Entry) -> Entry | str:
+        raise AssertionError

@@ -6,18 +6,20 @@ import logging
 
 import pytest
 
-from engine.act.outbox import entries_for
+from engine.act.outbox import Stamp, entries_for
 from engine.values import Entry, Firings, Statement
 from rules.model import Rule, Sql
 from tests.act.build import HERE, firings, hex_id, rule
 
-S1, S2 = Statement("sql", "first", "alerts"), Statement("signal", "second")
+S1, S2 = Statement("sql", "first", "alerts"), Statement("signal", "second", action=1)
 ACTIONS = (Sql("first", HERE), Sql("second", HERE))
 
 
 def entries(*pairs: tuple[Rule, Firings], depth_max: int = 16) -> tuple[Entry, ...]:
     rules = {r.name: r for r, _ in pairs}
-    return entries_for([f for _, f in pairs], rules, dict.fromkeys(rules, (S1, S2)), depth_max)
+    statements = dict.fromkeys(rules, (S1, S2))
+    stamp = Stamp("store", "bank", {"alerts": 7})
+    return entries_for([f for _, f in pairs], {}, rules, statements, depth_max, stamp)
 
 
 def test_g16_one_entry_a_statement_for_all_firings_that_held() -> None:

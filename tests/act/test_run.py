@@ -2,37 +2,56 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from engine.act.run import Runner, firings_of_entry
-from engine.values import Entry
+from engine.values import Entry, Firings
 from rules.errors import EngineError
-from tests.act.build import FakeSink, Ledger, entry, firings, hex_id, retry, rule, rulebook
+from tests.act.build import (
+    FakeOutbox,
+    FakeSink,
+    Unasked,
+    entry,
+    firings,
+    hex_id,
+    retry,
+    rule,
+    rulebook,
+)
 
 HELD = firings("a", ["held", "failed", "held"])
+SECOND = 1_000_000
 
 
 class Run:
-    """A runner over fakes; `pauses` are the seconds it slept."""
+    """A runner over fakes, at the time `now`."""
 
     def __init__(self, sink: FakeSink, check: Any = lambda: None) -> None:
-        self.sink, self.ledger = sink, Ledger()
-        self.pauses: list[float] = []
+        self.sink, self.outbox, self.now = sink, FakeOutbox(HELD), 0
         book = rulebook(rule("a", retry=retry(4)), rule("b"))
-        self.runner = Runner(book, sink, self.ledger, check, lambda: 77, self.pauses.append)
+        self.runner = Runner(book, sink, self.outbox, check, lambda: self.now)
 
-    def __call__(self, entries: Sequence[Entry], *, resumed: bool = False) -> int:
-        return self.runner.run(entries, lambda _: HELD, resumed=resumed)
+    def __call__(self, entries: Sequence[Entry] = (), *, resumed: bool = False) -> int:
+        if resumed:
+            self.runner.load(entries)
+        else:
+            self.runner.add(entries, [])
+        return self.runner.work(Unasked())
+
+    @property
+    def states(self) -> list[tuple[int, str]]:
+        return [(o.entry.number, o.state) for o in self.outbox.outcomes]
 
 
 def test_entries_run_in_the_order_of_their_numbers() -> None:
     run = Run(FakeSink())
     assert run([entry(3, "a"), entry(1, "b"), entry(2, "a")]) == 3
     assert run.sink.committed == [1, 2, 3]
-    assert run.ledger.states == [(1, "done"), (2, "done"), (3, "done")]
+    assert run.states == [(1, "done"), (2, "done"), (3, "done")]
 
 
 def test_dead_and_done_entries_are_left_alone() -> None:
@@ -55,67 +74,99 @@ def test_all_held_is_not_copied() -> None:
     assert firings_of_entry(entry(1, "a"), all_held) is all_held
 
 
-def test_failures_are_retried_with_doubling_pauses() -> None:
+def test_failures_are_retried_after_doubling_pauses_and_nobody_waits_for_them() -> None:
     run = Run(FakeSink(failing={1: 3}))
-    assert run([entry(1, "a")]) == 1
-    assert run.pauses == [1.0, 2.0, 3.0]  # the last would be 4, but for the upper bound
-    assert [o.attempts for o in run.ledger.outcomes] == [4]
+    assert run([entry(1, "a")]) == 0
+    tries = [(run.now, len(run.outbox.outcomes))]
+    while run.runner.queues:
+        run.now += SECOND // 2
+        before = len(run.outbox.outcomes)
+        run()
+        if len(run.outbox.outcomes) > before:
+            tries.append((run.now, len(run.outbox.outcomes)))
+    # Pauses of 1, 2 and 3 s: the last would be 4, but for the upper bound.
+    assert tries == [(0, 1), (SECOND, 2), (3 * SECOND, 3), (6 * SECOND, 4)]
+    assert [(o.state, o.attempts) for o in run.outbox.outcomes] == [
+        ("pending", 1),
+        ("pending", 2),
+        ("pending", 3),
+        ("done", 4),
+    ]
 
 
-def test_an_entry_that_keeps_failing_stops_the_engine_by_name() -> None:
+def test_g17_an_entry_that_has_used_up_its_attempts_is_held_and_the_log_says_the_ways_past(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     run = Run(FakeSink(failing={1: 99}))
-    with pytest.raises(EngineError) as stopped:
-        run([entry(1, "b", attempts=3)])
-    assert stopped.value.code == "action-failed"
-    assert (
-        "rule b: entry 1 of bucket 9 failed after 6 attempts: [DIVIDE_BY_ZERO] Division by zero."
-        in str(stopped.value)
-    )
-    assert "the next `tidegate run` begins with it" in str(stopped.value)
-    assert "; it is INSERT" in str(stopped.value)  # which of the rule's statements
-    (outcome,) = run.ledger.outcomes
-    assert (outcome.state, outcome.attempts) == ("failed", 6)
+    with caplog.at_level(logging.ERROR):
+        run([entry(1, "b", attempts=2)])
+    (outcome,) = run.outbox.outcomes
+    assert (outcome.state, outcome.attempts) == ("held", 3)
     assert outcome.error == "[DIVIDE_BY_ZERO] Division by zero."
+    (said,) = caplog.messages
+    assert "rule b: entry 1 of bucket 9 failed 3 times and holds the later entries" in said
+    assert "`tidegate redrive 1`" in said
+    assert "`tidegate skip 1`" in said
+    run.now += 60 * SECOND
+    with caplog.at_level(logging.ERROR):
+        run()
+    assert len(caplog.messages) == 1  # it is said once
+    assert [o.attempts for o in run.outbox.outcomes] == [3, 4]
 
 
 def test_g17_a_failing_entry_holds_its_rule_and_nothing_else() -> None:
     run = Run(FakeSink(failing={1: 99}))
-    with pytest.raises(EngineError, match="entry 1"):
-        run([entry(1, "a"), entry(2, "b"), entry(3, "a"), entry(4, "b")])
+    run([entry(1, "a"), entry(2, "b"), entry(3, "a"), entry(4, "b")])
     assert run.sink.committed == [2, 4]
-    assert run.ledger.states == [(1, "failed"), (2, "done"), (4, "done")]
+    assert run.states == [(1, "pending"), (2, "done"), (4, "done")]
 
 
-def test_markers_are_asked_before_a_second_try_only() -> None:
+def test_g16b_the_log_is_asked_after_each_run_and_before_a_second_one() -> None:
     run = Run(FakeSink(failing={2: 1}))
     run([entry(1, "a"), entry(2, "a")])
-    assert run.sink.asked == [2]
+    assert run.sink.asked == [1]
+    run.now += SECOND
+    run()
+    assert run.sink.asked == [1, 2, 2]
 
 
-def test_a_response_that_was_lost_is_found_by_its_marker() -> None:
+def test_a_response_that_was_lost_is_found_in_the_log() -> None:
     run = Run(FakeSink(failing={1: 1}, landed=[1]))
-    assert run([entry(1, "a")]) == 1
+    run([entry(1, "a")])
+    run.now += SECOND
+    assert run() == 1
     assert run.sink.committed == []
-    assert run.ledger.states == [(1, "done")]
+    assert run.states == [(1, "pending"), (1, "done")]
+
+
+def test_g16b_a_statement_that_leaves_no_commit_is_not_done() -> None:
+    class Silent(FakeSink):
+        def run(self, entry: Entry, firings: Firings) -> None:
+            pass
+
+    run = Run(Silent())
+    assert run([entry(1, "a")]) == 0
+    (outcome,) = run.outbox.outcomes
+    assert (outcome.state, outcome.error) == ("pending", "its statement left no commit")
 
 
 def test_after_a_restart_what_landed_is_only_settled() -> None:
     run = Run(FakeSink(landed=[1]))
     assert run([entry(1, "a"), entry(2, "a")], resumed=True) == 2
     assert run.sink.committed == [2]
-    assert run.ledger.states == [(1, "done"), (2, "done")]
+    assert run.states == [(1, "done"), (2, "done")]
 
 
-def test_g21_the_lease_is_checked_before_each_entry_and_attempt() -> None:
-    checks = iter([None, None, EngineError("lease-lost", "lost")])
+def test_g21_the_lease_is_checked_before_each_entry() -> None:
+    checks = iter([None, EngineError("lease-lost", "lost")])
 
     def check() -> None:
         if error := next(checks):
             raise error
 
-    run = Run(FakeSink(failing={2: 1}), check)
+    run = Run(FakeSink(), check)
     with pytest.raises(EngineError, match="lost"):
-        run([entry(1, "a"), entry(2, "a"), entry(3, "a")])
+        run([entry(1, "a"), entry(2, "b"), entry(3, "a")])
     assert run.sink.committed == [1]
 
 

@@ -11,7 +11,16 @@ from engine.act.run import Runner
 from engine.act.signals import signals_of
 from engine.ports import SinkError
 from engine.values import Entry
-from tests.act.build import FakeSink, Ledger, entry, firings, hex_id, rule, rulebook
+from tests.act.build import (
+    FakeOutbox,
+    FakeSink,
+    Unasked,
+    entry,
+    firings,
+    hex_id,
+    rule,
+    rulebook,
+)
 
 FIRED = firings("a", ["held", "held"], depths=[1, 3], accounts=[7, 8])
 
@@ -67,12 +76,17 @@ def test_g22_an_id_says_which_firing_and_which_action() -> None:
 
 
 def test_g22_signals_are_settled_with_their_entry() -> None:
-    ledger = Ledger()
-    sink = FakeSink(failing={1: 1})
-    runner = Runner(rulebook(rule("a")), sink, ledger, lambda: None, lambda: 77, lambda _: None)
-    text = signal({"total": "sum(amount)"}, {"total": "bigint"})
-    assert runner.run([text], lambda _: FIRED, resumed=False) == 1
-    (outcome,) = ledger.outcomes
+    outbox, sink, times = (
+        FakeOutbox(FIRED),
+        FakeSink(failing={1: 1}),
+        iter(range(0, 99 * 10**6, 10**6)),
+    )
+    runner = Runner(rulebook(rule("a")), sink, outbox, lambda: None, lambda: next(times))
+    runner.add([signal({"total": "sum(amount)"}, {"total": "bigint"})], [])
+    while runner.queues:
+        runner.work(Unasked())
+    failed, outcome = outbox.outcomes
+    assert (failed.state, failed.signals) == ("pending", ())
     assert (outcome.state, outcome.attempts, len(outcome.signals)) == ("done", 2, 2)
     assert sink.asked == []
 

@@ -8,12 +8,10 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-import pytest
 
 from engine.evaluate.evaluate import evaluate
 from engine.evaluate.prepare import Prepared, prepare
-from engine.values import Detections, Firings, Plan, Question
-from rules.errors import EngineError
+from engine.values import Answers, Detections, Failure, Firings, Plan, Question
 from rules.model import Rule
 from tests.evaluate.build import (
     TABLES,
@@ -32,22 +30,25 @@ SETS = [("amount",), ("account", "amount"), ("amount", "kind"), ()]
 
 
 class Asked:
-    """Holds the firings whose amounts sum to more than 2; remembers what it was asked."""
+    """Holds the firings whose amounts sum to more than 2; remembers what it was asked. The rules in
+    `failing` fail, as often as that says."""
 
-    def __init__(self, failures: int = 0) -> None:
-        self.failures = failures
+    def __init__(self, **failing: int) -> None:
+        self.failing = failing
         self.calls: list[list[Question]] = []
 
-    def hold(self, questions: Sequence[Question], pinned: Mapping[str, int]) -> frozenset[str]:
+    def hold(self, questions: Sequence[Question], pinned: Mapping[str, int]) -> Answers:
         assert pinned == PLAN.pinned
         self.calls.append(list(questions))
-        if len(self.calls) <= self.failures:
-            raise EngineError("condition-failed", "rule r: its condition failed", "correct it")
-        held = set()
+        held, failed = set(), {}
         for question in questions:
+            if self.failing.get(question.rule, 0) > 0:
+                self.failing[question.rule] -= 1
+                failed[question.rule] = Failure("it failed", "on account 7")
+                continue
             sums = question.relation.group_by("firing_id").aggregate([("amount", "sum")])
             held |= {r["firing_id"] for r in sums.to_pylist() if r["amount_sum"] > 2}
-        return frozenset(held)
+        return Answers(frozenset(held), failed)
 
 
 def setup(*rules: Rule, depth: Sequence[int] | None = None) -> tuple[Prepared, list[Detections]]:
@@ -62,7 +63,7 @@ def setup(*rules: Rule, depth: Sequence[int] | None = None) -> tuple[Prepared, l
 
 def firings(*rules: Rule, asked: Asked | None = None, **more: Any) -> tuple[Firings, ...]:
     prepared, found = setup(*rules, **more)
-    return evaluate(prepared, found, PLAN, asked or Asked())
+    return evaluate(prepared, found, PLAN, asked or Asked()).firings
 
 
 def test_firings_are_stored_by_the_column() -> None:
@@ -101,7 +102,7 @@ def test_g22_depth_of_firings_without_constituents() -> None:
         of, [moved], [[], [("moved", 0)], [], []], times=[(1, 1), (0, 0), (3, 3), (4, 4)]
     )
     prepared = prepare(book, TABLES, FakeAnalyst())
-    (fired,) = evaluate(prepared, [found], PLAN, Asked())
+    (fired,) = evaluate(prepared, [found], PLAN, Asked()).firings
     assert fired.firings["depth"].to_pylist() == [1, 6, 1, 1]
     assert fired.firings["constituents"].to_pylist() == [0, 1, 0, 0]
     assert fired.relation.num_rows == 4
@@ -113,7 +114,7 @@ def test_g15_all_conditions_are_asked_together_and_only_of_rules_that_fired() ->
     prepared, found = setup(*rules, rule("moved and moved", name="c"))
     quiet = rule("moved and moved", name="quiet", condition=condition("amount"))
     silent = detections(quiet, [], [])
-    result = evaluate(prepared, [*found, silent], PLAN, asked)
+    result = evaluate(prepared, [*found, silent], PLAN, asked).firings
     assert [q.rule for q in asked.calls[0]] == ["a", "b"]
     assert len(asked.calls) == 1
     assert [f.firings["condition"].to_pylist() for f in result] == [
@@ -134,14 +135,18 @@ def test_a_condition_sees_the_columns_that_it_reads() -> None:
     assert asked.calls[0][0].relation.column_names == ["firing_id", "amount"]
 
 
-def test_a_condition_that_fails_is_asked_three_times_and_then_named() -> None:
-    of = rule("moved and moved", condition=condition("amount"))
-    (found,) = firings(of, asked=Asked(failures=2))
-    assert found.firings["condition"].to_pylist() == ["failed", "held"]
-    with pytest.raises(EngineError) as stopped:
-        firings(of, asked=Asked(failures=3))
-    assert stopped.value.code == "condition-failed"
-    assert "rule r: its condition failed (bucket 4, 3 attempts)" in str(stopped.value)
+def test_g13_a_condition_that_fails_is_asked_three_times_and_fails_alone() -> None:
+    rules = [rule("moved and moved", name=n, condition=condition("amount")) for n in ("a", "b")]
+    prepared, found = setup(*rules)
+    asked = Asked(a=2)
+    passing = evaluate(prepared, found, PLAN, asked)
+    assert [[q.rule for q in call] for call in asked.calls] == [["a", "b"], ["a"], ["a"]]
+    assert not passing.failed
+    result = evaluate(prepared, found, PLAN, Asked(a=3))
+    assert result.failed == {"a": Failure("it failed", "on account 7")}
+    assert [f.firings["condition"].to_pylist() for f in result.firings] == [
+        ["none", "none"], ["failed", "held"],
+    ]  # fmt: skip
 
 
 def test_hex_ids_of_slices_and_of_nothing() -> None:

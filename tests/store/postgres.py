@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,12 @@ import psycopg
 
 @dataclass(frozen=True)
 class Server:
+    """A server; `kill` ends it as a crash of its machine would, `begin` starts it (again)."""
+
     folder: Path
-    process: subprocess.Popen[bytes]
+    command: list[Any]
+    options: dict[str, Any]
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def new_url(self) -> str:
         """The URL of a schema that nobody has used (a database each would cost 8 MB each)."""
@@ -31,20 +35,29 @@ class Server:
         options = f"-csearch_path%3D{name}"
         return f"postgresql://tester@/postgres?host={self.folder}&options={options}"
 
-    def wait(self) -> None:
+    def begin(self) -> None:
+        """Returns once it answers."""
+        with (self.folder / "log").open("ab") as log:
+            process = subprocess.Popen(self.command, stdout=log, stderr=log, **self.options)
+        self.processes.append(process)
         for _ in range(200):
             try:
                 psycopg.connect(self._address()).close()
                 return
             except psycopg.OperationalError:
-                if self.process.poll() is not None:
+                if process.poll() is not None:
                     break
                 time.sleep(0.05)
         raise RuntimeError((self.folder / "log").read_text())
 
+    def kill(self) -> None:
+        process = self.processes.pop()
+        process.send_signal(signal.SIGQUIT)
+        process.wait(30)
+
     def stop(self) -> None:
-        self.process.send_signal(signal.SIGQUIT)  # at once: nothing in it is kept
-        self.process.wait(30)
+        """Nothing in it is kept."""
+        self.kill()
         shutil.rmtree(self.folder)
 
     def _address(self) -> str:
@@ -72,13 +85,7 @@ def start() -> Server:
         options |= {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
     made = [initdb, "-D", data, "-A", "trust", "-U", "tester", "--no-sync", "-E", "UTF8"]
     subprocess.run(made, check=True, capture_output=True, **options)
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [postgres, "-D", data, "-k", folder, "-c", "listen_addresses=", "-c", "fsync=off"],
-            stdout=log,
-            stderr=log,
-            **options,
-        )
-    server = Server(folder, process)
-    server.wait()
+    command = [postgres, "-D", data, "-k", folder, "-c", "listen_addresses=", "-c", "fsync=off"]
+    server = Server(folder, command, options)
+    server.begin()
     return server

@@ -18,10 +18,18 @@ class LimitError(EngineError):
         super().__init__(code, message, hint)
         self.key = key
 
-    def of(self, rule: str, key: str) -> EngineError:
+    def of(self, rule: str, key: str) -> RuleLimitError:
         """The same, naming the rule and the key."""
         whose = f"rule {rule}, key {key}" if key else f"rule {rule}"
-        return EngineError(self.code, f"{whose}: {self.message}", self.hint)
+        return RuleLimitError(self.code, f"{whose}: {self.message}", self.hint, rule)
+
+
+class RuleLimitError(EngineError):
+    """A limit that `rule` has reached: it cannot be detected any further (G13)."""
+
+    def __init__(self, code: str, message: str, hint: str, rule: str) -> None:
+        super().__init__(code, message, hint)
+        self.rule = rule
 
 
 def check_carried(carried: Sequence[Instances], carried_max: int) -> None:

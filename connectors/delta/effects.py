@@ -1,0 +1,62 @@
+"""What the logs of targets say of entries (G16b)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import SparkSession
+
+from connectors.delta.log import TableLog
+from engine.values import Entry, Fate
+
+
+class Effects:
+    """Reads each target's log from the version on that its entries were stored with, a commit
+    once; never the whole history."""
+
+    def __init__(self, spark: SparkSession, locations: Mapping[str, str]) -> None:
+        self._spark = spark
+        self._locations = locations
+        self._logs: dict[str, TableLog] = {}
+
+    def told(self, entry: Entry, ids: Sequence[str]) -> Fate | None:
+        """`effect` or `sealed`, if a commit says so; None if none does. `ids`: the first of its
+        firings, which a commit of this entry names. Raises what Spark does, and ValueError for a
+        damaged commit."""
+        log, version = self._log(entry), _before(entry) + 1
+        log.forget(version)
+        while (commit := log.commit(version)) is not None:
+            note = commit.note
+            if note.get("store") == store_of(entry.app_id) and note.get("entry") == entry.number:
+                if note.get("sealed") is True:
+                    return Fate.SEALED
+                if note.get("ids") == list(ids):
+                    return Fate.EFFECT
+            version += 1
+        return None
+
+    def passed(self, entry: Entry, latest: int) -> Fate:
+        """Of an entry whose marker has been reached though no commit tells of it: `passed` if all
+        commits up to the `latest` version are there to be read, else `unknown`."""
+        log = self._log(entry)
+        versions = range(_before(entry) + 1, latest + 1)
+        whole = versions and all(log.commit(version) is not None for version in versions)
+        return Fate.PASSED if whole else Fate.UNKNOWN
+
+    def _log(self, entry: Entry) -> TableLog:
+        table = entry.target or ""
+        if table not in self._logs:
+            self._logs[table] = TableLog(self._spark, self._locations[table])
+        return self._logs[table]
+
+
+def store_of(app_id: str) -> str:
+    """The id of the store that an app id names."""
+    return app_id.split("/")[1]
+
+
+def _before(entry: Entry) -> int:
+    """The version after which the entry's effect can stand. Raises ValueError if it has none."""
+    if entry.target_version is None:
+        raise ValueError(f"entry {entry.number} was stored without its target's version")
+    return entry.target_version

@@ -1,0 +1,75 @@
+"""The ways past an entry that cannot be done: skip and redrive (G16b, G18)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from engine.ports import OutageError, SinkError
+from engine.values import Control, Entry, Fate, Outcome
+from rules.errors import EngineError
+
+FINISHED = ("done", "skipped", "redriven")
+Seal = Callable[[Entry], Fate]
+"""Makes sure that an entry cannot land any more; its fate then. Raises SinkError."""
+Renew = Callable[[Entry], Entry | str]
+"""The entry that takes another one's place, with its rule's present text; or why there is none."""
+
+
+def way_past(entry: Entry) -> str:
+    """The commands that get past an entry which is held."""
+    number = entry.number
+    unknown = entry.fate == Fate.UNKNOWN.value
+    return (
+        f"it is tried again; or `tidegate redrive {number}{' --may-double' if unknown else ''}` "
+        f"(with the rule's present text), `tidegate skip {number}"
+        f"{' --unsealed' if unknown else ''}` (it never runs)"
+    )
+
+
+def pass_over(control: Control, entry: Entry, seal: Seal, renew: Renew) -> Outcome | str:
+    """What comes of `tidegate skip ENTRY` and `tidegate redrive ENTRY`: the entry is sealed, so
+    that it cannot land any more, and is skipped, or another one stands in its place. If its log
+    shows that it has landed, it is done. A text says why nothing was changed."""
+    if entry.state in FINISHED:
+        return f"entry {entry.number} is {entry.state}"
+    refused = _seal(entry, seal)
+    if refused is Fate.EFFECT:
+        return Outcome(entry, "done", entry.attempts, control=control.id)
+    if isinstance(refused, str) and not control.option:
+        return refused
+    if control.kind == "skip":
+        return _outcome(entry, "skipped", control)
+    successor = renew(entry)
+    if isinstance(successor, str):
+        return successor
+    return replace(_outcome(entry, "redriven", control), successors=(successor,))
+
+
+def _seal(entry: Entry, seal: Seal) -> Fate | str:
+    """The fate of an entry that cannot land any more; a text if it still could."""
+    why = "what became of it cannot be known"
+    try:
+        fate = seal(entry)
+        if fate not in (Fate.UNKNOWN, Fate.ABSENT):
+            return fate
+    except (SinkError, EngineError) as error:
+        if isinstance(error, OutageError):
+            raise
+        why = f"it cannot be sealed: {error}"
+    return (
+        f"entry {entry.number}: {why}; `tidegate skip {entry.number} --unsealed` passes over it, "
+        f"`tidegate redrive {entry.number} --may-double` runs it anew"
+    )
+
+
+def _outcome(entry: Entry, state: str, control: Control) -> Outcome:
+    return Outcome(
+        entry,
+        state,
+        entry.attempts,
+        entry.error,
+        details=entry.details,
+        fate=entry.fate,
+        control=control.id,
+    )

@@ -1,0 +1,92 @@
+"""What a bucket is taken with: one value, made before the bucket is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from engine.capture.read import Capture
+from engine.capture.schema import covers
+from engine.detector.detector import Detector
+from engine.evaluate.prepare import Prepared
+from engine.values import Plan
+from rules.errors import EngineError, InputError
+from rules.model import Rulebook
+
+Prepare = Callable[[Mapping[str, str], Prepared | None], Prepared]
+"""Prepares the rules' SQL for the schemas (JSON) of the tables by name; see
+`engine.evaluate.prepare.prepare`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """Rulebook, schemas, prepared statements, capture, detector, digests: from the reading of a
+    bucket to its last action all of it is of one piece. A bucket that needs another basis (a rule
+    is activated, a table has a new column) makes it before it reads anything; the loop takes it
+    over when the bucket's transaction is committed, or stays with the one it had.
+
+    `schemas`: JSON, by table that raises events. `digests`: by active rule, of what it detects
+    with. `activations`: by rule. `detector`: None until the first plan activates what is new.
+    """
+
+    rulebook: Rulebook
+    digests: Mapping[str, str]
+    schemas: Mapping[str, str]
+    prepared: Prepared
+    capture: Capture
+    activations: Mapping[str, int]
+    detector: Detector | None = None
+
+    @property
+    def targets(self) -> frozenset[str]:
+        """The tables that its statements write."""
+        statements = self.prepared.statements.values()
+        return frozenset(s.target for of_rule in statements for s in of_rule if s.target)
+
+
+def make_basis(
+    rulebook: Rulebook,
+    digests: Mapping[str, str],
+    schemas: Mapping[str, str],
+    activations: Mapping[str, int],
+    prepare: Prepare,
+) -> Basis:
+    """The first basis of a run. Raises InputError with everything that is wrong with the SQL."""
+    prepared = prepare(schemas, None)
+    active = {rule: activations[rule] for rule in digests if rule in activations}
+    capture = Capture(rulebook, prepared.needs)
+    return Basis(rulebook, digests, schemas, prepared, capture, active)
+
+
+def basis_for(basis: Basis, plan: Plan, prepare: Prepare) -> Basis:
+    """The basis of a plan's bucket: this one, unless the plan activates rules or crosses a commit
+    that gives a table columns which this one does not know."""
+    grown = {
+        span.table: span.cursor.schema
+        for span in plan.ranges
+        if not covers(basis.schemas.get(span.table), span.cursor.schema)
+    }
+    if grown:
+        schemas = {**basis.schemas, **grown}
+        prepared = _prepared_anew(prepare, schemas, basis, sorted(grown))
+        capture = Capture(basis.rulebook, prepared.needs)
+        basis = replace(basis, schemas=schemas, prepared=prepared, capture=capture)
+    if plan.activations or basis.detector is None:
+        activations = {**basis.activations, **plan.activations}
+        detector = Detector(basis.rulebook, activations)
+        basis = replace(basis, activations=activations, detector=detector)
+    return basis
+
+
+def _prepared_anew(
+    prepare: Prepare, schemas: Mapping[str, str], basis: Basis, grown: list[str]
+) -> Prepared:
+    try:
+        return prepare(schemas, basis.prepared)
+    except InputError as error:
+        names = ", ".join(f"`{name}`" for name in grown)
+        raise EngineError(
+            "schema-incompatible",
+            f"with the new columns of {names} the rulebook does not fit any more:\n{error}",
+            "change the rulebook and run again: the cursors stay before that commit",
+        ) from error

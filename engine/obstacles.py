@@ -1,0 +1,20 @@
+"""What stands in the way of rules at the end of a run, as sentences (exit code 4)."""
+
+from __future__ import annotations
+
+from engine.act.past import way_past
+from engine.values import Entry, Parked
+
+
+def sentence(obstacle: Entry | Parked) -> str:
+    """What is stopped, why, and the commands that get past it."""
+    if isinstance(obstacle, Parked):
+        return (
+            f"rule {obstacle.rule} is parked: {obstacle.reason}\n"
+            f"    {obstacle.hint}; then `tidegate enable {obstacle.rule}`"
+        )
+    state = "waits for its next attempt" if obstacle.state == "pending" else f"is {obstacle.state}"
+    return (
+        f"entry {obstacle.number} of rule {obstacle.rule} {state}: {obstacle.error or 'not tried'}"
+        f"\n    {way_past(obstacle)}"
+    )

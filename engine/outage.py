@@ -1,0 +1,46 @@
+"""Outages of the store, or of a table's storage, are waited out for a while (G7)."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from engine.ports import OutageError
+
+log = logging.getLogger(__name__)
+Answer = TypeVar("Answer")
+
+_PAUSE_MIN_SECONDS, _PAUSE_MAX_SECONDS = 0.5, 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outages:
+    """Calls what may raise OutageError, again and again with doubling pauses, until it answers or
+    has failed for `seconds_max`. `wait` sleeps; `recover` is called before each further try."""
+
+    seconds_max: int
+    wait: Callable[[float], object]
+    recover: Callable[[], None]
+    stopped: Callable[[], bool]
+    clock: Callable[[], float] = time.monotonic
+
+    def through(self, call: Callable[[], Answer]) -> Answer:
+        """The answer of `call`. Raises the OutageError that lasted too long."""
+        begun: float | None = None
+        pause = _PAUSE_MIN_SECONDS
+        while True:
+            try:
+                if begun is not None:
+                    self.recover()
+                return call()
+            except OutageError as error:
+                now = self.clock()
+                begun = now if begun is None else begun
+                if now + pause - begun > self.seconds_max or self.stopped():
+                    raise
+                log.warning("%s\n    trying again in %.1f s", error.message, pause)
+            self.wait(pause)
+            pause = min(2 * pause, _PAUSE_MAX_SECONDS)

@@ -1,0 +1,84 @@
+"""What the rules say now, for entries that were stored before (G18)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow.compute as pc
+
+from engine.act.outbox import Stamp, entries_for
+from engine.basis import Basis
+from engine.evaluate.evaluate import decided, question_of
+from engine.ports import Conditions, Feed, SinkError
+from engine.values import Entry, Firings
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """Implements `engine.act.run.Present` by a basis; tables are seen at their latest versions."""
+
+    basis: Basis
+    store_id: str
+    conditions: Conditions
+    feed: Feed
+
+    def entries(self, entry: Entry, firings: Firings) -> tuple[Entry, ...]:
+        """The condition of the entry's rule asked again: the entries of its actions, for those of
+        its firings that hold, in its place. Raises SinkError."""
+        rule = self.basis.rulebook.rules.get(entry.rule)
+        if rule is None:
+            raise SinkError(f"rule {entry.rule} is not in the rulebook any more")
+        question = question_of(self.basis.prepared.rules[rule.name], firings.relation)
+        if question is not None:
+            latest = {name: self._latest(name) for name in question.tables}
+            answers = self.conditions.hold([question], latest)
+            if why := answers.failed.get(rule.name):
+                raise SinkError(why.error, why.details)
+            firings = decided(firings, answers.held)
+        made = entries_for(
+            [firings],
+            {},
+            self.basis.rulebook.rules,
+            self.basis.prepared.statements,
+            self.basis.rulebook.settings.max_cascade_depth,
+            self._stamp(*(s.target for s in self.basis.prepared.statements[rule.name])),
+        )
+        held = firings.firings.filter(pc.not_equal(firings.firings["condition"], "failed"))
+        ids = tuple(replace(firings, firings=held).hex_ids().to_pylist())
+        stamp = self._stamp()
+        return tuple(
+            replace(
+                stamp.on(replace(one, place=entry.place)),
+                target_version=one.target_version,
+                firing_ids=one.firing_ids or ids,
+            )
+            for one in made
+        )
+
+    def renewed(self, entry: Entry) -> Entry | str:
+        """The entry that takes another one's place, with the present text of its action; or why
+        there is none."""
+        rule = self.basis.rulebook.rules.get(entry.rule)
+        if rule is None:
+            return f"rule {entry.rule} is not in the rulebook any more: skip entry {entry.number}"
+        fresh = replace(
+            entry, number=0, state="pending", attempts=0, error=None, details=None, fate=None
+        )
+        if entry.kind == "condition":
+            return self._stamp().on(fresh)
+        statements = self.basis.prepared.statements[rule.name]
+        now = next((s for s in statements if s.action == entry.action), None)
+        if now is None:
+            return (
+                f"rule {entry.rule} has no action number {entry.action + 1} any more: skip entry "
+                f"{entry.number}"
+            )
+        fresh = replace(fresh, kind=now.kind, text=now.text, target=now.target)
+        return self._stamp(now.target).on(fresh)
+
+    def _stamp(self, *targets: str | None) -> Stamp:
+        latest = {name: self._latest(name) for name in targets if name is not None}
+        return Stamp(self.store_id, self.basis.rulebook.name, latest)
+
+    def _latest(self, table: str) -> int:
+        return self.feed.version(self.basis.rulebook.tables[table])

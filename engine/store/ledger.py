@@ -1,0 +1,30 @@
+"""The outbox of one rulebook, as the engine that holds its lease sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.ports import Store
+from engine.values import Entry, Firings, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Implements `engine.act.run.Outbox`. Writes raise EngineError `lease-lost` once another engine
+    has the lease."""
+
+    store: Store
+    rulebook: str
+    epoch: int
+
+    def settle(self, outcome: Outcome) -> tuple[Entry, ...]:
+        return self.store.settle(self.rulebook, self.epoch, outcome)
+
+    def answer(self, control: int, text: str) -> None:
+        self.store.answer(self.rulebook, self.epoch, control, text)
+
+    def entry(self, number: int) -> Entry | None:
+        return self.store.one_entry(self.rulebook, number)
+
+    def firings(self, entry: Entry) -> Firings:
+        return self.store.entry_firings(self.rulebook, entry.bucket, entry.rule)
