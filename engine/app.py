@@ -21,10 +21,12 @@ from connectors.delta.catalog import Catalog
 from connectors.delta.conditions import DeltaConditions
 from connectors.delta.events import check_events
 from connectors.delta.feed import DeltaFeed
+from connectors.delta.markers import DeltaMarkers
 from connectors.delta.session import check_session, start_session, stop_session
 from connectors.delta.sink import DeltaSink
 from connectors.scheduler import Wakeup
 from engine.act.run import Runner
+from engine.adopt import adopt, check_store
 from engine.basis import Prepare, make_basis
 from engine.capture.instants import Instants
 from engine.capture.now import Now
@@ -134,6 +136,7 @@ class Engine:
         reports = []
         with self._stopping_cause():
             through = self._outages(self._stop.wait).through
+            through(self._loop.work)
             seen = through(self._loop.visible)
             while not self._stop.is_set() and not through(lambda: self._loop.done(seen)):
                 report = through(self._loop.bucket)
@@ -221,8 +224,12 @@ class Engine:
         digests = {rule.name: _detects(rule) for rule in book.rules.values() if rule.enabled}
         prepare = preparing(book, analyst)
         sink = DeltaSink(catalog, book, analyst)
+        basis = make_basis(book, digests, schemas_now(catalog), state.activations, prepare)
+        targets = basis.targets | {e.target for e in store.open_entries(book.name) if e.target}
+        markers = DeltaMarkers(spark, catalog.locations)
+        check_store(book, store, markers, targets & catalog.locations.keys())
         loop = Loop(
-            basis=make_basis(book, digests, schemas_now(catalog), state.activations, prepare),
+            basis=basis,
             prepare=prepare,
             store=store,
             epoch=lease.epoch,
@@ -343,6 +350,26 @@ def check_tables(book: Rulebook, *, spark_conf: Mapping[str, str]) -> None:
                 problems.append(Problem(error.code, error.message, table.place, error.hint))
     if problems:
         raise InputError(problems)
+
+
+def adopt_store(
+    rulebook: str | os.PathLike[str],
+    *,
+    store: str,
+    repeat: bool,
+    settings: Mapping[str, str] | None = None,
+    spark_conf: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """`tidegate adopt`: see `engine.adopt.adopt`. Raises InputError, and EngineError `no-store`,
+    `lease-held`, `table-unreadable`, nothing being changed then."""
+    book = rules.load(rulebook, settings=settings or {})
+    with open_store(store, create=False) as opened, ExitStack() as stack:
+        lease = LeaseKeeper(opened, book.name, book.settings.lease_seconds)
+        stack.enter_context(lease)
+        spark = start_session("tidegate adopt", spark_conf)
+        catalog = stack.enter_context(open_catalog(spark, book, f"{opened.id}_adopt"))
+        markers = DeltaMarkers(spark, catalog.locations)
+        return adopt(book, opened, lease.epoch, markers, repeat=repeat)
 
 
 def _is_transaction(event: EventType) -> bool:

@@ -341,6 +341,39 @@ def reset(table: str, start: str, store: str | None, name: str | None, as_json: 
 
 
 @main.command()
+@rulebook_file
+@click.option("--repeat", is_flag=True, help="Do what the store has forgotten again.")
+@click.option("--from", "start", type=click.Choice(["now"]), help="Pass over it.")
+@store_url
+@overrides
+@spark_conf
+@as_json
+def adopt(
+    rulebook: Path,
+    repeat: bool,
+    start: str | None,
+    store: str | None,
+    settings: tuple[str, ...],
+    spark_conf: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Go on with a store that does not know what its tables hold, such as a restored one: lists
+    what is in doubt."""
+    from engine.app import adopt_store
+
+    if repeat == (start is not None):
+        raise click.UsageError("say either --repeat or --from now")
+    result = adopt_store(
+        rulebook,
+        store=the_store(store, rulebook),
+        repeat=repeat,
+        settings=pairs(settings, "--set"),
+        spark_conf=pairs(spark_conf, "--spark-conf"),
+    )
+    output.status(result, as_json=as_json)
+
+
+@main.command()
 @store_url
 @click.argument(
     "rulebook", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path)

@@ -109,7 +109,7 @@ class Loop:
             self._seconds = {}
             self.check_lease()
             now, arrived = self._look()
-            if self._carry_out(arrived) + self.work():
+            if self._carry_out(arrived) + self._run():
                 now, arrived = self._look()
             if self.stopped() or self.full:
                 return None
@@ -135,9 +135,12 @@ class Loop:
                 if until is None:
                     raise failed
 
-    def work(self) -> int:
-        """Run the entries that are due; returns how many were done."""
-        return self.runner.work(self._present(), self.stopped)
+    def work(self) -> None:
+        """Do what operators asked for about entries, and run those that are due."""
+        self.check_lease()
+        _, arrived = self._look()
+        self._carry_out(arrived)
+        self._run()
 
     @property
     def full(self) -> bool:
@@ -206,6 +209,10 @@ class Loop:
 
     def _list(self, rulebook: Rulebook, state: State, now: int) -> Listing:
         return list_sources(rulebook, self._sources, state, self.feed, self.instants, now)
+
+    def _run(self) -> int:
+        """Run the entries that are due; returns how many were done."""
+        return self.runner.work(self._present(), self.stopped)
 
     def _carry_out(self, arrived: Arrivals) -> int:
         """What operators asked for about entries; how much that was."""
@@ -284,7 +291,7 @@ class Loop:
             self.instants.forget(span.cursor.table_id, span.cursor.version)
         self.runner.add(taken.entries, taken.firings)
         with self._timed("act"):  # 9. marked statements, 10. each settled
-            self.work()
+            self._run()
         self._targets.wrote({entry.target for entry in taken.entries if entry.target})
         self.store.acted(basis.rulebook.name, self.epoch, plan.bucket, self._seconds["act"])
         return BucketReport(

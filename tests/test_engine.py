@@ -265,9 +265,12 @@ def test_g16b_a_new_column_of_the_source_loses_no_effect(shop: Shop) -> None:
         assert shop.log() == {("first", 1, 60): 1, ("pairing", 1, 1): 1, ("pairing", 2, 2): 1}
         (obstacle,) = engine.obstacles()
         assert "the statement gives 4 columns, its target has 3" in obstacle
-    shop.sql("ALTER TABLE @log ADD COLUMN more BIGINT")
+    shop.edit(f"'first', * EXCEPT ({fixed})", "'first', id, amount")
+    with open_store(shop.store, create=False) as store:
+        store.ask("shop", "redrive", "3")
     shop.run_once()
     assert shop.log()["first", 2, 70] == 1
+    assert shop.status()["entries_pending"] == 0
 
 
 def test_g07_the_cause_of_a_stop_is_kept_until_the_next_run(shop: Shop) -> None:

@@ -35,6 +35,11 @@ class Effects:
             version += 1
         return None
 
+    def last(self, entry: Entry) -> int:
+        """The last version of the entry's target that its log shows, or that was seen before."""
+        before = _before(entry)
+        return max([before, *self._log(entry).listing(max(before, 0)).commits])
+
     def passed(self, entry: Entry, latest: int) -> Fate:
         """Of an entry whose marker has been reached though no commit tells of it: `passed` if all
         commits up to the `latest` version are there to be read, else `unknown`."""

@@ -72,6 +72,8 @@ class DeltaSink:
             if told is not None:
                 return told
             snapshot = self._snapshot(entry.target or "")
+            if int(snapshot.version()) < self._effects.last(entry):
+                return Fate.UNKNOWN  # a hole in the log hides what came after it
             marker = snapshot.transactions().get(entry.app_id)
             if not marker.isDefined() or marker.get() < entry.number:
                 return Fate.ABSENT

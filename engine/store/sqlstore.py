@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -15,6 +15,7 @@ from engine.store import (
     arrivals,
     buckets,
     controls,
+    known,
     lease,
     listing,
     obstacles,
@@ -167,6 +168,44 @@ class SqlStore:
     def arrivals(self, rulebook: str, epoch: int, events: Collection[str]) -> Arrivals:
         with self._database.read() as connection:
             return arrivals.find(connection, rulebook, epoch, events)
+
+    # -- known histories (G20) ------------------------------------------------------------------
+
+    def known_stores(self, rulebook: str) -> frozenset[str]:
+        """Ids of stores, other than its own, whose markers of a rulebook are known."""
+        with self._database.read() as connection:
+            return known.stores(connection, rulebook)
+
+    def app_ids(self, numbers: Iterable[int]) -> Mapping[int, str]:
+        """See `engine.store.known`."""
+        with self._database.read() as connection:
+            return known.app_ids(connection, numbers)
+
+    def target_version(self, rulebook: str, table: str) -> int | None:
+        """See `engine.store.known`."""
+        with self._database.read() as connection:
+            return known.target_version(connection, rulebook, table)
+
+    def adopt(
+        self,
+        rulebook: str,
+        epoch: int,
+        ids: Collection[str],
+        resets: Collection[str] = (),
+        *,
+        pass_signals: bool = False,
+    ) -> tuple[int, int]:
+        """Take a new id, which is `id` from now on; `ids` and the old one are known. Asks for
+        `resets` of tables; returns how many signals, and entries that would raise some, were passed
+        over. `EngineError('lease-held')` while another rulebook runs, `('lease-lost')`."""
+        with self._database.write() as connection:
+            lease.check(connection, rulebook, epoch)
+            new = known.adopt(connection, rulebook, ids)
+            for table in resets:
+                controls.add(connection, rulebook, "reset", table)
+            passed = known.pass_signals(connection, rulebook) if pass_signals else (0, 0)
+        self._id = new
+        return passed
 
     # -- buckets --------------------------------------------------------------------------------
 
