@@ -129,7 +129,7 @@ def test_what_waits_for_a_plan_is_one_query(
         store.raise_signal("bank", make.signal(name, at))
     assert store.arrivals("bank", epoch, ("atm_empty",)) == Arrivals(False, 1, 3)
     assert store.arrivals("bank", epoch, ()) == Arrivals()
-    store.add_reset("bank", "t", None)
+    store.ask("bank", "reset", "t")
     assert store.arrivals("bank", epoch, ()) == Arrivals(True)
     make.commit(store, epoch, make.plan(controls=(1,)))
     assert store.arrivals("bank", epoch, ()) == Arrivals()
