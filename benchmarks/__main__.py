@@ -18,6 +18,7 @@ from rich.table import Table
 from benchmarks import (
     bounds,
     detector,
+    idle,
     lake,
     latency,
     many_rules,
@@ -38,6 +39,7 @@ NAMES = (
     "throughput",
     "bounds",
     "memory",
+    "idle",
 )
 WITHOUT_SPARK = {"detector", "simulate", "store"}
 CHANGES_COMMITS = 100
@@ -80,12 +82,13 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
         "throughput": lambda: throughput.run(spark, folder / "throughput", changes),
         "bounds": bounds.run,
         "memory": lambda: memory.run(folder / "memory", changes),
+        "idle": lambda: idle.run(folder / "idle"),
     }
     for name in NAMES:
         if name in wanted and name in runs:
             _say(name)
-            if name == "memory":
-                spark.stop()  # it starts processes of its own
+            if name in ("memory", "idle"):
+                spark.stop()  # they start processes of their own
             figures.append(runs[name]())
     return figures
 

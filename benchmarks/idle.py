@@ -1,4 +1,4 @@
-"""What an engine costs that has nothing to do: a poll every half second on one table.
+"""What an engine costs that has nothing to do: a poll every half second of one table.
 
     python -m benchmarks.idle FOLDER
 
@@ -19,7 +19,7 @@ from benchmarks import lake
 from benchmarks.figure import Figure, rulebook
 
 POLL_SECONDS = 0.5
-SETTLE_SECONDS = 30.0  # Java compiles what has just run
+SETTLE_SECONDS = 60.0  # Java compiles what has just run; on a busy machine for longer
 SECONDS = 60.0
 
 
@@ -28,6 +28,7 @@ def alone(folder: Path) -> None:
     from connectors.delta.session import start_session
     from engine import Engine
 
+    folder.mkdir(parents=True, exist_ok=True)
     spark = start_session("idle")
     for table in ("rows", "hits"):
         lake.create(spark, folder / table, "k BIGINT")
