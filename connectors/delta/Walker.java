@@ -67,8 +67,10 @@ public final class Walker {
         }
     }
 
-    /** All nodes below and with `root`; session views called as in `leaves` are not entered. */
-    public Walk walk(Object root, Collection leaves) throws Exception {
+    /** All nodes below and with `root`; session views called as in `leaves`, parted by spaces, are
+     * not entered. */
+    public Walk walk(Object root, String names) throws Exception {
+        Collection leaves = java.util.Arrays.asList(names.split(" "));
         Walk walk = new Walk();
         ArrayDeque open = new ArrayDeque();
         open.push(new Object[] {root, Integer.valueOf(-1), ""});
@@ -83,8 +85,8 @@ public final class Walker {
         return walk;
     }
 
-    /** Number, name and type of each column of a resolved plan, one after the other. */
-    public String[] output(QueryPlan plan) {
+    /** Number, name and type of each column of a resolved plan: a JSON list of them in a row. */
+    public String output(QueryPlan plan) {
         List found = new ArrayList();
         scala.collection.Iterator columns = plan.output().iterator();
         while (columns.hasNext()) {
@@ -93,15 +95,18 @@ public final class Walker {
             found.add(column.name());
             found.add(column.dataType().typeName());
         }
-        return (String[]) found.toArray(new String[0]);
+        StringBuilder out = new StringBuilder();
+        Walk.list(out, found);
+        return out.toString();
     }
 
-    /** The classes that Spark's own registries have for functions. */
-    public String[] classes(Collection names) {
+    /** The classes that Spark's own registries have for functions, whose names are parted by
+     * spaces: a JSON list. */
+    public String classes(String names) {
         Collection found = new LinkedHashSet();
-        Object[] each = names.toArray();
+        String[] each = names.split(" ");
         for (int at = 0; at < each.length; at++) {
-            FunctionIdentifier name = new FunctionIdentifier((String) each[at]);
+            FunctionIdentifier name = new FunctionIdentifier(each[at]);
             scala.Option info = FunctionRegistry$.MODULE$.builtin().lookupFunction(name);
             scala.Option rows = TableFunctionRegistry$.MODULE$.builtin().lookupFunction(name);
             if (info.isDefined()) {
@@ -111,7 +116,9 @@ public final class Walker {
                 found.add(((ExpressionInfo) rows.get()).getClassName());
             }
         }
-        return (String[]) found.toArray(new String[0]);
+        StringBuilder out = new StringBuilder();
+        Walk.list(out, found);
+        return out.toString();
     }
 
     private void enter(

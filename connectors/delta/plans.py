@@ -143,7 +143,7 @@ class Plans:
     def walk(self, root: Any, *, leaves: Collection[str] = ()) -> Parts:
         """Every node in any field of any node. Views are entered, but for the session's own that
         are called as in `leaves`."""
-        nodes = self._walker.walk(root, list(leaves))
+        nodes = self._walker.walk(root, " ".join(leaves))
         text = ""
         while more := nodes.json(len(text)):
             text += more
@@ -157,7 +157,7 @@ class Plans:
 
     def output(self, plan: Any) -> list[tuple[int, str, str]]:
         """The columns of a resolved plan: what Catalyst tells each apart by, its name, its type."""
-        said = [str(one) for one in self._walker.output(plan)]
+        said = json.loads(self._walker.output(plan))
         return [(int(n), name, kind) for n, name, kind in zip(*[iter(said)] * 3, strict=True)]
 
     def replaced(self, plan: Any) -> Any:
@@ -170,8 +170,7 @@ class Plans:
         """The classes that Spark's own registries have for functions of these names."""
         known = _classes.setdefault(self.session._jvm, {})
         if functions not in known:
-            found = self._walker.classes(sorted(functions))
-            known[functions] = frozenset(str(name) for name in found)
+            known[functions] = frozenset(json.loads(self._walker.classes(" ".join(functions))))
         return known[functions]
 
 

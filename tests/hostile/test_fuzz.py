@@ -69,6 +69,7 @@ GATE = {
     "sql-kind",
     "sql-name",
     "sql-options",
+    "sql-parameter",
     "sql-path",
     "sql-subquery",
     "sql-table",
