@@ -15,7 +15,7 @@ import pytest
 
 from connectors.delta.feed import DeltaFeed
 from engine import Engine
-from engine.operate import reset_table
+from engine.operate import list_firings, reset_table
 from engine.store import open_store
 from engine.values import BucketReport
 from rules.errors import EngineError, InputError
@@ -156,6 +156,23 @@ def test_g02_the_slack_of_late_commits_is_waited_for_not_polled(
         shop.order((1, 10))
         assert [report.rows for report in engine.run_once()] == [1]
     assert len(looks) <= 4
+
+
+def test_g13_what_is_past_its_retention_is_forgotten_under_once_too(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with shop.engine() as engine:
+        for n in (1, 2):
+            shop.order((n, 60))
+            engine.run_once()
+        assert len(list(list_firings(shop.store, None, None, None))) == 2
+        monkeypatch.setattr("engine.app.MICROS_PER_DAY", 0)  # everything is old
+        assert engine.run_once() == ()
+        assert list(list_firings(shop.store, None, None, None)) == []
+        shop.order((3, 60))
+        engine.run_once()
+    assert shop.status()["firings"] == 3
+    assert shop.log() == {("first", n, 60): 1 for n in (1, 2, 3)}
 
 
 def test_until_idle_follows_what_actions_raise(shop: Shop) -> None:
