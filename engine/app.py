@@ -44,8 +44,8 @@ from engine.obstacles import sentence
 from engine.outage import Outages
 from engine.policy import load_policy
 from engine.sparktypes import arrow_schema
+from engine.state import BucketReport, Parked, State
 from engine.store import LeaseKeeper, Ledger, SqlStore, open_store
-from engine.values import BucketReport, Parked, State
 from rules.errors import EngineError, InputError, Problem, TidegateError
 from rules.formatter import format_expression
 from rules.model import Change, EventType, Rule, Rulebook, TableEvent

@@ -16,8 +16,8 @@ import pytest
 from connectors.delta.feed import DeltaFeed
 from engine import Engine
 from engine.operate import list_firings, reset_table
+from engine.state import BucketReport
 from engine.store import open_store
-from engine.values import BucketReport
 from rules.errors import EngineError, InputError
 
 if TYPE_CHECKING:
