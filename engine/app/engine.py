@@ -1,0 +1,352 @@
+"""The engine of one rulebook: made of its parts, run, stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from pyspark.sql import SparkSession
+
+import rules
+from connectors.clock import SystemClock
+from connectors.delta.analyst import DeltaAnalyst
+from connectors.delta.conditions import DeltaConditions
+from connectors.delta.feed import DeltaFeed
+from connectors.delta.jobs import Jobs
+from connectors.delta.markers import DeltaMarkers
+from connectors.delta.session import check_session, start_session, stop_session
+from connectors.delta.sink import DeltaSink
+from connectors.scheduler import Wakeup
+from engine.act.run import Runner
+from engine.adopt import check_store
+from engine.app.tables import open_catalog, preparing, schemas_now
+from engine.basis import make_basis
+from engine.capture.instants import Instants
+from engine.capture.now import Now
+from engine.capture.resets import with_resets
+from engine.detector.detect import detect
+from engine.detector.edges import with_edges
+from engine.explicit import make_signal
+from engine.loop import Loop
+from engine.obstacles import sentence
+from engine.outage import Outages
+from engine.policy import load_policy
+from engine.state import BucketReport, Parked, State
+from engine.store import LeaseKeeper, Ledger, SqlStore, open_store
+from rules.errors import EngineError, TidegateError
+from rules.formatter import format_expression
+from rules.model import Rule, Rulebook
+
+OnBucket = Callable[[BucketReport], None]
+PURGE_EVERY_BUCKETS = 1_000
+PURGED_ROWS = 1_000  # in one transaction
+PURGES_MAX = 100  # transactions one after the other
+MICROS_PER_DAY = 86_400_000_000
+
+
+def default_store(rulebook: Path) -> str:
+    """SQLite beside the rulebook: `bank.yaml` -> `bank.db`."""
+    return f"sqlite:///{rulebook.resolve().with_suffix('.db')}"
+
+
+class Engine:
+    """One rulebook, running on its tables.
+
+    `rulebook`: a path, YAML text, or a `Rulebook`; `spark`: a classic session with Delta, by
+    default one is started (and stopped at the end); `store`: a database URL, by default SQLite
+    beside the rulebook; `settings` override the rulebook's; `spark_conf` configures a session that
+    is started here; `policy`: the file of what the operator allows, by default TIDEGATE_POLICY.
+
+        with Engine("bank.yaml", spark=spark, store="sqlite:///bank.db") as engine:
+            engine.signal("atm_empty", atm_id=4, amount=100)
+            reports = engine.run_once()
+
+    Entering raises InputError for what is wrong with rulebook, SQL or tables, and EngineError where
+    the engine cannot start (`lease-held`, `store-unreachable`, `java-missing`, ..).
+    """
+
+    detect = staticmethod(detect)
+
+    def __init__(
+        self,
+        rulebook: str | os.PathLike[str] | Rulebook,
+        *,
+        spark: SparkSession | None = None,
+        store: str | None = None,
+        settings: Mapping[str, str] | None = None,
+        spark_conf: Mapping[str, str] | None = None,
+        policy: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.rulebook = (
+            rulebook
+            if isinstance(rulebook, Rulebook)
+            else rules.load(rulebook, settings=settings or {})
+        )
+        self._store_url = store or self._default_store()
+        self._given_spark = spark
+        self._spark_conf = dict(spark_conf or {})
+        self._policy = load_policy(policy)
+        self._stop = threading.Event()
+        self._interrupted = False  # by an error: what the loop knows may be older than the store
+        self._wakeup: Wakeup | None = None
+        self._jobs: Jobs | None = None
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self._loop = self._open(stack)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    def signal(
+        self,
+        event: str,
+        fields: Mapping[str, Any] | None = None,
+        /,
+        *,
+        id: str | None = None,
+        **named: Any,
+    ) -> str:
+        """Raise an explicit event, durably (G4); returns its id. The same `id` and fields again are
+        accepted and insert nothing. Fields are `named`, or in `fields` (one called `id` must be).
+        Raises InputError, or EngineError `signal-conflict`."""
+        values = {**(fields or {}), **named}
+        raised = make_signal(self.rulebook, event, values, id, self._store.wall())
+        self._store.raise_signal(self.rulebook.name, raised)
+        if self._wakeup is not None:
+            self._wakeup.wake()
+        return raised.id
+
+    def run_once(self, on_bucket: OnBucket | None = None) -> tuple[BucketReport, ...]:
+        """Everything visible at the start, in as many buckets as it takes. Waits for the slack of
+        late commits (G2), not for retries: `obstacles` says what is left. Raises EngineError; what
+        is committed stays."""
+        reports = []
+        with self._stopping_cause():
+            through = self._outages(self._stop.wait).through
+            through(self._loop.work)
+            seen = through(self._loop.visible)
+            while not self._stop.is_set() and not through(lambda: self._loop.done(seen)):
+                report = through(self._loop.bucket)
+                if report is not None:
+                    reports.append(report)
+                    if on_bucket:
+                        on_bucket(report)
+                elif self._loop.full:
+                    break
+                else:
+                    self._stop.wait(self._loop.wait_seconds)
+            through(self._loop.work)
+            through(self._purge)
+        return tuple(reports)
+
+    def run(
+        self,
+        *,
+        poll_seconds: float = 0.5,
+        until_idle: bool = False,
+        on_bucket: OnBucket | None = None,
+        on_idle: Callable[[], bool] | None = None,
+    ) -> None:
+        """Bucket after bucket until `stop`; with `until_idle` until nothing is left to do but what
+        `obstacles` says.
+
+        `on_bucket` is called after a bucket's actions; `on_idle` whenever there is nothing left to
+        do: true ends the run. Raises EngineError; what is committed stays.
+        """
+        with Wakeup(poll_seconds) as self._wakeup, self._stopping_cause():
+            if self._stop.is_set():
+                return
+            through = self._outages(self._wakeup.wait).through
+            while not self._wakeup.stopped:
+                report = through(self._loop.bucket)
+                if report is not None:
+                    if on_bucket:
+                        on_bucket(report)
+                    if report.bucket % PURGE_EVERY_BUCKETS == 0:
+                        self._purge()
+                elif not (self._loop.idle or self._loop.full):
+                    self._wakeup.wait(self._loop.wait_seconds)
+                elif (until_idle and not self._loop.waiting) or (on_idle is not None and on_idle()):
+                    return
+                else:
+                    self._wakeup.wait()
+
+    def obstacles(self) -> tuple[str, ...]:
+        """What stands in the way of rules: parked rules, entries that are held, dead or wait for
+        their next attempt; each as a sentence with the commands that get past it."""
+        found = self._store.obstacles(self.rulebook.name)
+        rules = self.rulebook.rules
+        return tuple(sentence(o) for o in found if not isinstance(o, Parked) or o.rule in rules)
+
+    def stop(self) -> None:
+        """End the run after the bucket in hand. May be called from any thread."""
+        self._stop.set()
+        if self._wakeup is not None:
+            self._wakeup.stop()
+
+    def _default_store(self) -> str:
+        if self.rulebook.file is None:
+            raise EngineError(
+                "no-store", "a rulebook given as text has no default store", "name a store URL"
+            )
+        return default_store(Path(self.rulebook.file))
+
+    def _open(self, stack: ExitStack) -> Loop:
+        book = with_edges(self.rulebook, self.rulebook.events)
+        self._store = store = stack.enter_context(open_store(self._store_url, create=True))
+        _check_clock(store, book)
+        lease = LeaseKeeper(store, book.name, book.settings.lease_seconds, self._lease_lost)
+        stack.enter_context(lease)
+        self._epoch = lease.epoch
+        store.introduce(book.name, book.text, book.file)
+        with self._stopping_cause():
+            return self._loop_of(book, lease, stack)
+
+    def _loop_of(self, book: Rulebook, lease: LeaseKeeper, stack: ExitStack) -> Loop:
+        """The loop, once everything that it needs is there and checked."""
+        store = self._store
+        self._spark = spark = self._session(stack)
+        state = store.load(book.name)
+        self._check_cursors(state)
+        functions = self._policy.functions
+        catalog = stack.enter_context(
+            open_catalog(spark, self.rulebook, store.id, lease.epoch, functions)
+        )
+        self._jobs = catalog.jobs
+        analyst = DeltaAnalyst(catalog, book, functions)
+        now = Now(SystemClock(), state.now)
+        digests = {rule.name: _detects(rule) for rule in book.rules.values() if rule.enabled}
+        prepare = preparing(book, analyst)
+        sink = DeltaSink(catalog, book, analyst)
+        basis = make_basis(book, digests, schemas_now(catalog), state.activations, prepare)
+        targets = basis.targets | {e.target for e in store.open_entries(book.name) if e.target}
+        markers = DeltaMarkers(spark, catalog.locations)
+        check_store(book, store, markers, targets & catalog.locations.keys())
+        loop = Loop(
+            basis=basis,
+            prepare=prepare,
+            store=store,
+            epoch=lease.epoch,
+            check_lease=lease.raise_lost,
+            feed=DeltaFeed(
+                spark,
+                catalog.locations,
+                own_stores={store.id, *store.known_stores(book.name)},
+                jobs=catalog.jobs,
+                seconds_max=book.settings.statement_seconds_max,
+            ),
+            conditions=DeltaConditions(catalog, book.settings.statement_seconds_max),
+            runner=Runner(book, sink, Ledger(store, book.name, lease.epoch), lease.check, now),
+            now=now,
+            instants=Instants(book.settings.skew_max_seconds * 1_000_000),
+            state=state,
+            stopped=self._stop.is_set,
+        )
+        stack.callback(loop.close)
+        store.register(book.name, book.text, book.file)
+        return loop
+
+    def _session(self, stack: ExitStack) -> SparkSession:
+        if self._given_spark is not None:
+            check_session(self._given_spark)
+            return self._given_spark
+        running = SparkSession.getActiveSession() is not None
+        spark = start_session("tidegate", self._spark_conf)
+        if not running:
+            stack.callback(stop_session, spark)
+        return spark
+
+    def _check_cursors(self, state: State) -> None:
+        """Whether every table goes on where its cursor stands (G10), before Spark is asked, to
+        which a damaged log is only a table that cannot be read. Catalog tables: see the loop."""
+        controls = self._store.pending_controls(self.rulebook.name)
+        _, kept = with_resets(self.rulebook, state, controls)
+        feed = DeltaFeed(self._spark)
+        for name, cursor in kept.cursors.items():
+            table = self.rulebook.tables.get(name)
+            if table is not None and table.path is not None:
+                feed.head(table, cursor)
+
+    def _lease_lost(self, error: EngineError) -> None:  # noqa: ARG002
+        """From the lease's thread: nothing that runs may land any more (G21)."""
+        if self._jobs is not None:
+            self._jobs.cancel()
+
+    def _outages(self, wait: Callable[[float], object]) -> Outages:
+        seconds_max = self.rulebook.settings.outage_max_seconds
+        return Outages(seconds_max, wait, self._loop.recover, self._stop.is_set)
+
+    @contextmanager
+    def _stopping_cause(self) -> Iterator[None]:
+        """Keeps the reason of a stop in the store, for `status` (G7), unless another engine has
+        taken over meanwhile. The next run begins with what the store has then."""
+        name = self.rulebook.name
+        self._store.set_stopped(name, self._epoch, None)
+        if self._interrupted:
+            self._loop.recover()
+            self._interrupted = False
+        try:
+            yield
+        except Exception as error:
+            self._interrupted = True
+            known = isinstance(error, TidegateError)
+            said = str(error) if known else f"{type(error).__name__}: {error}"
+            with suppress(EngineError):  # the cause may be the store itself, or the lost lease
+                self._store.set_stopped(name, self._epoch, said)
+            raise
+
+    def _purge(self) -> None:
+        """Forget what is past its retention, in short transactions; much of it not all at once."""
+        settings, now = self.rulebook.settings, self._loop.now()
+        firings = now - settings.firings_retention_days * MICROS_PER_DAY
+        history = now - settings.history_retention_days * MICROS_PER_DAY
+        forget = partial(self._store.purge, self.rulebook.name, self._loop.epoch)
+        for _ in range(PURGES_MAX):
+            if self._stop.is_set() or forget(firings, history, PURGED_ROWS) < PURGED_ROWS:
+                return
+
+
+def stop_on_signals(engine: Engine) -> None:
+    """SIGTERM and Ctrl-C end the engine after the bucket in hand; a second one at once."""
+
+    def handler(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        signal.signal(number, signal.SIG_DFL)
+        # Not here: the interrupted thread may hold the lock that `stop` takes.
+        threading.Thread(target=engine.stop).start()
+
+    signal.signal(signal.SIGTERM, handler)
+    signal.signal(signal.SIGINT, handler)
+
+
+def _check_clock(store: SqlStore, book: Rulebook) -> None:
+    """G3: the store's clock and this machine's must agree; SQLite has this machine's."""
+    skew_seconds = abs(store.wall() - SystemClock().wall()) / 1e6
+    if skew_seconds > book.settings.skew_max_seconds:
+        raise EngineError(
+            "clock-skew",
+            f"this machine's clock and the store's differ by {skew_seconds:.1f} s, allowed are "
+            f"{book.settings.skew_max_seconds} (skew_max_seconds)",
+            "set the machine's clock right (NTP), then run again",
+        )
+
+
+def _detects(rule: Rule) -> str:
+    """Digest of what a rule detects: `on`, `per`, context (G9)."""
+    parts = (format_expression(rule.on), rule.key_names, sorted(rule.per.items()), rule.context)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
