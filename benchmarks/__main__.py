@@ -15,11 +15,33 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import bounds, detector, lake, latency, many_rules, memory, simulate, throughput
+from benchmarks import (
+    bounds,
+    detector,
+    idle,
+    lake,
+    latency,
+    many_rules,
+    memory,
+    simulate,
+    store,
+    throughput,
+)
 from benchmarks.figure import Figure
 from connectors.delta.session import start_session
 
-NAMES = ("detector", "simulate", "many_rules", "latency", "throughput", "bounds", "memory")
+NAMES = (
+    "detector",
+    "simulate",
+    "store",
+    "many_rules",
+    "latency",
+    "throughput",
+    "bounds",
+    "memory",
+    "idle",
+)
+WITHOUT_SPARK = {"detector", "simulate", "store"}
 CHANGES_COMMITS = 100
 
 
@@ -43,7 +65,10 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
     if "simulate" in wanted:
         _say("simulate")
         figures += simulate.run(folder / "simulate")
-    if set(wanted) <= {"detector", "simulate"}:
+    if "store" in wanted:
+        _say("store")
+        figures.append(store.run(folder / "store"))
+    if set(wanted) <= WITHOUT_SPARK:
         return figures
     spark = start_session("benchmarks")
     changes = folder / "changes"
@@ -57,12 +82,13 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
         "throughput": lambda: throughput.run(spark, folder / "throughput", changes),
         "bounds": bounds.run,
         "memory": lambda: memory.run(folder / "memory", changes),
+        "idle": lambda: idle.run(folder / "idle"),
     }
     for name in NAMES:
         if name in wanted and name in runs:
             _say(name)
-            if name == "memory":
-                spark.stop()  # it starts processes of its own
+            if name in ("memory", "idle"):
+                spark.stop()  # they start processes of their own
             figures.append(runs[name]())
     return figures
 

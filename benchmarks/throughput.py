@@ -57,7 +57,7 @@ def run(spark: SparkSession, folder: Path, changes: Path) -> Figure:
     def engine(number: int) -> float:
         """Seconds from the first look to the last settled entry, of an engine that has been waiting
         for changes."""
-        book = pattern(folder / f"throughput_{number}", "pair", changes, hits, first)
+        book = pattern(folder / f"throughput_{number}", f"pair_{number}", changes, hits, first)
         with Engine(book, spark=spark, store=f"sqlite:///{book.with_suffix('.db')}") as running:
             time.sleep(IDLE_SECONDS)
             return median_seconds([running.run_once])

@@ -6,8 +6,9 @@ import hashlib
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
@@ -22,10 +23,12 @@ from connectors.delta.conditions import DeltaConditions
 from connectors.delta.events import check_events
 from connectors.delta.feed import DeltaFeed
 from connectors.delta.jobs import Jobs
+from connectors.delta.markers import DeltaMarkers
 from connectors.delta.session import check_session, start_session, stop_session
 from connectors.delta.sink import DeltaSink
 from connectors.scheduler import Wakeup
 from engine.act.run import Runner
+from engine.adopt import adopt, check_store
 from engine.basis import Prepare, make_basis
 from engine.capture.instants import Instants
 from engine.capture.now import Now
@@ -39,16 +42,18 @@ from engine.explicit import make_signal
 from engine.loop import Loop
 from engine.obstacles import sentence
 from engine.outage import Outages
+from engine.policy import load_policy
 from engine.sparktypes import arrow_schema
 from engine.store import LeaseKeeper, Ledger, SqlStore, open_store
-from engine.values import BucketReport, State
+from engine.values import BucketReport, Parked, State
 from rules.errors import EngineError, InputError, Problem, TidegateError
 from rules.formatter import format_expression
 from rules.model import Change, EventType, Rule, Rulebook, TableEvent
 
 OnBucket = Callable[[BucketReport], None]
-SLACK_POLL_SECONDS = 0.02  # while commits are visible that the slack (G2) still holds back
 PURGE_EVERY_BUCKETS = 1_000
+PURGED_ROWS = 1_000  # in one transaction
+PURGES_MAX = 100  # transactions one after the other
 MICROS_PER_DAY = 86_400_000_000
 
 
@@ -63,7 +68,7 @@ class Engine:
     `rulebook`: a path, YAML text, or a `Rulebook`; `spark`: a classic session with Delta, by
     default one is started (and stopped at the end); `store`: a database URL, by default SQLite
     beside the rulebook; `settings` override the rulebook's; `spark_conf` configures a session that
-    is started here.
+    is started here; `policy`: the file of what the operator allows, by default TIDEGATE_POLICY.
 
         with Engine("bank.yaml", spark=spark, store="sqlite:///bank.db") as engine:
             engine.signal("atm_empty", atm_id=4, amount=100)
@@ -83,6 +88,7 @@ class Engine:
         store: str | None = None,
         settings: Mapping[str, str] | None = None,
         spark_conf: Mapping[str, str] | None = None,
+        policy: str | os.PathLike[str] | None = None,
     ) -> None:
         self.rulebook = (
             rulebook
@@ -92,6 +98,7 @@ class Engine:
         self._store_url = store or self._default_store()
         self._given_spark = spark
         self._spark_conf = dict(spark_conf or {})
+        self._policy = load_policy(policy)
         self._stop = threading.Event()
         self._interrupted = False  # by an error: what the loop knows may be older than the store
         self._wakeup: Wakeup | None = None
@@ -137,6 +144,7 @@ class Engine:
         reports = []
         with self._stopping_cause():
             through = self._outages(self._stop.wait).through
+            through(self._loop.work)
             seen = through(self._loop.visible)
             while not self._stop.is_set() and not through(lambda: self._loop.done(seen)):
                 report = through(self._loop.bucket)
@@ -147,8 +155,9 @@ class Engine:
                 elif self._loop.full:
                     break
                 else:
-                    self._stop.wait(SLACK_POLL_SECONDS)
+                    self._stop.wait(self._loop.wait_seconds)
             through(self._loop.work)
+            through(self._purge)
         return tuple(reports)
 
     def run(
@@ -177,7 +186,7 @@ class Engine:
                     if report.bucket % PURGE_EVERY_BUCKETS == 0:
                         self._purge()
                 elif not (self._loop.idle or self._loop.full):
-                    self._wakeup.wait(SLACK_POLL_SECONDS)
+                    self._wakeup.wait(self._loop.wait_seconds)
                 elif (until_idle and not self._loop.waiting) or (on_idle is not None and on_idle()):
                     return
                 else:
@@ -186,7 +195,9 @@ class Engine:
     def obstacles(self) -> tuple[str, ...]:
         """What stands in the way of rules: parked rules, entries that are held, dead or wait for
         their next attempt; each as a sentence with the commands that get past it."""
-        return tuple(map(sentence, self._store.obstacles(self.rulebook.name)))
+        found = self._store.obstacles(self.rulebook.name)
+        rules = self.rulebook.rules
+        return tuple(sentence(o) for o in found if not isinstance(o, Parked) or o.rule in rules)
 
     def stop(self) -> None:
         """End the run after the bucket in hand. May be called from any thread."""
@@ -218,23 +229,30 @@ class Engine:
         self._spark = spark = self._session(stack)
         state = store.load(book.name)
         self._check_cursors(state)
-        catalog = stack.enter_context(open_catalog(spark, self.rulebook, store.id))
+        functions = self._policy.functions
+        catalog = stack.enter_context(
+            open_catalog(spark, self.rulebook, store.id, lease.epoch, functions)
+        )
         self._jobs = catalog.jobs
-        analyst = DeltaAnalyst(catalog, book)
+        analyst = DeltaAnalyst(catalog, book, functions)
         now = Now(SystemClock(), state.now)
         digests = {rule.name: _detects(rule) for rule in book.rules.values() if rule.enabled}
         prepare = preparing(book, analyst)
         sink = DeltaSink(catalog, book, analyst)
+        basis = make_basis(book, digests, schemas_now(catalog), state.activations, prepare)
+        targets = basis.targets | {e.target for e in store.open_entries(book.name) if e.target}
+        markers = DeltaMarkers(spark, catalog.locations)
+        check_store(book, store, markers, targets & catalog.locations.keys())
         loop = Loop(
-            basis=make_basis(book, digests, schemas_now(catalog), state.activations, prepare),
+            basis=basis,
             prepare=prepare,
             store=store,
             epoch=lease.epoch,
-            check_lease=lease.check,
+            check_lease=lease.raise_lost,
             feed=DeltaFeed(
                 spark,
                 catalog.locations,
-                own_stores={store.id},
+                own_stores={store.id, *store.known_stores(book.name)},
                 jobs=catalog.jobs,
                 seconds_max=book.settings.statement_seconds_max,
             ),
@@ -299,18 +317,30 @@ class Engine:
             raise
 
     def _purge(self) -> None:
-        days = self.rulebook.settings.firings_retention_days
-        before = self._loop.now() - days * MICROS_PER_DAY
-        self._store.purge(self.rulebook.name, self._loop.epoch, before)
+        """Forget what is past its retention, in short transactions; much of it not all at once."""
+        settings, now = self.rulebook.settings, self._loop.now()
+        firings = now - settings.firings_retention_days * MICROS_PER_DAY
+        history = now - settings.history_retention_days * MICROS_PER_DAY
+        forget = partial(self._store.purge, self.rulebook.name, self._loop.epoch)
+        for _ in range(PURGES_MAX):
+            if self._stop.is_set() or forget(firings, history, PURGED_ROWS) < PURGED_ROWS:
+                return
 
 
 @contextmanager
-def open_catalog(spark: SparkSession, book: Rulebook, name: str) -> Iterator[Catalog]:
-    """The rulebook's database in Spark, tables and event types checked. Raises InputError."""
-    catalog = Catalog(spark, book, name)
+def open_catalog(
+    spark: SparkSession,
+    book: Rulebook,
+    name: str,
+    epoch: int | None = None,
+    functions: Collection[str] = (),
+) -> Iterator[Catalog]:
+    """The rulebook's database in Spark, tables and event types checked; `functions` that the
+    operator's policy adds. Raises InputError."""
+    catalog = Catalog(spark, book, name, epoch)
     catalog.open()
     try:
-        check_events(spark, book, catalog.locations)
+        check_events(spark, book, catalog.locations, functions)
         yield catalog
     finally:
         catalog.close()
@@ -332,19 +362,26 @@ def preparing(book: Rulebook, analyst: DeltaAnalyst) -> Prepare:
     return prepared
 
 
-def check_tables(book: Rulebook, *, spark_conf: Mapping[str, str]) -> None:
+def check_tables(
+    book: Rulebook,
+    *,
+    spark_conf: Mapping[str, str],
+    policy: str | os.PathLike[str] | None = None,
+) -> None:
     """`validate --tables`: tables, feeds and SQL against what is there. Raises InputError, also for
     a transaction: which columns it would have is not known to `run` yet."""
     if lacking := [_not_live(e) for e in book.events.values() if _is_transaction(e)]:
         raise InputError(lacking)
+    functions = load_policy(policy).functions
     spark = start_session("tidegate validate", spark_conf)
     problems: list[Problem] = []
-    with open_catalog(spark, book, "validate") as catalog:
+    with open_catalog(spark, book, "validate", functions=functions) as catalog:
         book = with_edges(book, book.events)
-        prepared = preparing(book, DeltaAnalyst(catalog, book))(schemas_now(catalog), None)
+        analyst = DeltaAnalyst(catalog, book, functions)
+        prepared = preparing(book, analyst)(schemas_now(catalog), None)
         feed = DeltaFeed(spark, catalog.locations)
         capture = Capture(book, prepared.needs)
-        for name in sources(book):
+        for name in sources(book).tables:
             table = book.tables[name]
             try:
                 capture.used(name, feed.head(table, None).cursor.schema)
@@ -352,6 +389,26 @@ def check_tables(book: Rulebook, *, spark_conf: Mapping[str, str]) -> None:
                 problems.append(Problem(error.code, error.message, table.place, error.hint))
     if problems:
         raise InputError(problems)
+
+
+def adopt_store(
+    rulebook: str | os.PathLike[str],
+    *,
+    store: str,
+    repeat: bool,
+    settings: Mapping[str, str] | None = None,
+    spark_conf: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """`tidegate adopt`: see `engine.adopt.adopt`. Raises InputError, and EngineError `no-store`,
+    `lease-held`, `table-unreadable`, nothing being changed then."""
+    book = rules.load(rulebook, settings=settings or {})
+    with open_store(store, create=False) as opened, ExitStack() as stack:
+        lease = LeaseKeeper(opened, book.name, book.settings.lease_seconds)
+        stack.enter_context(lease)
+        spark = start_session("tidegate adopt", spark_conf)
+        catalog = stack.enter_context(open_catalog(spark, book, f"{opened.id}_adopt"))
+        markers = DeltaMarkers(spark, catalog.locations)
+        return adopt(book, opened, lease.epoch, markers, repeat=repeat)
 
 
 def _is_transaction(event: EventType) -> bool:

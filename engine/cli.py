@@ -6,13 +6,13 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from engine import output
+from engine import operations, output
+from engine.options import as_json, of_store, store_url, the_store
 from rules.errors import EngineError, TidegateError
 
 
@@ -53,8 +53,6 @@ log = logging.getLogger(__name__)
 OBSTRUCTED = 4  # done, but something is held, parked or dead
 INTERRUPTED = 130  # as shells have it: 128 + SIGINT
 OF_THE_CALLER = {"signal-conflict": 1, "bad-store-url": 2, "no-rulebook": 2}
-Command = Callable[..., Any]
-as_json = click.option("--json", "as_json", is_flag=True, help="JSON lines instead of tables.")
 rulebook_file = click.argument(
     "rulebook", type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
@@ -64,25 +62,16 @@ overrides = click.option(
 spark_conf = click.option(
     "--spark-conf", multiple=True, metavar="KEY=VALUE", help="A Spark configuration entry."
 )
-store_url = click.option(
-    "--store", envvar="TIDEGATE_STORE", metavar="URL", help="The store's database URL."
+policy_file = click.option(
+    "--policy",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="What the operator allows: a YAML file (default: TIDEGATE_POLICY).",
 )
 
 
 def exit_code(error: TidegateError) -> int:
     """3 where the engine failed, but not for what it was asked wrongly."""
     return OF_THE_CALLER.get(getattr(error, "code", ""), error.exit_code)
-
-
-def of_store(command: Command) -> Command:
-    """Options of the commands that need the store only."""
-    for option in (
-        as_json,
-        click.option("--rulebook", "name", metavar="NAME", help="Where a store has several."),
-        store_url,
-    ):
-        command = option(command)
-    return command
 
 
 def pairs(items: tuple[str, ...], option: str) -> dict[str, str]:
@@ -98,18 +87,6 @@ def pairs(items: tuple[str, ...], option: str) -> dict[str, str]:
     return found
 
 
-def the_store(url: str | None, rulebook: Path | None = None) -> str:
-    """The store's URL: given, or SQLite beside the rulebook."""
-    if url:
-        return url
-    if rulebook is not None:
-        return f"sqlite:///{rulebook.resolve().with_suffix('.db')}"
-    raise click.UsageError(
-        "no store is named: give --store URL or set TIDEGATE_STORE (`run` uses "
-        "sqlite:///<rulebook>.db by default)"
-    )
-
-
 @main.command()
 @click.argument(
     "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -117,12 +94,14 @@ def the_store(url: str | None, rulebook: Path | None = None) -> str:
 @click.option("--tables", is_flag=True, help="Also check the SQL against the real tables.")
 @overrides
 @spark_conf
+@policy_file
 @as_json
 def validate(
     files: tuple[Path, ...],
     tables: bool,
     settings: tuple[str, ...],
     spark_conf: tuple[str, ...],
+    policy: Path | None,
     as_json: bool,
 ) -> None:
     """Check rulebooks without running them."""
@@ -138,7 +117,8 @@ def validate(
             if tables:
                 from engine.app import check_tables
 
-                check_tables(book, spark_conf=pairs(spark_conf, "--spark-conf"))
+                conf = pairs(spark_conf, "--spark-conf")
+                check_tables(book, spark_conf=conf, policy=policy)
         except InputError as error:
             problems = error.problems
         wrong = wrong or bool(problems)
@@ -234,6 +214,7 @@ def _leave_out_pandas() -> None:
 @store_url
 @overrides
 @spark_conf
+@policy_file
 @as_json
 def run(
     rulebook: Path,
@@ -243,6 +224,7 @@ def run(
     store: str | None,
     settings: tuple[str, ...],
     spark_conf: tuple[str, ...],
+    policy: Path | None,
     as_json: bool,
 ) -> None:
     """Run a rulebook on its tables."""
@@ -262,6 +244,7 @@ def run(
         store=the_store(store, rulebook),
         settings=pairs(settings, "--set"),
         spark_conf=pairs(spark_conf, "--spark-conf"),
+        policy=policy,
     )
     stop_on_signals(engine)
     with engine:
@@ -320,19 +303,6 @@ def status(store: str | None, name: str | None, as_json: bool) -> None:
 
 
 @main.command()
-@click.option("--rule", help="Only this rule's.")
-@click.option("--limit", type=click.IntRange(min=1), help="Only the newest so many.")
-@of_store
-def firings(
-    rule: str | None, limit: int | None, store: str | None, name: str | None, as_json: bool
-) -> None:
-    """What fired, for which rows, and what became of it."""
-    from engine.operate import list_firings
-
-    output.firings(list_firings(the_store(store), name, rule, limit), as_json=as_json)
-
-
-@main.command()
 @click.argument("table")
 @click.option("--from", "start", required=True, metavar="now|VERSION")
 @of_store
@@ -341,6 +311,39 @@ def reset(table: str, start: str, store: str | None, name: str | None, as_json: 
     from engine.operate import reset_table
 
     output.record(reset_table(the_store(store), name, table, start), as_json=as_json)
+
+
+@main.command()
+@rulebook_file
+@click.option("--repeat", is_flag=True, help="Do what the store has forgotten again.")
+@click.option("--from", "start", type=click.Choice(["now"]), help="Pass over it.")
+@store_url
+@overrides
+@spark_conf
+@as_json
+def adopt(
+    rulebook: Path,
+    repeat: bool,
+    start: str | None,
+    store: str | None,
+    settings: tuple[str, ...],
+    spark_conf: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Go on with a store that does not know what its tables hold, such as a restored one: lists
+    what is in doubt."""
+    from engine.app import adopt_store
+
+    if repeat == (start is not None):
+        raise click.UsageError("say either --repeat or --from now")
+    result = adopt_store(
+        rulebook,
+        store=the_store(store, rulebook),
+        repeat=repeat,
+        settings=pairs(settings, "--set"),
+        spark_conf=pairs(spark_conf, "--spark-conf"),
+    )
+    output.status(result, as_json=as_json)
 
 
 @main.command()
@@ -367,6 +370,10 @@ def demo(keep: Path | None) -> None:
     from engine.demo import demo as run_demo
 
     raise SystemExit(run_demo(keep))
+
+
+for command in operations.COMMANDS:
+    main.add_command(command)
 
 
 if __name__ == "__main__":

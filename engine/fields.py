@@ -10,6 +10,7 @@ import base64
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -24,6 +25,7 @@ from rules.kinds import did_you_mean
 from rules.model import SignalEvent
 
 SHOWN_MAX = 100  # characters of a wrong value in a message
+_NOT_OF_THE_TYPE = (ValueError, TypeError, InvalidOperation, OverflowError)
 _NUMBER = re.compile(
     r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE
 )
@@ -44,7 +46,7 @@ def check_fields(
         try:
             value = _from_text(value, kind) if text and isinstance(value, str) else value
             stored[name] = _stored(_convert(value, kind))
-        except (ValueError, TypeError, InvalidOperation, OverflowError):
+        except _NOT_OF_THE_TYPE:
             shown = shortened(repr(value), SHOWN_MAX)
             message = f"field `{name}` of `{event.name}` is to be {ddl}, but is {shown}"
             problems.append(_problem(event, name, message, _declared(event)))
@@ -60,6 +62,38 @@ def fields_table(event: SignalEvent, rows: Sequence[Mapping[str, Any]]) -> pa.Ta
         kind = arrow_type(ddl)
         columns[name] = pa.array([_convert(row.get(name), kind) for row in rows], kind)
     return pa.table(columns)
+
+
+def fitting(
+    event: SignalEvent, rows: Sequence[Mapping[str, Any]]
+) -> tuple[pa.Table, Mapping[int, str]]:
+    """The table of those rows whose fields are of the types declared now; by row of the others,
+    why, without its values."""
+    if (table := _table(event, rows)) is not None:
+        return table, {}
+    found = ((at, _fault(event, row)) for at, row in enumerate(rows))
+    faults = {at: fault for at, fault in found if fault}
+    return fields_table(event, [row for at, row in enumerate(rows) if at not in faults]), faults
+
+
+def _table(event: SignalEvent, rows: Sequence[Mapping[str, Any]]) -> pa.Table | None:
+    """None if a row does not fit."""
+    if any(row.keys() - event.fields.keys() for row in rows):
+        return None
+    try:
+        return fields_table(event, rows)
+    except (*_NOT_OF_THE_TYPE, pa.ArrowException):
+        return None
+
+
+def _fault(event: SignalEvent, row: Mapping[str, Any]) -> str | None:
+    if unknown := sorted(row.keys() - event.fields.keys()):
+        return f"`{event.name}` is declared without field `{unknown[0]}` now"
+    for name, ddl in event.fields.items():
+        alone = replace(event, fields={name: ddl})
+        if _table(alone, [{name: row.get(name)}]) is None:
+            return f"field `{name}` is not of type {ddl}, as `{event.name}` is declared now"
+    return None
 
 
 def _declared(event: SignalEvent) -> str:

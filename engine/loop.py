@@ -13,13 +13,14 @@ from engine.act.targets import Targets
 from engine.basis import Basis, Prepare, basis_for
 from engine.capture.instants import Instants
 from engine.capture.now import Now
-from engine.capture.plan import Listing, half, list_sources, make_plan
+from engine.capture.plan import Listing, due, half, list_sources, make_plan, pin, watermark_before
 from engine.capture.resets import with_resets
+from engine.capture.sources import Sources, sources
 from engine.detector.contexts.limits import RuleLimitError
 from engine.detector.detector import Detector
 from engine.evaluate.evaluate import evaluate
 from engine.failpoints import failpoint
-from engine.ports import Conditions, Feed, OutageError, Store
+from engine.ports import Arrivals, Conditions, Feed, OutageError, Store, Unplaced
 from engine.present import Present
 from engine.values import (
     Bucket,
@@ -33,19 +34,21 @@ from engine.values import (
     Taken,
 )
 from rules.errors import EngineError
+from rules.model import Rulebook
 
 FAILURES_BEFORE_HALVING = 3  # G8
-SIGNALS_MAX = 100_000  # of one bucket; the others come in the next
+WAIT_SECONDS_MIN = 0.001
+WAIT_SECONDS_MAX = 0.5  # where nothing says when there will be something to take
 _OF_ENTRIES = frozenset({"skip", "redrive"})  # controls that no bucket carries out
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was visible at one time: the latest version of each source, signals, and controls of
-    sources (the others wait until their table is one)."""
+    """What was visible at one time: the latest version of each source, when the last signal was
+    received, and controls of sources (the others wait until their table is one)."""
 
     versions: Mapping[str, int]
-    signals: frozenset[str]
+    last_received: int | None
     controls: frozenset[int]
 
 
@@ -70,7 +73,7 @@ class Loop:
     prepare: Prepare
     store: Store
     epoch: int
-    check_lease: Callable[[], None]
+    check_lease: Callable[[], None]  # as far as is known here; `Store.arrivals` asks the store
     feed: Feed
     conditions: Conditions
     runner: Runner
@@ -79,10 +82,13 @@ class Loop:
     state: State
     stopped: Callable[[], bool] = lambda: False  # looked at between entries
     idle: bool = field(default=False, init=False)  # nothing more was visible when last looked
+    due: int | None = field(default=None, init=False)  # when what is visible can be planned
+    _sources: Sources = field(init=False)
     _targets: Targets = field(init=False)
     _seconds: dict[str, float] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
+        self._sources = sources(self.basis.rulebook)
         self._targets = Targets(self.runner.sink)
         self._targets.wrote(self.basis.targets)
         self._targets.make_ready()
@@ -102,12 +108,13 @@ class Loop:
         while True:
             self._seconds = {}
             self.check_lease()
-            self._carry_out()
-            self.work()
+            now, arrived = self._look()
+            if self._carry_out(arrived) + self._run():
+                now, arrived = self._look()
             if self.stopped() or self.full:
                 return None
-            with self._timed("plan"), _outages():
-                plan = self._plan(until)
+            with self._timed("plan"):
+                plan = self._plan(now, arrived, until)
             self._targets.make_ready()
             if plan is None:
                 return None
@@ -128,14 +135,24 @@ class Loop:
                 if until is None:
                     raise failed
 
-    def work(self) -> int:
-        """Run the entries that are due; returns how many were done."""
-        return self.runner.work(self._present(), self.stopped)
+    def work(self) -> None:
+        """Do what operators asked for about entries, and run those that are due."""
+        self.check_lease()
+        _, arrived = self._look()
+        self._carry_out(arrived)
+        self._run()
 
     @property
     def full(self) -> bool:
         """Whether so many entries are open that nothing more is taken until some are done (G13)."""
         return len(self.runner.queues) >= self.basis.rulebook.settings.outbox_entries_max
+
+    @property
+    def wait_seconds(self) -> float:
+        """How long until there is something to take, as far as the last plan knows."""
+        if self.due is None:
+            return WAIT_SECONDS_MAX
+        return max(WAIT_SECONDS_MIN, (self.due - self.now()) / 1e6)
 
     @property
     def waiting(self) -> bool:
@@ -154,56 +171,83 @@ class Loop:
 
     def visible(self) -> Seen:
         """What stands in tables and inbox now."""
-        name = self.basis.rulebook.name
-        controls = self.store.pending_controls(name)
+        now, arrived = self._look()
+        controls = self._controls(arrived)
         rulebook, state = with_resets(self.basis.rulebook, self.state, controls)
+        listing = self._list(rulebook, state, now)
         with _outages():
-            listing = list_sources(rulebook, state, self.feed, self.instants, self.now())
-        signals = self.store.unplaced_signals(name, SIGNALS_MAX)
-        return Seen(
-            {table: head.head for table, head in listing.heads.items()},
-            frozenset(signal.id for signal in signals),
-            frozenset(c.id for c in controls if _carried_out_by_a_bucket(c, listing)),
-        )
+            versions = {t: self.feed.version(rulebook.tables[t]) for t in listing.heads}
+        carried_out = (c.id for c in controls if _carried_out_by_a_bucket(c, listing))
+        return Seen(versions, arrived.last_received, frozenset(carried_out))
 
     def done(self, seen: Seen) -> bool:
         """Whether buckets hold all that was seen."""
-        name = self.basis.rulebook.name
-        if any(
+        if not self.state.bucket or any(
             table not in self.state.cursors or self.state.cursors[table].version < version
             for table, version in seen.versions.items()
         ):
             return False
-        unplaced = {s.id for s in self.store.unplaced_signals(name, SIGNALS_MAX)}
-        pending = {control.id for control in self.store.pending_controls(name)}
-        return bool(self.state.bucket) and not (unplaced & seen.signals or pending & seen.controls)
+        _, arrived = self._look()
+        first, last = arrived.first_received, seen.last_received
+        if first is not None and last is not None and first <= last:
+            return False
+        return seen.controls.isdisjoint(control.id for control in self._controls(arrived))
 
     def close(self) -> None:
         """End what goes on beside the buckets."""
         self._targets.close()
 
-    def _carry_out(self) -> None:
-        """What operators asked for about entries."""
-        for control in self.store.pending_controls(self.basis.rulebook.name):
+    def _look(self) -> tuple[int, Arrivals]:
+        """The clock, and only then what waits in the store: what comes later is of a later plan."""
+        now = self.now()
+        name, signals = self.basis.rulebook.name, self._sources.signals
+        return now, self.store.arrivals(name, self.epoch, signals)
+
+    def _controls(self, arrived: Arrivals) -> tuple[Control, ...]:
+        name = self.basis.rulebook.name
+        return self.store.pending_controls(name) if arrived.controls else ()
+
+    def _list(self, rulebook: Rulebook, state: State, now: int) -> Listing:
+        with _outages():
+            return list_sources(rulebook, self._sources, state, self.feed, self.instants, now)
+
+    def _run(self) -> int:
+        """Run the entries that are due; returns how many were done."""
+        return self.runner.work(self._present(), self.stopped)
+
+    def _carry_out(self, arrived: Arrivals) -> int:
+        """What operators asked for and no bucket carries out; how much that was."""
+        done = 0
+        for control in self._controls(arrived):
             if control.kind in _OF_ENTRIES:
                 self.runner.carry_out(control, self._present())
+            elif control.kind == "enable" and control.subject not in self.state.parked:
+                said = f"rule {control.subject} is not parked"
+                self.store.answer(self.basis.rulebook.name, self.epoch, control.id, said)
+            else:
+                continue
+            done += 1
+        return done
 
-    def _plan(self, until: int | None) -> Plan | None:
-        book = self.basis.rulebook
-        now = self.now()  # 1. read the clock,
-        controls = self.store.pending_controls(book.name)
+    def _plan(self, now: int, arrived: Arrivals, until: int | None) -> Plan | None:
+        book, used_of = self.basis.rulebook, self.basis.capture.used
+        controls = self._controls(arrived)  # 1. the clock was read,
         rulebook, state = with_resets(book, self.state, controls)
-        listing = list_sources(rulebook, state, self.feed, self.instants, now)  # 2. then list
-        signals = self.store.unplaced_signals(book.name, SIGNALS_MAX)
-        used = {
-            name: self.basis.capture.used(name, head.cursor.schema)
-            for name, head in listing.heads.items()
-        }
+        listing = self._list(rulebook, state, now)  # 2. then every source is listed
+        before = watermark_before(state, listing)
+        unplaced = Unplaced()
+        if arrived.first_received is not None:
+            limit = book.settings.signals_max
+            unplaced = self.store.unplaced_signals(book.name, self._sources.signals, before, limit)
+        used = {name: used_of(name, head.cursor.schema) for name, head in listing.heads.items()}
         enabled = frozenset(c.subject for c in controls if c.kind == "enable") & state.parked
-        plan = make_plan(rulebook, state, listing, signals, used, until, enabled)  # 3. choose W
-        self.idle = plan is None and not signals and not _commits(listing)
+        plan = make_plan(rulebook, state, listing, unplaced, used, until, enabled)  # 3. choose W
+        self.due = due(listing, unplaced, before)
+        self.idle = plan is None and self.due is None
         if plan is None:
             return None
+        with _outages():
+            plan = pin(plan, rulebook, self.feed)
         failpoint("plan.after")
         carried_out = (c.id for c in controls if _carried_out_by_a_bucket(c, listing))
         return replace(plan, controls=tuple(carried_out))
@@ -256,7 +300,7 @@ class Loop:
             self.instants.forget(span.cursor.table_id, span.cursor.version)
         self.runner.add(taken.entries, taken.firings)
         with self._timed("act"):  # 9. marked statements, 10. each settled
-            self.work()
+            self._run()
         self._targets.wrote({entry.target for entry in taken.entries if entry.target})
         self.store.acted(basis.rulebook.name, self.epoch, plan.bucket, self._seconds["act"])
         return BucketReport(
@@ -344,11 +388,6 @@ def _carried_out_by_a_bucket(control: Control, listing: Listing) -> bool:
     return control.kind == "enable" or (
         control.kind == "reset" and control.subject in listing.heads
     )
-
-
-def _commits(listing: Listing) -> bool:
-    """Whether commits are visible that no bucket has taken."""
-    return any(head.commits or head.left_out for head in listing.heads.values())
 
 
 def _stuck(plan: Plan, error: Exception) -> EngineError:

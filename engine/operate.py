@@ -9,12 +9,14 @@ from typing import Any
 
 import rules
 from engine.explicit import make_signal
-from engine.store import SqlStore, open_store
+from engine.store import FINISHED, SqlStore, open_store
 from engine.store import migrate as migrate_schema
 from engine.store.address import parse_url, redacted
 from rules.errors import EngineError, InputError, Place, Problem
 from rules.kinds import did_you_mean
 from rules.model import Rulebook, TableEvent
+
+_FIRING_ID = re.compile("[0-9a-f]{32}")
 
 
 def raise_signal(
@@ -55,18 +57,75 @@ def the_rulebook(store: SqlStore, name: str | None) -> Rulebook:
 def rulebook_status(url: str, name: str | None) -> dict[str, Any]:
     """`tidegate status`: what the store knows of a rulebook."""
     with open_store(url, create=False) as store:
-        return store.status(the_rulebook(store, name).name)
+        book = the_rulebook(store, name)
+        return store.status(book.name, declared=book.events)
 
 
 def list_firings(
-    url: str, name: str | None, rule: str | None, limit: int | None
+    url: str,
+    name: str | None,
+    rule: str | None,
+    limit: int | None,
+    before: str | None = None,
 ) -> Iterator[Mapping[str, Any]]:
     """`tidegate firings`: one mapping each, as `language.md` 3 has it."""
     with open_store(url, create=False) as store:
         book = the_rulebook(store, name)
         if rule is not None and rule not in book.rules:
             raise InputError([_unknown("rules", rule, book)])
-        yield from store.firings(book.name, rule=rule, limit=limit)
+        if before is not None and not _FIRING_ID.fullmatch(before):
+            hint = "32 hexadecimal digits, as `tidegate firings` prints them"
+            place = Place(file="--before", path=before)
+            raise InputError([Problem("bad-firing", "this is no firing's id", place, hint)])
+        yield from store.firings(book.name, rule=rule, before=before, limit=limit)
+
+
+def show_entry(url: str, name: str | None, number: int) -> dict[str, Any]:
+    """`tidegate firings --entry`: an entry with all that was said of its failure."""
+    with open_store(url, create=False) as store:
+        found = store.entry(the_rulebook(store, name).name, number)
+    if found is None:
+        raise InputError([_no_entry(number)])
+    return found
+
+
+def list_rejected(url: str, name: str | None, limit: int, *, whole: bool) -> list[dict[str, Any]]:
+    """`tidegate rejected`: the newest rows and signals that could not become occurrences."""
+    with open_store(url, create=False) as store:
+        return store.rejected(the_rulebook(store, name).name, limit, whole=whole)
+
+
+def pass_over(
+    url: str, name: str | None, kind: str, number: int, option: str | None
+) -> dict[str, Any]:
+    """Ask for `skip` or `redrive` of an entry (G16b, G18)."""
+    with open_store(url, create=False) as store:
+        book = the_rulebook(store, name)
+        entry = store.one_entry(book.name, number)
+        if entry is None:
+            raise InputError([_no_entry(number)])
+        if entry.state in FINISHED:
+            message = f"entry {number} of rule {entry.rule} is {entry.state} already"
+            place = Place(file="ENTRY", path=str(number))
+            raise InputError([Problem("entry-finished", message, place, "nothing is to be done")])
+        store.ask(book.name, kind, str(number), option=option)
+        asked = {"asked_for": kind, "entry": number, "rule": entry.rule, "state": entry.state}
+        return {"rulebook": book.name, **asked, "effective": _effective(store, book)}
+
+
+def enable_rule(url: str, name: str | None, rule: str) -> dict[str, Any]:
+    """Ask that a parked rule goes on (G13)."""
+    with open_store(url, create=False) as store:
+        book = the_rulebook(store, name)
+        if rule not in book.rules:
+            raise InputError([_unknown("rules", rule, book)])
+        if rule not in store.parked(book.name):
+            place = Place(file="RULE", path=rule)
+            hint = "`tidegate status` lists the rules that are"
+            raise InputError([Problem("not-parked", f"rule `{rule}` is not parked", place, hint)])
+        store.ask(book.name, "enable", rule)
+        asked = {"asked_for": "enable", "rule": rule}
+        return {"rulebook": book.name, **asked, "effective": _effective(store, book)}
 
 
 def reset_table(url: str, name: str | None, table: str, start: str) -> dict[str, Any]:
@@ -84,13 +143,27 @@ def reset_table(url: str, name: str | None, table: str, start: str) -> dict[str,
             problem = Problem("bad-version", f"{start!r} is not a version", place, "now|VERSION")
             raise InputError([problem])
         store.ask(book.name, "reset", table, None if start == "now" else int(start))
-        return {"rulebook": book.name, "table": table, "from": start, "effective": "next plan"}
+        asked = {"asked_for": "reset", "table": table, "from": start}
+        return {"rulebook": book.name, **asked, "effective": _effective(store, book)}
 
 
 def migrate_store(url: str) -> dict[str, Any]:
     """Bring a store's schema to this version."""
     before, after = migrate_schema(url)
     return {"store": redacted(parse_url(url)), "from": before, "to": after}
+
+
+def _effective(store: SqlStore, book: Rulebook) -> str:
+    """When the engine does what it was asked for."""
+    if store.holder(book.name) is None:
+        return "no engine runs: `tidegate run` carries it out"
+    return "at the engine's next look"
+
+
+def _no_entry(number: int) -> Problem:
+    message = f"there is no entry {number} (any more)"
+    hint = "`tidegate status` lists those that are not finished"
+    return Problem("no-entry", message, Place(file="ENTRY", path=str(number)), hint)
 
 
 def _unknown(section: str, name: str, book: Rulebook) -> Problem:

@@ -182,9 +182,36 @@ def status(value: Mapping[str, Any], *, as_json: bool) -> None:
     record({k: v for k, v in value.items() if k not in lists}, as_json=False)
     for name, rows in lists.items():
         if rows and isinstance(rows[0], Mapping):
-            table(name, list(rows[0]), ([row.get(c) for c in rows[0]] for row in rows))
+            mappings(name, rows, as_json=False)
         else:
             say(f"{name}: {', '.join(map(str, rows)) or '-'}")
+
+
+def mappings(title: str, rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
+    """Results of the same fields: a JSON line each, or a table."""
+    if as_json:
+        for row in rows:
+            json_line(row)
+        return
+    columns = list(rows[0]) if rows else []
+    table(title, columns, ([_plainly(row.get(c)) for c in columns] for row in rows))
+
+
+def entry(value: Mapping[str, Any], *, as_json: bool) -> None:
+    """`tidegate firings --entry`: a line a field, then a table of its firings."""
+    if as_json:
+        json_line(value)
+        return
+    fields = {name: _plainly(cell) for name, cell in value.items() if name != "firings"}
+    record(fields, as_json=False)
+    firings([{**firing, "entries": ()} for firing in value["firings"]], as_json=False)
+
+
+def _plainly(value: Any) -> Any:
+    """A list or mapping as people read it."""
+    if isinstance(value, list):
+        return "; ".join(map(str, value))
+    return orjson.dumps(value, default=_plain).decode() if isinstance(value, Mapping) else value
 
 
 def firings(found: Iterable[Mapping[str, Any]], *, as_json: bool) -> None:

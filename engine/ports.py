@@ -43,7 +43,8 @@ class Clock(Protocol):
 class TableHead:
     """What a listing of one table shows: the commits after a cursor, up to the first obstacle.
 
-    `cursor` is the stored one, or where `start:` begins. `commits` are contiguous and ascending
+    `cursor` is the stored one, or where `start:` begins, `head` the latest version known of, which
+    later ones may have followed. `commits` are contiguous and ascending
     from there, with the log's own times as instants until they are fixed (G1). `left_out` is the
     first commit after them that is not to be taken yet: what stops the table there is raised once
     it is the first one. `snapshot`: the rows as of the cursor are inserts to be read first (G9).
@@ -95,8 +96,9 @@ class Feed(Protocol):
     """Reads declared tables. Errors are `EngineError`s naming table, version and remedy."""
 
     def head(self, table: Table, after: Cursor | None) -> TableHead:
-        """List the log after the cursor, without a Spark job once the table is known; checks
-        identity and contiguity (G10). None: where the table's `start` says (G9)."""
+        """List the log after the cursor, without a Spark job once the table is known. Only what is
+        new is looked at; where something is, and at times, identity and contiguity are checked
+        (G10). None: where the table's `start` says (G9)."""
         ...
 
     def version(self, table: Table) -> int:
@@ -196,6 +198,25 @@ class SinkError(Exception):
         self.details = details
 
 
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """What waits in the store for a plan: whether operators asked for something, and when the first
+    and the last of the unplaced signals were received."""
+
+    controls: bool = False
+    first_received: int | None = None
+    last_received: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unplaced:
+    """Signals that no bucket has claimed, by (received_at, id). `left_out`: when the first one
+    after them was received, which a limit leaves to a later bucket."""
+
+    signals: tuple[Signal, ...] = ()
+    left_out: int | None = None
+
+
 class Store(Protocol):
     """The durable state. One per database; rulebooks by name. Every method is one transaction."""
 
@@ -233,6 +254,11 @@ class Store(Protocol):
         signal is in another bucket already; nothing is written then."""
         ...
 
+    def arrivals(self, rulebook: str, epoch: int, events: Collection[str]) -> Arrivals:
+        """What waits for a plan, of signals those of these event types: all that an idle engine
+        asks, in one query. `EngineError('lease-lost')`."""
+        ...
+
     def pending_controls(self, rulebook: str) -> tuple[Control, ...]:
         """What operators asked for and nobody has carried out or answered, oldest first."""
         ...
@@ -246,8 +272,12 @@ class Store(Protocol):
         'signal-conflict')` if the id is there with another body (G4)."""
         ...
 
-    def unplaced_signals(self, rulebook: str, limit: int) -> tuple[Signal, ...]:
-        """Signals no bucket has claimed, by (received_at, id)."""
+    def unplaced_signals(
+        self, rulebook: str, events: Collection[str], watermark: int, limit: int
+    ) -> Unplaced:
+        """The first signals of these event types, at most `limit` and what shares the last one's
+        cell of the grid: none of it can stand in another bucket (G4). Those received up to
+        `watermark`, the last bucket's, stand just after it."""
         ...
 
     def open_entries(self, rulebook: str) -> tuple[Entry, ...]:
@@ -282,7 +312,9 @@ class Store(Protocol):
         pending, held or dead."""
         ...
 
-    def purge(self, rulebook: str, epoch: int, before: int) -> int:
-        """Forget the firings of buckets planned before an instant whose entries are all done, and
-        those entries; returns how many firings (G13)."""
+    def purge(
+        self, rulebook: str, epoch: int, firings_before: int, history_before: int, rows_max: int
+    ) -> int:
+        """Forget, in one short transaction, about `rows_max` rows at most; returns how many: call
+        again while it returns `rows_max` (G13). See `engine.store.retention`."""
         ...

@@ -82,6 +82,14 @@ def _column(text: str) -> tuple[str, str]:
     return words[-1].strip("`"), words[0].strip("`")
 
 
+def _full_name(text: str) -> tuple[str, ...]:
+    """`bank.`2026`.rates` -> its parts."""
+    parts = re.findall(rf"({_NAME}|`[^`/\\:]+`)(?:\.|$)", text)
+    if len(parts) < 2 or ".".join(parts) != text:
+        raise ValueError(f"{text!r} is no table's full name; write catalog.db.table")
+    return tuple(part.strip("`") for part in parts)
+
+
 def _days(text: str) -> tuple[int, ...]:
     found: set[int] = set()
     for part in text.lower().split(","):
@@ -350,6 +358,11 @@ RULEBOOK = k.record(
     Key("tables", k.mapping(TABLE, _NAME, "a name: letters, digits and _"), "names used in SQL"),
     Key("events", k.mapping(EVENT, _FREE_NAME, FREE_NAME), "event types"),
     Key("rules", k.mapping(RULE, _FREE_NAME, FREE_NAME), "the rules"),
+    Key(
+        "reads",
+        k.listing(k.parsed("a table's full name", _full_name)),
+        "what actions may read beside tables: [catalog.db.table]",
+    ),
     Key("samples", k.mapping(SQL, _NAME, "a name: letters, digits and _"), "samples of P and P*"),
     Key("settings", SETTINGS, "limits"),
 )

@@ -80,6 +80,7 @@ def _loaded(
         book.rules,
         settings=limits,
         samples=book.samples,
+        reads=top.get("reads", ()),
         warnings=in_order(report.warnings),
     )
     return loaded, book

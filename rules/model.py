@@ -227,9 +227,11 @@ class Settings:
     skew_max_seconds: int = 10  # G1, G3
     bucket_rows_max: int = 1_000_000  # G8
     timers_per_bucket_max: int = 100_000  # G8
+    signals_max: int = 100_000  # of one bucket (G4)
     outbox_entries_max: int = 10_000  # G13
     outbox_age_max_days: int = 30  # G20
     firings_retention_days: int = 30  # G13
+    history_retention_days: int = 30  # of buckets, placed signals, rejected rows; G4, G13
     lease_seconds: int = 30  # G21
     max_cascade_depth: int = 16
     carried_per_key_max: int = 10_000
@@ -252,4 +254,5 @@ class Rulebook:
     rules: Mapping[str, Rule]
     settings: Settings = Settings()
     samples: Mapping[str, str] = field(default_factory=dict)
+    reads: tuple[tuple[str, ...], ...] = ()  # names in parts: what actions may read beside tables
     warnings: tuple[Problem, ...] = ()

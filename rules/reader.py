@@ -92,8 +92,16 @@ class Fields(Node):
     keys: Mapping[str, Place]
 
 
-def read_yaml(source: str, file: str, bytes_max: int) -> tuple[Fields, list[Problem]]:
+def read_yaml(
+    source: str,
+    file: str,
+    bytes_max: int,
+    *,
+    what: str = "a rulebook",
+    begin: str = "rulebook: NAME",
+) -> tuple[Fields, list[Problem]]:
     """Read one YAML document whose top is a mapping; also gives what was refused and left out.
+    `what` it is and how it may `begin` are for messages.
 
     Raises `InputError` where nothing can be read: malformed or oversize text, or no mapping.
     """
@@ -105,9 +113,9 @@ def read_yaml(source: str, file: str, bytes_max: int) -> tuple[Fields, list[Prob
     reader = _Reader(source, file)
     top = reader.document()
     if not isinstance(top, Fields):
-        hint = "begin with: rulebook: NAME"
+        hint = f"begin with: {begin}"
         place = Place(file) if top is None else top.place
-        found = Problem("yaml", "a rulebook is a mapping", place, hint)
+        found = Problem("yaml", f"{what} is a mapping", place, hint)
         raise InputError([*reader.problems, found])
     return top, reader.problems
 

@@ -38,6 +38,7 @@ _UNSTEADY = _UNSTEADY_WITHOUT_PARENTHESES | {
     "user",
     "uuid",
 }
+_QUERIES = ("SELECT", "VALUES", "TABLE", "FROM", "WITH")  # how a query begins
 _UNSTEADY_WITHOUT_ARGUMENTS = {"unix_timestamp", "to_unix_timestamp"}
 
 
@@ -86,6 +87,22 @@ def _is_unsteady(word: Word) -> bool:
         return name in _UNSTEADY or (name in _UNSTEADY_WITHOUT_ARGUMENTS and word.called_empty)
     bare = not (word.quoted or word.member or word.qualifies)
     return bare and name in _UNSTEADY_WITHOUT_PARENTHESES
+
+
+def insert_without_columns(text: str) -> Word | None:
+    """The table of an INSERT INTO that names neither columns nor BY NAME, if the text is one."""
+    words = list(sql_words(text))
+    plain = ["" if word.quoted or word.member else word.text.upper() for word in words]
+    for n in range(len(words) - 1):
+        if plain[n : n + 2] != ["INSERT", "INTO"]:
+            continue
+        at = n + 3 if plain[n + 2 : n + 3] == ["TABLE"] else n + 2
+        while at < len(words) and words[at].qualifies:
+            at += 1
+        following = plain[at + 1 : at + 2]
+        if following in [[word] for word in _QUERIES]:
+            return words[at]
+    return None
 
 
 def image_words(text: str) -> list[Word]:

@@ -8,10 +8,11 @@ from rules.bound import of_rule
 from rules.errors import Problem
 from rules.faults import excerpt
 from rules.kinds import Report
-from rules.model import Change, Context, Rule, TableEvent
+from rules.model import Change, Context, Rule, Sql, TableEvent
 from rules.never import fires_never
 from rules.reader import Scalar
 from rules.shape import is_composite
+from rules.sqlwords import insert_without_columns
 
 
 def warn(book: Book, report: Report) -> None:
@@ -19,6 +20,7 @@ def warn(book: Book, report: Report) -> None:
     for name, node, scalar in book.expressions():
         endless = _never(node, scalar, report)
         _passed_over(book, book.rules[name], node, scalar, report)
+        _by_position(book.rules[name], report)
         if not report.problems and not endless:
             _unbounded(book, book.rules[name], node, scalar, report)
 
@@ -77,6 +79,16 @@ def _passed_over(
                 "add per: COLUMN to the rule, or time: COLUMN to the event",
             )
             return
+
+
+def _by_position(rule: Rule, report: Report) -> None:
+    """An INSERT whose values go by position fails on the day its table gets another column."""
+    for action in (*rule.actions, *rule.otherwise):
+        table = insert_without_columns(action.text) if isinstance(action, Sql) else None
+        if table is not None:
+            message = f"INSERT INTO {table.text} names no columns: it fails once the table gets one"
+            hint = f"write INSERT INTO {table.text} (a, b) .., or INSERT INTO {table.text} BY NAME"
+            report.warn("by-position", message, action.place, hint)
 
 
 def _warn(

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from connectors.delta.feed import DeltaFeed
 from engine import Engine
-from engine.operate import reset_table
+from engine.operate import list_firings, reset_table
 from engine.store import open_store
 from engine.values import BucketReport
 from rules.errors import EngineError, InputError
@@ -140,6 +141,40 @@ def test_run_once_ends_when_all_that_was_visible_at_its_start_is_done(shop: Shop
     assert set(reports[0].seconds) == {"plan", "capture", "detect", "evaluate", "commit", "act"}
 
 
+def test_g02_the_slack_of_late_commits_is_waited_for_not_polled(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[object] = []
+    head = DeltaFeed.head
+
+    def counted(feed: DeltaFeed, *given: Any) -> Any:
+        looks.append(given)
+        return head(feed, *given)
+
+    with shop.engine(commit_slack_ms="1500") as engine:
+        monkeypatch.setattr(DeltaFeed, "head", counted)
+        shop.order((1, 10))
+        assert [report.rows for report in engine.run_once()] == [1]
+    assert len(looks) <= 4
+
+
+def test_g13_what_is_past_its_retention_is_forgotten_under_once_too(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with shop.engine() as engine:
+        for n in (1, 2):
+            shop.order((n, 60))
+            engine.run_once()
+        assert len(list(list_firings(shop.store, None, None, None))) == 2
+        monkeypatch.setattr("engine.app.MICROS_PER_DAY", 0)  # everything is old
+        assert engine.run_once() == ()
+        assert list(list_firings(shop.store, None, None, None)) == []
+        shop.order((3, 60))
+        engine.run_once()
+    assert shop.status()["firings"] == 3
+    assert shop.log() == {("first", n, 60): 1 for n in (1, 2, 3)}
+
+
 def test_until_idle_follows_what_actions_raise(shop: Shop) -> None:
     shop.add(TELLING)
     shop.order((1, 60), (2, 5))
@@ -247,9 +282,12 @@ def test_g16b_a_new_column_of_the_source_loses_no_effect(shop: Shop) -> None:
         assert shop.log() == {("first", 1, 60): 1, ("pairing", 1, 1): 1, ("pairing", 2, 2): 1}
         (obstacle,) = engine.obstacles()
         assert "the statement gives 4 columns, its target has 3" in obstacle
-    shop.sql("ALTER TABLE @log ADD COLUMN more BIGINT")
+    shop.edit(f"'first', * EXCEPT ({fixed})", "'first', id, amount")
+    with open_store(shop.store, create=False) as store:
+        store.ask("shop", "redrive", "3")
     shop.run_once()
     assert shop.log()["first", 2, 70] == 1
+    assert shop.status()["entries_pending"] == 0
 
 
 def test_g07_the_cause_of_a_stop_is_kept_until_the_next_run(shop: Shop) -> None:

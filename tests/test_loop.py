@@ -86,7 +86,7 @@ class MemoryFeed:
         return TableHead(cursor, self.commits - 1, commits)
 
     def version(self, table: Table) -> int:
-        return 0
+        return self.commits - 1 if table.name == "t" else 0
 
     def read(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
         self.read_spans.append((span.first, span.last))
@@ -593,7 +593,7 @@ def test_g13_a_limit_parks_its_rule_and_those_that_use_it_and_the_rest_goes_on(
     bench.feed.commits = 10
     bench.drain()
     assert len(parked(store)) == 2  # a new run changes nothing
-    assert store.status("loop")["parked"][0]["passed_over"] == 8  # versions 2 to 9
+    assert store.status("loop")["parked_rules"][0]["passed_over"] == 8  # versions 2 to 9
 
 
 def test_g13_an_enabled_rule_goes_on_with_what_it_had(store: SqlStore) -> None:
@@ -697,3 +697,24 @@ def test_g16b_a_text_that_no_longer_fits_stops_nobody_and_is_kept(store: SqlStor
     bench.drain()
     assert bench.sink.effects == bench.expected()
     assert bench.loop.basis.capture.used("t", WIDER) == {"id", "more"}  # it reads all there is
+
+
+def test_g13_an_enable_of_a_rule_that_is_not_parked_is_answered(store: SqlStore) -> None:
+    bench = Bench(store, commits=1, text=LIMITED)
+    bench.drain()
+    store.ask("loop", "enable", "a")
+    seen = bench.loop.visible()
+    assert bench.drain() == []
+    assert not store.pending_controls("loop")
+    assert bench.loop.done(seen)
+
+
+def test_g13_a_parked_rule_that_is_deleted_is_forgotten(store: SqlStore) -> None:
+    bench = Bench(store, commits=4, text=LIMITED)
+    bench.drain()
+    lines = LIMITED.splitlines()
+    bench.write("\n".join(line for line in lines if line[:4] not in ("  a:", "  c:")))
+    bench.restart()
+    bench.feed.commits = 5
+    bench.drain()
+    assert parked(store) == []

@@ -7,27 +7,26 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from connectors.delta import nodes
 from connectors.delta.faults import SPARK_ERRORS, fault
-from connectors.delta.gate import Locate, type_name
-from connectors.delta.plans import Part, Plans, items, words
+from connectors.delta.functions import FUNCTIONS, TABLE_FUNCTIONS
+from connectors.delta.gate import Locate, Verdict, full_name
+from connectors.delta.plans import Part, Parts, Plans, words
 from engine.parameters import OLD
 from rules.errors import InputError, Problem
 
-_FOREIGN = words(  # classes of functions that are not Spark's own
-    "ApplyFunctionExpression CallMethodViaReflection ExternalUserDefinedFunction PythonUDAF "
-    "PythonUDF PythonUDTF ScalaAggregator ScalaUDAF ScalaUDF TryReflect TypedScalaAggregator "
-    "V2Aggregator"
-)
-_OWN_PACKAGES = ("org.apache.spark.sql.catalyst.", "org.apache.spark.sql.delta.")
-_CLOCKS = words(
-    "CurrentBatchTimestamp CurrentDate CurrentTime CurrentTimestamp CurrentTimestampLike "
-    "CurrentUser LocalTimestamp Now"
-)
 _AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
 _ATTRIBUTE = "AttributeReference"
-_ORDERED = words("AggregateExpression AnyValue CollectList CollectSet First Last ListAgg")
 _WHOLE = words("Deduplicate Distinct Except Intersect Union")  # use all of their input
 _FIXED = words("LocalRelation OneRowRelation Range View")
+_NAMED = {  # the fields with a relation's name, by the nodes that read one
+    "DataSourceV2Relation": ("catalog", "identifier"),
+    "HiveTableRelation": ("tableMeta",),
+    "LogicalRelation": ("catalogTable",),
+    "View": ("desc",),
+}
+# Checks of CHAR and VARCHAR, which Delta adds to what is written and read.
+_CHECKED_LENGTH = "org.apache.spark.sql.catalyst.util.CharVarcharCodegenUtils"
 
 _HINTS = {
     "DELTA_UNSUPPORTED_SUBQUERY": "MERGE INTO the table USING the query, which may be a subquery",
@@ -40,37 +39,53 @@ _HINTS = {
 class Resolved:
     """What an analysed plan reads: columns of `event` (`old.x` for a field of the pre-image); and
     for a MERGE whether its source is the same whenever it is evaluated: it reads nothing but
-    `event`."""
+    `event`. `output` are the names and types of a query's columns."""
 
     columns: frozenset[str]
     fixed_source: bool
+    output: tuple[tuple[str, str], ...]
 
 
 class Analysis:
-    """Resolves in one session, in which `event` and the declared tables exist."""
+    """Resolves in one session, in which `event` and the declared tables exist.
 
-    def __init__(self, plans: Plans, own: Collection[str]) -> None:
+    `own` are the names of `event`; `known` the full names of the relations that may be read,
+    `functions` those that the operator's policy adds to the list.
+    """
+
+    def __init__(
+        self,
+        plans: Plans,
+        own: Collection[str],
+        known: Collection[tuple[str, ...]] = (),
+        functions: Collection[str] = (),
+    ) -> None:
         self._plans = plans
-        self._own = frozenset(name.lower() for name in own)  # names of `event`
-        jvm: Any = plans.session._jvm
-        self._hidden = jvm.org.apache.spark.sql.catalyst.plans.logical.Project.hiddenOutputTag()
+        self._own = frozenset(name.lower() for name in own)
+        self._known = frozenset(full_name(parts) for parts in known)
+        self._functions = frozenset(name.lower().rsplit(".", 1)[-1] for name in functions)
+        self._called = plans.classes(FUNCTIONS | TABLE_FUNCTIONS)
 
-    def statement(self, parsed: Any, locate: Locate) -> tuple[Any, Resolved]:
-        """The analysed plan of an action or a query, and what it reads. Raises InputError."""
+    def statement(self, verdict: Verdict, parsed: Any, locate: Locate) -> Resolved:
+        """What an action or a query reads, `parsed` with its parameters. Raises InputError."""
         try:
             plan = self._plans.resolve(parsed)
         except SPARK_ERRORS as error:
             raise unresolved(error, locate) from None
         parts = self.parts(plan, locate)
-        merge = next((p.java for p in parts if p.kind == "MergeIntoCommand"), None)
-        append = next((p.java for p in parts if p.kind == "AppendData"), None)
-        output = items((plan if append is None else append.query()).output())
+        merge = next((p for p in parts if p.kind == "MergeIntoCommand"), None)
+        append = next((p for p in parts if p.kind == "AppendData"), None)
         if append is not None:
-            self._check_width(len(output), len(items(append.table().output())), locate)
-        columns = self.columns(parts, output)
-        if any(p.kind == "UnresolvedStarExceptOrReplace" for p in self._plans.walk(parsed)):
+            (query,), (table,) = parts.held(append, "query"), parts.held(append, "table")
+            output = self._plans.output(query.java)
+            self._check_width(len(output), len(self._plans.output(table.java)), locate)
+        else:
+            output = self._plans.output(plan)
+        columns = self.columns(parts, parts, {number for number, _, _ in output})
+        if verdict.all_but_some:
             columns = frozenset(self._names(parts).values())  # it fails where one of them is gone
-        return plan, Resolved(columns, merge is not None and self._fixed(merge.source()))
+        fixed = merge is not None and self._fixed(parts, merge)
+        return Resolved(columns, fixed, tuple((name, kind) for _, name, kind in output))
 
     def _check_width(self, given: int, taken: int, locate: Locate) -> None:
         """Delta says that there are too many columns only when it writes."""
@@ -80,81 +95,117 @@ class Analysis:
             hint = "select as many columns as the target has, in its order, or INSERT .. BY NAME"
             raise InputError([Problem("sql-analysis", message, locate(0), hint)])
 
-    def parts(self, plan: Any, locate: Locate) -> list[Part]:
-        """All of an analysed plan. Raises InputError for what is not let in."""
-        parts = list(self._plans.walk(plan, leaves=self._own))
+    def parts(
+        self, plan: Any, locate: Locate, plans: Collection[str] = nodes.ANALYSED_PLANS
+    ) -> Parts:
+        """All of an analysed plan, made of `plans`. Raises InputError for what is not let in."""
+        parts = self._plans.walk(plan, leaves=self._own)
+        in_views: set[int] = set()
         for part in parts:
-            java = part.java
-            if part.plan and part.kind == "LogicalRelation" and java.catalogTable().isEmpty():
-                raise _refused("sql-path", "a relation without a name is read", locate)
-            if not part.plan and (
-                part.kind in _FOREIGN or not part.class_name.startswith(_OWN_PACKAGES)
-            ):
-                raise _refused("sql-function", f"the function {java} is not Spark's own", locate)
+            if part.owner in in_views or (part.owner >= 0 and parts.all[part.owner].kind == "View"):
+                in_views.add(part.number)
+            if not part.plan:
+                self._check_expression(part, locate)
+            elif part.class_name not in plans:
+                hint = "an action or query is made of tables, joins, groups and subqueries"
+                message = f"{nodes.said(part.kind)} is refused"
+                raise InputError([Problem("sql-kind", message, locate(0), hint)])
+            elif part.kind in _NAMED and not self._is_own(part):
+                self._check_relation(part, locate, in_view=part.number in in_views)
         return parts
 
-    def columns(self, parts: list[Part], output: list[Any]) -> frozenset[str]:
+    def _check_relation(self, part: Part, locate: Locate, *, in_view: bool) -> None:
+        names = [text for name in _NAMED[part.kind] for text in part.texts.get(name, ())]
+        if len(names) < 2 or not names[-1]:
+            hint = "declare the table under `tables:`"
+            message = "a relation without a name is read"
+            raise InputError([Problem("sql-path", message, locate(0), hint)])
+        if not in_view and full_name(filter(None, names)) not in self._known:
+            said = ".".join(filter(None, names))
+            message = f"{said} is neither a declared table nor listed under `reads:`"
+            hint = "list it with its catalog and database, as it is said here"
+            raise InputError([Problem("sql-table", message, locate(0), hint)])
+
+    def _check_expression(self, part: Part, locate: Locate) -> None:
+        if part.class_name in nodes.ANALYSED_EXPRESSIONS or part.class_name in self._called:
+            return
+        if part.kind == "StaticInvoke" and part.said("staticObject") == _CHECKED_LENGTH:
+            return
+        name = _called(part)
+        if name.lower() not in self._functions:
+            hint = "use Spark's functions of their arguments, or have the operator allow this one"
+            message = f"the function {name}(..) is refused"
+            raise InputError([Problem("sql-function", message, locate(0), hint)])
+
+    def columns(
+        self, parts: Parts, used: Iterable[Part], output: Collection[int] = ()
+    ) -> frozenset[str]:
         """Names of the columns of `event` that are read: any attribute above it in the plan, and
         what passes through to the result or to a set operation without being named."""
         names = self._names(parts)
-        read = Counter(_numbers(output))
+        read = Counter(output)
         fields: list[tuple[int, str]] = []  # of the pre-image
-        for part in parts:
-            java = part.java
+        for part in used:
             if part.kind == _ATTRIBUTE:
-                read[java.exprId().id()] += 1
+                read[_number(part)] += 1
             elif part.kind in _WHOLE:
-                for child in items(java.children()):
-                    read.update(_numbers(items(child.output())))
-            elif part.kind == "Project" and java.getTagValue(self._hidden).isDefined():
+                for child in parts.held(part):
+                    read.update(self._numbers(child))
+            elif part.kind == "Project" and part.flag("hiddenOutput"):
                 # Spark's own, above JOIN .. USING: passes all columns on and names none
-                bare = [e for e in items(java.projectList()) if type_name(e) == _ATTRIBUTE]
-                read.subtract(_numbers(bare))
-            elif not part.plan and self._plans.has_plan(part):
-                read.update(_numbers(items(java.plan().output())))
-            elif part.kind == "GetStructField" and type_name(java.child()) == _ATTRIBUTE:
-                number = java.child().exprId().id()
-                if names.get(number) == OLD:
+                passed = parts.held(part, "projectList")
+                read.subtract(_number(p) for p in passed if p.kind == _ATTRIBUTE)
+            elif part.plan and part.owner >= 0 and not parts.all[part.owner].plan:
+                read.update(self._numbers(part))  # a subquery
+            elif part.kind == "GetStructField":
+                (child,) = parts.held(part, "child")
+                if child.kind == _ATTRIBUTE and names.get(_number(child)) == OLD:
+                    java = part.java
                     field = java.childSchema().apply(java.ordinal()).name()
-                    fields.append((number, str(field)))
+                    fields.append((_number(child), str(field)))
         read.subtract(number for number, _ in fields)
         return frozenset(
             [name for number, name in names.items() if read[number] > 0]
             + [f"{names[n]}.{field}" for n, field in fields if read[n] <= 0]
         )
 
-    def _names(self, parts: list[Part]) -> dict[int, str]:
+    def _numbers(self, part: Part) -> list[int]:
+        """What Catalyst tells the columns of a plan apart by."""
+        return [number for number, _, _ in self._plans.output(part.java)] if part.plan else []
+
+    def _names(self, parts: Parts) -> dict[int, str]:
         """The columns of `event` by the number that each has in a plan."""
         return {
-            attribute.exprId().id(): str(attribute.name())
+            number: name
             for part in parts
-            if part.kind == "View" and part.java.desc().identifier().table().lower() in self._own
-            for attribute in items(part.java.output())
+            if self._is_own(part)
+            for number, name, _ in self._plans.output(part.java)
         }
 
-    def _fixed(self, source: Any) -> bool:
-        parts = list(self._plans.walk(source, leaves=self._own))
-        leaves = {p.kind for p in parts if p.plan and items(p.java.children()) == []}
-        return bool(source.deterministic()) and leaves <= _FIXED
+    def _is_own(self, part: Part) -> bool:
+        """Whether it is `event`: a view of this session."""
+        if part.kind != "View" or not part.flag("isTempView"):
+            return False
+        *space, name = part.texts.get("desc", [""])
+        return not any(space) and name.lower() in self._own
+
+    def _fixed(self, parts: Parts, merge: Part) -> bool:
+        inside = parts.below(merge, "source")
+        owners = {p.owner for p in inside if p.plan}
+        leaves = {p.kind for p in inside if p.plan and p.number not in owners}
+        return leaves <= _FIXED and bool(inside[0].java.deterministic())
 
 
-def _numbers(attributes: Iterable[Any]) -> list[int]:
-    """What Catalyst tells attributes apart by."""
-    return [attribute.exprId().id() for attribute in attributes]
+def _called(part: Part) -> str:
+    """What a function is called by, else what its node is."""
+    try:
+        return str(part.java.prettyName())
+    except SPARK_ERRORS:
+        return part.kind
 
 
-def changing(parts: Collection[Part]) -> str | None:
-    """The first function found that gives another value another time (G25), as text. Those that
-    only depend on the order of rows do not count: `event` has one."""
-    for part in parts:
-        java = part.java
-        if part.plan or part.kind in _ORDERED:
-            continue
-        if part.kind in _CLOCKS or (
-            not java.deterministic() and all(c.deterministic() for c in items(java.children()))
-        ):
-            return f"{java.prettyName()}(..)"
-    return None
+def _number(attribute: Part) -> int:
+    return int(attribute.said("exprId"))
 
 
 def unresolved(error: BaseException, locate: Locate, hint: str = "") -> InputError:
@@ -165,8 +216,3 @@ def unresolved(error: BaseException, locate: Locate, hint: str = "") -> InputErr
     return InputError(
         [Problem("sql-analysis", f"[{found.condition}] {found.message}", place, hint)]
     )
-
-
-def _refused(code: str, message: str, locate: Locate) -> InputError:
-    hint = "declare the table under `tables:`, or use Spark's own functions"
-    return InputError([Problem(code, message, locate(0), hint)])

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from connectors.delta.analysis import Analysis, changing, unresolved
+from connectors.delta.analysis import Analysis, unresolved
 from connectors.delta.catalog import Catalog, active_session_kept, quoted, spark_schema
+from connectors.delta.clocks import changing, moment_cast
 from connectors.delta.faults import SPARK_ERRORS
-from connectors.delta.gate import Gate, Locate, type_name
-from connectors.delta.plans import Plans, items
+from connectors.delta.gate import CATALOG, Gate, Locate
+from connectors.delta.owned import Owned
+from connectors.delta.plans import Plans
 from connectors.delta.texts import Texts
 from engine.values import Reading
 from rules.errors import InputError, Place, Problem
@@ -28,11 +30,18 @@ class DeltaAnalyst:
     Works in a session of its own, in which `event` is an empty view.
     """
 
-    def __init__(self, catalog: Catalog, rulebook: Rulebook) -> None:
+    def __init__(
+        self, catalog: Catalog, rulebook: Rulebook, functions: Collection[str] = ()
+    ) -> None:
+        """`functions`: what the operator's policy adds to the functions let in."""
         with catalog.session() as session:
             self._session = session
         self._plans = Plans(session)
-        self._gate = Gate(self._plans, rulebook.tables)
+        self._gate = Gate(self._plans, rulebook.tables, rulebook.reads, functions)
+        self._owned = Owned(catalog, self._gate)
+        declared = [(CATALOG, catalog.database, name) for name in rulebook.tables]
+        self._relations = [*declared, *rulebook.reads]
+        self._functions = functions
         self._texts = Texts(rulebook)
         self._known: dict[Hashable, Reading] = {}
         self._actions: dict[tuple[str, str, tuple[str, ...]], Reading] = {}
@@ -44,17 +53,20 @@ class DeltaAnalyst:
         """See `engine.ports.Analyst`."""
         key = rule.name, action.text, tuple(parameters)
         self._actions.pop(key, None)  # what fitted another schema may not fit this one
-        found = self._actions[key] = self._statement(
-            rule.name, action.text, action.place, event, parameters
-        )
+        found = self._statement(rule.name, action.text, action.place, event, parameters)
+        self._owned.check_once(found.target, action.place)
+        self._actions[key] = found
         return found
 
     def statement(
         self, rule: str, text: str, place: Place, event: pa.Schema, parameters: Sequence[str]
     ) -> Reading:
-        """`action`, for a text that may come from a store: its rule may be gone or be another."""
+        """`action`, for a text that may come from a store: its rule may be gone or be another.
+        Its target's owner may have written something else into the table by now."""
         known = self._actions.get((rule, text, tuple(parameters)))
-        return known or self._statement(rule, text, place, event, parameters)
+        found = known or self._statement(rule, text, place, event, parameters)
+        self._owned.check(found.target, place)
+        return found
 
     def _statement(
         self, rule: str, text: str, place: Place, event: pa.Schema, parameters: Sequence[str]
@@ -67,8 +79,8 @@ class DeltaAnalyst:
             frame = self._event(event, own)
             types = {name: frame.schema[name].dataType for name in parameters}
             plan = self._plans.bind(verdict.plan, types, {}) if types else verdict.plan
-            _, found = Analysis(self._plans, own).statement(plan, locate)
-            appends = type_name(verdict.plan) == "InsertIntoStatement"
+            found = self._analysis(own).statement(verdict, plan, locate)
+            appends = verdict.kind == "InsertIntoStatement"
             return Reading(
                 found.columns, verdict.target, verdict.reads, found.fixed_source, appends
             )
@@ -86,11 +98,8 @@ class DeltaAnalyst:
         def read_query() -> Reading:
             verdict = self._gate.query(condition.text, locate, rule.name)
             self._event(event, own)
-            plan, found = Analysis(self._plans, own).statement(verdict.plan, locate)
-            if "firing_id" not in [a.name().lower() for a in items(plan.output())]:
-                message = "the condition's query returns no column firing_id"
-                hint = "SELECT firing_id FROM event .. returns the firings that hold"
-                raise InputError([Problem("sql-result", message, locate(0), hint)])
+            found = self._analysis(own).statement(verdict, verdict.plan, locate)
+            _check_firing_id(found.output, locate)
             return Reading(found.columns, tables=verdict.reads)
 
         def read_expression() -> Reading:
@@ -134,8 +143,8 @@ class DeltaAnalyst:
         frame = self._event(event, ("event",))
         columns: frozenset[str] = frozenset()
         for text, kind, locate in named.values():
-            self._gate.expression(text, locate)
-            value = F.expr(text).cast(kind) if cast else F.expr(text)
+            value = self._plans.column(self._gate.expression(text, locate))
+            value = value.cast(kind) if cast else value
             try:
                 grouped = group(frame, per_firing, value)
                 plan: Any = grouped._jdf.queryExecution().analyzed()
@@ -150,19 +159,22 @@ class DeltaAnalyst:
 
     def _expression(self, plan: Any, locate: Locate) -> frozenset[str]:
         """The columns that the last expression of an Aggregate reads."""
-        analysis = Analysis(self._plans, ("event",))
+        analysis = self._analysis(("event",))
         parts = analysis.parts(plan, locate)
-        if parts[0].kind != "Aggregate":
+        if parts.all[0].kind != "Aggregate":
             message = "window functions and functions that return rows are refused here"
             hint = "use if: {sql: SELECT firing_id FROM event ..}"
             raise InputError([Problem("sql-kind", message, locate(0), hint)])
-        last = items(plan.aggregateExpressions())[-1]
-        of_last = list(self._plans.walk(last, plan=False))
-        if clock := changing(of_last):
-            message = f"{clock} is refused: it is another value another time (G25)"
+        last = parts.held(parts.all[0], "aggregateExpressions")[-1]
+        of_last = [last, *parts.below(last)]
+        replaced = self._plans.replaced(plan)
+        if clock := changing(of_last) or moment_cast(self._plans.walk(replaced)):
+            message = f"{clock} is refused: it is another value another time "
             raise InputError([Problem("sql-nondeterministic", message, locate(0), _CLOCK_HINT)])
-        views = [part for part in parts if part.kind == "View"]
-        return analysis.columns([*views, *of_last], [])
+        return analysis.columns(parts, of_last)
+
+    def _analysis(self, own: Collection[str]) -> Analysis:
+        return Analysis(self._plans, own, self._relations, self._functions)
 
     def _event(self, schema: pa.Schema, names: Sequence[str]) -> DataFrame:
         """`event` as an empty view of this schema."""
@@ -183,6 +195,19 @@ def group(frame: DataFrame, columns: Sequence[str], *values: Column) -> DataFram
     """One row a firing: `columns`, which have one value a firing, and values over its rows."""
     named = [value.alias(f"_{n}") for n, value in enumerate(values)]
     return frame.groupBy(*(F.col(quoted(name)) for name in columns)).agg(*named)
+
+
+def _check_firing_id(output: Sequence[tuple[str, str]], locate: Locate) -> None:
+    """A condition's query says which firings hold, by one text a row."""
+    hint = "SELECT firing_id FROM event .. returns the firings that hold"
+    kinds = [kind for name, kind in output if name.lower() == "firing_id"]
+    if len(kinds) != 1:
+        message = f"the condition's query returns {len(kinds) or 'no'} column firing_id"
+        message += "s" if kinds else ""
+        raise InputError([Problem("sql-result", message, locate(0), hint)])
+    if not kinds[0].startswith("string"):
+        message = f"the condition's query returns {kinds[0]} as firing_id, not string"
+        raise InputError([Problem("sql-result", message, locate(0), hint)])
 
 
 def _own_names(rule: str, text: str) -> tuple[str, ...]:

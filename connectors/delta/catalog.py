@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -25,23 +26,31 @@ _CREATE = "create it before the engine starts, or correct its path or name"
 
 
 class Catalog:
-    """The database `tidegate_<rulebook>_<store id>`, and sessions that use it.
+    """The database `tidegate_<rulebook>_<store id>_<epoch>`, and sessions that use it.
 
     It stands in the session catalog of `spark` (in memory unless the user's own session says
-    otherwise), holds no data, and is dropped by `close`.
+    otherwise), holds no data, and is dropped by `close`. It is of one engine only: another one has
+    another epoch, and without a lease there is a random word in the epoch's place.
     """
 
-    def __init__(self, spark: SparkSession, rulebook: Rulebook, store_id: str) -> None:
+    def __init__(
+        self, spark: SparkSession, rulebook: Rulebook, store_id: str, epoch: int | None = None
+    ) -> None:
         self.spark = spark
         self.jobs = Jobs(spark)
         self.store_id = store_id
-        self.database = f"tidegate_{rulebook.name}_{store_id}".lower()
+        self._epoch = epoch
+        self._prefix = f"tidegate_{rulebook.name}_{store_id}_".lower()
+        self.database = f"{self._prefix}{secrets.token_hex(4) + 'x' if epoch is None else epoch}"
         self.locations: Mapping[str, str] = {}
         self._tables = rulebook.tables
+        self._own = new_session(spark)  # a user's may put variables into texts
 
     def open(self) -> None:
-        """Create the database anew. Raises InputError for every table that cannot be had."""
-        self.close()
+        """Create the database, and drop those that engines of earlier epochs left in a lasting
+        catalog. Raises InputError for every table that cannot be had."""
+        for name in (*self._outlived(), self.database):
+            self._drop(name)
         self._sql(f"CREATE DATABASE {self._name()}")
         problems, locations = [], {}
         for table in self._tables.values():
@@ -61,7 +70,7 @@ class Catalog:
     def close(self) -> None:
         """Drop the database; the tables' data is not its own and stays."""
         self.jobs.close()
-        self._sql(f"DROP DATABASE IF EXISTS {self._name()} CASCADE")
+        self._drop(self.database)
 
     @contextmanager
     def session(self) -> Iterator[SparkSession]:
@@ -78,6 +87,18 @@ class Catalog:
         """Make unqualified names of `session` those of the rulebook."""
         session.sql(f"USE {self._name()}")
 
+    def _outlived(self) -> list[str]:
+        """The databases of the same rulebook and store whose epoch is over."""
+        if self._epoch is None:
+            return []
+        rows = self.spark.sql("SHOW DATABASES IN spark_catalog LIKE 'tidegate*'").collect()
+        names = [row[0] for row in rows if row[0].startswith(self._prefix)]
+        epochs = {name: name.removeprefix(self._prefix) for name in names}
+        return [n for n, epoch in epochs.items() if epoch.isdecimal() and int(epoch) < self._epoch]
+
+    def _drop(self, database: str) -> None:
+        self._sql(f"DROP DATABASE IF EXISTS spark_catalog.{quoted(database)} CASCADE")
+
     def _location(self, table: Table) -> str:
         if table.path is not None:
             jvm: Any = self.spark._jvm
@@ -86,6 +107,9 @@ class Catalog:
                 message = f"table {table.name}: no Delta table at {table.path}"
                 raise InputError([Problem("table-missing", message, table.place, _CREATE)])
             return table.path
+        if "${" in str(table.catalog):
+            message = f"{table.catalog}: ${{..}} is refused in a name"
+            raise InputError([Problem("table-missing", message, table.place, "write the name")])
         parser: Any = self.spark._jsparkSession.sessionState().sqlParser()
         parts = parser.parseMultipartIdentifier(table.catalog)
         name = ".".join(quoted(parts.apply(n)) for n in range(parts.length()))
@@ -101,7 +125,7 @@ class Catalog:
         return f"{name}.{quoted(table)}" if table else name
 
     def _sql(self, text: str) -> None:
-        self.spark.sql(text)
+        self._own.sql(text)
 
 
 @contextmanager

@@ -7,12 +7,12 @@ from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from connectors.delta.analyst import group
 from connectors.delta.catalog import Catalog, active_session_kept, show
 from connectors.delta.faults import SPARK_ERRORS, check_alive, fault
 from connectors.delta.jobs import OverrunError
+from connectors.delta.where import expression
 from engine.values import Answers, Failure, Question
 
 EXPRESSIONS_PER_JOB = 50
@@ -54,7 +54,7 @@ class DeltaConditions:
         first = alike[0]
         frame = show(self._session, pa.concat_tables([q.relation for q in alike]))
         columns = dict.fromkeys(("firing_id", *first.group))
-        grouped = group(frame, tuple(columns), F.expr(first.condition.text))
+        grouped = group(frame, tuple(columns), expression(self._session, first.condition.text))
         return grouped.where("_0").select("firing_id")
 
     def _query(self, question: Question, pinned: Mapping[str, int]) -> Answers:
@@ -69,7 +69,7 @@ class DeltaConditions:
 
     def _held(self, found: DataFrame) -> frozenset[str]:
         ids = self._jobs.run(self._seconds_max, found.toArrow)["firing_id"]
-        return frozenset(ids.to_pylist())
+        return frozenset(ids.drop_null().to_pylist())  # null says of no firing that it holds
 
     def _failed(self, question: Question, error: BaseException) -> Answers:
         check_alive(error)

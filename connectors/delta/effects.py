@@ -24,6 +24,7 @@ class Effects:
         firings, which a commit of this entry names. Raises what Spark does, and ValueError for a
         damaged commit."""
         log, version = self._log(entry), _before(entry) + 1
+        log.forget(version)
         while (commit := log.commit(version)) is not None:
             note = commit.note
             if note.get("store") == store_of(entry.app_id) and note.get("entry") == entry.number:
@@ -34,18 +35,18 @@ class Effects:
             version += 1
         return None
 
+    def last(self, entry: Entry) -> int:
+        """The last version of the entry's target that its log shows, or that was seen before."""
+        before = _before(entry)
+        return max([before, *self._log(entry).listing(max(before, 0)).commits])
+
     def passed(self, entry: Entry, latest: int) -> Fate:
         """Of an entry whose marker has been reached though no commit tells of it: `passed` if all
         commits up to the `latest` version are there to be read, else `unknown`."""
         log = self._log(entry)
         versions = range(_before(entry) + 1, latest + 1)
-        whole = versions and all(log.modified_ms(version) is not None for version in versions)
+        whole = versions and all(log.commit(version) is not None for version in versions)
         return Fate.PASSED if whole else Fate.UNKNOWN
-
-    def forget(self, table: str, version: int) -> None:
-        """Drop what was read of a target before a version."""
-        if table in self._logs:
-            self._logs[table].forget(version)
 
     def _log(self, entry: Entry) -> TableLog:
         table = entry.target or ""

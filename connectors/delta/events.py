@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructField, StructType
 
-from connectors.delta.analysis import Analysis, changing, unresolved
+from connectors.delta import nodes
+from connectors.delta.analysis import Analysis, unresolved
+from connectors.delta.clocks import changing, moment_cast
 from connectors.delta.faults import SPARK_ERRORS
 from connectors.delta.gate import Gate
 from connectors.delta.plans import Plans
@@ -23,17 +24,25 @@ from rules.kinds import did_you_mean
 from rules.model import Rulebook, Table, TableEvent
 
 _CLOCK_HINT = "read again, a commit must raise the same events; compare with the table's columns"
+_NODES = nodes.ANALYSED_PLANS | {"org.apache.spark.sql.execution.LogicalRDD"}
+_ONE_PASS = (["Project", "LogicalRDD"], ["Project", "LocalRelation"])  # each row by itself
 _ROW_HINT = "`where` sees one row: the table's columns; on updates also old.x and new.x"
 
 
-def check_events(spark: SparkSession, book: Rulebook, locations: Mapping[str, str]) -> None:
+def check_events(
+    spark: SparkSession,
+    book: Rulebook,
+    locations: Mapping[str, str],
+    functions: Collection[str] = (),
+) -> None:
     """Columns that tables and event types name, and every `where` (G25, G27): let in, resolved,
     boolean, deterministic. What Arrow decides needs no more than its columns (G30).
 
-    `locations` of the tables by name. Raises InputError with all problems.
+    `locations` of the tables by name; `functions` that the operator's policy adds. Raises
+    InputError with all problems.
     """
     session = new_session(spark)
-    checker = _Checker(session, book)
+    checker = _Checker(session, book, functions)
     problems: list[Problem] = []
     for name, table in book.tables.items():
         events = [e for e in book.events.values() if isinstance(e, TableEvent) and e.table == name]
@@ -45,11 +54,11 @@ def check_events(spark: SparkSession, book: Rulebook, locations: Mapping[str, st
 
 
 class _Checker:
-    def __init__(self, session: SparkSession, book: Rulebook) -> None:
+    def __init__(self, session: SparkSession, book: Rulebook, functions: Collection[str]) -> None:
         self._session = session
         self._plans = Plans(session)
-        self._gate = Gate(self._plans, book.tables)
-        self._analysis = Analysis(self._plans, ("event",))
+        self._gate = Gate(self._plans, book.tables, functions=functions)
+        self._analysis = Analysis(self._plans, ("event",), functions=functions)
         self._texts = Texts(book)
 
     def table(
@@ -85,23 +94,25 @@ class _Checker:
         place = event.where_place or replace(event.place, path=f"events.{event.name}.where")
         locate = self._texts.locate(place)
         try:
-            self._gate.expression(text, locate)
+            column = self._plans.column(self._gate.expression(text, locate))
             try:
-                selected = frame.select(F.expr(text).alias("_held"))
+                selected = frame.select(column.alias("_held"))
             except SPARK_ERRORS as error:
                 raise unresolved(error, locate, _ROW_HINT) from None
-            parts = self._analysis.parts(selected._jdf.queryExecution().analyzed(), locate)
+            plan = selected._jdf.queryExecution().analyzed()
+            parts = self._analysis.parts(plan, locate, _NODES)
+            replaced = self._plans.walk(self._plans.replaced(plan))
         except InputError as error:
             return error.problems
         kind = selected.schema[0].dataType
-        if parts[0].kind != "Project":
+        if [part.kind for part in parts if part.plan] not in _ONE_PASS:
             message = "aggregates, windows and functions that return rows are refused here"
             return (Problem("sql-kind", message, locate(0), _ROW_HINT),)
         if not isinstance(kind, BooleanType):
             message = f"`where` is {kind.simpleString()}, not boolean"
             return (Problem("where-type", message, locate(0), "write a comparison"),)
-        if clock := changing(parts):
-            message = f"{clock} is another value another time (G25)"
+        if clock := changing(parts) or moment_cast(replaced):
+            message = f"{clock} is another value another time"
             return (Problem("where-nondeterministic", message, locate(0), _CLOCK_HINT),)
         return ()
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -26,8 +27,10 @@ from rules.model import Table
 
 SECONDS_MAX = 3_600  # for one read, where no setting says otherwise
 _COMMITS_MAX = 1_000  # of one table in one listing; the others come in the next
-_LISTING_SECONDS = 10.0  # an idle log is looked through for gaps this often
-_WHOLE_SECOND_SCHEMES = frozenset({"s3", "s3a", "s3n", "gs", "oss", "cos", "obs", "wasb", "wasbs"})
+_LOOK_SECONDS = 10.0  # an idle log is looked through for gaps, and identified, this often
+_WHOLE_SECOND_SCHEMES = frozenset(
+    {"s3", "s3a", "s3n", "gs", "oss", "cos", "obs", "wasb", "wasbs", "abfs", "abfss"}
+)
 
 
 @dataclass(slots=True)
@@ -36,9 +39,9 @@ class _Source:
 
     log: TableLog
     listing: LogListing = field(default_factory=lambda: LogListing((), frozenset()))
-    listed_at: float = float("-inf")
+    looked_at: float = float("-inf")  # when it was last looked through entirely
     in_commit_timestamps: bool = True
-    version: int | None = None  # the latest found by `DeltaFeed.version`
+    version: int = -1  # the latest known of
 
 
 class DeltaFeed:
@@ -71,23 +74,30 @@ class DeltaFeed:
         `table-truncated`, `table-restored`, `log-gap`, `log-damaged`, `version-gone`,
         `feed-off`, `catalog-managed`, `start-version`."""
         source = self._source(table)
-        try:
-            if after is None:
+        begun, looked_at = time.monotonic(), source.looked_at
+        whole = after is None or begun - looked_at > _LOOK_SECONDS
+        source.looked_at = float("-inf")  # what raises is looked at again
+        if after is None:
+            source.log.forget()
+            with _undamaged(table):
                 cursor = start_cursor(table, source.log, self._snapshot(table, source))
-            else:
-                cursor = after
-                self._identify(table, source, after)
-        except DamagedCommit as error:
-            raise stops.log_damaged(table.name, error.version, str(error)) from error
+        else:
+            cursor = after
         source.log.forget(cursor.version)
-        commits, left_out = self._follow(table, source, cursor)
-        if left_out is not None:
-            self._list(source, left_out.version)
-        last = commits[-1].version if commits else cursor.version
-        coarse = not source.in_commit_timestamps and source.log.scheme in _WHOLE_SECOND_SCHEMES
+        new = self._is_new(table, source, cursor)
+        if after is not None and (whole or new):
+            with _undamaged(table):
+                self._identify(table, source, cursor)
+        commits, left_out = self._follow(table, source, cursor, new, whole)
+        source.looked_at = begun if whole else looked_at
+        last = left_out or (commits[-1] if commits else cursor)
+        source.version = max(source.version, last.version)
+        coarse = (
+            not source.in_commit_timestamps and source.log.files.scheme in _WHOLE_SECOND_SCHEMES
+        )
         return TableHead(
             cursor=cursor,
-            head=max(last, *source.listing.commits) if source.listing.commits else last,
+            head=source.version,
             commits=tuple(commits),
             left_out=left_out,
             snapshot=after is None and table.start.kind == "snapshot",
@@ -98,13 +108,12 @@ class DeltaFeed:
     def version(self, table: Table) -> int:
         """See `engine.ports.Feed.version`. Raises EngineError `table-missing`."""
         source = self._source(table)
-        at = source.version
-        if at is None or source.log.modified_ms(at) is None:
-            at = self._snapshot(table, source, source_of_events=False).version
-        while source.log.modified_ms(at + 1) is not None:
-            at += 1
-        source.version = at
-        return at
+        files = source.log.files
+        if source.version < 0 or not files.exists(source.version):
+            source.version = self._snapshot(table, source, source_of_events=False).version
+        while files.exists(source.version + 1):
+            source.version += 1
+        return source.version
 
     def read(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
         """See `engine.ports.Feed.read`. Raises EngineError `version-gone`, `log-gap`, `feed-off`,
@@ -143,6 +152,7 @@ class DeltaFeed:
         if snapshot.version < 0:
             raise stops.table_missing(table.name, source.log.location)
         source.in_commit_timestamps = snapshot.metadata.in_commit_timestamps
+        source.version = snapshot.version
         if source_of_events and snapshot.catalog_managed:
             raise stops.catalog_managed(table.name)
         return snapshot
@@ -154,9 +164,10 @@ class DeltaFeed:
         else the metadata id as of the cursor's version does.
         """
         log = source.log
-        modified = log.modified_ms(cursor.version)
+        modified = log.files.modified_ms(cursor.version)
         if modified is not None and modified == log.parsed_ms(cursor.version):
             return
+        log.forget()
         head = self._snapshot(table, source)
         known = head
         if head.metadata.id != cursor.table_id and 0 <= cursor.version <= head.version:
@@ -173,17 +184,31 @@ class DeltaFeed:
         except Py4JJavaError:
             return None
 
+    def _is_new(self, table: Table, source: _Source, cursor: Cursor) -> bool:
+        """Whether a commit is there that is not known yet: one call of the file system, none where
+        more are known than one listing holds."""
+        version = cursor.version + 1
+        while source.log.known(version) is not None:
+            version += 1
+        if version > cursor.version + 1 + _COMMITS_MAX:
+            return False
+        with stops.reading(table.name, version, version):
+            return source.log.files.exists(version)
+
     def _follow(
-        self, table: Table, source: _Source, cursor: Cursor
+        self, table: Table, source: _Source, cursor: Cursor, new: bool, whole: bool
     ) -> tuple[list[Commit], Commit | None]:
         """The commits after the cursor up to the first obstacle; that one is left out, and raised
-        when it comes first."""
+        when it comes first. Those that are not known are looked for if some are `new`; gaps, if
+        the `whole` log is to be looked through."""
         commits: list[Commit] = []
         schema, version = cursor.schema, cursor.version + 1
         while True:
-            logged = self._commit(table, source, version)
+            logged = source.log.known(version)
+            if logged is None and (new or whole):
+                logged = self._commit(table, source, version)
             if logged is None:
-                obstacle = self._gap(table, source, cursor, version)
+                obstacle = self._gap(table, source, cursor, version, whole)
                 if obstacle is None:
                     return commits, None
                 logged = self._commit(table, source, self._next(source, version) or version)
@@ -201,31 +226,34 @@ class DeltaFeed:
             version += 1
 
     def _commit(self, table: Table, source: _Source, version: int) -> LoggedCommit | None:
-        try:
-            with stops.reading(table.name, version, version):
-                return source.log.commit(version)
-        except DamagedCommit as error:
-            raise stops.log_damaged(table.name, version, str(error)) from error
+        with _undamaged(table), stops.reading(table.name, version, version):
+            return source.log.commit(version)
 
     def _gap(
-        self, table: Table, source: _Source, cursor: Cursor, version: int
+        self, table: Table, source: _Source, cursor: Cursor, version: int, whole: bool
     ) -> EngineError | None:
         """What is wrong if a version is missing: nothing, if the log ends there."""
-        if time.monotonic() - source.listed_at > _LISTING_SECONDS:
-            self._list(source, version)
+        files = source.log.files
+        if whole:
+            source.listing = source.log.listing(version)
         next_version = self._next(source, version)
-        if next_version is None or source.log.modified_ms(version) is not None:
+        if next_version is None or files.exists(version):
             return None
-        if version == cursor.version + 1 and source.log.modified_ms(cursor.version) is None:
+        if version == cursor.version + 1 and not files.exists(cursor.version):
             return stops.version_gone(table.name, version, "its log file was cleaned up")
         return stops.log_gap(table.name, version, next_version)
 
-    def _list(self, source: _Source, version: int) -> None:
-        source.listing = source.log.listing(version)
-        source.listed_at = time.monotonic()
-
     def _next(self, source: _Source, version: int) -> int | None:
         return next((v for v in source.listing.commits if v > version), None)
+
+
+@contextmanager
+def _undamaged(table: Table) -> Iterator[None]:
+    """Turns a commit that cannot be understood into an EngineError."""
+    try:
+        yield
+    except DamagedCommit as error:
+        raise stops.log_damaged(table.name, error.version, str(error)) from error
 
 
 def _unbuilt(table: Table, log: TableLog, error: Py4JJavaError) -> EngineError:

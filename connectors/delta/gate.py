@@ -1,298 +1,368 @@
 """What SQL is let in, decided on the plan as parsed (G19, G25, G27).
 
-Deny by default: a statement is of a listed kind, made of listed plan nodes, writes one declared
-table, and reads relations by name. The verdict on the analysed plan is `connectors.delta.analysis`.
+Deny by default: a statement is of a listed kind, made of listed nodes and functions, writes one
+declared table, and reads declared relations by name. The verdict on the analysed plan is
+`connectors.delta.analysis`.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors import ParseException
 
-from connectors.delta.plans import Part, Plans, items, offset, words
+from connectors.delta import nodes
+from connectors.delta.clocks import moment_written
+from connectors.delta.functions import FUNCTIONS, TABLE_FUNCTIONS
+from connectors.delta.plans import Part, Parts, Plans, words
 from rules.errors import InputError, Place, Problem
 
 Locate = Callable[[int], Place]  # the place of the character at an offset of the text
 
-KINDS = words("InsertIntoStatement MergeIntoTable UpdateTable")
-
-_NODES = words(
-    "Aggregate Distinct Except Filter Generate GlobalLimit Intersect Join LateralJoin LocalLimit "
-    "LocalRelation Offset OneRowRelation PipeOperator Pivot Project RelationTimeTravel Repartition "
-    "RepartitionByExpression Sample Sort SubqueryAlias Union UnresolvedHaving UnresolvedHint "
-    "UnresolvedInlineTable UnresolvedQualify UnresolvedRelation UnresolvedSubqueryColumnAliases "
-    "UnresolvedTVFAliases UnresolvedTableValuedFunction UnresolvedWith Unpivot Window "
-    "WithWindowDefinition"
-)
-_SUBQUERIES = words(
-    "Exists FunctionTableSubqueryArgumentExpression InSubquery LateralSubquery ListQuery "
-    "ScalarSubquery"
-)
-_SAID = {  # how a refused node is called in a message
-    "CompoundBody": "SQL scripting",
-    "ScriptTransformation": "TRANSFORM .. USING",
-    "UnresolvedExecuteImmediate": "EXECUTE IMMEDIATE",
-    "ExpressionWithUnresolvedIdentifier": "IDENTIFIER(..)",
-    "PlanWithUnresolvedIdentifier": "IDENTIFIER(..)",
-    "NamedStreamingRelation": "STREAM",
-    "OverwriteByExpression": "INSERT .. REPLACE WHERE",
-    "Project": "SELECT",
-    "RelationTimeTravel": "VERSION AS OF",
-    "SetCommand": "SET",
-}
-_FUNCTIONS_REFUSED = words(
-    "reflect java_method try_reflect from_protobuf to_protobuf"  # call Java, read files
-)
-_TABLE_FUNCTIONS = words(
-    "explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer range stack "
-    "variant_explode variant_explode_outer"
-)
+CATALOG = "spark_catalog"
 _SOURCES = words(  # short names under which Spark reads a path as a relation
     "avro binaryfile csv delta image jdbc json kafka libsvm orc parquet rate socket statestore "
     "text xml"
 )
+_PRIVILEGES = "__required_write_privileges__"  # Spark's own note on the target
 _KINDS_HINT = "an action is one INSERT INTO, MERGE or UPDATE of a declared table"
+_TABLE_HINT = "use the names under `tables:`"
+_CALLED = {  # the field with the name, by the nodes that call a function
+    "UnresolvedFunction": "nameParts",
+    "UnresolvedGenerator": "name",
+    "UnresolvedTableValuedFunction": "name",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a statement is: its parsed plan, the declared table it writes (None for a query), and
-    the unqualified names that it reads, as written."""
+    """What a statement is: its parsed plan and kind, the declared table it writes (None for a
+    query), the unqualified names that it reads, as written, and whether it names all columns of
+    something but some (`* EXCEPT`)."""
 
     plan: Any
+    kind: str
     target: str | None
     reads: frozenset[str]
+    all_but_some: bool
 
 
 class Gate:
-    """The verdicts for one rulebook; `tables` are its declared names."""
+    """The verdicts for one rulebook: `tables` are its declared names, `reads` the full names of
+    others that its actions may read, `functions` what the operator's policy adds to the list."""
 
-    def __init__(self, plans: Plans, tables: Collection[str]) -> None:
+    def __init__(
+        self,
+        plans: Plans,
+        tables: Collection[str],
+        reads: Collection[tuple[str, ...]] = (),
+        functions: Collection[str] = (),
+    ) -> None:
         self._plans = plans
         self._tables = {name.lower(): name for name in tables}
+        self._reads = {full_name(parts) for parts in reads}
+        self._functions = frozenset(name.lower() for name in functions)
 
     def action(
         self, text: str, locate: Locate, parameters: Collection[str] = (), rule: str = ""
     ) -> Verdict:
-        """An action: INSERT INTO, MERGE or UPDATE of a declared table, which may read others by
-        their full name. `parameters` are the named ones it may use."""
-        plan = self._parse(text, locate, self._plans.statement)
-        statement = plan
-        while type_name(statement) == "UnresolvedWith":
-            statement = statement.child()
-        kind = type_name(statement)
-        if kind == "DeleteFromTable":
-            raise _refused("sql-delete", *_delete_as_merge(text, statement, self._plans), locate(0))
-        if kind not in KINDS:
-            raise _refused("sql-kind", f"{_said(kind)} is no action", _KINDS_HINT, locate(0))
-        target = self._target(statement, kind, locate)
-        reads = self._walk(plan, locate, parameters, {*_NODES, kind}, rule, declared_only=False)
-        return Verdict(plan, target, reads)
+        """An action: INSERT INTO, MERGE or UPDATE of a declared table. `parameters` are the named
+        ones it may use."""
+        plan, parts = self._parse(text, locate, self._plans.statement)
+        statement = parts.all[0]
+        while statement.kind == "UnresolvedWith":
+            (statement,) = parts.held(statement, "child")
+        if statement.kind == "DeleteFromTable":
+            raise _refused("sql-delete", *_delete_as_merge(text, statement, parts), locate(0))
+        if statement.class_name not in nodes.STATEMENTS:
+            message = f"{nodes.said(statement.kind)} is no action"
+            raise _refused("sql-kind", message, _KINDS_HINT, locate(0))
+        target, relation = self._target(statement, parts, locate)
+        walk = _Walk(locate, parameters, {"event", f"p_{rule}".lower()}, declared_only=False)
+        held = [p for p in parts.held(statement) if p.texts == relation.texts]  # a MERGE has two
+        written = {statement.number, relation.number, *(p.number for p in held)}
+        reads = self._walk(parts, walk, written)
+        return Verdict(plan, statement.kind, target, reads, _all_but_some(parts))
 
     def query(self, text: str, locate: Locate, rule: str = "") -> Verdict:
         """A condition's query: reads declared tables and `event`, by unqualified names (G31)."""
-        plan = self._parse(text, locate, self._plans.statement)
-        kind = type_name(plan)
-        if kind not in _NODES:
+        plan, parts = self._parse(text, locate, self._plans.statement)
+        first = parts.all[0]
+        if first.class_name not in nodes.PARSED_PLANS or first.kind == "UnresolvedRelation":
             hint = "a condition is one SELECT that returns the firing_ids that hold"
-            raise _refused("sql-kind", f"{_said(kind)} is no condition", hint, locate(0))
-        nodes = _NODES - {"RelationTimeTravel"}  # the bucket says which version is seen
-        return Verdict(plan, None, self._walk(plan, locate, (), nodes, rule, declared_only=True))
+            message = f"{nodes.said(first.kind)} is no condition"
+            raise _refused("sql-kind", message, hint, locate(0))
+        walk = _Walk(locate, (), {"event", f"p_{rule}".lower()}, declared_only=True)
+        reads = self._walk(parts, walk, ())
+        return Verdict(plan, first.kind, None, reads, _all_but_some(parts))
 
-    def expression(self, text: str, locate: Locate) -> Any:
-        """`where`, `if` and fields: one expression without subqueries and parameters (G25, G27).
-        Returns it as parsed."""
-        expression = self._parse(text, locate, self._plans.expression)
-        for part in self._plans.walk(expression, plan=False):
-            if part.plan or part.kind in _SUBQUERIES:
+    def expression(self, text: str, locate: Locate, *, steady: bool = True) -> Any:
+        """`where`, `if`, fields, and what a table's owner has written into a table: one expression
+        without subqueries and parameters (G25, G27). `steady` refuses texts that mean a moment of
+        now; functions that do are found once it is analysed. Returns it as parsed."""
+        expression, parts = self._parse(text, locate, self._plans.expression)
+        for part in parts:
+            if part.plan or part.kind in nodes.SUBQUERIES:
                 hint = "an expression sees one firing or row; use if: {sql: SELECT ..}"
                 raise _refused("sql-subquery", "a subquery is refused here", hint, locate(0))
-            if part.kind == "Alias" and part.java.equals(expression):
-                message = f"an expression, not a column: AS {part.java.name()}"
+            if part.kind == "Alias" and part.number == 0:
+                message = f"an expression, not a column: AS {part.said('name')}"
                 raise _refused("sql-alias", message, "leave the name out", locate(0))
             self._check_expression(part, locate, ())
+        self._check_values(parts, locate)
+        if steady and (found := moment_written(parts, text)):
+            message = f"{found[0]} is refused: it is another value another time"
+            hint = "write a date or time in digits; detected_at is the detecting instant"
+            raise _refused("sql-nondeterministic", message, hint, locate(found[1]))
         return expression
 
-    def _parse(self, text: str, locate: Locate, parse: Callable[[str], Any]) -> Any:
+    def _parse(self, text: str, locate: Locate, parse: Callable[[str], Any]) -> tuple[Any, Parts]:
         try:
-            return parse(text)
+            plan = parse(text)
         except ParseException as error:
             message, at = _said_by_spark(error, text)
             hint = "one statement an sql item" if ";" in text[: at + 1] else ""
             raise _refused("sql-syntax", message, hint, locate(at)) from None
+        return plan, self._plans.walk(plan)
 
-    def _target(self, statement: Any, kind: str, locate: Locate) -> str:
-        if kind == "InsertIntoStatement":
-            if statement.overwrite():
-                hint = "INSERT INTO appends; MERGE or UPDATE changes rows: each leaves a marker"
-                raise _refused("sql-kind", "INSERT OVERWRITE is no action", hint, locate(0))
-            relation = statement.table()
-        else:
-            relation = statement.targetTable() if kind == "MergeIntoTable" else statement.table()
-        while type_name(relation) == "SubqueryAlias":
-            relation = relation.child()
-        if type_name(relation) != "UnresolvedRelation":
-            message = f"{_said(type_name(relation))} is no target"
+    def _target(self, statement: Part, parts: Parts, locate: Locate) -> tuple[str, Part]:
+        """The declared table that a statement writes, and the node that names it."""
+        self._check_extras(statement, parts, locate)
+        field = "targetTable" if statement.kind == "MergeIntoTable" else "table"
+        (relation,) = parts.held(statement, field)
+        while relation.kind == "SubqueryAlias":
+            (relation,) = parts.held(relation, "child")
+        if relation.kind != "UnresolvedRelation":
+            message = f"{nodes.said(relation.kind)} is no target"
             raise _refused("sql-target", message, _KINDS_HINT, locate(0))
-        at = locate(offset(relation) or 0)
-        options = set(relation.options().asCaseSensitiveMap().keySet())
-        if options - {"__required_write_privileges__"}:
+        at = _at(relation, locate)
+        options = relation.texts.get("options", ())
+        if options and (len(options) != 2 or options[0] != _PRIVILEGES):
             message = "write options are refused: they could displace the marker"
             raise _refused("sql-options", message, "leave WITH (..) out", at)
-        parts = items(relation.multipartIdentifier())
-        if len(parts) != 1 or parts[0].lower() not in self._tables:
-            message = f"{'.'.join(parts)} is not a declared table, so no action may write it"
-            raise _refused("sql-target", message, self._meant(parts[-1], ()), at)
-        return self._tables[parts[0].lower()]
+        names = relation.texts["multipartIdentifier"]
+        if len(names) != 1 or not names[0].isascii() or names[0].lower() not in self._tables:
+            message = f"{'.'.join(names)} is not a declared table, so no action may write it"
+            raise _refused("sql-target", message, self._meant(names[-1], ()), at)
+        return self._tables[names[0].lower()], relation
 
-    def _walk(
-        self,
-        plan: Any,
-        locate: Locate,
-        parameters: Collection[str],
-        nodes: Collection[str],
-        rule: str,
-        *,
-        declared_only: bool,
-    ) -> frozenset[str]:
-        own = {"event", f"p_{rule}".lower()}
-        parts = list(self._plans.walk(plan))
-        named = {
-            str(relation._1()).lower()
-            for part in parts
-            if part.kind == "UnresolvedWith"
-            for relation in items(part.java.cteRelations())
-        }
-        if hidden := named & self._tables.keys():
-            message = f"WITH {min(hidden)} hides the declared table of that name"
-            raise _refused("sql-hidden-table", message, "give it another name", locate(0))
+    def _check_extras(self, statement: Part, parts: Parts, locate: Locate) -> None:
+        """What else a listed kind of statement can be told to do."""
+        if statement.flag("overwrite"):
+            hint = "INSERT INTO appends; MERGE or UPDATE changes rows: each leaves a marker"
+            raise _refused("sql-kind", "INSERT OVERWRITE is no action", hint, locate(0))
+        replaced = "replaceCriteriaOpt"
+        if replaced in statement.texts or parts.held(statement, replaced):
+            raise _refused("sql-kind", "INSERT .. REPLACE is no action", _KINDS_HINT, locate(0))
+        if statement.flag("withSchemaEvolution"):
+            message = "WITH SCHEMA EVOLUTION is refused: an action writes rows, not schemas"
+            hint = "ALTER TABLE .. ADD COLUMN first, then name the columns"
+            raise _refused("sql-kind", message, hint, locate(0))
+
+    def _walk(self, parts: Parts, walk: _Walk, written: Collection[int]) -> frozenset[str]:
+        """Refuses what is not let in; the declared tables that are read. `written` are the numbers
+        of the statement and its target."""
+        named = self._named(parts, walk)
         reads = set()
         for part in parts:
+            if part.number in written:
+                continue
             if not part.plan:
-                self._check_expression(part, locate, parameters)
-            elif part.kind not in nodes:
-                message = f"{_said(part.kind)} is refused"
-                raise _refused("sql-kind", message, _KINDS_HINT, self._at(part, locate))
+                self._check_expression(part, walk.locate, walk.parameters)
+            elif part.class_name not in nodes.PARSED_PLANS:
+                raise _refused_kind(part, walk.locate)
             elif part.kind == "UnresolvedRelation":
-                reads |= self._check_relation(part, locate, named, own, declared_only)
+                reads |= self._check_relation(part, walk, named)
+            elif part.kind == "RelationTimeTravel":
+                self._check_time_travel(part, parts, walk)
             elif part.kind == "UnresolvedTableValuedFunction":
-                name = ".".join(items(part.java.name())).lower()
-                if name not in _TABLE_FUNCTIONS:
-                    message = f"the table function {name}(..) is refused"
-                    hint = f"let in are {', '.join(sorted(_TABLE_FUNCTIONS))}"
-                    raise _refused("sql-function", message, hint, self._at(part, locate))
+                self._check_table_function(part, walk.locate)
+        self._check_values(parts, walk.locate)
         return frozenset(reads)
 
-    def _check_relation(
-        self,
-        part: Part,
-        locate: Locate,
-        named: Collection[str],
-        own: Collection[str],
-        declared_only: bool,
-    ) -> set[str]:
-        names = items(part.java.multipartIdentifier())
+    def _named(self, parts: Parts, walk: _Walk) -> frozenset[str]:
+        """The names that WITH gives. Spark compares them letter by letter in both cases, in which
+        some letters outside ASCII are equal to letters within."""
+        written = [
+            name
+            for part in parts
+            if part.kind == "UnresolvedWith"
+            for name in (
+                *part.texts.get("cteRelations", ()),
+                *(alias.said("identifier") for alias in parts.held(part, "cteRelations")),
+            )
+        ]
+        for name in written:
+            if not name.isascii():
+                message = f"WITH {name}: a name in WITH is written in ASCII"
+                raise _refused("sql-name", message, "give it another name", walk.locate(0))
+        named = frozenset(name.lower() for name in written)
+        if hidden := named & self._tables.keys():
+            message = f"WITH {min(hidden)} hides the declared table of that name"
+            raise _refused("sql-hidden-table", message, "give it another name", walk.locate(0))
+        return named
+
+    def _check_relation(self, part: Part, walk: _Walk, named: Collection[str]) -> set[str]:
+        names = part.texts["multipartIdentifier"]
         text = ".".join(names)
-        at = self._at(part, locate)
+        at = _at(part, walk.locate)
+        if part.texts.get("options") or part.flag("isStreaming"):
+            message = f"{text}: options and streams are refused; a table is read as it is"
+            raise _refused("sql-options", message, "leave WITH (..) or STREAM out", at)
         if len(names) == 1:
-            name = names[0].lower()
-            if name in named or name in own:
+            name = names[0].lower() if names[0].isascii() else ""
+            if name in named or name in walk.own:
                 return set()
             if name not in self._tables:
                 message = f"{text} is not a declared table"
-                raise _refused("sql-table", message, self._meant(name, own), at)
+                raise _refused("sql-table", message, self._meant(names[0], walk.own), at)
             return {self._tables[name]}
         if any(mark in text for mark in "/\\:") or names[0].lower() in _SOURCES:
             message = f"`{text}` reads a path; tables are read by name"
             raise _refused("sql-path", message, "declare it under `tables:` with its path", at)
-        if declared_only:
+        if walk.declared_only:
             message = f"a condition names declared tables only, unqualified; {text} is qualified"
-            hint = "declare it under `tables:`; the bucket pins its version then (G31)"
+            hint = "declare it under `tables:`; the bucket pins its version then"
+            raise _refused("sql-table", message, hint, at)
+        if full_name(names) not in self._reads:
+            message = f"{text} is neither a declared table nor listed under `reads:`"
+            hint = f"list it at the rulebook's top level, reads: [{text}], or under `tables:`"
             raise _refused("sql-table", message, hint, at)
         return set()
 
+    def _check_time_travel(self, part: Part, parts: Parts, walk: _Walk) -> None:
+        """Analysis runs what a time travel's instant consists of."""
+        at = _at(part, walk.locate)
+        if walk.declared_only:  # the bucket says which version is seen
+            raise _refused("sql-kind", "VERSION AS OF is refused", _TABLE_HINT, at)
+        if any(p.plan or p.kind in nodes.SUBQUERIES for p in parts.below(part, "timestamp")):
+            message = "a subquery in TIMESTAMP AS OF is refused"
+            raise _refused("sql-subquery", message, "write the instant itself", at)
+
+    def _check_table_function(self, part: Part, locate: Locate) -> None:
+        name = ".".join(part.texts.get("name", ())).lower()
+        if part.flag("isStreaming") or name not in TABLE_FUNCTIONS | self._functions:
+            message = f"the table function {name}(..) is refused"
+            hint = f"let in are {', '.join(sorted(TABLE_FUNCTIONS))}"
+            raise _refused("sql-function", message, hint, _at(part, locate))
+
     def _check_expression(self, part: Part, locate: Locate, parameters: Collection[str]) -> None:
-        kind, java = part.kind, part.java
-        if kind in _SAID:
-            raise _refused("sql-kind", f"{_said(kind)} is refused", "", self._at(part, locate))
-        if kind == "UnresolvedFunction":
-            names = items(java.nameParts())
-            if names[-1].lower() in _FUNCTIONS_REFUSED or len(names) > 2:
-                message = f"the function {'.'.join(names)}(..) is refused"
-                hint = "Spark's own functions are let in, but not those that call or read outside"
-                raise _refused("sql-function", message, hint, self._at(part, locate))
-        elif kind == "PosParameter" or (kind == "NamedParameter" and java.name() not in parameters):
-            said = "?" if kind == "PosParameter" else f":{java.name()}"
+        kind = part.kind
+        if kind == "PosParameter" or (
+            kind == "NamedParameter" and part.said("name") not in parameters
+        ):
+            said = "?" if kind == "PosParameter" else f":{part.said('name')}"
             hint = (
                 f"known are {', '.join(':' + name for name in parameters)}"
                 if parameters
                 else "parameters are for `for_each: firing`; else read the columns of event"
             )
             message = f"no parameter {said} here"
-            raise _refused("sql-parameter", message, hint, self._at(part, locate))
+            raise _refused("sql-parameter", message, hint, _at(part, locate))
+        if part.class_name not in nodes.PARSED_EXPRESSIONS:
+            raise _refused_kind(part, locate)
+        if kind in _CALLED:
+            names = [name.lower() for name in part.texts.get(_CALLED[kind], ())]
+            if not self._is_known(names) or part.flag("isInternal"):
+                message = f"the function {'.'.join(names)}(..) is refused"
+                hint = "let in are Spark's functions of their arguments; others by the operator's "
+                hint += "policy (--policy)"
+                raise _refused("sql-function", message, hint, _at(part, locate))
 
-    def _at(self, part: Part, locate: Locate) -> Place:
-        return locate(offset(part.java) or 0)
+    def _is_known(self, names: list[str]) -> bool:
+        if ".".join(names) in self._functions:
+            return True
+        own = names[:-1] in ([], ["builtin"], ["system", "builtin"])
+        return own and bool(names) and names[-1] in FUNCTIONS | self._functions
 
-    def _meant(self, name: str, own: Collection[str]) -> str:
+    def _check_values(self, parts: Parts, locate: Locate) -> None:
+        for name in sorted(parts.opaque - nodes.PARSED_VALUES):
+            if not _is_function_of(name):
+                kind = name.rsplit(".", 1)[-1].strip("$")
+                raise _refused("sql-kind", f"{nodes.said(kind)} is refused", "", locate(0))
+
+    def _meant(self, name: str, own: Iterable[str]) -> str:
         close = difflib.get_close_matches(name.lower(), [*self._tables, *own], 1)
         if close:
             return f"did you mean {self._tables.get(close[0], close[0])}?"
         return f"declared are {', '.join(self._tables.values()) or 'none'}"
 
 
-def type_name(java: Any) -> str:
-    """The simple class name of a node."""
-    return str(java.getClass().getSimpleName()).removesuffix("$")
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """What holds all over one text: names of `event` are `own`."""
+
+    locate: Locate
+    parameters: Collection[str]
+    own: Collection[str]
+    declared_only: bool
 
 
-def _said(kind: str) -> str:
-    if kind in _SAID:
-        return _SAID[kind]
-    words = "".join(f" {c}" if c.isupper() else c for c in kind.removeprefix("Unresolved"))
-    return words.strip().upper()
+def full_name(parts: Iterable[str]) -> tuple[str, ...]:
+    """A qualified name with its catalog, as names are compared."""
+    names = tuple(part.lower() for part in parts)
+    return names if len(names) > 2 else (CATALOG, *names)
+
+
+def _is_function_of(name: str) -> bool:
+    """Whether a class is a function that a node of Catalyst keeps to itself."""
+    inner = name.partition("$$")[2].startswith(("Lambda", "anonfun"))
+    return inner and name.startswith("org.apache.spark.sql.catalyst.expressions.")
+
+
+def _all_but_some(parts: Parts) -> bool:
+    return any(part.kind == "UnresolvedStarExceptOrReplace" for part in parts)
+
+
+def _at(part: Part, locate: Locate) -> Place:
+    return locate(part.start or 0)
 
 
 def _refused(code: str, message: str, hint: str, place: Place) -> InputError:
     return InputError([Problem(code, message, place, hint)])
 
 
+def _refused_kind(part: Part, locate: Locate) -> InputError:
+    message = f"{nodes.said(part.kind)} is refused"
+    return _refused("sql-kind", message, _KINDS_HINT if part.plan else "", _at(part, locate))
+
+
 def _said_by_spark(error: ParseException, text: str) -> tuple[str, int]:
     """The first line of Spark's message, and the offset that it names."""
-    said = str(error)
+    said = str(error).strip()
     head = said.split("== SQL")[0].strip().removesuffix(")")
     head, _, position = head.rpartition("(line ")
     line, _, column = position.partition(", pos ")
     lines = text.splitlines(keepends=True)
     if not (line.isdigit() and column.isdigit()):
-        return (said.splitlines() or ["malformed SQL"])[0], 0
+        first = (said.splitlines() or [""])[0].split(" SQLSTATE")[0].strip()
+        return first or "malformed SQL", 0
     at = sum(len(before) for before in lines[: int(line) - 1]) + int(column)
     message = head.split(" SQLSTATE")[0].strip()
-    return message, min(at, len(text))
+    return message or "malformed SQL", min(at, len(text))
 
 
-def _delete_as_merge(text: str, statement: Any, plans: Plans) -> tuple[str, str]:
+def _delete_as_merge(text: str, statement: Part, parts: Parts) -> tuple[str, str]:
     """The MERGE that does what a DELETE says, and leaves a marker even if it deletes nothing."""
-    relation, alias = statement.table(), ""
-    if type_name(relation) == "SubqueryAlias":
-        alias = str(relation.alias())
-        relation = relation.child()
-    table = ".".join(items(relation.multipartIdentifier()))
+    (relation,), alias = parts.held(statement, "table"), ""
+    if relation.kind == "SubqueryAlias":
+        alias = relation.said("identifier")
+        (relation,) = parts.held(relation, "child")
+    table = ".".join(relation.texts.get("multipartIdentifier", ["<table>"]))
     name = alias or table
-    rest = text[relation.origin().stopIndex().get() + 1 :]
+    rest = text[(relation.stop or 0) + 1 :]
     where = re.split(r"\bwhere\b", rest, maxsplit=1, flags=re.IGNORECASE)[1:]
     condition = where[0].strip().rstrip(";").rstrip() if where else "true"
     within = re.fullmatch(r"([\w.`]+)\s+in\s*\((.*)\)", condition, re.IGNORECASE | re.DOTALL)
-    if type_name(statement.condition()) == "InSubquery" and within:
+    if within and any(p.kind == "InSubquery" for p in parts.held(statement, "condition")):
         column = within[1] if "." in within[1] else f"{name}.{within[1]}"
         source = f"(SELECT DISTINCT * FROM ({within[2].strip()}) AS s(doomed)) AS d"  # noqa: S608
         on = f"{column} = d.doomed"
-    elif any(part.kind in _SUBQUERIES for part in plans.walk(statement)):
+    elif any(part.kind in nodes.SUBQUERIES for part in parts):
         source, on = "(<a query of the rows to delete>) AS d", "<a row of d is the target's>"
     else:
         source, on = "(SELECT 1) AS one", condition

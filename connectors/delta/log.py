@@ -1,4 +1,4 @@
-"""A table's Delta log, through Hadoop's FileSystem: one path for every scheme, no Spark job."""
+"""A table's Delta log: its commits, and what Delta makes of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from connectors.delta.commit import (
@@ -18,6 +17,7 @@ from connectors.delta.commit import (
     parse_features,
     parse_metadata,
 )
+from connectors.delta.files import LogFiles
 
 _FILE = re.compile(r"(\d{20})\.(json|checkpoint\b.*)")
 CATALOG_FEATURES = frozenset(
@@ -60,62 +60,40 @@ class TableLog:
         jvm: Any = session._jvm
         self._none = jvm.scala.Option.empty()
         self._log_class = jvm.org.apache.spark.sql.delta.DeltaLog
-        self._path_class = jvm.org.apache.hadoop.fs.Path
-        log = self._log_class.forTable(session._jsparkSession, location)
-        self._store, self._conf, self._path = log.store(), log.newDeltaHadoopConf(), log.logPath()
-        self._files = self._path.getFileSystem(self._conf)
+        self.files = LogFiles(session, self._log_class.forTable(session._jsparkSession, location))
         self._parsed: dict[int, tuple[int, LoggedCommit]] = {}
 
-    @property
-    def scheme(self) -> str:
-        return str(self._path.toUri().getScheme())
-
-    def modified_ms(self, version: int) -> int | None:
-        """When a version's commit file was last modified; None if there is no such file."""
-        path = self._commit_path(version)
-        if not self._files.exists(path):
-            return None
-        try:
-            return int(self._files.getFileStatus(path).getModificationTime())
-        except Py4JJavaError:  # removed in between
-            return None
-
     def commit(self, version: int) -> LoggedCommit | None:
-        """A version's commit; None if its file is not there. Raises DamagedCommit."""
-        modified = self.modified_ms(version)
-        if modified is None:
-            return None
-        known = self._parsed.get(version)
-        if known is None or known[0] != modified:
-            lines = self._store.read(self._commit_path(version), self._conf)
-            text = lines.mkString("\n")
-            known = modified, parse_commit(version, text, modified, self._own_stores)
-            self._parsed[version] = known
-        return known[1]
+        """A version's commit; None if it is not known and its file is not there. Raises
+        DamagedCommit."""
+        if version not in self._parsed:
+            modified = self.files.modified_ms(version) if self.files.exists(version) else None
+            if modified is None:
+                return None
+            commit = parse_commit(version, self.files.read(version), modified, self._own_stores)
+            self._parsed[version] = modified, commit
+        return self._parsed[version][1]
+
+    def known(self, version: int) -> LoggedCommit | None:
+        """A version's commit, if it is known."""
+        return self._parsed[version][1] if version in self._parsed else None
 
     def parsed_ms(self, version: int) -> int | None:
         """When a version's commit file was last modified as it was parsed."""
-        known = self._parsed.get(version)
-        return known[0] if known else None
+        return self._parsed[version][0] if version in self._parsed else None
 
-    def forget(self, version: int) -> None:
-        """Drop the parsed commits before a version."""
-        for known in [v for v in self._parsed if v < version]:
+    def forget(self, version: int | None = None) -> None:
+        """Drop the parsed commits before a version, or all."""
+        for known in [v for v in self._parsed if version is None or v < version]:
             del self._parsed[known]
 
     def listing(self, version: int = 0) -> LogListing:
         """Every commit file and checkpoint from a version on."""
         commits: set[int] = set()
         checkpoints: set[int] = set()
-        try:
-            files = self._store.listFrom(self._commit_path(version), self._conf)
-            while files.hasNext():
-                name = files.next().getPath().getName()
-                if match := _FILE.fullmatch(name):
-                    (commits if match[2] == "json" else checkpoints).add(int(match[1]))
-        except Py4JJavaError as error:
-            if "FileNotFoundException" not in error.java_exception.getClass().getName():
-                raise
+        for name in self.files.names_from(version):
+            if match := _FILE.fullmatch(name):
+                (commits if match[2] == "json" else checkpoints).add(int(match[1]))
         return LogListing(tuple(sorted(commits)), frozenset(checkpoints))
 
     def snapshot(self, version: int | None = None, *, trusting: bool = False) -> Snapshot:
@@ -127,7 +105,7 @@ class TableLog:
         java = self._session._jsparkSession
         if version is None:
             if not trusting:
-                self._log_class.invalidateCache(java, self._path.getParent())
+                self._log_class.invalidateCache(java, self.files.table_path)
             found = self._log_class.forTableWithSnapshot(java, self.location)._2()
         else:
             log = self._log_class.forTable(java, self.location)
@@ -137,6 +115,3 @@ class TableLog:
         metadata = orjson.loads(found.metadata().json())["metaData"]
         protocol = orjson.loads(found.protocol().json())["protocol"]
         return Snapshot(int(found.version()), parse_metadata(metadata), parse_features(protocol))
-
-    def _commit_path(self, version: int) -> Any:
-        return self._path_class(self._path, f"{version:020d}.json")

@@ -14,10 +14,13 @@ from pyspark.sql import SparkSession
 from connectors.delta.faults import SPARK_ERRORS, fault
 from connectors.delta.jars import delta_jars
 from connectors.delta.java import ensure_java
+from connectors.delta.plans import Plans
 from rules.errors import EngineError
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+
+SUBSTITUTE = "spark.sql.variable.substitute"
 
 # Settings of a session, not of the process: `new_session` sets them beside a user's own session.
 SMALL_JOBS: Mapping[str, str] = {
@@ -26,6 +29,8 @@ SMALL_JOBS: Mapping[str, str] = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.leafNodeDefaultParallelism": "1",
     "spark.databricks.delta.snapshotPartitions": "1",
+    # Texts of a rulebook are run as they were judged: `${env:..}` stays what it is.
+    SUBSTITUTE: "false",
     # Named parameters beside Delta's extension are unbound without it.
     "spark.sql.legacy.parameterSubstitution.constantsOnly": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -72,7 +77,8 @@ def stop_session(spark: SparkSession) -> None:
 
 
 def check_session(spark: SparkSession) -> None:
-    """Raises EngineError unless `spark` is a classic session with Delta."""
+    """Raises EngineError unless `spark` is a classic session with Delta, and sessions made from it
+    run texts as they are written."""
     _refuse_connect(".connect." in type(spark).__module__)
     if EXTENSION not in (spark.conf.get("spark.sql.extensions", "") or ""):
         raise EngineError(
@@ -81,6 +87,7 @@ def check_session(spark: SparkSession) -> None:
             f"start it with spark.sql.extensions={EXTENSION} and "
             f"spark.sql.catalog.spark_catalog={CATALOG}, or let tidegate start its own",
         )
+    _check_substitution(spark)
 
 
 def new_session(spark: SparkSession) -> SparkSession:
@@ -92,6 +99,17 @@ def new_session(spark: SparkSession) -> SparkSession:
     for key, value in SMALL_JOBS.items():
         session.conf.set(key, value)
     return session
+
+
+def _check_substitution(spark: SparkSession) -> None:
+    """Whether a text in a session of ours stays what it is, seen on one."""
+    probe = "${spark.sql.session.timeZone}"
+    if str(Plans(new_session(spark)).expression(f"'{probe}'").value()) != probe:
+        raise EngineError(
+            "substitution-on",
+            f"Spark puts variables into SQL texts although {SUBSTITUTE} is false",
+            "an extension of the session does it; let tidegate start its own session",
+        )
 
 
 def _process_conf() -> dict[str, str]:

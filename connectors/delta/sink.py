@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from connectors.delta.analyst import DeltaAnalyst, group
 from connectors.delta.catalog import Catalog, show
@@ -18,6 +17,7 @@ from connectors.delta.effects import Effects, store_of
 from connectors.delta.faults import SPARK_ERRORS, check_alive, fault
 from connectors.delta.jobs import OverrunError
 from connectors.delta.plans import Plans
+from connectors.delta.where import expression
 from engine.moments import python_rows
 from engine.ports import SinkError
 from engine.values import Entry, Fate, Firings, Reading
@@ -74,6 +74,8 @@ class DeltaSink:
             if told is not None:
                 return told
             snapshot = self._snapshot(entry.target or "")
+            if int(snapshot.version()) < self._effects.last(entry):
+                return Fate.UNKNOWN  # a hole in the log hides what came after it
             marker = snapshot.transactions().get(entry.app_id)
             if not marker.isDefined() or marker.get() < entry.number:
                 return Fate.ABSENT
@@ -102,10 +104,13 @@ class DeltaSink:
         """See `engine.ports.Sink`."""
         text = json.loads(entry.text)
         names = list(text["fields"])
-        values = [F.expr(text["fields"][name]).cast(text["types"][name]) for name in names]
         columns = dict.fromkeys(("firing_id", *text["group"]))
         try:
             with self._catalog.session() as session:
+                values = [
+                    expression(session, text["fields"][name]).cast(text["types"][name])
+                    for name in names
+                ]
                 grouped = group(show(session, firings.relation), tuple(columns), *values)
                 found = grouped.select("firing_id", *(f"_{n}" for n in range(len(names))))
                 named = found.toDF("firing_id", *names)

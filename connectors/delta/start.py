@@ -49,7 +49,7 @@ def _checked(table: Table, log: TableLog, head: int, version: int) -> int:
             f"{head}",
             f"start at a version from 0 to {head + 1}, or say `start: now`",
         )
-    if version <= head and log.modified_ms(version) is None:
+    if version <= head and not log.files.exists(version):
         raise version_gone(table.name, version, "its log file was cleaned up")
     return version
 

@@ -1,33 +1,12 @@
-"""The instant of every commit (G1), and the grid that watermarks stand on (G2).
-
-An instant is a whole millisecond, a watermark a whole millisecond + 998 us: what a commit raises
-at its instant +- 1 us (`begin_of`, `end_of`) is then on the same side of a watermark as itself.
-"""
+"""The instant of every commit (G1)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from engine.grid import MILLISECOND, after_watermark, floor_millisecond
 from engine.values import Commit
-
-MILLISECOND = 1_000
-_BELOW_NEXT = 998  # us of a watermark after its millisecond
-
-
-def floor_millisecond(time: int) -> int:
-    """The last whole millisecond at or before a time."""
-    return time - time % MILLISECOND
-
-
-def after_watermark(watermark: int) -> int:
-    """The first instant after a watermark."""
-    return floor_millisecond(watermark) + MILLISECOND
-
-
-def floor_watermark(time: int) -> int:
-    """The last time at or before `time` that a watermark may have."""
-    return floor_millisecond(time - _BELOW_NEXT) + _BELOW_NEXT
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Planning: what the next bucket holds, before anything of it is read (G2, G8, G9)."""
+"""Planning: what the next bucket holds, before anything of it is read (G2, G4, G8, G9)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 
-from engine.capture.instants import (
-    MILLISECOND,
-    Instants,
-    after_watermark,
-    floor_watermark,
-)
+from engine.capture.instants import Instants
 from engine.capture.schema import check_schema
-from engine.capture.sources import commit_slack_micros, sources
-from engine.ports import Feed, TableHead
+from engine.capture.sources import Sources
+from engine.grid import MILLISECOND, after_watermark, ceil_watermark, floor_watermark
+from engine.ports import Feed, TableHead, Unplaced
 from engine.values import Commit, Cursor, Plan, Signal, State, TableRange
 from rules.model import Rulebook
 
@@ -26,23 +22,33 @@ _BEFORE_COMMIT = 2  # us: the watermark next before an instant
 class Listing:
     """Every source of a rulebook as it stood at `now` or a little later, instants fixed.
 
-    `others` are the latest versions of tables that raise no events.
+    `slack`: how long after its time a commit is waited for, us.
     """
 
     now: int
     heads: Mapping[str, TableHead]
-    others: Mapping[str, int]
+    slack: int = 0
+
+    @property
+    def limit(self) -> int:
+        """The latest W that waits for commits that are late."""
+        return floor_watermark(self.now - self.slack)
 
 
 def list_sources(
-    rulebook: Rulebook, state: State, feed: Feed, instants: Instants, now: int
+    rulebook: Rulebook,
+    sources: Sources,
+    state: State,
+    feed: Feed,
+    instants: Instants,
+    now: int,
 ) -> Listing:
-    """List every table. `now` was read before the call, or a commit could be passed over.
+    """List every source. `now` was read before the call, or a commit could be passed over.
 
     Raises EngineError where a table cannot go on (G10).
     """
     heads = {}
-    for name in sources(rulebook):
+    for name in sources.tables:
         head = feed.head(rulebook.tables[name], state.cursors.get(name))
         cursor = head.cursor
         listed = head.commits + ((head.left_out,) if head.left_out else ())
@@ -51,44 +57,52 @@ def list_sources(
         taken = len(head.commits)
         left_out = fixed[taken] if head.left_out else None
         heads[name] = replace(head, commits=fixed[:taken], left_out=left_out)
-    others = {
-        name: feed.version(table) for name, table in rulebook.tables.items() if name not in heads
-    }
-    return Listing(now, heads, others)
+    return Listing(now, heads, sources.slack_micros(heads))
+
+
+def watermark_before(state: State, listing: Listing) -> int:
+    """W_prev of the next plan. A rulebook's first lies before all that a table's `start` reads."""
+    if state.watermark is not None:
+        return state.watermark
+    limit, heads = listing.limit, listing.heads.values()
+    first = [head.commits[0].instant - _BEFORE_COMMIT for head in heads if head.commits]
+    if any(head.snapshot for head in heads):
+        first.append(limit - MILLISECOND)
+    return min(limit, *first) if first else limit
 
 
 def make_plan(
     rulebook: Rulebook,
     state: State,
     listing: Listing,
-    signals: Sequence[Signal],
+    unplaced: Unplaced,
     used: Mapping[str, Collection[str]],
     until: int | None = None,
     enabled: frozenset[str] = frozenset(),
 ) -> Plan | None:
     """The next bucket, or None if it would hold nothing and set nothing.
 
-    `signals` are the unplaced ones; `used` the columns of each table that the rulebook reads, for
-    G12; `until` lowers W (a span halved after failures, G8). Pure.
+    `used` are the columns of each table that the rulebook reads, for G12; `until` lowers W (a span
+    halved after failures, G8). Tables that raise no events are pinned by `pin`. Pure.
     Raises EngineError `schema-incompatible`.
     """
     _check_schemas(listing.heads, used)
-    limit = floor_watermark(listing.now - commit_slack_micros(rulebook, listing.heads))
-    before = state.watermark
-    if before is None:
-        before = _first_watermark(listing.heads.values(), limit)
+    limit, before = listing.limit, watermark_before(state, listing)
     if until is not None:
         limit = min(limit, until)
+    latest = limit
+    if unplaced.left_out is not None:
+        latest = min(limit, floor_watermark(unplaced.left_out - 1))
     rows_max = rulebook.settings.bucket_rows_max
-    watermark = max(before, _watermark(listing.heads, before, limit, rows_max))
+    watermark = max(before, _watermark(listing.heads, before, latest, rows_max))
     ranges = tuple(_ranges(state, listing.heads, before, watermark))
-    placed = tuple(_place(signals, before, watermark))
+    placed = tuple(_place(unplaced.signals, before, watermark))
     active = [rule.name for rule in rulebook.rules.values() if rule.enabled]
     activations = {rule: before + 1 for rule in active if rule not in state.activations}
     if not (ranges or placed or activations or enabled or state.watermark is None):
         return None
     taken = {r.table: r.cursor for r in ranges}
-    cursors = {**state.cursors, **taken}
+    waiting = (*_listed(listing), *_received(unplaced))
     return Plan(
         rulebook=rulebook.name,
         bucket=state.bucket + 1,
@@ -98,21 +112,56 @@ def make_plan(
         ranges=ranges,
         signals=placed,
         activations=activations,
-        pinned={
-            name: cursors[name].version if name in cursors else _pinned(listing, name)
-            for name in rulebook.tables
-        },
-        latest={name: _latest(listing, name) for name in rulebook.tables},
+        pinned={name: taken.get(name, head.cursor).version for name, head in listing.heads.items()},
+        latest={name: head.head for name, head in listing.heads.items()},
         enabled=enabled,
         adjusted_commits=sum(
             c.adjusted for head in listing.heads.values() for c in _taken(head, watermark)
         ),
-        more=any(
-            watermark < commit.instant <= limit
-            for head in listing.heads.values()
-            for commit in (*head.commits, *filter(None, [head.left_out]))
-        ),
+        more=any(watermark < instant <= limit for instant in waiting),
     )
+
+
+def pin(plan: Plan, rulebook: Rulebook, feed: Feed) -> Plan:
+    """The plan with the latest versions of the tables that raise no events."""
+    others = {
+        name: feed.version(table)
+        for name, table in rulebook.tables.items()
+        if name not in plan.pinned
+    }
+    return replace(plan, pinned={**plan.pinned, **others}, latest={**plan.latest, **others})
+
+
+def due(listing: Listing, unplaced: Unplaced, before: int) -> int | None:
+    """When W passes the first of what is visible after W_prev, so that a plan can take it; on the
+    clock of `Listing.now`. None where nothing is visible."""
+    first = min((*_listed(listing), *_received(unplaced)), default=None)
+    if first is None:
+        return None
+    return ceil_watermark(max(first, before + 1)) + listing.slack
+
+
+def half(plan: Plan) -> int | None:
+    """A watermark that leaves the later half of a plan's instants out; None where they are all in
+    one cell of the grid, which no watermark parts."""
+    instants = {instant for span in plan.ranges for instant in span.instants.values()}
+    instants |= {signal.instant for signal in plan.signals if signal.instant is not None}
+    cells = [min(cell) for _, cell in groupby(sorted(instants), key=ceil_watermark)]
+    if len(cells) < 2:
+        return None
+    return floor_watermark(cells[len(cells) // 2] - 1)
+
+
+def _listed(listing: Listing) -> Iterator[int]:
+    for head in listing.heads.values():
+        for commit in (*head.commits, *filter(None, [head.left_out])):
+            yield commit.instant
+
+
+def _received(unplaced: Unplaced) -> Iterator[int]:
+    yield from (signal.received_at for signal in unplaced.signals)
+    if unplaced.left_out is not None:
+        yield unplaced.left_out
 
 
 def _check_schemas(heads: Mapping[str, TableHead], used: Mapping[str, Collection[str]]) -> None:
@@ -121,14 +170,6 @@ def _check_schemas(heads: Mapping[str, TableHead], used: Mapping[str, Collection
         if head.commits and (schema := head.commits[0].schema) is not None:
             version = head.commits[0].version
             check_schema(name, version, head.cursor.schema, schema, used.get(name, ()))
-
-
-def _first_watermark(heads: Collection[TableHead], limit: int) -> int:
-    """W_prev of a rulebook's first plan: before everything that a table's `start` reads."""
-    first = [head.commits[0].instant - _BEFORE_COMMIT for head in heads if head.commits]
-    if any(head.snapshot for head in heads):
-        first.append(limit - MILLISECOND)
-    return min(limit, *first) if first else limit
 
 
 def _watermark(heads: Mapping[str, TableHead], before: int, limit: int, rows_max: int) -> int:
@@ -193,23 +234,3 @@ def _place(signals: Sequence[Signal], before: int, watermark: int) -> Iterator[S
         instant = max(signal.received_at, before + 1)
         if instant <= watermark:
             yield replace(signal, instant=instant)
-
-
-def half(plan: Plan) -> int | None:
-    """A watermark that leaves the later half of a plan's instants out; None for one instant."""
-    instants = {instant for span in plan.ranges for instant in span.instants.values()}
-    instants |= {signal.instant for signal in plan.signals if signal.instant is not None}
-    if len(instants) < 2:
-        return None
-    middle = sorted(instants)[len(instants) // 2]
-    return middle - 2
-
-
-def _latest(listing: Listing, name: str) -> int:
-    head = listing.heads.get(name)
-    return head.head if head else listing.others[name]
-
-
-def _pinned(listing: Listing, name: str) -> int:
-    head = listing.heads.get(name)
-    return head.cursor.version if head else listing.others[name]

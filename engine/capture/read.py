@@ -11,7 +11,7 @@ import pyarrow as pa
 from engine.capture.changes import Changes, arrange
 from engine.capture.images import changed
 from engine.capture.request import EventRequest, TableRequest, table_request
-from engine.fields import fields_table
+from engine.fields import fitting
 from engine.hashing import row_hash
 from engine.ids import column_set, occurrence_ids, signal_ids
 from engine.moments import python_rows
@@ -75,7 +75,10 @@ class Capture:
                 rejected += wrong
                 if len(batch):
                     batches[event.event.name] = batch
-        batches.update(self._signals(plan.signals))
+        for batch, wrong in self._signals(plan.signals):
+            rejected += wrong
+            if len(batch):
+                batches[batch.event] = batch
         return Bucket(plan, batches, tuple(rejected), rows + len(plan.signals))
 
     def _request(self, table: str, schema: str) -> TableRequest | None:
@@ -95,27 +98,38 @@ class Capture:
             )
         return self._requests[table, schema]
 
-    def _signals(self, signals: Sequence[Signal]) -> Iterator[tuple[str, Batch]]:
+    def _signals(self, signals: Sequence[Signal]) -> Iterator[tuple[Batch, list[Rejected]]]:
+        """By event type that a rule listens to; those whose fields are not of the types declared
+        now are rejected."""
         by_event: dict[str, list[Signal]] = {}
         for signal in sorted(signals, key=lambda s: (s.instant, s.id)):
             by_event.setdefault(signal.event, []).append(signal)
         for name, raised in by_event.items():
-            event = self._rulebook.events.get(name)
+            event = self._rulebook.events[name]
             if not isinstance(event, SignalEvent) or name not in self._needs.carry:
                 continue
-            ids = signal_ids(name, [signal.id for signal in raised])
-            depth = np.array([signal.depth for signal in raised], np.int32)
+            table, faults = fitting(event, [signal.fields for signal in raised])
+            kept = [signal for at, signal in enumerate(raised) if at not in faults]
             yield (
-                name,
-                Batch(
-                    event=name,
-                    time=np.array([signal.instant for signal in raised], np.int64),
-                    row=np.arange(len(raised)),
-                    table=fields_table(event, [signal.fields for signal in raised]),
-                    ids=dict.fromkeys(self._id_sets.get(name, {}), ids),
-                    depth=depth if depth.any() else None,
-                ),
+                self._signal_batch(name, kept, table),
+                [_rejected(raised[at], fault) for at, fault in faults.items()],
             )
+
+    def _signal_batch(self, name: str, raised: Sequence[Signal], table: pa.Table) -> Batch:
+        ids = signal_ids(name, [signal.id for signal in raised])
+        depth = np.array([signal.depth for signal in raised], np.int32)
+        return Batch(
+            event=name,
+            time=np.array([signal.instant for signal in raised], np.int64),
+            row=np.arange(len(raised)),
+            table=table,
+            ids=dict.fromkeys(self._id_sets.get(name, {}), ids),
+            depth=depth if depth.any() else None,
+        )
+
+
+def _rejected(signal: Signal, reason: str) -> Rejected:
+    return Rejected(signal.event, f"signal {signal.id}", reason, signal.fields)
 
 
 def _is_empty(span: TableRange) -> bool:

@@ -1,37 +1,52 @@
-"""Which tables a rulebook reads, and how late their commits may show (G2)."""
+"""What a rulebook listens to, and how late commits may show (G2)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from engine.ports import TableHead
 from rules.expression import Clock, Cron, Own, Periodic, PeriodicStar, Plus
-from rules.model import ClockEvent, Rulebook, TableEvent
+from rules.model import ClockEvent, Rulebook, SignalEvent, TableEvent
 
 _TIMERS = (Own, Plus, Periodic, PeriodicStar, Clock, Cron)
 _SEVERAL_TABLES_SLACK_MS = 200
 _COARSE_SLACK_MS = 1_200
 
 
-def sources(rulebook: Rulebook) -> tuple[str, ...]:
-    """The tables that raise events, by name. Their cursors move even while no rule listens."""
-    named = {e.table for e in rulebook.events.values() if isinstance(e, TableEvent)}
-    return tuple(name for name in rulebook.tables if name in named)
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What a rulebook listens to: worked out once, asked at every poll.
+
+    `tables` raise events: their cursors move even while no rule listens. `signals` are the explicit
+    event types: theirs are claimed even so. `slack_ms`: how long after its time a commit is waited
+    for, where times are not coarse.
+    """
+
+    tables: tuple[str, ...]
+    signals: tuple[str, ...]
+    slack_ms: int
+
+    def slack_micros(self, heads: Mapping[str, TableHead]) -> int:
+        """The slack with the tables as they are now."""
+        coarse = any(head.coarse_times for head in heads.values())
+        return 1_000 * (max(self.slack_ms, _COARSE_SLACK_MS) if coarse else self.slack_ms)
 
 
-def has_timers(rulebook: Rulebook) -> bool:
+def sources(rulebook: Rulebook) -> Sources:
+    """What a rulebook listens to, tables in its order."""
+    events = rulebook.events.values()
+    named = {e.table for e in events if isinstance(e, TableEvent)}
+    tables = tuple(name for name in rulebook.tables if name in named)
+    slack_ms = rulebook.settings.commit_slack_ms
+    if slack_ms is None:
+        alone = len(tables) <= 1 and not _has_timers(rulebook)
+        slack_ms = 0 if alone else _SEVERAL_TABLES_SLACK_MS
+    return Sources(tables, tuple(e.name for e in events if isinstance(e, SignalEvent)), slack_ms)
+
+
+def _has_timers(rulebook: Rulebook) -> bool:
     """Whether anything in the rulebook happens by itself."""
     return any(isinstance(event, ClockEvent) for event in rulebook.events.values()) or any(
         isinstance(node, _TIMERS) for rule in rulebook.rules.values() for node in rule.on.walk()
     )
-
-
-def commit_slack_micros(rulebook: Rulebook, heads: Mapping[str, TableHead]) -> int:
-    """How long after its time a commit is waited for."""
-    slack_ms = rulebook.settings.commit_slack_ms
-    if slack_ms is None:
-        alone = len(sources(rulebook)) <= 1 and not has_timers(rulebook)
-        slack_ms = 0 if alone else _SEVERAL_TABLES_SLACK_MS
-    if any(head.coarse_times for head in heads.values()):
-        slack_ms = max(slack_ms, _COARSE_SLACK_MS)
-    return slack_ms * 1_000

@@ -2,6 +2,15 @@
 
 from engine.store.keeper import LeaseKeeper
 from engine.store.ledger import Ledger
+from engine.store.outbox import FINISHED
 from engine.store.sqlstore import KeptRulebook, SqlStore, migrate, open_store
 
-__all__ = ["KeptRulebook", "LeaseKeeper", "Ledger", "SqlStore", "migrate", "open_store"]
+__all__ = [
+    "FINISHED",
+    "KeptRulebook",
+    "LeaseKeeper",
+    "Ledger",
+    "SqlStore",
+    "migrate",
+    "open_store",
+]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
 import pyarrow as pa
 
 from rules.errors import EngineError
@@ -40,15 +39,6 @@ def table_from_bytes(data: bytes) -> pa.Table:
             "use the tidegate that wrote the store",
         )
     return table.replace_schema_metadata(metadata or None)
-
-
-def sorted_ids(ids: pa.ChunkedArray) -> bytes:
-    """The ids of a fixed_size_binary[16] column, sorted, one after the other."""
-    if not len(ids):
-        return b""
-    column = ids.combine_chunks()
-    data = column.buffers()[1].slice(column.offset * ID_BYTES, len(column) * ID_BYTES)
-    return np.sort(np.frombuffer(data, f"S{ID_BYTES}")).tobytes()
 
 
 def ids_to_bytes(ids: Iterable[str]) -> bytes:

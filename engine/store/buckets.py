@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from engine.store import parked, plain, signals
 from engine.store import tables as t
 from engine.store.blobs import table_from_bytes, table_to_bytes
-from engine.store.database import upsert
+from engine.store.database import insert_new, upsert
 from engine.store.plans import plan_to_text
 from engine.values import Carried, Cursor, Plan, Rejected, State, Taken
 from rules.errors import EngineError
@@ -56,15 +56,21 @@ def insert_bucket(connection: sa.Connection, taken: Taken) -> None:
     Raises EngineError `bucket-order` unless it is the one after the last.
     """
     plan = taken.plan
-    last = connection.execute(
-        sa.select(sa.func.max(t.buckets.c.bucket)).where(t.buckets.c.rulebook == plan.rulebook)
-    ).scalar_one()
-    if plan.bucket != (last or 0) + 1:
+    last = last_bucket(connection, plan.rulebook)
+    if plan.bucket != last + 1:
         raise EngineError(
             "bucket-order",
-            f"bucket {plan.bucket} of {plan.rulebook!r} cannot follow bucket {last or 0}",
+            f"bucket {plan.bucket} of {plan.rulebook!r} cannot follow bucket {last}",
             "is a second engine at work on this store? start again",
         )
+    counts = {
+        "adjusted_commits": plan.adjusted_commits,
+        "row_count": taken.rows,
+        "detection_count": taken.detections,
+        "firing_count": sum(map(len, taken.firings)),
+        "entry_count": len(taken.entries),
+        "rejected_count": len(taken.rejected),
+    }
     connection.execute(
         sa.insert(t.buckets).values(
             rulebook=plan.rulebook,
@@ -72,21 +78,24 @@ def insert_bucket(connection: sa.Connection, taken: Taken) -> None:
             watermark_before=plan.watermark_before,
             watermark=plan.watermark,
             now=plan.now,
-            adjusted_commits=plan.adjusted_commits,
             plan=plan_to_text(plan),
-            row_count=taken.rows,
-            detection_count=taken.detections,
-            firing_count=sum(map(len, taken.firings)),
-            entry_count=len(taken.entries),
-            rejected_count=len(taken.rejected),
+            **counts,
             **{f"seconds_{stage}": taken.seconds.get(stage) for stage in STAGES},
         )
     )
+    _add_up(connection, plan.rulebook, counts)
     upsert(connection, t.cursors, [_cursor(plan.rulebook, span.cursor) for span in plan.ranges])
     signals.place(connection, plan.rulebook, plan.bucket, plan.signals)
     if plan.controls:
         asked = t.controls.c.id.in_(plan.controls) & (t.controls.c.rulebook == plan.rulebook)
         connection.execute(sa.update(t.controls).where(asked).values(bucket=plan.bucket))
+
+
+def last_bucket(connection: sa.Connection, rulebook: str) -> int:
+    """The number of the last bucket, 0 if there is none."""
+    c = t.buckets.c
+    query = sa.select(c.bucket).where(c.rulebook == rulebook).order_by(c.bucket.desc()).limit(1)
+    return connection.execute(query).scalar_one_or_none() or 0
 
 
 def set_acted(connection: sa.Connection, rulebook: str, bucket: int, seconds: float) -> None:
@@ -152,6 +161,13 @@ def insert_rejected(connection: sa.Connection, plan: Plan, rows: Sequence[Reject
                 for ordinal, row in enumerate(rows)
             ],
         )
+
+
+def _add_up(connection: sa.Connection, rulebook: str, counts: Mapping[str, int]) -> None:
+    """Add a bucket's counts to the rulebook's totals, made with its first bucket."""
+    insert_new(connection, t.totals, {"rulebook": rulebook, **dict.fromkeys(counts, 0)})
+    sums = {name: t.totals.c[name] + count for name, count in counts.items()}
+    connection.execute(sa.update(t.totals).where(t.totals.c.rulebook == rulebook).values(sums))
 
 
 def _cursor(rulebook: str, cursor: Cursor) -> dict[str, Any]:

@@ -65,9 +65,13 @@ class LeaseKeeper:
     def check(self) -> None:
         """Raise the EngineError `lease-lost` if the lease was lost: as the store has it now, for
         this process may have slept past the lease's time."""
+        self.raise_lost()
+        self._store.check_lease(self._rulebook, self.epoch)
+
+    def raise_lost(self) -> None:
+        """Raise the EngineError `lease-lost` if it is known here; the store is not asked."""
         if self.lost is not None:
             raise self.lost
-        self._store.check_lease(self._rulebook, self.epoch)
 
     def _keep(self) -> None:
         doubted = False

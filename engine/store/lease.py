@@ -53,12 +53,24 @@ def check(
     row = _row(rulebook)
     found = connection.execute(row.with_for_update() if until_commit else row).one_or_none()
     if found is None or found.epoch != epoch:
-        holder = found.holder if found is not None else "nobody"
-        raise EngineError(
-            "lease-lost",
-            f"rulebook {rulebook!r} is run by {holder} now; this engine's epoch {epoch} is over",
-            "nothing of this bucket was written; let the other engine go on",
-        )
+        raise lost(rulebook, epoch, found.holder if found is not None else "nobody")
+
+
+def lost(rulebook: str, epoch: int, holder: str) -> EngineError:
+    """The lease has another epoch: it is `holder`'s now."""
+    return EngineError(
+        "lease-lost",
+        f"rulebook {rulebook!r} is run by {holder} now; this engine's epoch {epoch} is over",
+        "nothing of this bucket was written; let the other engine go on",
+    )
+
+
+def holder(connection: sa.Connection, rulebook: str) -> str | None:
+    """Who holds the lease; None if it is free, expired, or its holder's process has ended."""
+    found = connection.execute(_row(rulebook)).one_or_none()
+    if found is None or found.expires_at <= server_now(connection) or is_dead(found.holder):
+        return None
+    return str(found.holder)
 
 
 def _row(rulebook: str) -> sa.Select[str, int, int]:

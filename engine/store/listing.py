@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +17,13 @@ import sqlalchemy as sa
 from engine.moments import python_values
 from engine.store import plain
 from engine.store import tables as t
-from engine.store.blobs import ID_BYTES, ids_from_bytes, table_from_bytes
+from engine.store.blobs import ids_from_bytes, table_from_bytes
 from engine.store.database import Database
+from engine.store.status import entry_commands
 from engine.values import Firings
 
 _CHUNK_ROWS = 5_000
+PAGE_ROWS = 1_000
 _ENGINE_COLUMNS = frozenset(
     {"firing_id", "event_type", "label", "occurred_at", "started_at", "detected_at"}
 )
@@ -34,77 +37,152 @@ class _Entry:
     shows: dict[str, Any]
 
 
-def list_firings(
-    database: Database, rulebook: str, rule: str | None, since: int | None, limit: int | None
-) -> Iterator[dict[str, Any]]:
-    """The firings of a rulebook, ordered by end, rule, key, start; a bucket's are in memory at a
-    time. `since`: ends from this instant on, microseconds; `limit`: the newest so many."""
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The firing before which a listing ends."""
+
+    bucket: int
+    rule: str
+    firing_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which firings are listed: a rule's; that ended at `since` (microseconds) or later; that stand
+    before another one; the newest `limit`. None: no such bound."""
+
+    rulebook: str
+    rule: str | None = None
+    since: int | None = None
+    before: Cut | None = None
+    limit: int | None = None
+
+
+def list_firings(database: Database, wanted: Wanted) -> Iterator[dict[str, Any]]:
+    """Firings, ordered by end, rule, key, start; a bucket's are in memory at a time."""
+    rows = _rows(database, wanted) if wanted.limit is None else _newest(database, wanted)
     found = (
         firing
-        for bucket, rules in _buckets(database, rulebook, rule, since, limit)
-        for firing in _of_bucket(database, rulebook, bucket, rules, since, limit)
+        for bucket, of_bucket in itertools.groupby(rows, key=lambda row: row.bucket)
+        for firing in _of_bucket(database, bucket, {row.rule for row in of_bucket}, wanted)
     )
-    return found if limit is None else iter(deque(found, maxlen=limit))
+    return found if wanted.limit is None else iter(deque(found, maxlen=wanted.limit))
 
 
-def find_firing(connection: sa.Connection, rulebook: str, firing_id: str) -> tuple[int, str] | None:
-    """The (bucket, rule) of a firing, None if the store has it not (any more)."""
-    wanted = bytes.fromhex(firing_id)
-    c = t.firings.c
-    sqlite = connection.dialect.name == "sqlite"
-    at = sa.func.instr(c.ids, wanted) if sqlite else sa.func.pg_catalog.position(c.ids, wanted)
-    query = sa.select(c.bucket, c.rule, c.ids).where(c.rulebook == rulebook, at > 0)
-    for row in connection.execute(query):
-        found = row.ids.find(wanted)
-        while found > 0 and found % ID_BYTES:  # it lies across two ids
-            found = row.ids.find(wanted, found + 1)
-        if found >= 0:
-            return row.bucket, row.rule
+def show_entry(database: Database, rulebook: str, number: int) -> dict[str, Any] | None:
+    """One entry with its statement, all that was said of its failure, and its firings; None if
+    there is none (any more)."""
+    names = ("number", "rule", "bucket", "kind", "target", "state", "fate", "attempts", "error")
+    c = t.outbox.c
+    with database.read() as connection:
+        row = connection.execute(
+            sa.select(t.outbox).where(c.rulebook == rulebook, c.number == number)
+        ).one_or_none()
+        if row is None:
+            return None
+        payloads = _payloads(connection, rulebook, row.bucket, [row.rule])
+    entry = _Entry(_ids(row, payloads), {"number": number})
+    shown = {name: row._mapping[name] for name in names}
+    listed = [
+        {name: value for name, value in firing.items() if name != "entries"}
+        for fired in payloads
+        for _, firing in _of_rule(row.bucket, fired, [entry], None, None)
+        if firing["entries"]
+    ]
+    return {
+        **shown,
+        "stored_at": plain.instant(row.stored_at),
+        "commands": entry_commands(number, row.state, row.fate),
+        "text": row.text,
+        "details": row.details,
+        "firings": listed,
+    }
+
+
+def _ids(row: sa.Row[Any], payloads: Sequence[Firings]) -> frozenset[str] | None:
+    """The firings that an entry is for, None for all that held: a condition's is for all."""
+    if row.firing_ids is not None:
+        return frozenset(ids_from_bytes(row.firing_ids))
+    if row.kind == "condition":
+        return frozenset(found for fired in payloads for found in fired.hex_ids().to_pylist())
     return None
 
 
-def _buckets(
-    database: Database, rulebook: str, rule: str | None, since: int | None, limit: int | None
-) -> Sequence[tuple[int, list[str]]]:
-    """The buckets to look into, oldest first, with their rules."""
-    c, b = t.firings.c, t.buckets.c
-    query = sa.select(c.bucket, c.rule, c.firing_count).where(c.rulebook == rulebook)
-    if rule is not None:
-        query = query.where(c.rule == rule)
-    if since is not None:
-        query = query.join(t.buckets).where(b.watermark >= since)
-    found: dict[int, list[str]] = {}
+def _rows(
+    database: Database, wanted: Wanted, *, newest_first: bool = False
+) -> Iterator[sa.Row[int, str, int]]:
+    """The rows to look into, by (bucket, rule): a page at a time, from where the last ended."""
+    c = t.firings.c
+    key = sa.tuple_(c.bucket, c.rule)
+    order = [c.bucket.desc(), c.rule.desc()] if newest_first else [c.bucket, c.rule]
+    page_rows = min(wanted.limit or PAGE_ROWS, PAGE_ROWS)
+    last = None
+    while True:
+        with database.read() as connection:
+            query = _query(connection, wanted)
+            if last is not None:
+                end = sa.tuple_(last.bucket, last.rule)
+                query = query.where(key < end if newest_first else key > end)
+            rows = connection.execute(query.order_by(*order).limit(page_rows)).all()
+        yield from rows
+        if len(rows) < page_rows:
+            return
+        last = rows[-1]
+
+
+def _query(connection: sa.Connection, wanted: Wanted) -> sa.Select[int, str, int]:
+    c = t.firings.c
+    query = sa.select(c.bucket, c.rule, c.firing_count).where(c.rulebook == wanted.rulebook)
+    if wanted.rule is not None:
+        query = query.where(c.rule == wanted.rule)
+    if wanted.before is not None:
+        query = query.where(c.bucket <= wanted.before.bucket)
+    if wanted.since is None:
+        return query
+    later = sa.select(c.bucket).where(
+        c.rulebook == wanted.rulebook, c.last_detected_at >= wanted.since
+    )
+    later = later.order_by(c.last_detected_at, c.bucket).limit(1)  # ends grow with the buckets
+    first = connection.execute(later).scalar_one_or_none()
+    return query.where(sa.false() if first is None else c.bucket >= first)
+
+
+def _newest(database: Database, wanted: Wanted) -> list[sa.Row[int, str, int]]:
+    """The rows of as many buckets as hold the newest firings, oldest first."""
+    found: list[sa.Row[int, str, int]] = []
     count = 0
-    with database.read() as connection:
-        for row in connection.execute(query.order_by(c.bucket.desc())):
-            if row.bucket not in found and limit is not None and count >= limit:
-                break
-            found.setdefault(row.bucket, []).append(row.rule)
+    for row in _rows(database, wanted, newest_first=True):
+        if count >= (wanted.limit or 0) and row.bucket != found[-1].bucket:
+            break
+        found.append(row)
+        if wanted.before is None or row.bucket < wanted.before.bucket:
             count += row.firing_count
-    return sorted(found.items())
+    return found[::-1]
 
 
 def _of_bucket(
-    database: Database,
-    rulebook: str,
-    bucket: int,
-    rules: Sequence[str],
-    since: int | None,
-    limit: int | None,
+    database: Database, bucket: int, rules: set[str], wanted: Wanted
 ) -> Iterator[dict[str, Any]]:
+    cut = wanted.before if wanted.before and wanted.before.bucket == bucket else None
     with database.read() as connection:
-        payloads = _payloads(connection, rulebook, bucket, rules)
-        entries = _entries(connection, rulebook, bucket)
+        looked = rules | {cut.rule} if cut else rules
+        payloads = _payloads(connection, wanted.rulebook, bucket, looked)
+        entries = _entries(connection, wanted.rulebook, bucket)
+    limit = None if cut else wanted.limit
     streams = [
-        _of_rule(bucket, firings, entries.get(firings.rule, []), since, limit)
-        for firings in payloads
+        _of_rule(bucket, fired, entries.get(fired.rule, []), wanted.since, limit)
+        for fired in payloads
     ]
     merged = heapq.merge(*streams, key=lambda timed: (timed[0], timed[1]["rule"]))
-    return (firing for _, firing in merged)
+    firings = (firing for _, firing in merged)
+    if cut is None:
+        return firings
+    earlier = itertools.takewhile(lambda firing: firing["firing_id"] != cut.firing_id, firings)
+    return (firing for firing in earlier if firing["rule"] in rules)
 
 
 def _payloads(
-    connection: sa.Connection, rulebook: str, bucket: int, rules: Sequence[str]
+    connection: sa.Connection, rulebook: str, bucket: int, rules: Collection[str]
 ) -> list[Firings]:
     c = t.firings.c
     query = sa.select(c.rule, c.firings, c.relation).where(

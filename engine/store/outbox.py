@@ -9,15 +9,9 @@ from typing import Any
 import pyarrow as pa
 import sqlalchemy as sa
 
-from engine.store import controls, signals
+from engine.store import controls, runs, signals
 from engine.store import tables as t
-from engine.store.blobs import (
-    ids_from_bytes,
-    ids_to_bytes,
-    sorted_ids,
-    table_from_bytes,
-    table_to_bytes,
-)
+from engine.store.blobs import ids_from_bytes, ids_to_bytes, table_from_bytes, table_to_bytes
 from engine.store.database import server_now
 from engine.values import Entry, Firings, Outcome, Plan
 from rules.errors import EngineError
@@ -26,26 +20,30 @@ DONE, DEAD, PENDING, HELD = "done", "dead", "pending", "held"
 SKIPPED, REDRIVEN = "skipped", "redriven"
 OPEN = (PENDING, HELD)
 FINISHED = (DONE, SKIPPED, REDRIVEN)  # nothing more will come of them
+SHOWN_MAX = 100
 
 
 def insert_firings(connection: sa.Connection, plan: Plan, firings: Sequence[Firings]) -> None:
     """One row a rule: its firings in this bucket, by the column."""
+    some = [fired for fired in firings if fired.firings.num_rows]
+    if not some:
+        return
     rows = [
         {
             "rulebook": plan.rulebook,
             "bucket": plan.bucket,
             "rule": fired.rule,
+            "ordinal": ordinal,
             "firing_count": fired.firings.num_rows,
             "firings": table_to_bytes(fired.firings),
             "relation": table_to_bytes(fired.relation),
-            "ids": sorted_ids(fired.firings.column("firing_id")),
             **_extent(fired),
         }
-        for fired in firings
-        if fired.firings.num_rows
+        for ordinal, fired in enumerate(some)
     ]
-    if rows:
-        connection.execute(sa.insert(t.firings), rows)
+    connection.execute(sa.insert(t.firings), rows)
+    ids = [fired.firings.column("firing_id") for fired in some]
+    runs.add(connection, plan.rulebook, plan.bucket, ids)
 
 
 def insert_entries(
@@ -75,8 +73,21 @@ def open_entries(connection: sa.Connection, rulebook: str) -> tuple[Entry, ...]:
     """Entries that are pending or held, in the order of their places."""
     c = t.outbox.c
     query = sa.select(t.outbox).where(c.rulebook == rulebook, c.state.in_(OPEN))
-    query = query.where(c.state != DONE)  # said again for SQLite, which then uses the index
+    query = query.where(t.UNFINISHED)  # said again for SQLite, which then uses the index
     return tuple(to_entry(row) for row in connection.execute(query.order_by(c.place, c.number)))
+
+
+def unfinished(connection: sa.Connection, rulebook: str) -> tuple[Entry, ...]:
+    """The first entries that are pending, held and dead, `SHOWN_MAX` of each, by number."""
+    c = t.outbox.c
+    query = sa.select(t.outbox).where(c.rulebook == rulebook, t.UNFINISHED)
+    query = query.order_by(c.number).limit(SHOWN_MAX)
+    rows = [
+        row
+        for state in (PENDING, HELD, DEAD)
+        for row in connection.execute(query.where(c.state == state))
+    ]
+    return tuple(to_entry(row) for row in sorted(rows, key=lambda row: row.number))
 
 
 def one_entry(connection: sa.Connection, rulebook: str, number: int) -> Entry | None:
@@ -135,29 +146,6 @@ def settle(connection: sa.Connection, rulebook: str, outcome: Outcome) -> tuple[
     if outcome.control is not None:
         controls.answer(connection, rulebook, outcome.control, outcome.state)
     return insert_entries(connection, rulebook, entry.bucket, outcome.successors)
-
-
-def purge(connection: sa.Connection, rulebook: str, before: int) -> int:
-    """Delete the firings of buckets planned before an instant whose entries are all done, and
-    those entries; returns the number of firings."""
-    firings, outbox, buckets = t.firings.c, t.outbox.c, t.buckets.c
-    unfinished = sa.exists().where(
-        outbox.rulebook == firings.rulebook,
-        outbox.bucket == firings.bucket,
-        outbox.rule == firings.rule,
-        outbox.state.not_in(FINISHED),
-    )
-    old = connection.execute(
-        sa.select(firings.bucket, firings.rule, firings.firing_count)
-        .join(t.buckets)
-        .where(firings.rulebook == rulebook, buckets.now < before, ~unfinished)
-    ).all()
-    keys = [{"b": row.bucket, "r": row.rule} for row in old]
-    for table in (t.outbox, t.firings) if keys else ():
-        c = table.c
-        same = (c.bucket == sa.bindparam("b")) & (c.rule == sa.bindparam("r"))
-        connection.execute(sa.delete(table).where(c.rulebook == rulebook, same), keys)
-    return sum(row.firing_count for row in old)
 
 
 def _row(rulebook: str, entry: Entry) -> dict[str, Any]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
+from engine.grid import ceil_watermark
+from engine.ports import Unplaced
 from engine.store import plain
 from engine.store.database import insert_new
 from engine.store.tables import signals
@@ -58,19 +60,39 @@ def raise_by_entry(
         ) from error
 
 
-def unplaced(connection: sa.Connection, rulebook: str, limit: int) -> tuple[Signal, ...]:
-    """The first `limit` signals that no bucket has claimed, by (received_at, id)."""
+def unplaced(
+    connection: sa.Connection, rulebook: str, events: Collection[str], watermark: int, limit: int
+) -> Unplaced:
+    """See `engine.ports.Store.unplaced_signals`."""
     c = signals.c
-    query = (
-        sa.select(c.id, c.event, c.fields, c.received_at, c.depth)
-        .where(c.rulebook == rulebook, c.bucket.is_(None))
-        .order_by(c.received_at, c.id)
-        .limit(limit)
+    wanted = (c.rulebook == rulebook) & c.bucket.is_(None) & c.event.in_(events)
+    received = sa.select(c.received_at).where(wanted).order_by(c.received_at, c.id)
+    last = connection.execute(received.offset(limit - 1).limit(1)).scalar_one_or_none()
+    left_out = None
+    if last is not None:
+        together = c.received_at <= ceil_watermark(max(last, watermark + 1))
+        left_out = connection.execute(
+            received.where(sa.not_(together)).limit(1)
+        ).scalar_one_or_none()
+        wanted &= together
+    query = sa.select(c.id, c.event, c.fields, c.received_at, c.depth)
+    rows = connection.execute(query.where(wanted).order_by(c.received_at, c.id))
+    return Unplaced(
+        tuple(
+            Signal(row.id, row.event, json.loads(row.fields), row.received_at, row.depth)
+            for row in rows
+        ),
+        left_out,
     )
-    return tuple(
-        Signal(row.id, row.event, json.loads(row.fields), row.received_at, row.depth)
-        for row in connection.execute(query)
-    )
+
+
+def unplaced_by_event(connection: sa.Connection, rulebook: str) -> Mapping[str, int]:
+    """How many signals no bucket has claimed, by event type, also by such that are no longer
+    declared."""
+    c = signals.c
+    query = sa.select(c.event, sa.func.count()).group_by(c.event).order_by(c.event)
+    found = connection.execute(query.where(c.rulebook == rulebook, c.bucket.is_(None)))
+    return {row[0]: row[1] for row in found}
 
 
 def place(connection: sa.Connection, rulebook: str, bucket: int, placed: Sequence[Signal]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -10,14 +10,20 @@ from typing import Any, Self
 import sqlalchemy as sa
 
 from engine.failpoints import failpoint
+from engine.ports import Arrivals, Unplaced
 from engine.store import (
+    arrivals,
     buckets,
     controls,
+    known,
     lease,
     listing,
     obstacles,
     outbox,
     parked,
+    rejected,
+    retention,
+    runs,
     signals,
     status,
 )
@@ -25,6 +31,7 @@ from engine.store import tables as t
 from engine.store.database import Database, insert_new, server_now, upsert
 from engine.store.schema import migrate_schema, open_schema
 from engine.values import Control, Entry, Firings, Outcome, Parked, Signal, State, Taken
+from rules.errors import EngineError
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +169,48 @@ class SqlStore:
         with self._database.read() as connection:
             return controls.pending(connection, rulebook)
 
+    def arrivals(self, rulebook: str, epoch: int, events: Collection[str]) -> Arrivals:
+        with self._database.read() as connection:
+            return arrivals.find(connection, rulebook, epoch, events)
+
+    # -- known histories (G20) ------------------------------------------------------------------
+
+    def known_stores(self, rulebook: str) -> frozenset[str]:
+        """Ids of stores, other than its own, whose markers of a rulebook are known."""
+        with self._database.read() as connection:
+            return known.stores(connection, rulebook)
+
+    def app_ids(self, numbers: Iterable[int]) -> Mapping[int, str]:
+        """See `engine.store.known`."""
+        with self._database.read() as connection:
+            return known.app_ids(connection, numbers)
+
+    def target_version(self, rulebook: str, table: str) -> int | None:
+        """See `engine.store.known`."""
+        with self._database.read() as connection:
+            return known.target_version(connection, rulebook, table)
+
+    def adopt(
+        self,
+        rulebook: str,
+        epoch: int,
+        ids: Collection[str],
+        resets: Collection[str] = (),
+        *,
+        pass_signals: bool = False,
+    ) -> tuple[int, int]:
+        """Take a new id, which is `id` from now on; `ids` and the old one are known. Asks for
+        `resets` of tables; returns how many signals, and entries that would raise some, were passed
+        over. `EngineError('lease-held')` while another rulebook runs, `('lease-lost')`."""
+        with self._database.write() as connection:
+            lease.check(connection, rulebook, epoch)
+            new = known.adopt(connection, rulebook, ids)
+            for table in resets:
+                controls.add(connection, rulebook, "reset", table)
+            passed = known.pass_signals(connection, rulebook) if pass_signals else (0, 0)
+        self._id = new
+        return passed
+
     # -- buckets --------------------------------------------------------------------------------
 
     def load(self, rulebook: str) -> State:
@@ -191,9 +240,16 @@ class SqlStore:
         with self._database.write() as connection:
             return signals.raise_signal(connection, rulebook, signal)
 
-    def unplaced_signals(self, rulebook: str, limit: int) -> tuple[Signal, ...]:
+    def unplaced_signals(
+        self, rulebook: str, events: Collection[str], watermark: int, limit: int
+    ) -> Unplaced:
         with self._database.read() as connection:
-            return signals.unplaced(connection, rulebook, limit)
+            return signals.unplaced(connection, rulebook, events, watermark, limit)
+
+    def unplaced_by_event(self, rulebook: str) -> Mapping[str, int]:
+        """See `engine.store.signals.unplaced_by_event`."""
+        with self._database.read() as connection:
+            return signals.unplaced_by_event(connection, rulebook)
 
     # -- outbox ---------------------------------------------------------------------------------
 
@@ -220,10 +276,12 @@ class SqlStore:
             failpoint("settle.before")
         return successors
 
-    def purge(self, rulebook: str, epoch: int, before: int) -> int:
+    def purge(
+        self, rulebook: str, epoch: int, firings_before: int, history_before: int, rows_max: int
+    ) -> int:
         with self._database.write() as connection:
             lease.check(connection, rulebook, epoch)
-            return outbox.purge(connection, rulebook, before)
+            return retention.purge(connection, rulebook, firings_before, history_before, rows_max)
 
     def acted(self, rulebook: str, epoch: int, bucket: int, seconds: float) -> None:
         with self._database.write() as connection:
@@ -236,10 +294,20 @@ class SqlStore:
 
     # -- what commands show ---------------------------------------------------------------------
 
-    def status(self, rulebook: str) -> dict[str, Any]:
+    def status(self, rulebook: str, declared: Collection[str] | None = None) -> dict[str, Any]:
         """See `engine.store.status`."""
         with self._database.read() as connection:
-            return status.rulebook_status(connection, rulebook)
+            return status.rulebook_status(connection, rulebook, declared)
+
+    def parked(self, rulebook: str) -> frozenset[str]:
+        """The rules that a limit has parked (G13)."""
+        with self._database.read() as connection:
+            return parked.names(connection, rulebook)
+
+    def holder(self, rulebook: str) -> str | None:
+        """Who holds the rulebook's lease, None if nobody does."""
+        with self._database.read() as connection:
+            return lease.holder(connection, rulebook)
 
     def firings(
         self,
@@ -247,12 +315,31 @@ class SqlStore:
         rule: str | None = None,
         since: int | None = None,
         limit: int | None = None,
+        before: str | None = None,
     ) -> Iterator[dict[str, Any]]:
         """The firings as language.md 3 has them, in the order of `simulate`; at most the newest
-        `limit`, none that ended before `since` (microseconds)."""
-        return listing.list_firings(self._database, rulebook, rule, since, limit)
+        `limit`, none that ended before `since` (microseconds), none from the firing with the id
+        `before` on. EngineError `firing-gone` if the store has no such firing."""
+        cut = None
+        if before is not None:
+            place = self.find_firing(rulebook, before)
+            if place is None:
+                hint = "they are kept for firings_retention_days after their entries are finished"
+                raise EngineError("firing-gone", f"there is no firing {before} (any more)", hint)
+            cut = listing.Cut(*place, before)
+        wanted = listing.Wanted(rulebook, rule, since, cut, limit)
+        return listing.list_firings(self._database, wanted)
+
+    def entry(self, rulebook: str, number: int) -> dict[str, Any] | None:
+        """What `tidegate firings --entry` shows; None if there is no such entry (any more)."""
+        return listing.show_entry(self._database, rulebook, number)
+
+    def rejected(self, rulebook: str, limit: int, *, whole: bool) -> list[dict[str, Any]]:
+        """What `tidegate rejected` shows: see `engine.store.rejected`."""
+        with self._database.read() as connection:
+            return rejected.newest(connection, rulebook, limit, whole=whole)
 
     def find_firing(self, rulebook: str, firing_id: str) -> tuple[int, str] | None:
         """The (bucket, rule) of a firing by its hexadecimal id."""
         with self._database.read() as connection:
-            return listing.find_firing(connection, rulebook, firing_id)
+            return runs.find(connection, rulebook, firing_id)

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import sqlalchemy as sa
 
-from engine.store import plain
+from engine.store import outbox, plain, rejected
 from engine.store import tables as t
 from engine.store.database import server_now
-from engine.store.outbox import DEAD, DONE, PENDING
+from engine.store.outbox import DEAD, HELD, PENDING
+from engine.values import Fate
 
-ENTRIES_SHOWN_MAX = 100
+NEWEST_SHOWN = 10
 
 
-def rulebook_status(connection: sa.Connection, rulebook: str) -> dict[str, Any]:
-    """Where a rulebook's engine stands. Times are ISO 8601, UTC; lists hold mappings or names.
+def rulebook_status(
+    connection: sa.Connection, rulebook: str, declared: Collection[str] | None = None
+) -> dict[str, Any]:
+    """Where a rulebook's engine stands, without a value of the user's tables. Times are ISO 8601,
+    UTC; lists hold mappings or names.
 
-    `stopped` says why the engine stopped, None if it did not. `entries` are the first 100 that are
-    not done; a pending one that has an error has failed and will be tried again.
-    `adjusted_commits` are those whose instant had to be moved (G1).
+    `stopped` says why the engine stopped, None if it did not. `adjusted_commits` are those whose
+    instant had to be moved (G1); they, `firings` and `rejected_rows` count what is forgotten, too.
+    `entries` are, of each state, the first that are not finished: a pending one that has an error
+    has failed and will be tried again; `commands` are the ways past a held or a dead one. A signal
+    whose event is not among the `declared` ones, if they are given, waits for a rulebook that
+    declares it. `answered` is what came of what was asked for last: a bucket carried it out, or it
+    was answered.
     """
     b = t.buckets.c
     last = connection.execute(
@@ -28,8 +37,7 @@ def rulebook_status(connection: sa.Connection, rulebook: str) -> dict[str, Any]:
         .order_by(b.bucket.desc())
         .limit(1)
     ).one_or_none()
-    adjusted = sa.select(sa.func.coalesce(sa.func.sum(b.adjusted_commits), 0))
-    unplaced = (t.signals.c.rulebook == rulebook) & t.signals.c.bucket.is_(None)
+    unplaced = _unplaced(connection, rulebook)
     return {
         "rulebook": rulebook,
         "store_id": connection.execute(sa.select(t.meta.c.store_id)).scalar_one(),
@@ -37,14 +45,21 @@ def rulebook_status(connection: sa.Connection, rulebook: str) -> dict[str, Any]:
         "watermark": plain.instant(last.watermark) if last else None,
         "stopped": _stopped(connection, rulebook),
         **_lease(connection, rulebook),
-        "adjusted_commits": connection.execute(adjusted.where(b.rulebook == rulebook)).scalar_one(),
-        "unplaced_signals": _count(connection, t.signals, unplaced),
-        "rejected_rows": _count(connection, t.rejected, t.rejected.c.rulebook == rulebook),
+        **_totals(connection, rulebook),
+        "unplaced_signals": sum(unplaced.values()),
         **_entry_counts(connection, rulebook),
         "active_rules": _active(connection, rulebook),
+        "parked_rules": _parked(connection, rulebook),
         "tables": _tables(connection, rulebook),
         "entries": _entries(connection, rulebook),
+        "rejected": rejected.newest(connection, rulebook, NEWEST_SHOWN, whole=False),
+        "undeclared_signals": [
+            {"event": event, "signals": count}
+            for event, count in sorted(unplaced.items())
+            if declared is not None and event not in declared
+        ],
         "asked_for": _asked_for(connection, rulebook),
+        "answered": _answered(connection, rulebook),
     }
 
 
@@ -65,17 +80,52 @@ def _lease(connection: sa.Connection, rulebook: str) -> dict[str, Any]:
     }
 
 
+def _totals(connection: sa.Connection, rulebook: str) -> dict[str, int]:
+    c = t.totals.c
+    query = sa.select(c.adjusted_commits, c.firing_count, c.rejected_count)
+    row = connection.execute(query.where(c.rulebook == rulebook)).one_or_none()
+    names = ("adjusted_commits", "firings", "rejected_rows")
+    return dict(zip(names, row or (0, 0, 0), strict=True))
+
+
 def _entry_counts(connection: sa.Connection, rulebook: str) -> dict[str, int]:
     c = t.outbox.c
-    failed = sa.func.coalesce(sa.func.sum(sa.case((c.error.is_not(None), 1), else_=0)), 0)
-    query = sa.select(c.state, sa.func.count(), failed).group_by(c.state)
-    rows = connection.execute(query.where(c.rulebook == rulebook, c.state != DONE))
-    found = {state: (count, failures) for state, count, failures in rows}
+    count = sa.func.count().label("entries")
+    query = sa.select(c.state, count).where(c.rulebook == rulebook, t.UNFINISHED)
+    rows = connection.execute(query.group_by(c.state))
+    found = {row.state: row.entries for row in rows}
+    failed = sa.select(sa.func.count()).where(c.rulebook == rulebook, t.UNFINISHED)
+    failed = failed.where(c.state == PENDING, c.error.is_not(None))
     return {
-        "entries_pending": found.get(PENDING, (0, 0))[0],
-        "entries_failed": found.get(PENDING, (0, 0))[1],
-        "entries_dead": found.get(DEAD, (0, 0))[0],
+        "entries_pending": found.get(PENDING, 0),
+        "entries_failed": connection.execute(failed).scalar_one(),
+        "entries_held": found.get(HELD, 0),
+        "entries_dead": found.get(DEAD, 0),
     }
+
+
+def _parked(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
+    c = t.parked.c
+    query = sa.select(t.parked).where(c.rulebook == rulebook).order_by(c.rule)
+    return [
+        {
+            "rule": row.rule,
+            "reason": row.reason,
+            "hint": row.hint,
+            "since": plain.instant(row.instant),
+            "passed_over": row.passed_over,
+            "commands": [f"tidegate enable {row.rule}"],
+        }
+        for row in connection.execute(query)
+    ]
+
+
+def _unplaced(connection: sa.Connection, rulebook: str) -> dict[str, int]:
+    """How many signals no bucket has claimed, by event."""
+    c = t.signals.c
+    count = sa.func.count().label("signals")
+    query = sa.select(c.event, count).where(c.rulebook == rulebook, c.bucket.is_(None))
+    return {row.event: row.signals for row in connection.execute(query.group_by(c.event))}
 
 
 def _active(connection: sa.Connection, rulebook: str) -> list[str]:
@@ -94,24 +144,41 @@ def _tables(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
 
 
 def _entries(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
-    c = t.outbox.c
-    query = sa.select(c.number, c.rule, c.bucket, c.kind, c.target, c.state, c.attempts, c.error)
-    query = query.where(c.rulebook == rulebook, c.state != DONE).order_by(c.number)
-    return [_mapping(row) for row in connection.execute(query.limit(ENTRIES_SHOWN_MAX))]
+    names = ("number", "rule", "bucket", "kind", "target", "state", "attempts", "fate", "error")
+    return [
+        {
+            **{name: getattr(entry, name) for name in names},
+            "commands": entry_commands(entry.number, entry.state, entry.fate),
+        }
+        for entry in outbox.unfinished(connection, rulebook)
+    ]
+
+
+def entry_commands(number: int, state: str, fate: str | None) -> list[str]:
+    """The ways past an entry that goes on by itself no more."""
+    if state not in (HELD, DEAD):
+        return []
+    if fate == Fate.UNKNOWN.value:  # it may not be possible to seal it
+        return [f"tidegate redrive {number} --may-double", f"tidegate skip {number} --unsealed"]
+    return [f"tidegate redrive {number}", f"tidegate skip {number}"]
 
 
 def _asked_for(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
     c = t.controls.c
-    query = sa.select(c.kind, c.subject, c.version)
-    query = query.where(c.rulebook == rulebook, c.bucket.is_(None)).order_by(c.id)
-    return [_mapping(row) for row in connection.execute(query)]
+    query = sa.select(c.kind, c.subject, c.version, c.option)
+    query = query.where(c.rulebook == rulebook, c.bucket.is_(None), c.answer.is_(None))
+    return [_mapping(row) for row in connection.execute(query.order_by(c.id))]
+
+
+def _answered(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
+    c = t.controls.c
+    query = sa.select(c.kind, c.subject, c.option, c.asked_at, c.bucket, c.answer)
+    query = query.where(c.rulebook == rulebook, c.answer.is_not(None) | c.bucket.is_not(None))
+    rows = connection.execute(query.order_by(c.asked_at.desc(), c.id.desc()).limit(NEWEST_SHOWN))
+    found = [{**_mapping(row), "asked_at": plain.instant(row.asked_at)} for row in rows]
+    return found[::-1]
 
 
 def _mapping(row: Any) -> dict[str, Any]:
     """A row by column; SQLAlchemy's names are a kind of str that JSON writers refuse."""
     return {str(name): value for name, value in row._mapping.items()}
-
-
-def _count(connection: sa.Connection, table: sa.Table, where: sa.ColumnElement[bool]) -> int:
-    query = sa.select(sa.func.count()).select_from(table).where(where)
-    return int(connection.execute(query).scalar_one())

@@ -134,6 +134,20 @@ buckets = Table(
     Column("seconds_detect", Float),
     Column("seconds_evaluate", Float),
     Column("seconds_act", Float),
+    Index("buckets_by_now", "rulebook", "now", "bucket"),
+)
+
+# The sums of these columns of all buckets, those included that are forgotten (one row a rulebook).
+totals = Table(
+    "totals",
+    metadata,
+    Column("rulebook", Text, primary_key=True),
+    Column("row_count", BigInteger, nullable=False),
+    Column("detection_count", BigInteger, nullable=False),
+    Column("firing_count", BigInteger, nullable=False),
+    Column("entry_count", BigInteger, nullable=False),
+    Column("rejected_count", BigInteger, nullable=False),
+    Column("adjusted_commits", BigInteger, nullable=False),
 )
 
 
@@ -149,23 +163,50 @@ carried = Table(
     Column("arrow", LargeBinary, nullable=False),
 )
 
-# All firings of a rule in a bucket: two Arrow tables, and their ids, sorted, 16 bytes each.
+# All firings of a rule in a bucket: two Arrow tables. `ordinal` tells the rules of a bucket apart.
+# The tables stand last: what is before them is read without them.
 firings = Table(
     "firings",
     metadata,
     Column("rulebook", Text, primary_key=True),
     Column("bucket", BigInteger, primary_key=True),
     Column("rule", Text, primary_key=True),
+    Column("ordinal", Integer, nullable=False),
     Column("firing_count", Integer, nullable=False),
-    Column("first_detected_at", BigInteger),
-    Column("last_detected_at", BigInteger),
-    Column("first_id", Text),
-    Column("last_id", Text),
-    Column("ids", LargeBinary, nullable=False),
+    Column("first_detected_at", BigInteger, nullable=False),
+    Column("last_detected_at", BigInteger, nullable=False),
+    Column("first_id", Text, nullable=False),
+    Column("last_id", Text, nullable=False),
     Column("firings", LargeBinary, nullable=False),
     Column("relation", LargeBinary, nullable=False),
     _of_bucket(),
+    Index("firings_by_rule", "rulebook", "rule", "bucket"),
+    Index("firings_by_time", "rulebook", "last_detected_at", "bucket"),
 )
+
+# Firing ids in sorted runs (`engine.store.runs`): those of the buckets `first_bucket` to `run`.
+firing_runs = Table(
+    "firing_runs",
+    metadata,
+    Column("rulebook", Text, primary_key=True),
+    Column("run", BigInteger, primary_key=True),
+    Column("first_bucket", BigInteger, nullable=False),
+    Column("level", Integer, nullable=False),
+    Column("id_count", BigInteger, nullable=False),
+)
+
+# A run in pieces: ids, 16 bytes each, from `first_id` on; `places` says where each firing is.
+firing_ids = Table(
+    "firing_ids",
+    metadata,
+    Column("rulebook", Text, primary_key=True),
+    Column("run", BigInteger, primary_key=True),
+    Column("first_id", LargeBinary, primary_key=True),
+    Column("ids", LargeBinary, nullable=False),
+    Column("places", LargeBinary, nullable=False),
+)
+
+UNFINISHED = text("state NOT IN ('done', 'skipped', 'redriven')")
 
 # `firing_ids` null: all firings of (bucket, rule) that held. `state`: see `engine.values.Entry`.
 # `action` is the action's number in its rule, `app_id` and `target_version` are what its fate is
@@ -197,11 +238,12 @@ outbox = Table(
     _of_bucket(),
     Index("outbox_by_bucket", "rulebook", "bucket", "rule"),
     Index(
-        "outbox_not_done",
+        "outbox_unfinished",
         "rulebook",
+        "state",
         "number",
-        sqlite_where=text("state <> 'done'"),
-        postgresql_where=text("state <> 'done'"),
+        sqlite_where=UNFINISHED,
+        postgresql_where=UNFINISHED,
     ),
 )
 
@@ -222,10 +264,24 @@ signals = Table(
     _of_bucket(),
     Index("signals_by_entry", "entry", "ordinal", unique=True),
     Index(
+        "signals_by_bucket",
+        "rulebook",
+        "bucket",
+        sqlite_where=text("bucket IS NOT NULL"),
+        postgresql_where=text("bucket IS NOT NULL"),
+    ),
+    Index(
         "signals_unplaced",
         "rulebook",
         "received_at",
         "id",
+        sqlite_where=text("bucket IS NULL"),
+        postgresql_where=text("bucket IS NULL"),
+    ),
+    Index(
+        "signals_unplaced_by_event",
+        "rulebook",
+        "event",
         sqlite_where=text("bucket IS NULL"),
         postgresql_where=text("bucket IS NULL"),
     ),
@@ -261,4 +317,19 @@ controls = Table(
     Column("bucket", BigInteger),
     Column("answer", Message),
     _of_bucket(),
+    Index(
+        "controls_by_bucket",
+        "rulebook",
+        "bucket",
+        sqlite_where=text("bucket IS NOT NULL"),
+        postgresql_where=text("bucket IS NOT NULL"),
+    ),
+    Index("controls_by_time", "rulebook", "asked_at", "id"),
+    Index(
+        "controls_pending",
+        "rulebook",
+        "id",
+        sqlite_where=text("bucket IS NULL AND answer IS NULL"),
+        postgresql_where=text("bucket IS NULL AND answer IS NULL"),
+    ),
 )

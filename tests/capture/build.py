@@ -11,9 +11,10 @@ import numpy as np
 
 from connectors.clock import SystemClock
 from engine.capture.instants import Instants
-from engine.capture.plan import list_sources, make_plan
+from engine.capture.plan import Listing, list_sources, make_plan, pin
 from engine.capture.read import Capture
-from engine.ports import Feed
+from engine.capture.sources import sources
+from engine.ports import Feed, Unplaced
 from engine.values import Bucket, Carried, Needs, Plan, Signal, State
 from rules.errors import Place
 from rules.expression import Name
@@ -102,14 +103,15 @@ class Loop:
 
     def step(self, signals: Sequence[Signal] = ()) -> Bucket | None:
         """One bucket, committed; None if there is nothing to do."""
-        listing = list_sources(self.book, self.state, self.feed, self.instants, self.clock.wall())
+        listing = self.listing(self.clock.wall())
         used = {
             name: self.capture.used(name, head.cursor.schema)
             for name, head in listing.heads.items()
         }
-        plan = make_plan(self.book, self.state, listing, signals, used)
+        plan = make_plan(self.book, self.state, listing, Unplaced(tuple(signals)), used)
         if plan is None:
             return None
+        plan = pin(plan, self.book, self.feed)
         bucket = self.capture.capture(plan, self.feed)
         self.plans.append(plan)
         self.state = replace(
@@ -123,6 +125,11 @@ class Loop:
         for span in plan.ranges:
             self.instants.forget(span.cursor.table_id, span.last)
         return bucket
+
+    def listing(self, now: int) -> Listing:
+        return list_sources(
+            self.book, sources(self.book), self.state, self.feed, self.instants, now
+        )
 
     def drain(self) -> list[Bucket]:
         """Buckets until there is nothing to do at once."""

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -240,6 +241,27 @@ def test_signals_become_occurrences() -> None:
         [0, 3],
     )
     assert len({tuple(row) for row in np.asarray(next(iter(batch.ids.values())))}) == 2
+
+
+def test_g04_a_signal_that_is_not_of_the_types_declared_now_is_rejected_alone() -> None:
+    fields: list[dict[str, Any]] = [
+        {"x": 1, "y": "a"},
+        {"x": "secret", "y": "a"},
+        {"x": 3},
+        {"x": 4, "y": "\ud800"},
+        {"x": 5, "z": None},
+    ]
+    raised = [Signal(str(n), "s", given, 5, instant=7 + n) for n, given in enumerate(fields)]
+    found = captured([signal("s", x="bigint", y="string")], [], signals=raised)
+    assert found.batches["s"].table.to_pylist() == [fields[0], {"x": 3, "y": None}]
+    assert found.batches["s"].time.tolist() == [7, 9]
+    assert [(r.event, r.source, r.reason, r.row) for r in found.rejected] == [
+        ("s", "signal 1", "field `x` is not of type bigint, as `s` is declared now", fields[1]),
+        ("s", "signal 3", "field `y` is not of type string, as `s` is declared now", fields[3]),
+        ("s", "signal 4", "`s` is declared without field `z` now", fields[4]),
+    ]
+    none_fit = captured([signal("s", x="date")], [], signals=raised[:1])
+    assert (none_fit.batches, len(none_fit.rejected)) == ({}, 1)
 
 
 def test_s10_the_beginning_of_an_update_has_the_pre_image_and_an_id_of_its_own() -> None:

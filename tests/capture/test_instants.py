@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from engine.capture.instants import Instants, after_watermark, floor_watermark
+from engine.capture.instants import Instants
 from engine.capture.now import Now
+from engine.grid import after_watermark, ceil_watermark, floor_watermark
 from engine.values import Commit
 
 SECOND = 1_000_000
@@ -56,6 +57,7 @@ def test_g02_no_commit_is_cut_from_its_end() -> None:
     watermark = floor_watermark(5_998)
     assert watermark == 5_998
     assert floor_watermark(5_997) == 4_998
+    assert [ceil_watermark(time) for time in (4_999, 5_000, 5_998)] == [5_998] * 3
     assert after_watermark(5_998) == 6_000
     for instant in (5_000, 6_000):
         assert (instant - 1 <= watermark) == (instant + 1 <= watermark)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from engine.capture.instants import Instants
-from engine.capture.plan import Listing, list_sources, make_plan
-from engine.ports import TableHead
+from engine.capture.plan import Listing, due, half, list_sources, make_plan, pin
+from engine.capture.sources import sources
+from engine.ports import TableHead, Unplaced
 from engine.values import Commit, Cursor, Plan, Signal, State
 from rules.errors import EngineError
 from rules.model import Rulebook, Table
@@ -50,6 +52,11 @@ def book(*names: str, **settings: int) -> Rulebook:
     return rulebook(tables, [*events, signal("s", x="int")], **settings)
 
 
+def listed(rules: Rulebook, heads: Sequence[TableHead], now: int = NOW) -> Listing:
+    by_table = {head.cursor.table: head for head in heads}
+    return Listing(now, by_table, sources(rules).slack_micros(by_table))
+
+
 def plan(
     rules: Rulebook,
     state: State,
@@ -58,8 +65,8 @@ def plan(
     now: int = NOW,
     **more: int,
 ) -> Plan | None:
-    listing = Listing(now, {head.cursor.table: head for head in heads}, {})
-    return make_plan(rules, state, listing, signals, {"t": {"a"}}, **more)
+    unplaced = Unplaced(tuple(signals))
+    return make_plan(rules, state, listed(rules, heads, now), unplaced, {"t": {"a"}}, **more)
 
 
 def test_g02_a_bucket_holds_all_commits_up_to_now() -> None:
@@ -144,14 +151,16 @@ def test_g09_a_table_added_later_has_its_old_commits_after_the_watermark() -> No
         def version(self, _: Table) -> int:
             return 3
 
-    state = running(cursor())
+    state = running(cursor(), cursor("other", 1))
     rules = book("t", "u", "other")
-    listing = list_sources(rules, state, Feed(), Instants(0), NOW)  # type: ignore[arg-type]
-    found = make_plan(rules, state, listing, (), {})
+    feed: Any = Feed()
+    listing = list_sources(rules, sources(rules), state, feed, Instants(0), NOW)
+    found = make_plan(rules, state, listing, Unplaced(), {})
     assert found
+    found = pin(found, rules, feed)
     assert found.ranges[0].instants == {0: 601 * MS, 1: 602 * MS}
     assert found.adjusted_commits == 2
-    assert found.pinned == {"t": 4, "u": 1, "other": 3}
+    assert found.pinned == {"t": 4, "u": 1, "other": 3}  # `other` was a source once
 
 
 def test_g08_rows_lower_the_watermark_and_drop_nothing() -> None:
@@ -248,6 +257,49 @@ def test_g04_signals_are_placed_after_the_watermark_and_when_received() -> None:
         ("1", 600 * MS + 999),
         ("2", 900 * MS),
     ]
+
+
+def test_g04_a_cap_holds_the_watermark_below_the_first_signal_left_out() -> None:
+    taken = Signal("1", "s", {}, received_at=900 * MS + 7)
+    rules, state = book("t"), running(cursor())
+    head = TableHead(cursor(), 5, commits(950 * MS))
+    for left_out, watermark in ((901 * MS, 900 * MS + 998), (901 * MS + 999, 901 * MS + 998)):
+        unplaced = Unplaced((taken,), left_out)
+        found = make_plan(rules, state, listed(rules, [head]), unplaced, {})
+        assert found
+        assert (found.watermark, found.signals[0].id) == (watermark, "1")
+        assert (found.ranges, found.more) == ((), True)
+
+
+def test_g02_when_the_watermark_passes_what_waits() -> None:
+    rules, state = book("t", "u"), running(cursor("t"), cursor("u"))
+    before = state.watermark or 0
+    late = Signal("1", "s", {}, received_at=before - 5)
+    head = TableHead(cursor("t"), 5, commits(NOW - 998 - 100 * MS))
+    other = TableHead(cursor("u"), 4)
+    for heads, signals in (([head, other], ()), ([other], (late,))):
+        unplaced = Unplaced(signals)
+        at = due(listed(rules, heads), unplaced, before)
+        assert at
+        early = make_plan(rules, state, listed(rules, heads, at - 1), unplaced, {})
+        assert early is None
+        assert make_plan(rules, state, listed(rules, heads, at), unplaced, {})
+    assert due(listed(rules, [other]), Unplaced(), before) is None
+
+
+def halved(*instants: int) -> int | None:
+    signals = tuple(Signal(str(n), "s", {}, i, instant=i) for n, i in enumerate(instants))
+    return half(Plan("test", 8, 600 * MS + 998, NOW, NOW, signals=signals))
+
+
+def test_g08_a_halved_plan_ends_on_the_grid_after_its_begin() -> None:
+    assert halved(601 * MS, 602 * MS, 603 * MS) == 601 * MS + 998
+    # No watermark parts what lies in one cell.
+    assert halved(600 * MS + 999, 601 * MS, 601 * MS + 998) is None
+    assert halved(*range(600 * MS + 999, 601 * MS + 2), 601 * MS + 999) == 601 * MS + 998
+    assert halved(*range(601 * MS, 601 * MS + 999), 605 * MS) == 604 * MS + 998
+    assert halved(700 * MS + 1, 700 * MS + 2, 700 * MS + 3, 701 * MS + 999) == 701 * MS + 998
+    assert halved() is None
 
 
 def test_depths_and_versions_that_raise_nothing_go_along() -> None:

@@ -6,11 +6,13 @@ import json
 import os
 import time
 from collections import Counter
+from typing import Any
 
 import pytest
 
 from connectors.delta.events import check_events
 from connectors.delta.feed import DeltaFeed
+from connectors.delta.files import LogFiles
 from rules.errors import EngineError, InputError
 from rules.model import Start
 from tests.capture.build import Loop, event, needs, rows, rulebook, table, total
@@ -209,16 +211,57 @@ def test_g08_a_large_commit_goes_through_a_file(lake: Lake) -> None:
     assert total(buckets, "i") == expected
 
 
-def test_g02_idle_listing_costs_no_job(lake: Lake) -> None:
+def test_g02_a_listing_asks_the_file_system_for_what_is_new_only(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An idle one costs one call a table, and no job."""
+    calls: list[tuple[str, int]] = []
+    names = ("exists", "modified_ms", "read", "names_from")
+    asked = {name: getattr(LogFiles, name) for name in names}
+    for name in asked:
+
+        def counted(files: LogFiles, version: int, name: str = name) -> Any:
+            calls.append((name, version))
+            return asked[name](files, version)
+
+        monkeypatch.setattr(LogFiles, name, counted)
     path = lake.create("t", "id INT")
     book = rulebook([table("t", path)], [event("i", "t", "insert")])
     loop = Loop(book, needs(book, "id"), DeltaFeed(lake.spark))
     loop.drain()
     tracker = lake.spark.sparkContext.statusTracker()
     before = len(tracker.getJobIdsForGroup(None))
+    calls.clear()
     for _ in range(20):
         assert loop.step() is None
+    assert calls == [("exists", 1)] * 20
     assert len(tracker.getJobIdsForGroup(None)) == before
+
+    for n in (1, 2):
+        lake.sql(f"INSERT INTO {{t}} VALUES ({n})")
+    calls.clear()
+    assert [commit.version for commit in loop.listing(0).heads["t"].commits] == [1, 2]
+    assert calls.count(("modified_ms", 0)) == 1  # the cursor's file tells which table it is
+    assert [version for name, version in calls if name == "read"] == [1, 2]
+    calls.clear()
+    assert [commit.version for commit in loop.listing(0).heads["t"].commits] == [1, 2]
+    assert calls == [("exists", 3)]
+
+    monkeypatch.setattr("connectors.delta.feed._COMMITS_MAX", 1)
+    calls.clear()
+    for _ in range(3):
+        assert loop.listing(0).heads["t"].left_out
+    assert calls == []  # more are known than a plan can take
+
+
+def test_g01_times_of_object_stores_are_coarse(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = table("t", lake.create("t", "id INT", enableInCommitTimestamps="false"))
+    stamped = table("u", lake.create("u", "id INT"))
+    for scheme in ("file", "hdfs", "s3a", "gs", "wasb", "wasbs", "abfs", "abfss"):
+        monkeypatch.setattr(LogFiles, "scheme", scheme)
+        feed = DeltaFeed(lake.spark)
+        assert feed.head(plain, None).coarse_times == (scheme not in ("file", "hdfs"))
+        assert not feed.head(stamped, None).coarse_times
 
 
 def test_what_the_engine_relies_on_in_the_feed(lake: Lake) -> None:

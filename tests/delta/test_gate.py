@@ -52,7 +52,8 @@ def analyst(
     for name, columns in schemas.items():
         spark.createDataFrame([], columns).write.format("delta").save(str(folder / name))
     tables = {name: Table(name, HERE, path=str(folder / name)) for name in schemas}
-    book = Rulebook("gate", None, "", "UTC", tables, {}, {})
+    reads = (("global_temp", "gate_view"),)
+    book = Rulebook("gate", None, "", "UTC", tables, {}, {}, reads=reads)
     catalog = Catalog(spark, book, "gate")
     catalog.open()
     yield DeltaAnalyst(catalog, book)
@@ -201,11 +202,16 @@ def test_g19_g27_actions_refused(analyst: DeltaAnalyst, text: str) -> None:
     assert said in str(problem)
 
 
+@pytest.mark.parametrize("first_versions", ["parquet", ""])  # of Spark's interface to sources
 def test_g27_a_relation_over_a_path_behind_a_view_is_found_on_the_analysed_plan(
-    analyst: DeltaAnalyst, spark: SparkSession, tmp_path: object
+    analyst: DeltaAnalyst, spark: SparkSession, tmp_path: object, first_versions: str
 ) -> None:
     spark.range(1).write.parquet(f"{tmp_path}/files")
+    sources = "spark.sql.sources.useV1SourceList"
+    before = spark.conf.get(sources)
+    spark.conf.set(sources, first_versions)
     spark.read.parquet(f"{tmp_path}/files").createOrReplaceGlobalTempView("gate_view")
+    spark.conf.set(sources, before)
     with pytest.raises(InputError, match="a relation without a name is read"):
         action(analyst, "INSERT INTO alerts SELECT id, 'x' FROM global_temp.gate_view")
     spark.catalog.dropGlobalTempView("gate_view")

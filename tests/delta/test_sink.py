@@ -342,17 +342,39 @@ def test_g31_the_database_is_dropped_and_the_data_stays(spark: SparkSession, lak
     spark.sql("CREATE DATABASE userdb")
     spark.sql(f"CREATE TABLE userdb.t USING delta LOCATION '{path}'")
     tables = {"t": Table("t", HERE, path=path), "u": Table("u", HERE, catalog="userdb.t")}
-    catalog = Catalog(spark, Rulebook("Shop", None, "", "UTC", tables, {}, {}), "ab12")
+    catalog = Catalog(spark, Rulebook("Shop", None, "", "UTC", tables, {}, {}), "ab12", 7)
     catalog.open()
-    assert spark.catalog.databaseExists("tidegate_shop_ab12")
+    assert spark.catalog.databaseExists("tidegate_shop_ab12_7")
     with catalog.session() as session:
         assert session.sql("SELECT * FROM t JOIN u USING (id)").count() == 1
     assert spark.catalog.currentDatabase() == "default"
     assert catalog.locations["u"].removeprefix("file:") == path
     catalog.close()
-    assert not spark.catalog.databaseExists("tidegate_shop_ab12")
+    assert not spark.catalog.databaseExists("tidegate_shop_ab12_7")
     assert lake.spark.read.format("delta").load(path).count() == 1
     spark.sql("DROP DATABASE userdb CASCADE")
+
+
+def test_g31_a_database_is_of_one_engine_and_those_of_earlier_epochs_are_dropped(
+    spark: SparkSession, lake: Lake
+) -> None:
+    tables = {"t": Table("t", HERE, path=lake.create("t", "id BIGINT"))}
+
+    def opened(rulebook: str, epoch: int | None) -> Catalog:
+        catalog = Catalog(spark, Rulebook(rulebook, None, "", "UTC", tables, {}, {}), "S", epoch)
+        catalog.open()
+        return catalog
+
+    others = [opened("Shop_S", 3), opened("shop", None), opened("shop", None)]
+    stale, killed = opened("shop", 9), opened("shop", 9)
+    running = opened("shop", 10)
+    assert not spark.catalog.databaseExists(killed.database)
+    stale.close()
+    for catalog in (running, *others):
+        with catalog.session() as session:
+            assert session.sql("SELECT * FROM t").count() == 0
+        catalog.close()
+        assert not spark.catalog.databaseExists(catalog.database)
 
 
 def test_every_table_that_cannot_be_had_is_named(spark: SparkSession, lake: Lake) -> None:
@@ -364,7 +386,7 @@ def test_every_table_that_cannot_be_had_is_named(spark: SparkSession, lake: Lake
         "absent": Table("absent", HERE, catalog="nowhere.absent"),
         "files": Table("files", HERE, catalog="files.t"),
     }
-    catalog = Catalog(spark, Rulebook("x", None, "", "UTC", tables, {}, {}), "1")
+    catalog = Catalog(spark, Rulebook("x", None, "", "UTC", tables, {}, {}), "1", 1)
     with pytest.raises(InputError) as refused:
         catalog.open()
     spark.sql("DROP DATABASE files CASCADE")
@@ -376,4 +398,4 @@ def test_every_table_that_cannot_be_had_is_named(spark: SparkSession, lake: Lake
     assert "nowhere.absent cannot be used as a Delta table" in said
     assert "CONVERT TO DELTA" in said
     assert not Path(lake.path("gone")).exists()
-    assert not spark.catalog.databaseExists("tidegate_x_1")
+    assert not spark.catalog.databaseExists("tidegate_x_1_1")

@@ -151,14 +151,18 @@ def test_g10_create_or_replace_is_another_table(copy: Lake) -> None:
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_g10_a_table_created_anew_is_another_table(copy: Lake, again: bool) -> None:
+def test_g10_a_table_created_anew_is_another_table(
+    copy: Lake, again: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also when its versions have passed the cursor's, with or without a restart in between."""
     engine = loop(copy, start="now")
     engine.drain()
     shutil.rmtree(copy.path("t"))
     assert stop(restarted(engine)).code == "table-missing"
     copy.create("t", "id INT, n INT")
-    assert stop(engine).code == "table-replaced"
+    with monkeypatch.context() as later:  # nothing is new; the log is looked through at times
+        later.setattr("connectors.delta.feed._LOOK_SECONDS", -1)
+        assert stop(engine).code == "table-replaced"
     for version in range(4 if again else 0):
         copy.sql(f"INSERT INTO {{t}} VALUES ({version}, 0)")
     for run in (engine, restarted(engine)):

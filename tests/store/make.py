@@ -10,7 +10,17 @@ import pyarrow as pa
 
 from engine.ids import as_binary, as_hex
 from engine.store import SqlStore
-from engine.values import Carried, Cursor, Entry, Firings, Plan, Rejected, Signal, TableRange
+from engine.values import (
+    Carried,
+    Cursor,
+    Entry,
+    Firings,
+    Plan,
+    Rejected,
+    Signal,
+    TableRange,
+    Taken,
+)
 
 SECOND = 1_000_000
 HOUR = 3_600 * SECOND
@@ -86,10 +96,34 @@ def commit(
     entries: Sequence[Entry] = (),
     rejected: Sequence[Rejected] = (),
     digests: Mapping[str, str] | None = None,
+    **more: Any,
 ) -> tuple[Entry, ...]:
-    return store.commit(epoch, made, carried or Carried(), fired, entries, rejected, digests or {})
+    return store.commit(
+        epoch,
+        Taken(
+            made,
+            carried or Carried(),
+            digests or {},
+            firings=tuple(fired),
+            entries=tuple(entries),
+            rejected=tuple(rejected),
+            **more,
+        ),
+    )
+
+
+def purge(
+    store: SqlStore, epoch: int, firings: int = 0, history: int = 0, rows_max: int = 1_000
+) -> int:
+    """Forget what is older than these instants."""
+    return store.purge("bank", epoch, firings, history, rows_max)
 
 
 def signal(id: str = "s1", at: int = BEGIN, **changes: Any) -> Signal:
     values = {"id": id, "event": "atm_empty", "fields": {"atm_id": 4}, "received_at": at}
     return Signal(**{**values, **changes})
+
+
+def unplaced(store: SqlStore) -> tuple[Signal, ...]:
+    """All that no bucket has claimed."""
+    return store.unplaced_signals("bank", ("atm_empty",), BEGIN, 99).signals

@@ -34,7 +34,7 @@ def everything(store: SqlStore, epoch: int, bucket: int = 1) -> None:
     """Commit a bucket with something in each of its parts."""
     store.raise_signal("bank", make.signal(f"s{bucket}"))
     placed = replace(make.signal(f"s{bucket}"), instant=make.BEGIN + 5)
-    store.add_reset("bank", "accounts", bucket)
+    store.ask("bank", "reset", "accounts", bucket)
     controls = tuple(control.id for control in store.pending_controls("bank"))
     make.commit(
         store,
@@ -64,9 +64,9 @@ def seen(store: SqlStore) -> dict[str, Any]:
         "cursors": state.cursors,
         "activations": (state.activations, state.activation_digests),
         "carried": {name: table.to_pydict() for name, table in state.carried.tables.items()},
-        "signals": [signal.id for signal in store.unplaced_signals("bank", 10)],
+        "signals": [signal.id for signal in make.unplaced(store)],
         "controls": [control.subject for control in store.pending_controls("bank")],
-        "entries": store.pending_entries("bank"),
+        "entries": store.open_entries("bank"),
         "firings": list(store.firings("bank")),
         "rejected": store.status("bank")["rejected_rows"],
     }
@@ -101,7 +101,7 @@ def test_what_is_committed_is_there_after_reopening(url: str, store: SqlStore, e
 def test_a_commit_that_fails_leaves_nothing(store: SqlStore, epoch: int, point: str) -> None:
     everything(store, epoch)
     store.raise_signal("bank", make.signal("s2"))
-    store.add_reset("bank", "accounts", 2)
+    store.ask("bank", "reset", "accounts", 2)
     before = seen(store)
     failpoints.arm(f"{point}=raise")
     with pytest.raises(failpoints.FailpointError):
@@ -130,8 +130,8 @@ def test_a_process_that_dies_around_the_commit(
     ended = subprocess.run([sys.executable, "-c", script], env=environment, check=False)
     assert ended.returncode == failpoints.EXIT_CODE
     assert store.load("bank").bucket == bucket
-    assert len(store.pending_entries("bank")) == entries
-    assert len(store.unplaced_signals("bank", 9)) == 1 - bucket
+    assert len(store.open_entries("bank")) == entries
+    assert len(make.unplaced(store)) == 1 - bucket
 
 
 def test_g21_a_stale_epoch_writes_nothing(store: SqlStore, epoch: int) -> None:
@@ -201,8 +201,8 @@ def test_the_registered_rulebook_can_be_read_again(url: str, store: SqlStore) ->
 
 
 def test_g24_a_reset_waits_for_the_plan_that_carries_it_out(store: SqlStore, epoch: int) -> None:
-    store.add_reset("bank", "accounts", None)
-    store.add_reset("bank", "transactions", 7)
+    store.ask("bank", "reset", "accounts", None)
+    store.ask("bank", "reset", "transactions", 7)
     first, second = store.pending_controls("bank")
     assert (first.kind, first.subject, first.version) == ("reset", "accounts", None)
     assert (second.subject, second.version) == ("transactions", 7)

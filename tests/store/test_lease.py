@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from engine.ports import OutageError
 from engine.store import LeaseKeeper, SqlStore, open_store
 from engine.store.holder import this_holder
 from rules.errors import EngineError
@@ -149,18 +150,45 @@ def test_g21_the_keeper_says_when_another_has_the_lease(sqlite_url: str) -> None
         store.check_lease("bank", stolen)  # the loser's exit takes nothing from the new holder
 
 
-def test_g21_a_lease_that_cannot_be_renewed_is_lost_in_time() -> None:
-    class Unreachable:
-        def acquire(self, *_: object) -> int:
-            return 1
+class Away:
+    """A store that answers again once `back` is set; another engine may have the lease by then."""
 
-        def renew(self, *_: object) -> None:
-            raise EngineError("store-unreachable", "no answer", "look at the server")
+    def __init__(self) -> None:
+        self.back, self.taken = threading.Event(), False
+        self.renewed = threading.Event()
 
-    told = threading.Event()
-    with LeaseKeeper(Unreachable(), "bank", 1, on_loss=lambda _: told.set()) as keeper:  # type: ignore[arg-type]
-        assert told.wait(5)
-        with pytest.raises(EngineError, match="unrenewed: no answer"):
+    def acquire(self, *_: object) -> int:
+        return 1
+
+    def release(self, *_: object) -> None: ...
+
+    def renew(self, *_: object) -> None:
+        self.check_lease()
+        self.renewed.set()
+
+    def check_lease(self, *_: object) -> None:
+        if not self.back.is_set():
+            raise OutageError("store-unreachable", "no answer", "look at the server")
+        if self.taken:
+            raise EngineError("lease-lost", "another engine has it")
+
+
+@pytest.mark.parametrize("taken", [False, True])
+def test_g21_a_lease_that_ran_out_unrenewed_stops_the_work_and_is_asked_for(taken: bool) -> None:
+    """While the store is away, nobody knows whether the lease is ours: what runs is cancelled, and
+    nothing begins. The store says what became of it."""
+    store, told = Away(), threading.Event()
+    with LeaseKeeper(store, "bank", 1, on_loss=lambda _: told.set()) as keeper:  # type: ignore[arg-type]
+        assert told.wait(10)
+        with pytest.raises(OutageError, match="no answer"):
+            keeper.check()
+        store.taken = taken
+        store.back.set()
+        if taken:
+            with pytest.raises(EngineError, match="another engine has it"):
+                keeper.check()
+        else:
+            assert store.renewed.wait(10)
             keeper.check()
 
 

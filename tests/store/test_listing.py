@@ -9,8 +9,9 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from engine.store import SqlStore
-from engine.values import Firings, Outcome, Rejected
+from engine.store import SqlStore, listing
+from engine.values import Fate, Firings, Outcome, Parked, Rejected
+from rules.errors import EngineError
 from tests.store import make
 
 
@@ -22,7 +23,7 @@ def epoch(store: SqlStore) -> int:
 def test_a_firing_is_shown_as_simulate_prints_it_and_more(store: SqlStore, epoch: int) -> None:
     fired = make.firings(count=1)
     (entry,) = make.commit(store, epoch, make.plan(), fired=[fired], entries=[make.entry()])
-    store.settle("bank", epoch, Outcome(entry, "failed", 2, "no such column"))
+    store.settle("bank", epoch, Outcome(entry, "pending", 2, "no such column"))
     assert list(store.firings("bank")) == [
         {
             "rule": "blocked",
@@ -94,6 +95,65 @@ def test_a_firing_is_found_by_its_id(store: SqlStore, epoch: int) -> None:
     assert store.find_firing("bank", ids[16:48]) is None  # lies across two of them
 
 
+def test_a_listing_goes_on_where_another_one_ended(
+    store: SqlStore, epoch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "PAGE_ROWS", 2)
+    for bucket in range(1, 5):
+        fired = [make.firings(rule, 3, bucket) for rule in "cab"[: bucket % 4]]
+        make.commit(store, epoch, make.plan(bucket), fired=fired)
+    everything = list(store.firings("bank"))
+    assert len(everything) == 18
+    for n, last in enumerate(everything):
+        before = last["firing_id"]
+        assert list(store.firings("bank", before=before)) == everything[:n]
+        assert list(store.firings("bank", before=before, limit=4)) == everything[max(0, n - 4) : n]
+        of_a = [firing for firing in everything[:n] if firing["rule"] == "a"]
+        assert list(store.firings("bank", rule="a", before=before, limit=2)) == of_a[-2:]
+    assert list(store.firings("bank", since=make.BEGIN + 9 * make.HOUR)) == []
+    with pytest.raises(EngineError, match=f"there is no firing {'0' * 32}"):
+        store.firings("bank", before="0" * 32)
+
+
+def test_an_entry_is_shown_with_all_that_was_said_and_its_firings(
+    store: SqlStore, epoch: int
+) -> None:
+    condition = pa.array(["held", "failed", "held"])
+    fired = make.firings(count=3, condition=condition)
+    first, second, third = make.hex_ids(fired)
+    entries = [
+        make.entry(order=0),
+        make.entry(order=1, firing_ids=(third,), state="dead", error="no", details="for Ada"),
+        make.entry(order=2, kind="condition", text="balance > 0", target=None, state="dead"),
+    ]
+    make.commit(store, epoch, make.plan(), fired=[fired], entries=entries)
+    found = [store.entry("bank", number) or {} for number in (1, 2, 3)]
+    ids = [[firing["firing_id"] for firing in entry["firings"]] for entry in found]
+    assert ids == [[first, third], [third], [first, second, third]]
+    assert (found[1]["state"], found[1]["error"], found[1]["details"]) == ("dead", "no", "for Ada")
+    assert (found[2]["text"], found[2]["commands"][1]) == ("balance > 0", "tidegate skip 3")
+    assert store.entry("bank", 4) is None
+    assert store.entry("stock", 1) is None
+
+
+def test_rejected_rows_are_shown_newest_last_with_their_values_only_if_asked(
+    store: SqlStore, epoch: int
+) -> None:
+    for bucket in (1, 2):
+        rows = [Rejected("w", "t", f"reason {n}", {"name": "Ada"}, "Ada") for n in range(3)]
+        make.commit(store, epoch, make.plan(bucket), rejected=rows)
+    shown = store.rejected("bank", 4, whole=False)
+    assert [(row["bucket"], row["reason"]) for row in shown] == [
+        (1, "reason 2"),
+        (2, "reason 0"),
+        (2, "reason 1"),
+        (2, "reason 2"),
+    ]
+    assert "Ada" not in str(shown)
+    (last,) = store.rejected("bank", 1, whole=True)
+    assert (last["fields"], last["details"]) == ({"name": "Ada"}, "Ada")
+
+
 def test_a_firing_without_constituents_has_none(store: SqlStore, epoch: int) -> None:
     fired = make.firings(count=2)
     relation = fired.relation.slice(0, 3)  # the second has one row, made null
@@ -157,27 +217,46 @@ def test_the_status_of_a_rulebook_that_never_ran(store: SqlStore) -> None:
 def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> None:
     store.register("bank", "rulebook: bank", None)
     store.raise_signal("bank", make.signal())
-    store.add_reset("bank", "accounts", 7)
+    store.ask("bank", "reset", "accounts", 7)
     spans = (make.a_range("transactions", 3, 4), make.a_range("accounts", 1, 1))
-    plan = make.plan(ranges=spans, activations={"b": 1, "a": 1}, adjusted_commits=2)
-    one, _, _ = make.commit(
+    store.ask("bank", "enable", "b")
+    enabled = store.pending_controls("bank")[-1].id
+    plan = make.plan(
+        ranges=spans,
+        activations={"b": 1, "a": 1},
+        adjusted_commits=2,
+        controls=(enabled,),
+        enabled=frozenset("b"),
+    )
+    numbered = make.commit(
         store,
         epoch,
         plan,
-        entries=[make.entry(), make.entry(order=1), make.entry(order=2, state="dead", error="x")],
-        rejected=[Rejected("withdrawal", "transactions", "no time", {})] * 3,
+        fired=[make.firings()],
+        entries=[make.entry(order=n) for n in range(3)]
+        + [make.entry(order=3, state="dead", error="x", details="for Ada's row")],
+        rejected=[Rejected("withdrawal", "transactions", "no time", {"n": "Ada"}, "Ada")] * 3,
         digests={"a": "1", "b": "1"},
+        parked=(Parked("c", "it stores too much", "bound it", make.BEGIN + make.SECOND),),
     )
-    store.settle("bank", epoch, Outcome(one, "failed", 1, "table is gone"))
-    store.set_stopped("bank", "transactions is gone")
-    status = store.status("bank")
+    store.settle("bank", epoch, Outcome(numbered[0], "pending", 1, "table is gone"))
+    doubt = Outcome(numbered[2], "held", 3, "no answer", details="Ada", fate=Fate.UNKNOWN.value)
+    store.settle("bank", epoch, doubt)
+    store.ask("bank", "skip", "9", option="unsealed")
+    store.answer("bank", epoch, store.pending_controls("bank")[-1].id, "there is no entry 9")
+    store.set_stopped("bank", epoch, "transactions is gone")
+    status = store.status("bank", {"withdrawal"})
+    assert "Ada" not in str(status)  # no value of the user's tables
     assert status.pop("store_id") == store.id
     assert status.pop("lease_until") > "2026"
+    for asked in status["answered"]:
+        assert asked.pop("asked_at") > "2026"
     entries = status.pop("entries")
-    assert [(e["number"], e["state"], e["error"]) for e in entries] == [
-        (1, "pending", "table is gone"),
-        (2, "pending", None),
-        (3, "dead", "x"),
+    assert [(e["number"], e["state"], e["error"], e["commands"]) for e in entries] == [
+        (1, "pending", "table is gone", []),
+        (2, "pending", None, []),
+        (3, "held", "no answer", ["tidegate redrive 3 --may-double", "tidegate skip 3 --unsealed"]),
+        (4, "dead", "x", ["tidegate redrive 4", "tidegate skip 4"]),
     ]
     assert status == {
         "rulebook": "bank",
@@ -186,17 +265,53 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
         "stopped": "transactions is gone",
         "lease_holder": "one",
         "adjusted_commits": 2,
+        "firings": 2,
         "unplaced_signals": 1,
         "rejected_rows": 3,
         "entries_pending": 2,
         "entries_failed": 1,
+        "entries_held": 1,
         "entries_dead": 1,
         "active_rules": ["a", "b"],
+        "parked_rules": [
+            {
+                "rule": "c",
+                "reason": "it stores too much",
+                "hint": "bound it",
+                "since": "2026-03-02T09:00:01Z",
+                "passed_over": 0,
+                "commands": ["tidegate enable c"],
+            }
+        ],
         "tables": [
             {"table": "accounts", "version": 1, "instant": "2026-03-02T09:00:01Z"},
             {"table": "transactions", "version": 4, "instant": "2026-03-02T09:00:04Z"},
         ],
-        "asked_for": [{"kind": "reset", "subject": "accounts", "version": 7}],
+        "rejected": [
+            {
+                "bucket": 1,
+                "ordinal": ordinal,
+                "event": "withdrawal",
+                "source": "transactions",
+                "reason": "no time",
+            }
+            for ordinal in range(3)
+        ],
+        "undeclared_signals": [{"event": "atm_empty", "signals": 1}],
+        "asked_for": [{"kind": "reset", "subject": "accounts", "version": 7, "option": None}],
+        "answered": [
+            {"kind": "enable", "subject": "b", "option": None, "bucket": 1, "answer": None},
+            {
+                "kind": "skip",
+                "subject": "9",
+                "option": "unsealed",
+                "bucket": None,
+                "answer": "there is no entry 9",
+            },
+        ],
     }
-    store.set_stopped("bank", None)
+    store.set_stopped("bank", epoch, None)
     assert store.status("bank")["stopped"] is None
+    make.commit(store, epoch, make.plan(2, enabled=frozenset("c")), fired=[make.firings(bucket=2)])
+    status = store.status("bank")
+    assert (status["parked_rules"], status["firings"], status["rejected_rows"]) == ([], 4, 3)

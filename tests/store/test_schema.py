@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 import migrations
 from engine.store import migrate, open_store
 from engine.store.address import parse_url, without_secrets
+from engine.store.blobs import table_to_bytes
 from engine.store.database import Database
 from engine.store.schema import SCHEMA
 from engine.store.tables import metadata
@@ -41,6 +44,48 @@ def test_migrations_make_the_tables_that_the_code_uses(url: str) -> None:
         options = {"compare_type": True, "version_table": "tidegate_version"}
         context = MigrationContext.configure(connection, opts=options)
         assert compare_metadata(context, metadata) == []
+
+
+def test_a_store_of_the_first_schema_keeps_its_firings_and_counts(url: str) -> None:
+    firsts = [make.firings(rule, 2, bucket) for bucket in (1, 2) for rule in "ba"]
+    with Database(url).write() as connection:
+        config = Config()
+        config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        old = sa.MetaData()
+        old.reflect(connection)
+
+        def insert(table: str, **values: object) -> None:
+            connection.execute(sa.insert(old.tables[table]).values(rulebook="bank", **values))
+
+        connection.execute(sa.insert(old.tables["meta"]).values(one=1, store_id="s", last_entry=1))
+        for bucket in (1, 2):
+            plan = {"watermark_before": 1, "watermark": 2, "now": 3, "plan": "{}"}
+            insert("buckets", bucket=bucket, adjusted_commits=2, **plan)
+        for n, fired in enumerate(firsts):
+            insert(
+                "firings",
+                bucket=1 + n // 2,
+                rule=fired.rule,
+                firing_count=2,
+                ids=b"",
+                firings=table_to_bytes(fired.firings),
+                relation=table_to_bytes(fired.relation),
+            )
+        entry = {"kind": "sql", "text": "x", "position": 0, "depth": 1, "attempts": 0}
+        insert("outbox", number=1, bucket=1, rule="a", state="pending", **entry)
+    assert migrate(url) == ("0001", SCHEMA)
+    with open_store(url, create=False) as store:
+        (left,) = store.open_entries("bank")
+        assert (left.place, left.app_id) == (1, "tidegate/s/bank/a")
+        for n, fired in enumerate(firsts):
+            assert store.find_firing("bank", make.hex_ids(fired)[1]) == (1 + n // 2, fired.rule)
+        assert [f["rule"] for f in store.firings("bank", limit=2)] == ["a", "b"]
+        status = store.status("bank")
+        assert (status["firings"], status["adjusted_commits"]) == (8, 4)
+        make.commit(store, store.acquire("bank", "one", 60), make.plan(3), fired=[make.firings()])
+        assert store.status("bank")["firings"] == 10
 
 
 def test_the_schema_is_that_of_the_last_migration() -> None:

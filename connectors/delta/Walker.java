@@ -1,0 +1,420 @@
+package tidegate;
+
+import java.lang.reflect.Array;
+import java.lang.reflect.Field;
+import java.lang.reflect.Modifier;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import org.apache.spark.sql.catalyst.FunctionIdentifier;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.FunctionRegistry$;
+import org.apache.spark.sql.catalyst.analysis.TableFunctionRegistry$;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.plans.QueryPlan;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Project$;
+import org.apache.spark.sql.catalyst.plans.logical.View;
+import org.apache.spark.sql.catalyst.trees.SQLQueryContext;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.sources.BaseRelation;
+import org.apache.spark.sql.types.DataType;
+
+/**
+ * Parses under a session's own settings, and lists all nodes of a plan in one call.
+ *
+ * Every stored field of a node is entered, through options, sequences, sets, maps, arrays, tuples
+ * and other products. No field is left out but what the node computes from the others (lazy values)
+ * and the place in the text.
+ */
+public final class Walker {
+    private static final int STEPS_MAX = 5000000;
+    private static final int TEXT_MAX = 1000;
+    private final Map stored = new HashMap(); // the fields by class
+
+    /** The text as a plan, or as an expression, while `session` is the active one: the parser's
+     * settings are those of the active session, whichever session it belongs to. */
+    public Object parse(
+        org.apache.spark.sql.classic.SparkSession session, String text, boolean expression
+    ) throws Exception {
+        scala.Option active = org.apache.spark.sql.SparkSession.getActiveSession();
+        org.apache.spark.sql.SparkSession.setActiveSession(session);
+        try {
+            ParserInterface parser = session.sessionState().sqlParser();
+            return expression ? (Object) parser.parseExpression(text) : parser.parsePlan(text);
+        } finally {
+            if (active.isDefined()) {
+                org.apache.spark.sql.SparkSession.setActiveSession(
+                    (org.apache.spark.sql.SparkSession) active.get());
+            } else {
+                org.apache.spark.sql.SparkSession.clearActiveSession();
+            }
+        }
+    }
+
+    /** All nodes below and with `root`; session views called as in `leaves`, parted by spaces, are
+     * not entered. */
+    public Walk walk(Object root, String names) throws Exception {
+        Collection leaves = java.util.Arrays.asList(names.split(" "));
+        Walk walk = new Walk();
+        ArrayDeque open = new ArrayDeque();
+        open.push(new Object[] {root, Integer.valueOf(-1), ""});
+        for (int steps = 0; !open.isEmpty(); steps++) {
+            if (steps > STEPS_MAX) {
+                throw new IllegalStateException("the plan is too large to be judged");
+            }
+            Object[] next = (Object[]) open.pop();
+            int owner = ((Integer) next[1]).intValue();
+            this.enter(walk, open, next[0], owner, (String) next[2], leaves);
+        }
+        return walk;
+    }
+
+    /** Number, name and type of each column of a resolved plan: a JSON list of them in a row. */
+    public String output(QueryPlan plan) {
+        List found = new ArrayList();
+        scala.collection.Iterator columns = plan.output().iterator();
+        while (columns.hasNext()) {
+            Attribute column = (Attribute) columns.next();
+            found.add(String.valueOf(column.exprId().id()));
+            found.add(column.name());
+            found.add(column.dataType().typeName());
+        }
+        StringBuilder out = new StringBuilder();
+        Walk.list(out, found);
+        return out.toString();
+    }
+
+    /** The classes that Spark's own registries have for functions, whose names are parted by
+     * spaces: a JSON list. */
+    public String classes(String names) {
+        Collection found = new LinkedHashSet();
+        String[] each = names.split(" ");
+        for (int at = 0; at < each.length; at++) {
+            FunctionIdentifier name = new FunctionIdentifier(each[at]);
+            scala.Option info = FunctionRegistry$.MODULE$.builtin().lookupFunction(name);
+            scala.Option rows = TableFunctionRegistry$.MODULE$.builtin().lookupFunction(name);
+            if (info.isDefined()) {
+                found.add(((ExpressionInfo) info.get()).getClassName());
+            }
+            if (rows.isDefined()) {
+                found.add(((ExpressionInfo) rows.get()).getClassName());
+            }
+        }
+        StringBuilder out = new StringBuilder();
+        Walk.list(out, found);
+        return out.toString();
+    }
+
+    private void enter(
+        Walk walk, ArrayDeque open, Object value, int owner, String field, Collection leaves
+    ) throws Exception {
+        if (value == null || value == scala.None$.MODULE$
+            || value instanceof scala.Enumeration.Value || value instanceof UUID
+            || value == Boolean.FALSE || value instanceof SQLQueryContext) {
+            return;
+        }
+        if (value instanceof TreeNode) {
+            int number = walk.add((TreeNode) value, owner, field);
+            if (number >= 0 && isLeaf(value, leaves)) {
+                this.enter(walk, open, ((View) value).desc(), number, "desc", leaves);
+                walk.say(number, "isTempView", "true");
+            } else if (number >= 0) {
+                this.push(open, this.fieldsOf(value), number);
+            }
+        } else if (value instanceof CatalogTable) {
+            TableIdentifier name = ((CatalogTable) value).identifier();
+            walk.say(owner, field, name.catalog().isDefined() ? (String) name.catalog().get() : "");
+            walk.say(owner, field, name.database().isDefined() ? (String) name.database().get() : "");
+            walk.say(owner, field, name.table());
+        } else if (value instanceof CatalogPlugin) {
+            walk.say(owner, field, ((CatalogPlugin) value).name());
+        } else if (value instanceof Identifier) {
+            String[] space = ((Identifier) value).namespace();
+            for (int at = 0; at < space.length; at++) {
+                walk.say(owner, field, space[at]);
+            }
+            walk.say(owner, field, ((Identifier) value).name());
+        } else if (isText(value)) {
+            walk.say(owner, field, said(value));
+        } else {
+            List parts = this.parts(value);
+            if (parts == null) {
+                walk.meet(owner, value.getClass());
+            } else {
+                List named = new ArrayList();
+                for (int at = 0; at < parts.size(); at++) {
+                    named.add(new Object[] {field, parts.get(at)});
+                }
+                this.push(open, named, owner);
+            }
+        }
+    }
+
+    private void push(ArrayDeque open, List named, int owner) {
+        for (int at = named.size() - 1; at >= 0; at--) {
+            Object[] one = (Object[]) named.get(at);
+            open.push(new Object[] {one[1], Integer.valueOf(owner), one[0]});
+        }
+    }
+
+    private static boolean isLeaf(Object node, Collection leaves) {
+        if (!(node instanceof View) || ((View) node).desc() == null) {
+            return false;
+        }
+        TableIdentifier name = ((View) node).desc().identifier();
+        boolean own = ((View) node).isTempView() && name.database().isEmpty();
+        return own && leaves.contains(name.table().toLowerCase(java.util.Locale.ROOT));
+    }
+
+    private static boolean isText(Object value) {
+        return value instanceof String || value instanceof Number || value instanceof Boolean
+            || value instanceof Character || value instanceof Enum || value instanceof Class
+            || value instanceof DataType || value instanceof InternalRow
+            || value instanceof BaseRelation || value instanceof Table
+            || value instanceof org.apache.spark.unsafe.types.UTF8String
+            || (value instanceof scala.Product && ((scala.Product) value).productArity() == 0
+                && !(value instanceof scala.collection.Iterable));
+    }
+
+    private static String said(Object value) {
+        if (value instanceof Class) {
+            return ((Class) value).getName();
+        }
+        if (value instanceof BaseRelation || value instanceof Table) {
+            return value.getClass().getName();
+        }
+        if (value instanceof DataType) {
+            return ((DataType) value).typeName();
+        }
+        if (value instanceof InternalRow) {
+            return "row";
+        }
+        String text = String.valueOf(value);
+        return text.length() > TEXT_MAX ? text.substring(0, TEXT_MAX) + "\u2026" : text;
+    }
+
+    /** What a value holds, null where it is neither a collection nor a product. */
+    private List parts(Object value) {
+        List found = new ArrayList();
+        if (value instanceof scala.collection.Iterable) {
+            scala.collection.Iterator each = ((scala.collection.Iterable) value).iterator();
+            while (each.hasNext()) {
+                found.add(each.next());
+            }
+        } else if (value instanceof scala.Product) {
+            scala.collection.Iterator each = ((scala.Product) value).productIterator();
+            while (each.hasNext()) {
+                found.add(each.next());
+            }
+        } else if (value instanceof Collection) {
+            found.addAll((Collection) value);
+        } else if (value instanceof Map) {
+            found.addAll(((Map) value).keySet());
+            found.addAll(((Map) value).values());
+        } else if (value.getClass().isArray()) {
+            if (!value.getClass().getComponentType().isPrimitive()) {
+                for (int at = 0; at < Array.getLength(value); at++) {
+                    found.add(Array.get(value, at));
+                }
+            }
+        } else {
+            return null;
+        }
+        return found;
+    }
+
+    private List fieldsOf(Object node) throws Exception {
+        Field[] fields = (Field[]) this.stored.get(node.getClass());
+        if (fields == null) {
+            fields = storedFields(node.getClass());
+            this.stored.put(node.getClass(), fields);
+        }
+        List found = new ArrayList();
+        Map known = new HashMap(); // a class and what it extends may hold one value under one name
+        for (int at = 0; at < fields.length; at++) {
+            String name = fields[at].getName();
+            Object value = fields[at].get(node);
+            if (!known.containsKey(name) || known.get(name) != value) {
+                known.put(name, value);
+                found.add(new Object[] {name, value});
+            }
+        }
+        return found;
+    }
+
+    private static Field[] storedFields(Class of) throws Exception {
+        List found = new ArrayList();
+        for (Class at = of; at != TreeNode.class; at = at.getSuperclass()) {
+            if (at == QueryPlan.class || at == LogicalPlan.class || at == Expression.class) {
+                continue; // what they keep of a node says how far it is resolved
+            }
+            Field[] fields = at.getDeclaredFields();
+            List declared = new ArrayList();
+            for (int n = 0; n < fields.length; n++) {
+                Field field = fields[n];
+                String name = field.getName();
+                boolean own = !Modifier.isStatic(field.getModifiers()) && !isLazy(at, name);
+                if (own && !name.startsWith("bitmap$") && !name.equals("$outer")) {
+                    field.setAccessible(true);
+                    declared.add(field);
+                }
+            }
+            found.addAll(0, declared);
+        }
+        return (Field[]) found.toArray(new Field[0]);
+    }
+
+    private static boolean isLazy(Class of, String field) {
+        java.lang.reflect.Method[] methods = of.getDeclaredMethods();
+        for (int n = 0; n < methods.length; n++) {
+            if (methods[n].getName().equals(field + "$lzycompute")) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** The nodes of one plan, each with the number of the node that holds it, or -1. */
+    public static final class Walk {
+        private static final int SLICE = 7000; // py4j waits 40 ms in the middle of a longer answer
+        private final List nodes = new ArrayList();
+        private final List owners = new ArrayList();
+        private final List fields = new ArrayList();
+        private final List texts = new ArrayList(); // per node: field -> List of String
+        private final Map classes = new LinkedHashMap(); // name -> number
+        private final Collection others = new LinkedHashSet();
+        private String json;
+
+        public Object node(int number) {
+            return this.nodes.get(number);
+        }
+
+        /** The number of a node that was not known; -1 for a plan that its owner holds twice. */
+        int add(TreeNode node, int owner, String field) {
+            for (int at = owner + 1; node instanceof QueryPlan && at < this.nodes.size(); at++) {
+                boolean same = this.nodes.get(at) == node;
+                if (same && ((Integer) this.owners.get(at)).intValue() == owner) {
+                    return -1;
+                }
+            }
+            String name = node.getClass().getName();
+            if (!this.classes.containsKey(name)) {
+                this.classes.put(name, Integer.valueOf(this.classes.size()));
+            }
+            this.nodes.add(node);
+            this.owners.add(Integer.valueOf(owner));
+            this.fields.add(field);
+            this.texts.add(new LinkedHashMap());
+            int number = this.nodes.size() - 1;
+            if (node instanceof Project
+                && node.getTagValue(Project$.MODULE$.hiddenOutputTag()).isDefined()) {
+                this.say(number, "hiddenOutput", "true");
+            }
+            return number;
+        }
+
+        void say(int owner, String field, String text) {
+            if (owner < 0) {
+                return;
+            }
+            Map of = (Map) this.texts.get(owner);
+            List said = (List) of.get(field);
+            if (said == null) {
+                said = new ArrayList();
+                of.put(field, said);
+            }
+            said.add(text);
+        }
+
+        void meet(int owner, Class other) {
+            this.others.add(other.getName());
+        }
+
+        /** The characters from `start` of {"classes": [name], "others": [name], "nodes": [[class,
+         * is a plan, owner, field, start, stop, {field: [text]}]]}; "" after the last. Others are
+         * the classes of objects that are no node and were not entered. */
+        public String json(int start) {
+            if (this.json == null) {
+                this.json = this.written();
+            }
+            int end = Math.min(start + SLICE, this.json.length());
+            return start >= end ? "" : this.json.substring(start, end);
+        }
+
+        private String written() {
+            StringBuilder out = new StringBuilder("{\"classes\":");
+            list(out, this.classes.keySet());
+            out.append(",\"others\":");
+            list(out, this.others);
+            out.append(",\"nodes\":[");
+            for (int n = 0; n < this.nodes.size(); n++) {
+                TreeNode node = (TreeNode) this.nodes.get(n);
+                out.append(n == 0 ? "[" : ",[");
+                out.append(this.classes.get(node.getClass().getName()));
+                out.append(node instanceof QueryPlan ? ",true," : ",false,");
+                out.append(this.owners.get(n)).append(",");
+                quote(out, (String) this.fields.get(n));
+                boolean known = node.origin() != null;
+                place(out, known ? node.origin().startIndex() : null);
+                place(out, known ? node.origin().stopIndex() : null);
+                out.append(",{");
+                Map said = (Map) this.texts.get(n);
+                Object[] names = said.keySet().toArray();
+                for (int f = 0; f < names.length; f++) {
+                    out.append(f == 0 ? "" : ",");
+                    quote(out, (String) names[f]);
+                    out.append(":");
+                    list(out, (Collection) said.get(names[f]));
+                }
+                out.append("}]");
+            }
+            return out.append("]}").toString();
+        }
+
+        private static void place(StringBuilder out, scala.Option at) {
+            out.append(",").append(at == null || at.isEmpty() ? "null" : at.get());
+        }
+
+        private static void list(StringBuilder out, Collection texts) {
+            Object[] each = texts.toArray();
+            out.append("[");
+            for (int n = 0; n < each.length; n++) {
+                out.append(n == 0 ? "" : ",");
+                quote(out, (String) each[n]);
+            }
+            out.append("]");
+        }
+
+        private static void quote(StringBuilder out, String text) {
+            out.append('"');
+            for (int n = 0; n < text.length(); n++) {
+                char c = text.charAt(n);
+                if (c == '"' || c == '\\') {
+                    out.append('\\').append(c);
+                } else if (c < ' ' || c > '~') {
+                    String hex = Integer.toHexString(c);
+                    out.append("\\u").append("0000".substring(hex.length())).append(hex);
+                } else {
+                    out.append(c);
+                }
+            }
+            out.append('"');
+        }
+    }
+}

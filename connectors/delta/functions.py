@@ -1,0 +1,116 @@
+"""The functions that SQL of a rulebook may call, by name (G27).
+
+Spark's own, each of which depends on nothing but its arguments and the rows; `CHANGING` ones give
+another value another time, which actions may want and predicates may not (G25). Left out are those
+that call code, read files or schemas out of texts, or tell of the session, the user or the machine.
+"""
+
+from __future__ import annotations
+
+from connectors.delta.plans import words
+
+_AGGREGATE = words(
+    "any any_value approx_count_distinct approx_percentile array_agg avg bit_and bit_or bit_xor "
+    "bitmap_and_agg bitmap_construct_agg bitmap_or_agg bool_and bool_or collect_list collect_set "
+    "corr count count_if count_min_sketch covar_pop covar_samp every first first_value grouping "
+    "grouping_id histogram_numeric kurtosis last last_value listagg max max_by mean median min "
+    "min_by mode percentile percentile_approx percentile_cont percentile_disc regr_avgx regr_avgy "
+    "regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy skewness some std "
+    "stddev stddev_pop stddev_samp string_agg sum try_avg try_sum var_pop var_samp variance"
+)
+_SKETCH = words(
+    "approx_top_k approx_top_k_accumulate approx_top_k_combine approx_top_k_estimate "
+    "hll_sketch_agg hll_sketch_estimate hll_union hll_union_agg kll_merge_agg_bigint "
+    "kll_merge_agg_double kll_merge_agg_float kll_sketch_agg_bigint kll_sketch_agg_double "
+    "kll_sketch_agg_float kll_sketch_get_n_bigint kll_sketch_get_n_double kll_sketch_get_n_float "
+    "kll_sketch_get_quantile_bigint kll_sketch_get_quantile_double kll_sketch_get_quantile_float "
+    "kll_sketch_get_rank_bigint kll_sketch_get_rank_double kll_sketch_get_rank_float "
+    "kll_sketch_merge_bigint kll_sketch_merge_double kll_sketch_merge_float "
+    "kll_sketch_to_string_bigint kll_sketch_to_string_double kll_sketch_to_string_float "
+    "theta_difference theta_intersection theta_intersection_agg theta_sketch_agg "
+    "theta_sketch_estimate theta_union theta_union_agg"
+)
+_WINDOW = words(
+    "cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number session_window "
+    "window window_time"
+)
+_NUMBER = words(
+    "abs acos acosh asin asinh atan atan2 atanh bin bround cbrt ceil ceiling conv cos cosh cot csc "
+    "degrees div e exp expm1 factorial floor greatest hex hypot least ln log log10 log1p log2 mod "
+    "negative pi pmod positive pow power radians rint round sec sign signum sin sinh sqrt tan tanh "
+    "try_add try_divide try_mod try_multiply try_subtract unhex width_bucket "
+    "bit_count bit_get getbit shiftleft shiftright shiftrightunsigned bitmap_bit_position "
+    "bitmap_bucket_number bitmap_count vector_avg vector_cosine_similarity vector_inner_product "
+    "vector_l2_distance vector_norm vector_normalize vector_sum"
+)
+_LOGIC = words(
+    "and between coalesce equal_null if ifnull in isnan isnotnull isnull nanvl not nullif "
+    "nullifzero nvl nvl2 or when zeroifnull assert_true raise_error typeof"
+)
+_TEXT = words(
+    "ascii base64 bit_length btrim char char_length character_length chr collate collation concat "
+    "concat_ws contains decode elt encode endswith find_in_set format_number format_string ilike "
+    "initcap instr is_valid_utf8 lcase left len length levenshtein like locate lower lpad ltrim "
+    "luhn_check make_valid_utf8 mask octet_length overlay position printf quote regexp "
+    "regexp_count regexp_extract regexp_extract_all regexp_instr regexp_like regexp_replace "
+    "regexp_substr repeat replace reverse right rlike rpad rtrim sentences soundex space split "
+    "split_part startswith str_to_map substr substring substring_index to_binary to_char to_number "
+    "to_varchar translate trim try_to_binary try_to_number try_validate_utf8 ucase unbase64 upper "
+    "validate_utf8 parse_url try_parse_url try_url_decode url_decode url_encode"
+)
+_TIME = words(
+    "add_months convert_timezone date_add date_diff date_format date_from_unix_date date_part "
+    "date_sub date_trunc dateadd datediff datepart day dayname dayofmonth dayofweek dayofyear "
+    "extract from_unixtime from_utc_timestamp hour last_day make_date make_dt_interval "
+    "make_interval make_time make_timestamp make_timestamp_ltz make_timestamp_ntz make_ym_interval "
+    "minute month monthname months_between next_day quarter second time_bucket time_diff "
+    "time_from_micros time_from_millis time_from_seconds time_to_micros time_to_millis "
+    "time_to_seconds time_trunc timestamp_micros timestamp_millis timestamp_seconds to_date "
+    "to_time to_timestamp to_timestamp_ltz to_timestamp_ntz to_unix_timestamp to_utc_timestamp "
+    "trunc try_make_interval try_make_timestamp try_make_timestamp_ltz try_make_timestamp_ntz "
+    "try_to_date try_to_time try_to_timestamp unix_date unix_micros unix_millis unix_seconds "
+    "unix_timestamp weekday weekofyear year"
+)
+_CAST = words(
+    "bigint binary boolean cast date decimal double float int smallint string time timestamp "
+    "tinyint"
+)
+_NESTED = words(
+    "aggregate array array_append array_compact array_contains array_distinct array_except "
+    "array_insert array_intersect array_join array_max array_min array_position array_prepend "
+    "array_remove array_repeat array_size array_sort array_union arrays_overlap arrays_zip "
+    "cardinality element_at exists filter flatten forall get map map_concat map_contains_key "
+    "map_entries map_filter map_from_arrays map_from_entries map_keys map_values map_zip_with "
+    "named_struct reduce sequence size slice sort_array struct transform transform_keys "
+    "transform_values try_element_at zip_with"
+)
+_DOCUMENT = words(  # options of these only say how a text is read
+    "from_csv from_json get_json_object is_valid_variant is_variant_null json_array_length "
+    "json_object_keys parse_json to_csv to_json to_variant_object try_parse_json try_variant_get "
+    "variant_get"
+)
+_DIGEST = words("crc32 hash md5 sha sha1 sha2 xxhash64 aes_decrypt try_aes_decrypt")
+_ROWS = words(
+    "explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer stack"
+)
+
+CHANGING = words(
+    "aes_encrypt curdate current_date current_time current_timestamp localtimestamp "
+    "monotonically_increasing_id now rand randn random randstr shuffle uniform uuid"
+)
+FUNCTIONS = frozenset().union(
+    _AGGREGATE,
+    _SKETCH,
+    _WINDOW,
+    _NUMBER,
+    _LOGIC,
+    _TEXT,
+    _TIME,
+    _CAST,
+    _NESTED,
+    _DOCUMENT,
+    _DIGEST,
+    _ROWS,
+    CHANGING,
+)
+TABLE_FUNCTIONS = _ROWS | words("range variant_explode variant_explode_outer")

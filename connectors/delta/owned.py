@@ -1,0 +1,92 @@
+"""SQL that a table's owner has written into the table, and that a write through it would run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from connectors.delta.catalog import Catalog
+from connectors.delta.gate import Gate
+from rules.errors import InputError, Place, Problem
+
+_CHECK = "delta.constraints."
+_OF_COLUMNS = {  # by the key in a column's metadata
+    "delta.generationExpression": "generated column",
+    "CURRENT_DEFAULT": "default of column",
+    "EXISTS_DEFAULT": "default of column",
+    "delta.invariants": "invariant of column",
+}
+
+
+class Owned:
+    """The verdicts on targets: CHECK constraints, generated columns and defaults are judged as the
+    rulebook's own SQL is."""
+
+    def __init__(self, catalog: Catalog, gate: Gate) -> None:
+        self._catalog = catalog
+        self._gate = gate
+        self._judged: dict[str, str] = {}  # the metadata let in last, by table
+
+    def check_once(self, table: str | None, place: Place) -> None:
+        """Judge a target unless it was before. Raises InputError."""
+        if table not in self._judged:
+            self.check(table, place)
+
+    def check(self, table: str | None, place: Place) -> None:
+        """Judge a target as it is now. Raises InputError."""
+        if table is None:
+            return
+        metadata = self._metadata(table)
+        said = str(metadata.schemaString()) + str(metadata.configuration())
+        if self._judged.get(table) == said:
+            return
+        for what, text in self._texts(metadata):
+            try:
+                self._gate.expression(text, lambda _: place, steady=False)
+            except InputError as error:
+                message = f"{what} of the target {table}: {error.problems[0].message}"
+                hint = "it would run with every write; have the table's owner change it"
+                raise InputError([Problem("sql-target", message, place, hint)]) from None
+        self._judged[table] = said
+
+    def _metadata(self, table: str) -> Any:
+        spark = self._catalog.spark
+        jvm: Any = spark._jvm
+        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(
+            spark._jsparkSession, self._catalog.locations[table]
+        )
+        none = jvm.scala.Option.empty()
+        return log.update(False, none, none).metadata()
+
+    def _texts(self, metadata: Any) -> Iterator[tuple[str, str]]:
+        """What each is called, and its text."""
+        settings = metadata.configuration()
+        for key in _keys(settings):
+            if key.lower().startswith(_CHECK):
+                yield f"the CHECK constraint {key[len(_CHECK) :]}", str(settings.apply(key))
+        yield from _of_fields(json.loads(metadata.schemaString()), "")
+
+
+def _of_fields(schema: Any, path: str) -> Iterator[tuple[str, str]]:
+    """The texts in the metadata of columns, also of nested ones."""
+    if not isinstance(schema, Mapping):
+        return
+    for field in schema.get("fields", ()):
+        name = f"{path}{field['name']}"
+        for key, what in _OF_COLUMNS.items():
+            if text := field.get("metadata", {}).get(key):
+                if key == "delta.invariants":
+                    text = json.loads(text)["expression"]["expression"]
+                yield f"the {what} {name}", str(text)
+        yield from _of_fields(field["type"], f"{name}.")
+    for part in ("elementType", "keyType", "valueType"):
+        yield from _of_fields(schema.get(part), path)
+
+
+def _keys(settings: Any) -> list[str]:
+    """The keys of a Scala map."""
+    found, each = [], settings.keysIterator()
+    while each.hasNext():
+        found.append(str(each.next()))
+    return found

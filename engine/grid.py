@@ -1,0 +1,31 @@
+"""The grid that watermarks stand on (G2).
+
+An instant of a commit is a whole millisecond, a watermark a whole millisecond + 998 us: what a
+commit raises at its instant +- 1 us (`begin_of`, `end_of`) is then on the same side of a watermark
+as itself. The times after one watermark up to the next are a cell: no watermark parts them.
+"""
+
+from __future__ import annotations
+
+MILLISECOND = 1_000
+_BELOW_NEXT = 998  # us of a watermark after its millisecond
+
+
+def floor_millisecond(time: int) -> int:
+    """The last whole millisecond at or before a time."""
+    return time - time % MILLISECOND
+
+
+def after_watermark(watermark: int) -> int:
+    """The first commit's instant after a watermark."""
+    return floor_millisecond(watermark) + MILLISECOND
+
+
+def floor_watermark(time: int) -> int:
+    """The last time at or before `time` that a watermark may have."""
+    return floor_millisecond(time - _BELOW_NEXT) + _BELOW_NEXT
+
+
+def ceil_watermark(time: int) -> int:
+    """The first time at or after `time` that a watermark may have: the end of its cell."""
+    return floor_watermark(time + MILLISECOND - 1)

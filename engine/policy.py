@@ -1,0 +1,83 @@
+"""What the operator allows: one file beside all rulebooks, never part of one (G27, G28, G29)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rules import kinds as k
+from rules.errors import InputError, Place, Problem
+from rules.kinds import Key, Record, Report
+from rules.reader import read_yaml
+
+VARIABLE = "TIDEGATE_POLICY"
+_BYTES_MAX = 1_048_576
+_DOTTED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
+_HOST = r"(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:\d+)?"
+
+_POLICY = k.record(
+    "a policy",
+    Key("functions", k.listing(k.text("a function", _DOTTED)), "SQL functions beside Spark's own"),
+    Key("python", k.listing(k.text("a function", _DOTTED)), "pure Python functions"),
+    Key("webhook_hosts", k.listing(k.text("a host", _HOST)), "hosts that webhooks may call"),
+    Key(
+        "at_least_once",
+        k.listing(k.text("a kind", "[a-z_]+")),
+        "kinds of statements without a marker",
+    ),
+    Key(
+        "inbox_keys",
+        k.mapping(k.listing(k.text("a signal", r"[A-Za-z_]\w*"), 1), r"[\w-]+", "a key's name"),
+        "signals that each key may raise",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """`functions` are let in beside Spark's own, by the name they are called by; `inbox_keys` are
+    the signals that each key may raise. By default nothing is allowed."""
+
+    functions: frozenset[str] = frozenset()
+    python: frozenset[str] = frozenset()
+    webhook_hosts: frozenset[str] = frozenset()
+    at_least_once: frozenset[str] = frozenset()
+    inbox_keys: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+def load_policy(file: str | os.PathLike[str] | None) -> Policy:
+    """The policy in `file`, by default in the one that TIDEGATE_POLICY names; the empty one where
+    neither says a file. Raises InputError."""
+    path = os.fspath(file) if file is not None else os.environ.get(VARIABLE, "")
+    if not path:
+        return Policy()
+    try:
+        with open(path, encoding="utf-8-sig") as stream:
+            text = stream.read()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        hint = f"name the policy's file by --policy or {VARIABLE}"
+        problem = Problem("file", f"the policy cannot be read: {reason}", Place(path), hint)
+        raise InputError([problem]) from None
+    return _read(text, path)
+
+
+def _read(text: str, path: str) -> Policy:
+    report = Report()
+    node, refused = read_yaml(text, path, _BYTES_MAX, what="a policy", begin="functions: [..]")
+    report.problems.extend(refused)
+    top = _POLICY.read(node, report)
+    if report.problems or not isinstance(top, Record):
+        raise InputError(report.problems)
+    return Policy(
+        _names(top, "functions"),
+        _names(top, "python"),
+        _names(top, "webhook_hosts"),
+        _names(top, "at_least_once"),
+        {name: frozenset(signals) for name, signals in top.get("inbox_keys", {}).items()},
+    )
+
+
+def _names(top: Record, key: str) -> frozenset[str]:
+    return frozenset(top.get(key, ()))

@@ -1,0 +1,30 @@
+"""What could not become an occurrence (G5), for `tidegate rejected` and `status`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import sqlalchemy as sa
+
+from engine.store.tables import rejected
+
+
+def newest(
+    connection: sa.Connection, rulebook: str, limit: int, *, whole: bool
+) -> list[dict[str, Any]]:
+    """The newest so many, oldest first; `whole`: with their fields and all that was said, in
+    which there may be values of the user's tables."""
+    c = rejected.c
+    columns = [c.bucket, c.ordinal, c.event, c.source, c.reason]
+    query = sa.select(*columns, *((c.fields, c.details) if whole else ()))
+    query = query.where(c.rulebook == rulebook).order_by(c.bucket.desc(), c.ordinal.desc())
+    rows = [_shown(row) for row in connection.execute(query.limit(limit))]
+    return rows[::-1]
+
+
+def _shown(row: sa.Row[Any]) -> dict[str, Any]:
+    found = {str(name): value for name, value in row._mapping.items()}
+    if "fields" in found:
+        found["fields"] = json.loads(found["fields"])
+    return found

@@ -1,0 +1,112 @@
+"""What a store forgets, in small steps, and what it keeps.
+
+Forgotten: of buckets planned before one instant, firings of a rule all of whose entries in that
+bucket are finished, with these entries; of buckets planned before another, rejected rows, signals
+that were placed, controls that were carried out or answered, and at last the buckets themselves
+with their plans, once nothing stored belongs to them.
+
+Kept: the last bucket; entries that are pending, held or dead, and their rule's firings; signals
+that no bucket has placed; cursors, totals, and what is carried.
+
+The id of a signal is known as long as the signal is kept: sent again later than that, it is another
+occurrence. So whoever sends signals twice has to do so within `history_retention_days` (G4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from engine.store import buckets, runs
+from engine.store import tables as t
+
+FIRINGS_A_ROW = 100  # that many firings count as a row: large values take time to delete
+
+
+@dataclass(slots=True)
+class _Step:
+    """A transaction that forgets at most about `left` rows."""
+
+    connection: sa.Connection
+    rulebook: str
+    left: int
+
+    def delete(self, table: sa.Table, where: sa.ColumnElement[bool]) -> None:
+        """Delete the first rows of the rulebook, by their key, for which `where` holds."""
+        if self.left > 0:
+            keys = list(table.primary_key.columns)
+            some = sa.select(*keys).where(table.c.rulebook == self.rulebook, where)
+            these = sa.tuple_(*keys).in_(some.limit(self.left).correlate(None))
+            self.left -= self.connection.execute(sa.delete(table).where(these)).rowcount
+
+
+def purge(
+    connection: sa.Connection,
+    rulebook: str,
+    firings_before: int,
+    history_before: int,
+    rows_max: int,
+) -> int:
+    """Forget what is older than two instants; how many rows, `rows_max` if there may be more."""
+    step = _Step(connection, rulebook, rows_max)
+    old = _last_before(connection, rulebook, firings_before)
+    _forget_entries(step, old)
+    _forget_firings(step, old)
+    if step.left > 0:
+        step.left -= runs.forget(connection, rulebook, step.left)
+    old = _last_before(connection, rulebook, history_before)
+    step.delete(t.rejected, t.rejected.c.bucket <= old)
+    step.delete(t.signals, t.signals.c.bucket <= old)
+    c = t.controls.c
+    finished = c.bucket.is_not(None) | c.answer.is_not(None)
+    step.delete(t.controls, (c.asked_at < history_before) & finished)
+    _forget_buckets(step, old)
+    return rows_max - max(step.left, 0)
+
+
+def _last_before(connection: sa.Connection, rulebook: str, instant: int) -> int:
+    """The last bucket that was planned before an instant; 0 if there is none."""
+    c = t.buckets.c
+    query = sa.select(c.bucket).where(c.rulebook == rulebook, c.now < instant)
+    query = query.order_by(c.now.desc(), c.bucket.desc()).limit(1)
+    return connection.execute(query).scalar_one_or_none() or 0
+
+
+def _forget_entries(step: _Step, last: int) -> None:
+    """Entries of buckets up to `last`, except of a rule that has unfinished ones in that bucket."""
+    c, other = t.outbox.c, t.outbox.alias("other").c
+    unfinished = sa.select(other.bucket, other.rule).where(other.rulebook == step.rulebook)
+    unfinished = unfinished.where(t.UNFINISHED)
+    step.delete(t.outbox, (c.bucket <= last) & sa.tuple_(c.bucket, c.rule).not_in(unfinished))
+
+
+def _forget_firings(step: _Step, last: int) -> None:
+    """Firings of buckets up to `last` for which there are no entries any more."""
+    if step.left <= 0:
+        return
+    c, o = t.firings.c, t.outbox.c
+    entries = sa.exists().where(o.rulebook == step.rulebook, o.bucket == c.bucket, o.rule == c.rule)
+    query = sa.select(c.bucket, c.rule, c.firing_count)
+    query = query.where(c.rulebook == step.rulebook, c.bucket <= last, ~entries)
+    keys = []
+    for row in step.connection.execute(query.order_by(c.bucket).limit(step.left)).all():
+        if step.left <= 0:
+            break
+        step.left -= 1 + row.firing_count // FIRINGS_A_ROW
+        keys.append({"b": row.bucket, "r": row.rule})
+    if keys:
+        one = (c.bucket == sa.bindparam("b")) & (c.rule == sa.bindparam("r"))
+        statement = sa.delete(t.firings).where(c.rulebook == step.rulebook, one)
+        step.connection.execute(statement, keys)
+
+
+def _forget_buckets(step: _Step, last: int) -> None:
+    """Buckets up to `last` to which nothing belongs, but never the very last one."""
+    c = t.buckets.c
+    last = min(last, buckets.last_bucket(step.connection, step.rulebook) - 1)
+    used = [
+        sa.exists().where(child.c.rulebook == step.rulebook, child.c.bucket == c.bucket)
+        for child in (t.outbox, t.firings, t.signals, t.rejected, t.controls)
+    ]
+    step.delete(t.buckets, (c.bucket <= last) & ~sa.or_(*used))

@@ -1,0 +1,155 @@
+"""Where a firing is, by its id: ids in sorted runs, which are merged as they grow in number (a
+log-structured merge).
+
+A bucket adds one run of level 0. The last `FAN_OUT` runs of a level become one of the next, so
+that few are left to be searched, and an id is written again once a level. Runs of more than
+`MERGED_IDS_MAX` together stay apart: no merge takes long. An id whose firings were forgotten stays
+in its run, until the run has no firings left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import sqlalchemy as sa
+
+from engine.store import tables as t
+from engine.store.blobs import ID_BYTES
+
+FAN_OUT = 8
+MERGED_IDS_MAX = 1_000_000
+PIECE_IDS = 192  # ids and places of a piece fit into a page of SQLite
+PLACE = np.dtype([("bucket", "<i8"), ("ordinal", "<i4")])
+_CODEC = "zstd"  # of places, most of which are equal
+
+Ids = npt.NDArray[np.bytes_]
+Places = npt.NDArray[Any]
+
+
+def add(
+    connection: sa.Connection, rulebook: str, bucket: int, ids: Sequence[pa.ChunkedArray]
+) -> None:
+    """The ids of a bucket's firings: fixed_size_binary[16] columns, by the rules' ordinals."""
+    found = [_values(column) for column in ids]
+    if count := sum(map(len, found)):
+        places = np.empty(count, PLACE)
+        places["bucket"] = bucket
+        places["ordinal"] = np.repeat(np.arange(len(found)), list(map(len, found)))
+        write(connection, rulebook, (bucket, bucket), 0, np.concatenate(found), places)
+        while _merge(connection, rulebook):
+            pass
+
+
+def write(
+    connection: sa.Connection,
+    rulebook: str,
+    buckets: tuple[int, int],
+    level: int,
+    ids: Ids,
+    places: Places,
+) -> None:
+    """A run of the firings of the buckets from the first to the last of `buckets`."""
+    first, last = buckets
+    order = np.argsort(ids)
+    ids, places = ids[order], places[order]
+    run = {"rulebook": rulebook, "run": last}
+    connection.execute(
+        sa.insert(t.firing_runs).values(**run, first_bucket=first, level=level, id_count=len(ids))
+    )
+    pieces = []
+    for at in range(0, len(ids), PIECE_IDS):
+        data = ids[at : at + PIECE_IDS].tobytes()
+        packed = pa.compress(places[at : at + PIECE_IDS].tobytes(), _CODEC, asbytes=True)
+        pieces.append({**run, "first_id": data[:ID_BYTES], "ids": data, "places": packed})
+    connection.execute(sa.insert(t.firing_ids), pieces)
+
+
+def find(connection: sa.Connection, rulebook: str, firing_id: str) -> tuple[int, str] | None:
+    """The (bucket, rule) of a firing, None if the store has it not (any more)."""
+    wanted = bytes.fromhex(firing_id)
+    c = t.firing_ids.c
+    for run, first_id in _pieces(connection, rulebook, wanted):
+        one = (c.rulebook == rulebook) & (c.run == run) & (c.first_id == first_id)
+        piece = connection.execute(sa.select(c.ids, c.places).where(one)).one()
+        ids = np.frombuffer(piece.ids, f"V{ID_BYTES}")
+        for number in np.flatnonzero(ids == np.void(wanted)):  # none: it lies across two ids
+            place = _places(piece.places, len(ids))[number]
+            if rule := _rule(connection, rulebook, int(place["bucket"]), int(place["ordinal"])):
+                return int(place["bucket"]), rule
+    return None
+
+
+def forget(connection: sa.Connection, rulebook: str, rows_max: int) -> int:
+    """Delete runs without firings, oldest first, about so many pieces at most; how many."""
+    r, f = t.firing_runs.c, t.firings.c
+    kept = sa.exists().where(f.rulebook == rulebook, f.bucket.between(r.first_bucket, r.run))
+    query = sa.select(r.run, r.id_count).where(r.rulebook == rulebook, ~kept).order_by(r.run)
+    pieces = 0
+    for row in connection.execute(query.limit(rows_max)).all():
+        if pieces >= rows_max:
+            break
+        pieces += -(-row.id_count // PIECE_IDS)
+        _delete(connection, rulebook, row.run, row.run)
+    return pieces
+
+
+def _pieces(connection: sa.Connection, rulebook: str, wanted: bytes) -> list[tuple[int, bytes]]:
+    """The (run, first id) of pieces that hold these bytes: one of each run is looked at."""
+    r, c = t.firing_runs.c, t.firing_ids.c
+    sqlite = connection.dialect.name == "sqlite"
+    at = sa.func.instr(c.ids, wanted) if sqlite else sa.func.pg_catalog.position(c.ids, wanted)
+    piece = sa.select(sa.case((at > 0, c.first_id))).where(
+        c.rulebook == rulebook, c.run == r.run, c.first_id <= wanted
+    )
+    piece = piece.order_by(c.first_id.desc()).limit(1)
+    query = sa.select(r.run, piece.scalar_subquery()).where(r.rulebook == rulebook)
+    return [(run, first_id) for run, first_id in connection.execute(query) if first_id is not None]
+
+
+def _merge(connection: sa.Connection, rulebook: str) -> bool:
+    """Make one run of the last ones, if so many have the same level; whether it was done."""
+    r, c = t.firing_runs.c, t.firing_ids.c
+    query = sa.select(t.firing_runs).where(r.rulebook == rulebook).order_by(r.run.desc())
+    runs = connection.execute(query.limit(FAN_OUT)).all()
+    level = runs[0].level
+    full = len(runs) == FAN_OUT and all(run.level == level for run in runs)
+    if not full or sum(run.id_count for run in runs) > MERGED_IDS_MAX:
+        return False
+    first, last = runs[-1].run, runs[0].run
+    these = (c.rulebook == rulebook) & c.run.between(first, last)
+    pieces = connection.execute(sa.select(c.ids, c.places).where(these)).all()
+    ids = np.frombuffer(b"".join(piece.ids for piece in pieces), f"S{ID_BYTES}")
+    places = [_places(piece.places, len(piece.ids) // ID_BYTES) for piece in pieces]
+    _delete(connection, rulebook, first, last)
+    buckets = (runs[-1].first_bucket, last)
+    write(connection, rulebook, buckets, level + 1, ids, np.concatenate(places))
+    return True
+
+
+def _delete(connection: sa.Connection, rulebook: str, first: int, last: int) -> None:
+    for table in (t.firing_ids, t.firing_runs):
+        these = (table.c.rulebook == rulebook) & table.c.run.between(first, last)
+        connection.execute(sa.delete(table).where(these))
+
+
+def _rule(connection: sa.Connection, rulebook: str, bucket: int, ordinal: int) -> str | None:
+    f = t.firings.c
+    query = sa.select(f.rule).where(f.rulebook == rulebook, f.bucket == bucket)
+    return connection.execute(query.where(f.ordinal == ordinal)).scalar_one_or_none()
+
+
+def _values(ids: pa.ChunkedArray) -> Ids:
+    column = ids.combine_chunks()
+    if not len(column):
+        return np.empty(0, f"S{ID_BYTES}")
+    data = column.buffers()[1].slice(column.offset * ID_BYTES, len(column) * ID_BYTES)
+    return np.frombuffer(data, f"S{ID_BYTES}")
+
+
+def _places(data: bytes, count: int) -> Places:
+    size = count * PLACE.itemsize
+    return np.frombuffer(pa.decompress(data, size, _CODEC, asbytes=True), PLACE)

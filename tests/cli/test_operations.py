@@ -1,0 +1,156 @@
+"""Commands that show what stands in the way of rules, and get past it: skip, redrive, enable."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.store import SqlStore, open_store
+from engine.store.holder import this_holder
+from engine.values import Fate, Outcome, Parked, Rejected
+from tests.cli.conftest import SIGNALS, Tidegate
+from tests.store import make
+
+NAME = "doors"
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """A store in which rule `passed` is parked, entry 1 is done, 2 dead and 3 held."""
+    url = f"sqlite:///{tmp_path / 'doors.db'}"
+    with open_store(url, create=True) as store:
+        store.register(NAME, SIGNALS + "  other: {on: opened}\n", None)
+        epoch = store.acquire(NAME, this_holder(), 60)
+        fired = make.firings("passed")
+        entries = [
+            make.entry("passed", 0),
+            make.entry("passed", 1, state="dead", error="no", firing_ids=(make.hex_ids(fired)[1],)),
+            make.entry("passed", 2),
+        ]
+        numbered = make.commit(
+            store,
+            epoch,
+            make.plan(rulebook=NAME),
+            fired=[fired],
+            entries=entries,
+            rejected=[Rejected("opened", "inbox", "no door", {"door": "Ada's"}, "Ada was it")] * 2,
+            parked=(Parked("passed", "it stores too much", "bound it", make.BEGIN),),
+        )
+        store.settle(NAME, epoch, Outcome(numbered[0], "done", 1))
+        held = Outcome(numbered[2], "held", 3, "cast failed", details="cast of 'Ada' failed\nat 2")
+        store.settle(NAME, epoch, held)
+        store.release(NAME, epoch)
+    return url
+
+
+def asked(url: str) -> list[tuple[str, str, str | None]]:
+    with open_store(url, create=False) as store:
+        return [(c.kind, c.subject, c.option) for c in store.pending_controls(NAME)]
+
+
+def answer(tidegate: Tidegate, *words: object) -> Any:
+    result = tidegate(*words, "--json")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_the_ways_past_an_entry_are_asked_of_the_engine(tidegate: Tidegate, url: str) -> None:
+    at = ("--store", url)
+    first = answer(tidegate, "skip", 3, *at)
+    assert first == {
+        "rulebook": NAME,
+        "asked_for": "skip",
+        "entry": 3,
+        "rule": "passed",
+        "state": "held",
+        "effective": "no engine runs: `tidegate run` carries it out",
+    }
+    with open_store(url, create=False) as store:
+        store.acquire(NAME, this_holder(), 60)
+    assert answer(tidegate, "skip", 3, "--unsealed", *at)["effective"].startswith("at the engine")
+    answer(tidegate, "redrive", 2, *at)
+    answer(tidegate, "redrive", 3, "--may-double", *at)
+    answer(tidegate, "enable", "passed", *at)
+    assert asked(url) == [
+        ("skip", "3", None),
+        ("skip", "3", "unsealed"),
+        ("redrive", "2", None),
+        ("redrive", "3", "may-double"),
+        ("enable", "passed", None),
+    ]
+    shown = answer(tidegate, "status", *at)["asked_for"]
+    assert [control["kind"] for control in shown] == [
+        "skip",
+        "skip",
+        "redrive",
+        "redrive",
+        "enable",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["skip", "4"], "there is no entry 4"),
+        (["redrive", "1"], "entry 1 of rule passed is done already"),
+        (["skip", "1"], "entry 1 of rule passed is done already"),
+        (["enable", "pased"], "did you mean 'passed'?"),
+        (["enable", "other"], "rule `other` is not parked"),
+        (["firings", "--entry", "4"], "there is no entry 4"),
+        (["firings", "--before", "xyz"], "this is no firing's id"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_and_not_asked(
+    tidegate: Tidegate, url: str, words: list[str], said: str
+) -> None:
+    result = tidegate(*words, "--store", url)
+    assert (result.exit_code, result.stdout, said in result.stderr) == (1, "", True), result.stderr
+    assert asked(url) == []
+
+
+def test_status_shows_what_and_why_without_values(tidegate: Tidegate, url: str) -> None:
+    status = answer(tidegate, "status", "--store", url)
+    assert [(e["number"], e["state"], e["commands"][0]) for e in status["entries"]] == [
+        (2, "dead", "tidegate redrive 2"),
+        (3, "held", "tidegate redrive 3"),
+    ]
+    assert status["parked_rules"][0]["commands"] == ["tidegate enable passed"]
+    text = tidegate("status", "--store", url).stdout
+    assert "tidegate redrive 3; tidegate skip 3" in text
+    assert "it stores too much" in text
+    assert "Ada" not in text + json.dumps(status)
+
+
+def test_values_are_shown_where_they_are_asked_for(tidegate: Tidegate, url: str) -> None:
+    at = ("--store", url)
+    plain = tidegate("rejected", *at)
+    assert plain.stdout.count("no door") == 2
+    assert "Ada" not in plain.stdout
+    for words in (["rejected", "-v", "--limit", 1], ["rejected", "-v", "--limit", 1, "--json"]):
+        shown = tidegate(*words, *at).stdout
+        assert (shown.count("Ada was it"), "Ada's" in shown) == (1, True)
+    assert "Ada" not in tidegate("firings", *at).stdout
+    entry = answer(tidegate, "firings", "--entry", 3, *at)
+    assert entry["details"] == "cast of 'Ada' failed\nat 2"
+    assert (entry["text"], len(entry["firings"])) == ("UPDATE a", 2)
+    assert "cast of 'Ada' failed" in tidegate("firings", "--entry", 3, *at).stdout
+    assert len(answer(tidegate, "firings", "--entry", 2, *at)["firings"]) == 1
+    assert tidegate("firings", "--entry", 3, "--limit", 2, *at).exit_code == 2
+
+
+def test_an_entry_of_unknown_fate_names_the_options(tidegate: Tidegate, url: str) -> None:
+    with open_store(url, create=False) as store:
+        doubt(store)
+    (_, held) = answer(tidegate, "status", "--store", url)["entries"]
+    assert held["commands"] == ["tidegate redrive 3 --may-double", "tidegate skip 3 --unsealed"]
+
+
+def doubt(store: SqlStore) -> None:
+    entry = store.one_entry(NAME, 3)
+    assert entry is not None
+    epoch = store.acquire(NAME, this_holder(), 60)
+    store.settle(NAME, epoch, Outcome(entry, "held", 3, "no answer", fate=Fate.UNKNOWN.value))
+    store.release(NAME, epoch)

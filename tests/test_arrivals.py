@@ -1,0 +1,102 @@
+"""The loop over signals and tables of the test's own: what it looks at, and when it is done."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from engine.store import SqlStore, open_store
+from engine.values import Signal
+from tests.test_loop import BEGIN, BOOK, SECOND, Bench
+
+TOLD = (
+    BOOK
+    + """\
+  c: {on: told, do: [{sql: INSERT INTO out SELECT id FROM event}]}
+settings: {signals_max: 2}
+"""
+)
+TOLD = TOLD.replace("events: {", "events: {told: {signal: {id: bigint}}, ")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqlStore]:
+    with open_store(f"sqlite:///{tmp_path}/loop.db", create=True) as store:
+        store.register("loop", TOLD, None)
+        yield store
+
+
+def tell(store: SqlStore, number: int, event: str = "told", fields: Any = None) -> None:
+    at = BEGIN + number * 1_000
+    fields = {"id": number} if fields is None else fields
+    store.raise_signal("loop", Signal(f"{event}-{number}", event, fields, at))
+
+
+def test_g04_what_was_visible_is_done_cap_or_not_and_nothing_else_is_waited_for(
+    store: SqlStore,
+) -> None:
+    bench = Bench(store, commits=0, text=TOLD)
+    bench.drain()
+    now = bench.clock()
+    for n in range(5):
+        tell(store, (now - BEGIN) // 1_000 + n)
+        tell(store, n, "no_longer_declared")
+    tell(store, (now - BEGIN) // 1_000 + 2_000, fields={"id": "text"})
+    bench.clock.later(60)
+    seen = bench.loop.visible()
+    assert not bench.loop.done(seen)
+    buckets = 0
+    while not bench.loop.done(seen):
+        assert bench.loop.bucket()
+        buckets += 1
+        tell(store, (now - BEGIN) // 1_000 + 3_000 + buckets)
+    assert buckets == 3
+    assert store.unplaced_by_event("loop") == {"no_longer_declared": 5, "told": 3}
+    bench.drain()
+    assert store.unplaced_by_event("loop") == {"no_longer_declared": 5}
+    assert bench.loop.idle
+    assert len(bench.sink.effects) == bench.sink.effects.total() == 5 + 3
+    assert store.status("loop")["rejected_rows"] == 1
+
+
+def test_an_idle_look_is_one_query_and_one_listing_of_each_source(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(store, commits=3, text=TOLD)
+    bench.loop.check_lease = lambda: None  # as in an engine: `arrivals` asks for the epoch
+    bench.drain()
+    asked: Counter[str] = Counter()
+    methods = {name: getattr(bench.feed, name) for name in ("head", "version")}
+    for name in methods:
+
+        def counted(*given: Any, name: str = name) -> Any:
+            asked[name] += 1
+            return methods[name](*given)
+
+        monkeypatch.setattr(bench.feed, name, counted)
+
+    def note(_c: object, _cursor: object, text: str, *_: object) -> None:
+        asked["queries"] += not text.startswith("BEGIN")
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", note)
+    try:
+        assert bench.loop.bucket() is None
+    finally:
+        sa.event.remove(sa.Engine, "before_cursor_execute", note)
+    assert bench.loop.idle
+    assert asked == {"queries": 1, "head": 1}
+
+
+def test_g02_a_wait_ends_when_the_watermark_passes_what_waits(store: SqlStore) -> None:
+    slow = TOLD.replace("signals_max: 2", "commit_slack_ms: 5000")
+    bench = Bench(store, commits=1, text=slow)
+    bench.loop.now = lambda: BEGIN + SECOND  # type: ignore[assignment]
+    assert bench.loop.bucket()  # the first plan sets the cursor
+    assert bench.loop.bucket() is None
+    assert not bench.loop.idle
+    assert bench.loop.wait_seconds == pytest.approx(4.000998)
