@@ -117,8 +117,8 @@ def limited(what: str, where: Iterable[str], reset: str = "") -> Iterator[None]:
         raise EngineError(
             "read-overrun",
             f"{what}: {error} (statement_seconds_max){f' with {asked}' if asked else ''}{left}",
-            "a regular expression that backtracks, such as (.*a){20}b, can take for ever on one row: "
-            "correct the `where`, or raise statement_seconds_max"
+            "a regular expression that backtracks, such as (.*a){20}b, can take for ever on one "
+            "row: correct the `where`, or raise statement_seconds_max"
             + (f"; or {reset}" if reset else ""),
         ) from error
 
