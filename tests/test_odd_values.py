@@ -10,7 +10,7 @@ import pytest
 
 from engine import Engine
 from engine.operate import list_firings
-from rules.errors import InputError
+from rules.errors import EngineError, InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,11 +38,12 @@ rules:
   zero: {on: raised, do: [{sql: INSERT INTO log (name) SELECT 'raised' FROM event}]}
 """
 LEAST = "timestamp_micros(-9223372036854775807)"
+OLD = "timestamp_micros(-9220000000000000000)"
 VALUES = [
-    f"(1, 'x', date'-0044-03-15', {LEAST}, timestamp_ntz'-0044-03-15 01:02:03.5')",
+    f"(1, 'x', date'-0044-03-15', {OLD}, timestamp_ntz'-0044-03-15 01:02:03.5')",
     "(1, 'y', date'+10000-01-01', timestamp'+290000-12-31 00:00:00Z', "
     "timestamp_ntz'+10000-01-01 00:00:00')",
-    "(0, 'z', date'1582-10-10', timestamp'1500-02-28 00:00:00Z', timestamp_ntz'0001-01-01')",
+    "(0, 'z', date'1500-02-28', timestamp'1500-02-28 00:00:00Z', timestamp_ntz'0001-01-01')",
 ]
 
 
@@ -79,11 +80,21 @@ def test_dates_beyond_pythons_and_a_name_with_signs_pass_through(
     fired: list[Any] = list(list_firings(store, None, "each", None))
     keys = {f["key"]["a.b`c"]: f["key"] for f in fired}
     assert keys["x"]["day"] == "-0044-03-15"
-    assert keys["x"]["at"] == "-290308-12-21T19:59:05.224193Z"
+    assert keys["x"]["at"] == "-290201-10-31T00:53:20Z"
     assert keys["x"]["local"] == "-0044-03-15T01:02:03.500000"
     assert (keys["y"]["day"], keys["y"]["at"]) == ("+10000-01-01", "+290000-12-31T00:00:00Z")
-    assert keys["z"]["day"] == "1582-10-10"
+    assert keys["z"]["day"] == "1500-02-28"
     assert json.dumps(fired)
+
+
+def test_a_time_that_the_feed_cannot_read_stops_by_name(spark: SparkSession, folder: Path) -> None:
+    with Engine(folder / "odd.yaml", spark=spark) as engine:
+        engine.run_once()
+        row = f"(1, 'x', date'2024-01-01', {LEAST}, timestamp_ntz'2024-01-01')"
+        spark.sql(f"INSERT INTO delta.`{folder}/rows` VALUES {row}")
+        with pytest.raises(EngineError, match="hold a time so old") as caught:
+            engine.run_once()
+    assert "reset rows --from" in caught.value.hint
 
 
 def test_a_signal_with_half_a_pair_is_refused(spark: SparkSession, folder: Path) -> None:

@@ -117,8 +117,8 @@ def limited(what: str, where: Iterable[str], reset: str = "") -> Iterator[None]:
         raise EngineError(
             "read-overrun",
             f"{what}: {error} (statement_seconds_max){f' with {asked}' if asked else ''}{left}",
-            "a regular expression that backtracks, such as (a+)+b, can take for ever on one row: "
-            "correct the `where`, or raise statement_seconds_max"
+            "a regular expression that backtracks, such as (.*a){20}b, can take for ever on one "
+            "row: correct the `where`, or raise statement_seconds_max"
             + (f"; or {reset}" if reset else ""),
         ) from error
 
@@ -146,6 +146,13 @@ def translated(table: str, first: int, last: int, error: BaseException) -> Engin
             f"table `{table}`: a log file between versions {first} and {last} is gone "
             f"({found.message})",
             f"put it back, or {reset_hint(table)}",
+        )
+    if condition == "ArithmeticException" and "long overflow" in found.details:
+        return EngineError(
+            "table-unreadable",
+            f"table `{table}`: versions {first} to {last} hold a time so old that its change "
+            "feed cannot give it (its first year is -290307)",
+            f"correct the row, and {reset_hint(table, last + 1)}",
         )
     return EngineError(
         "table-unreadable",

@@ -25,6 +25,10 @@ def test_a_cold_start_prints_nothing_to_stdout_and_leaves_nothing_behind(tmp_pat
         "spark.sql('CREATE DATABASE d')\n"
         "spark.sql('CREATE TABLE d.t USING delta AS SELECT 1 AS a')\n"
         "assert spark.table('d.t').count() == 1\n"
+        "import os\n"
+        "scratch = spark.sparkContext.getConf().get('spark.local.dir')\n"
+        "assert os.stat(scratch).st_mode & 0o777 == 0o700\n"
+        "assert scratch in spark.sparkContext._temp_dir\n"
         "spark.stop()\n"
     )
     run = subprocess.run(

@@ -19,9 +19,9 @@ from rules.model import Condition, Rulebook
 from tests.capture.build import Loop, event, needs, rulebook, table
 from tests.delta.conftest import Lake
 
-SLEEP = "java_method('java.lang.Thread', 'sleep', cast({} as bigint))"
-BACKTRACKS = "rlike '(a+)+b'"
-TEXT = "a" * 27  # some seconds for Java; a few more letters and it is for ever
+SLEEP = "java_method('java.lang.Thread', 'sleep', id + {})"
+BACKTRACKS = "rlike '(.*a){12}b'"
+TEXT = "a" * 28  # some seconds for Java; a few more letters and it is for ever
 
 
 @pytest.fixture
@@ -52,8 +52,9 @@ class User:
 
 
 def test_what_is_past_its_time_is_cancelled_and_a_users_job_is_not(
-    spark: SparkSession, jobs: Jobs
+    spark: SparkSession, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("connectors.delta.jobs.GRACE_SECONDS", 300)
     user = User(spark)
     rows = spark.range(1).selectExpr(SLEEP.format(60_000))
     with pytest.raises(OverrunError, match="longer than 1 s") as caught:
@@ -121,10 +122,14 @@ def test_a_where_that_backtracks_ends_by_name(lake: Lake) -> None:
         f"max(note) {BACKTRACKS}",
         f"'{TEXT}' {BACKTRACKS} AND count(*) > 0",  # folded into a constant before there is a job
         '{sql: "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 90 AND '
-        f'length({SLEEP.format(200)}) < 9) SELECT firing_id FROM event, r"}}',
+        "length(java_method('java.lang.Thread', 'sleep', n + 200L)) < 9) "
+        'SELECT firing_id FROM event, r"}',
     ],
 )
-def test_a_condition_past_its_time_names_its_rule(lake: Lake, condition: str) -> None:
+def test_a_condition_past_its_time_names_its_rule(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, condition: str
+) -> None:
+    monkeypatch.setattr("connectors.delta.jobs.GRACE_SECONDS", 0.5)
     lake.create("t", "id BIGINT, note STRING")
     query = condition.startswith("{sql: ")
     text = condition.removeprefix('{sql: "').removesuffix('"}')

@@ -1,0 +1,62 @@
+"""What is told of Spark's errors: names and SQL text, never a value of a table."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from connectors.delta.faults import SPARK_ERRORS, Fault, fault
+from tests.delta.conftest import Lake
+
+VALUE = "geheim"
+
+
+def raised(spark: SparkSession, text: str) -> Fault:
+    with pytest.raises(SPARK_ERRORS) as caught:
+        spark.sql(text).collect()
+    return fault(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "condition", "says"),
+    [
+        ("cast(x AS INT)", "CAST_INVALID_INPUT", "The value <expression> of the type"),
+        ("to_date(x, 'yyyy')", "CANNOT_PARSE_TIMESTAMP", "Use <func> to tolerate"),
+        ("raise_error(x)", "USER_RAISED_EXCEPTION", "<errorMessage>"),
+        ("parse_url(concat(x, ' '), 'HOST')", "INVALID_URL", "The url is invalid: <url>"),
+        ("cast(length(x) + 4705 AS DECIMAL(2))", "NUMERIC_VALUE_OUT_OF_RANGE", "<value> cannot be"),
+        ("array(1)[length(x) + 4705]", "INVALID_ARRAY_INDEX", "The index <indexValue>"),
+        ("1 / (length(x) - 6)", "DIVIDE_BY_ZERO", "Division by zero"),
+        ("nope", "UNRESOLVED_COLUMN", "with name `nope` cannot be resolved"),
+    ],
+)
+def test_messages_hold_no_values(spark: SparkSession, text: str, condition: str, says: str) -> None:
+    found = raised(spark, f"SELECT {text} FROM VALUES ('{VALUE}') AS v(x)")
+    assert found.condition.startswith(condition)
+    assert says in found.message
+    assert "\n" not in found.message
+    for value in (VALUE, "4711"):
+        assert value not in found.message
+        assert (
+            value in found.details
+            or condition in ("DIVIDE_BY_ZERO", "UNRESOLVED_COLUMN")
+            or (value == ("4711" if "4705" not in text else VALUE))
+        )
+
+
+def test_the_part_of_the_statement_that_failed_is_told(spark: SparkSession) -> None:
+    found = raised(spark, f"SELECT 1 AS a, cast(x AS INT) FROM VALUES ('{VALUE}') AS v(x)")
+    assert found.message.endswith("(in `cast(x AS INT)`)")
+    assert found.offset == 15
+
+
+def test_a_constraint_is_named_and_its_row_is_not_shown(lake: Lake) -> None:
+    lake.create("t", "a INT, b STRING")
+    lake.sql("ALTER TABLE {t} ADD CONSTRAINT small CHECK (a < 10)")
+    with pytest.raises(SPARK_ERRORS) as caught:
+        lake.sql(f"INSERT INTO {{t}} VALUES (4711, '{VALUE}')")
+    found = fault(caught.value)
+    assert found.condition == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
+    assert "CHECK constraint small (a < 10) violated" in found.message
+    assert "4711" not in found.message
+    assert "4711" in found.details
