@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 RUN = $(VENV)/bin/python
 STAMP = $(VENV)/.installed
+WORKERS = -n 2 --dist loadgroup
 
 .PHONY: install demo test test-long lint bench clean
 
@@ -13,10 +14,10 @@ demo: $(STAMP)
 	@$(VENV)/bin/tidegate demo
 
 test: $(STAMP)
-	$(RUN) -m pytest
+	$(RUN) -m pytest $(WORKERS)
 
 test-long: $(STAMP)
-	$(RUN) -m pytest -m "long or not long"
+	$(RUN) -m pytest $(WORKERS) -m "long or not long"
 
 lint: $(STAMP)
 	$(RUN) -m ruff check .

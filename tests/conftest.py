@@ -11,6 +11,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """For two workers: one runs all tests that share the Spark session, the other one the rest, file
+    by file."""
+    for item in items:
+        shared = "spark" in getattr(item, "fixturenames", ())
+        group = "spark" if shared else item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one session, started at its first use: two cores, Delta, quiet."""
