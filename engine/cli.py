@@ -115,7 +115,7 @@ def validate(
         try:
             book = validated(file, pairs(settings, "--set"))
             if tables:
-                from engine.app import check_tables
+                from engine.app.tables import check_tables
 
                 conf = pairs(spark_conf, "--spark-conf")
                 check_tables(book, spark_conf=conf, policy=policy)
@@ -332,7 +332,7 @@ def adopt(
 ) -> None:
     """Go on with a store that does not know what its tables hold, such as a restored one: lists
     what is in doubt."""
-    from engine.app import adopt_store
+    from engine.app.tables import adopt_store
 
     if repeat == (start is not None):
         raise click.UsageError("say either --repeat or --from now")

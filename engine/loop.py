@@ -18,21 +18,13 @@ from engine.capture.resets import with_resets
 from engine.capture.sources import Sources, sources
 from engine.detector.contexts.limits import RuleLimitError
 from engine.detector.detector import Detector
+from engine.entries import Control
 from engine.evaluate.evaluate import evaluate
 from engine.failpoints import failpoint
 from engine.ports import Arrivals, Conditions, Feed, OutageError, Store, Unplaced
 from engine.present import Present
-from engine.values import (
-    Bucket,
-    BucketReport,
-    Carried,
-    Control,
-    Detections,
-    Parked,
-    Plan,
-    State,
-    Taken,
-)
+from engine.state import BucketReport, Parked, State, Taken
+from engine.values import Bucket, Carried, Detections, Plan
 from rules.errors import EngineError
 from rules.model import Rulebook
 

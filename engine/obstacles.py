@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from engine.act.past import way_past
-from engine.values import Entry, Parked
+from engine.entries import Entry
+from engine.state import Parked
 
 
 def sentence(obstacle: Entry | Parked) -> str:

@@ -19,7 +19,7 @@ import orjson
 
 from engine.moments import micros_text
 from engine.printable import in_json, in_line, printable, shortened
-from engine.values import BucketReport
+from engine.state import BucketReport
 from rules.errors import Problem
 from rules.model import Rulebook
 

@@ -9,23 +9,18 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from engine.entries import Control, Entry, Fate, Outcome
+from engine.state import Parked, State, Taken
 from engine.values import (
     Answers,
     ChangeKind,
     Commit,
-    Control,
     Cursor,
-    Entry,
-    Fate,
     Firings,
-    Outcome,
-    Parked,
     Question,
     Reading,
     Signal,
-    State,
     TableRange,
-    Taken,
 )
 from rules.errors import EngineError
 from rules.model import Rule, SignalAction, Sql, Table

@@ -8,9 +8,10 @@ import pyarrow.compute as pc
 
 from engine.act.outbox import Stamp, entries_for
 from engine.basis import Basis
+from engine.entries import Entry
 from engine.evaluate.evaluate import decided, question_of
 from engine.ports import Conditions, Feed, SinkError
-from engine.values import Entry, Firings
+from engine.values import Firings
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum, IntEnum
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -93,24 +93,6 @@ class Signal:
     received_at: int
     depth: int = 0
     instant: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Control:
-    """What an operator asked for, effective at the next plan (G24).
-
-    `reset`: the cursor of table `subject` is to be set so that `version` is the next one to be
-    read, None: after the head (G10). `enable`: rule `subject` is no longer parked (G13). `skip`:
-    entry `subject` is sealed and passed over; option `unsealed`: though it cannot be sealed.
-    `redrive`: it is sealed, and a new entry stands in its place (G18); option `may-double`: though
-    its fate is not known.
-    """
-
-    id: int
-    kind: str
-    subject: str
-    version: int | None = None
-    option: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,22 +245,6 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
-    """An action as it stands in an entry: its kind and text, the table that it writes, and its
-    number among its rule's actions.
-
-    The text of a signal is JSON: `action` (its number in the rule), `event`, `fields` (expressions
-    by field), `types` (Spark's, by field), `group` (the columns with one value a firing that the
-    expressions name).
-    """
-
-    kind: str  # sql | signal
-    text: str
-    target: str | None = None
-    action: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Question:
     """A rule's condition, asked of its firings in one bucket.
 
@@ -342,138 +308,3 @@ class Firings:
         text = values[16 * ids.offset : 16 * (ids.offset + len(ids))].hex().encode()
         offsets = np.arange(0, 32 * (len(ids) + 1), 32, dtype=np.int32)
         return pa.StringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(text))
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One outbox entry: one statement for one set of firings, or for one firing (G16).
-
-    `number` is drawn from the store's one increasing sequence when the entry is stored (0 before).
-    `kind`, `text`, `target` and `action` are those of its Statement; kind `condition` is a
-    condition that failed for good, with the condition's text. `firing_ids`: hex ids when the entry
-    is for some of the rule's firings only, None for all held. `order` is the position in the
-    bucket's order of actions (G15), `place` that in the queue of its rule: its own number, or that
-    of the entry which it was redriven for.
-
-    `app_id`: Delta's txnAppId of its marker, whose txnVersion is `number`. `target_version`: the
-    target's latest version before the entry was stored; its effect can only stand after it (G16b).
-
-    State: `pending` (not tried yet, or waiting for a retry), `held` (it has used up its attempts,
-    or its `fate` is passed or unknown; it holds the queue of its rule), `done`, `dead`, `skipped`
-    (passed over by an operator), `redriven` (another entry stands in its place). `error` holds no
-    values of the user's tables, `details` may.
-    """
-
-    rule: str
-    kind: str
-    text: str
-    target: str | None
-    order: int
-    firing_ids: tuple[str, ...] | None = None
-    number: int = 0
-    bucket: int = 0
-    state: str = "pending"
-    attempts: int = 0
-    error: str | None = None
-    depth: int = 1
-    action: int = 0
-    app_id: str = ""
-    target_version: int | None = None
-    place: int = 0
-    details: str | None = None
-    fate: str | None = None
-
-
-# -- act ----------------------------------------------------------------------------------------
-
-
-class Fate(Enum):
-    """What became of an entry, asked of its target's log (G16b)."""
-
-    EFFECT = "effect"  # a commit names this store and entry
-    SEALED = "sealed"  # its seal stands: it can land no more
-    ABSENT = "absent"  # its marker is below its number: it has not landed
-    PASSED = "passed"  # its marker is at or above its number, but no commit is this entry's
-    UNKNOWN = "unknown"  # the log was cleaned, or the target cannot be read
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of one entry: its new `state`, with the attempts so far and the last error.
-
-    `signals` were raised by it; they are inserted when it is marked done (G22). `successors` are
-    stored and numbered in the same transaction: the entry that takes the place of a redriven one,
-    or the actions of a condition that was asked again. `control` is what is answered by it.
-    """
-
-    entry: Entry
-    state: str  # pending | held | done | dead | skipped | redriven
-    attempts: int
-    error: str | None = None
-    signals: tuple[Signal, ...] = ()
-    details: str | None = None
-    fate: str | None = None
-    successors: tuple[Entry, ...] = ()
-    control: int | None = None
-
-
-# -- the store's view ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """What a rulebook's engine starts from: read once at start, then kept in memory."""
-
-    bucket: int  # number of the last committed bucket, 0 = none
-    watermark: int | None  # None before the first plan
-    now: int  # greatest `now` ever stored, 0 = none (G3)
-    cursors: Mapping[str, Cursor]
-    activations: Mapping[str, int]  # by rule
-    activation_digests: Mapping[str, str]  # by rule, of (on, per, context)
-    carried: Carried
-    parked: frozenset[str] = frozenset()  # rules that a limit has stopped (G13)
-
-
-@dataclass(frozen=True, slots=True)
-class Parked:
-    """A rule that a limit stops from `instant` on, until it is enabled (G13)."""
-
-    rule: str
-    reason: str
-    hint: str
-    instant: int
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """A bucket as it is stored: everything of it in one transaction (step 3).
-
-    `digests`: by rule active after the bucket, of what it detects with; a rule that is not in it
-    is forgotten. `rows` were read, `seconds` by stage. `parked` are rules that a limit stops from
-    here on; `passed_over`: by parked rule, how many occurrences it did not see in this bucket.
-    """
-
-    plan: Plan
-    carried: Carried
-    digests: Mapping[str, str]
-    firings: tuple[Firings, ...] = ()
-    entries: tuple[Entry, ...] = ()
-    rejected: tuple[Rejected, ...] = ()
-    rows: int = 0
-    detections: int = 0
-    seconds: Mapping[str, float] = field(default_factory=dict)
-    parked: tuple[Parked, ...] = ()
-    passed_over: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class BucketReport:
-    """One line of `run --json`."""
-
-    bucket: int
-    watermark: int
-    rows: int
-    detections: int
-    firings: int
-    entries: int
-    seconds: Mapping[str, float]

@@ -16,8 +16,8 @@ import pytest
 from connectors.delta.feed import DeltaFeed
 from engine import Engine
 from engine.operate import list_firings, reset_table
+from engine.state import BucketReport
 from engine.store import open_store
-from engine.values import BucketReport
 from rules.errors import EngineError, InputError
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def test_g13_what_is_past_its_retention_is_forgotten_under_once_too(
             shop.order((n, 60))
             engine.run_once()
         assert len(list(list_firings(shop.store, None, None, None))) == 2
-        monkeypatch.setattr("engine.app.MICROS_PER_DAY", 0)  # everything is old
+        monkeypatch.setattr("engine.app.engine.MICROS_PER_DAY", 0)  # everything is old
         assert engine.run_once() == ()
         assert list(list_firings(shop.store, None, None, None)) == []
         shop.order((3, 60))

@@ -17,6 +17,7 @@ import rules
 from engine.act.run import Runner
 from engine.basis import make_basis
 from engine.capture.instants import Instants
+from engine.entries import Entry, Fate, Outcome
 from engine.evaluate.prepare import Prepared, prepare
 from engine.loop import Loop
 from engine.ports import (
@@ -30,21 +31,9 @@ from engine.ports import (
     TableHead,
 )
 from engine.sparktypes import arrow_schema
+from engine.state import Parked
 from engine.store import Ledger, SqlStore, open_store
-from engine.values import (
-    Answers,
-    Commit,
-    Cursor,
-    Entry,
-    Failure,
-    Fate,
-    Firings,
-    Outcome,
-    Parked,
-    Question,
-    Reading,
-    TableRange,
-)
+from engine.values import Answers, Commit, Cursor, Failure, Firings, Question, Reading, TableRange
 from rules.errors import EngineError, InputError, Problem
 from rules.model import Rule, Rulebook, Sql, Table
 

@@ -18,8 +18,8 @@ from click.testing import CliRunner
 
 from engine import Engine
 from engine.cli import main
+from engine.state import BucketReport
 from engine.store import open_store
-from engine.values import BucketReport
 from rules.errors import EngineError
 from tests.store import postgres
 

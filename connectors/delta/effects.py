@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import SparkSession
 
 from connectors.delta.log import TableLog
-from engine.values import Entry, Fate
+from engine.entries import Entry, Fate
 
 
 class Effects:

@@ -18,9 +18,10 @@ from connectors.delta.faults import SPARK_ERRORS, check_alive, fault
 from connectors.delta.jobs import OverrunError
 from connectors.delta.plans import Plans
 from connectors.delta.where import expression
+from engine.entries import Entry, Fate
 from engine.moments import python_rows
 from engine.ports import SinkError
-from engine.values import Entry, Fate, Firings, Reading
+from engine.values import Firings, Reading
 from rules.errors import InputError, Place
 from rules.model import Rulebook
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow.compute as pc
 
-from engine.values import Entry, Failure, Firings, Statement
+from engine.entries import Entry, Statement
+from engine.values import Failure, Firings
 from rules.model import Rule
 
 log = logging.getLogger(__name__)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from engine.entries import Control, Entry, Fate, Outcome
 from engine.ports import OutageError, SinkError
-from engine.values import Control, Entry, Fate, Outcome
 from rules.errors import EngineError
 
 FINISHED = ("done", "skipped", "redriven")

@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 from engine.act.past import pass_over, way_past
 from engine.act.queues import Queues, Waiting
 from engine.act.signals import signals_of
+from engine.entries import Control, Entry, Fate, Outcome
 from engine.failpoints import failpoint
 from engine.ports import OutageError, Sink, SinkError
-from engine.values import Control, Entry, Failure, Fate, Firings, Outcome, Signal
+from engine.values import Failure, Firings, Signal
 from rules.errors import EngineError
 from rules.model import Retry, Rulebook
 

@@ -12,7 +12,8 @@ from engine.capture.schema import check_schema
 from engine.capture.sources import Sources
 from engine.grid import MILLISECOND, after_watermark, ceil_watermark, floor_watermark
 from engine.ports import Feed, TableHead, Unplaced
-from engine.values import Commit, Cursor, Plan, Signal, State, TableRange
+from engine.state import State
+from engine.values import Commit, Cursor, Plan, Signal, TableRange
 from rules.model import Rulebook
 
 _BEFORE_COMMIT = 2  # us: the watermark next before an instant

@@ -17,17 +17,7 @@ from engine.ids import column_set, occurrence_ids, signal_ids
 from engine.moments import python_rows
 from engine.parameters import OLD
 from engine.ports import Feed
-from engine.values import (
-    Batch,
-    Bucket,
-    Int64,
-    Needs,
-    Plan,
-    Rejected,
-    Signal,
-    TableRange,
-    UInt64,
-)
+from engine.values import Batch, Bucket, Int64, Needs, Plan, Rejected, Signal, TableRange, UInt64
 from rules.model import Change, Rulebook, SignalEvent, TableEvent
 
 _KINDS: Mapping[

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from engine.values import Control, State
+from engine.entries import Control
+from engine.state import State
 from rules.model import Rulebook, Start
 
 

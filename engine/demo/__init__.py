@@ -15,7 +15,7 @@ from engine.demo.lake import copy_rulebook
 from engine.demo.other import OtherProcess
 from engine.demo.screen import Screen
 from engine.demo.writer import STEPS
-from engine.values import BucketReport
+from engine.state import BucketReport
 from rules.errors import EngineError
 
 if TYPE_CHECKING:

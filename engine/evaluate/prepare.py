@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from engine.entries import Statement
 from engine.evaluate.shape import Shape, all_events, shape_of
 from engine.parameters import OLD
 from engine.ports import Analyst
-from engine.values import Needs, Reading, Statement
+from engine.values import Needs, Reading
 from rules.errors import InputError, Problem
 from rules.model import Rule, Rulebook, SignalAction, SignalEvent, Sql, TableEvent
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from engine.entries import Control
 from engine.store.database import server_now
 from engine.store.tables import controls
-from engine.values import Control
 
 
 def add(

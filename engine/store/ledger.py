@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.entries import Entry, Outcome
 from engine.ports import Store
-from engine.values import Entry, Firings, Outcome
+from engine.values import Firings
 
 
 @dataclass(frozen=True, slots=True)

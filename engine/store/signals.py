@@ -8,12 +8,13 @@ from collections.abc import Collection, Mapping, Sequence
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
+from engine.entries import Entry
 from engine.grid import ceil_watermark
 from engine.ports import Unplaced
 from engine.store import plain
 from engine.store.database import insert_new
 from engine.store.tables import signals
-from engine.values import Entry, Signal
+from engine.values import Signal
 from rules.errors import EngineError
 
 

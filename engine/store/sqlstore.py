@@ -9,8 +9,10 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
+from engine.entries import Control, Entry, Outcome
 from engine.failpoints import failpoint
 from engine.ports import Arrivals, Unplaced
+from engine.state import Parked, State, Taken
 from engine.store import (
     arrivals,
     buckets,
@@ -30,7 +32,7 @@ from engine.store import (
 from engine.store import tables as t
 from engine.store.database import Database, insert_new, server_now, upsert
 from engine.store.schema import migrate_schema, open_schema
-from engine.values import Control, Entry, Firings, Outcome, Parked, Signal, State, Taken
+from engine.values import Firings, Signal
 from rules.errors import EngineError
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from engine.entries import Fate
 from engine.store import outbox, plain, rejected
 from engine.store import tables as t
 from engine.store.database import server_now
 from engine.store.outbox import DEAD, HELD, PENDING
-from engine.values import Fate
 
 NEWEST_SHOWN = 10
 

@@ -9,8 +9,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from engine.entries import Entry, Fate, Outcome
 from engine.ports import SinkError
-from engine.values import Entry, Fate, Firings, Outcome
+from engine.values import Firings
 from rules.errors import Place
 from rules.expression import Name
 from rules.model import Context, Retry, Rule, Rulebook

@@ -7,7 +7,8 @@ import logging
 import pytest
 
 from engine.act.outbox import Stamp, entries_for
-from engine.values import Entry, Firings, Statement
+from engine.entries import Entry, Statement
+from engine.values import Firings
 from rules.model import Rule, Sql
 from tests.act.build import HERE, firings, hex_id, rule
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from engine.act.run import Runner, firings_of_entry
-from engine.values import Entry, Firings
+from engine.entries import Entry
+from engine.values import Firings
 from rules.errors import EngineError
 from tests.act.build import (
     FakeOutbox,

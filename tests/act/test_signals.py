@@ -9,8 +9,8 @@ import pytest
 
 from engine.act.run import Runner
 from engine.act.signals import signals_of
+from engine.entries import Entry
 from engine.ports import SinkError
-from engine.values import Entry
 from tests.act.build import (
     FakeOutbox,
     FakeSink,

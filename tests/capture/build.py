@@ -15,7 +15,8 @@ from engine.capture.plan import Listing, list_sources, make_plan, pin
 from engine.capture.read import Capture
 from engine.capture.sources import sources
 from engine.ports import Feed, Unplaced
-from engine.values import Bucket, Carried, Needs, Plan, Signal, State
+from engine.state import State
+from engine.values import Bucket, Carried, Needs, Plan, Signal
 from rules.errors import Place
 from rules.expression import Name
 from rules.model import (

@@ -13,7 +13,8 @@ from engine.capture.instants import Instants
 from engine.capture.plan import Listing, due, half, list_sources, make_plan, pin
 from engine.capture.sources import sources
 from engine.ports import TableHead, Unplaced
-from engine.values import Commit, Cursor, Plan, Signal, State
+from engine.state import State
+from engine.values import Commit, Cursor, Plan, Signal
 from rules.errors import EngineError
 from rules.model import Rulebook, Table
 from tests.capture.build import FRESH, event, rulebook, signal, table

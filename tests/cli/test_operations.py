@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from engine.entries import Fate, Outcome
+from engine.state import Parked
 from engine.store import SqlStore, open_store
 from engine.store.holder import this_holder
-from engine.values import Fate, Outcome, Parked, Rejected
+from engine.values import Rejected
 from tests.cli.conftest import SIGNALS, Tidegate
 from tests.store import make
 

@@ -17,8 +17,9 @@ from connectors.delta.analyst import DeltaAnalyst
 from connectors.delta.catalog import Catalog
 from connectors.delta.conditions import DeltaConditions
 from connectors.delta.sink import DeltaSink
+from engine.entries import Entry, Fate
 from engine.ports import SinkError
-from engine.values import Entry, Fate, Firings, Question
+from engine.values import Firings, Question
 from rules.errors import InputError, Place
 from rules.model import Condition, Rulebook, Settings, Table
 from tests.delta.conftest import Lake

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from engine.state import Taken
 from engine.store import SqlStore
-from engine.values import Carried, Taken
+from engine.values import Carried
 from rules.errors import EngineError
 from tests.store import make
 

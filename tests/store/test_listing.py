@@ -9,8 +9,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from engine.entries import Fate, Outcome
+from engine.state import Parked
 from engine.store import SqlStore, listing
-from engine.values import Fate, Firings, Outcome, Parked, Rejected
+from engine.values import Firings, Rejected
 from rules.errors import EngineError
 from tests.store import make
 

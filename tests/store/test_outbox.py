@@ -7,8 +7,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from engine.entries import Entry, Outcome
 from engine.store import SqlStore
-from engine.values import Entry, Outcome
 from rules.errors import EngineError
 from tests.store import make
 

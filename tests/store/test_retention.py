@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 import sqlalchemy as sa
 
+from engine.entries import Outcome
 from engine.store import SqlStore
 from engine.store import tables as t
 from engine.store.database import Database
-from engine.values import Outcome, Rejected
+from engine.values import Rejected
 from tests.store import make
 
 LATER = 2**60  # than all clocks

@@ -9,10 +9,11 @@ from dataclasses import replace
 import pytest
 import sqlalchemy as sa
 
+from engine.entries import Fate, Outcome
 from engine.store import SqlStore, open_store, runs
 from engine.store.database import Database
 from engine.store.tables import metadata
-from engine.values import Fate, Outcome, Rejected
+from engine.values import Rejected
 from tests.store import make
 
 SMALL = {"meta", "rulebooks", "leases", "cursors", "activations", "parked", "carried", "totals"}

@@ -1,4 +1,4 @@
-"""Settings and files -> objects that run: the only importer of `connectors`."""
+"""The engine of one rulebook: made of its parts, run, stopped."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import os
 import signal
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -18,9 +18,7 @@ from pyspark.sql import SparkSession
 import rules
 from connectors.clock import SystemClock
 from connectors.delta.analyst import DeltaAnalyst
-from connectors.delta.catalog import Catalog
 from connectors.delta.conditions import DeltaConditions
-from connectors.delta.events import check_events
 from connectors.delta.feed import DeltaFeed
 from connectors.delta.jobs import Jobs
 from connectors.delta.markers import DeltaMarkers
@@ -28,27 +26,24 @@ from connectors.delta.session import check_session, start_session, stop_session
 from connectors.delta.sink import DeltaSink
 from connectors.scheduler import Wakeup
 from engine.act.run import Runner
-from engine.adopt import adopt, check_store
-from engine.basis import Prepare, make_basis
+from engine.adopt import check_store
+from engine.app.tables import open_catalog, preparing, schemas_now
+from engine.basis import make_basis
 from engine.capture.instants import Instants
 from engine.capture.now import Now
-from engine.capture.read import Capture
 from engine.capture.resets import with_resets
-from engine.capture.sources import sources
 from engine.detector.detect import detect
 from engine.detector.edges import with_edges
-from engine.evaluate.prepare import Prepared, prepare
 from engine.explicit import make_signal
 from engine.loop import Loop
 from engine.obstacles import sentence
 from engine.outage import Outages
 from engine.policy import load_policy
-from engine.sparktypes import arrow_schema
+from engine.state import BucketReport, Parked, State
 from engine.store import LeaseKeeper, Ledger, SqlStore, open_store
-from engine.values import BucketReport, Parked, State
-from rules.errors import EngineError, InputError, Problem, TidegateError
+from rules.errors import EngineError, TidegateError
 from rules.formatter import format_expression
-from rules.model import Change, EventType, Rule, Rulebook, TableEvent
+from rules.model import Rule, Rulebook
 
 OnBucket = Callable[[BucketReport], None]
 PURGE_EVERY_BUCKETS = 1_000
@@ -325,99 +320,6 @@ class Engine:
         for _ in range(PURGES_MAX):
             if self._stop.is_set() or forget(firings, history, PURGED_ROWS) < PURGED_ROWS:
                 return
-
-
-@contextmanager
-def open_catalog(
-    spark: SparkSession,
-    book: Rulebook,
-    name: str,
-    epoch: int | None = None,
-    functions: Collection[str] = (),
-) -> Iterator[Catalog]:
-    """The rulebook's database in Spark, tables and event types checked; `functions` that the
-    operator's policy adds. Raises InputError."""
-    catalog = Catalog(spark, book, name, epoch)
-    catalog.open()
-    try:
-        check_events(spark, book, catalog.locations, functions)
-        yield catalog
-    finally:
-        catalog.close()
-
-
-def schemas_now(catalog: Catalog) -> dict[str, str]:
-    """The schemas of the rulebook's tables as they are now, as JSON."""
-    read = catalog.spark.read.format("delta")
-    return {table: read.load(at).schema.json() for table, at in catalog.locations.items()}
-
-
-def preparing(book: Rulebook, analyst: DeltaAnalyst) -> Prepare:
-    """What the rules read and write, for schemas to come."""
-
-    def prepared(schemas: Mapping[str, str], before: Prepared | None) -> Prepared:
-        arrow = {table: arrow_schema(schema) for table, schema in schemas.items()}
-        return prepare(book, arrow, analyst, before)
-
-    return prepared
-
-
-def check_tables(
-    book: Rulebook,
-    *,
-    spark_conf: Mapping[str, str],
-    policy: str | os.PathLike[str] | None = None,
-) -> None:
-    """`validate --tables`: tables, feeds and SQL against what is there. Raises InputError, also for
-    a transaction: which columns it would have is not known to `run` yet."""
-    if lacking := [_not_live(e) for e in book.events.values() if _is_transaction(e)]:
-        raise InputError(lacking)
-    functions = load_policy(policy).functions
-    spark = start_session("tidegate validate", spark_conf)
-    problems: list[Problem] = []
-    with open_catalog(spark, book, "validate", functions=functions) as catalog:
-        book = with_edges(book, book.events)
-        analyst = DeltaAnalyst(catalog, book, functions)
-        prepared = preparing(book, analyst)(schemas_now(catalog), None)
-        feed = DeltaFeed(spark, catalog.locations)
-        capture = Capture(book, prepared.needs)
-        for name in sources(book).tables:
-            table = book.tables[name]
-            try:
-                capture.used(name, feed.head(table, None).cursor.schema)
-            except EngineError as error:
-                problems.append(Problem(error.code, error.message, table.place, error.hint))
-    if problems:
-        raise InputError(problems)
-
-
-def adopt_store(
-    rulebook: str | os.PathLike[str],
-    *,
-    store: str,
-    repeat: bool,
-    settings: Mapping[str, str] | None = None,
-    spark_conf: Mapping[str, str] | None = None,
-) -> dict[str, Any]:
-    """`tidegate adopt`: see `engine.adopt.adopt`. Raises InputError, and EngineError `no-store`,
-    `lease-held`, `table-unreadable`, nothing being changed then."""
-    book = rules.load(rulebook, settings=settings or {})
-    with open_store(store, create=False) as opened, ExitStack() as stack:
-        lease = LeaseKeeper(opened, book.name, book.settings.lease_seconds)
-        stack.enter_context(lease)
-        spark = start_session("tidegate adopt", spark_conf)
-        catalog = stack.enter_context(open_catalog(spark, book, f"{opened.id}_adopt"))
-        markers = DeltaMarkers(spark, catalog.locations)
-        return adopt(book, opened, lease.epoch, markers, repeat=repeat)
-
-
-def _is_transaction(event: EventType) -> bool:
-    return isinstance(event, TableEvent) and event.change is Change.TRANSACTION
-
-
-def _not_live(event: EventType) -> Problem:
-    message = f"event {event.name}: `run` has no transactions yet, so its SQL cannot be checked"
-    return Problem("not-live", message, event.place, "validate without --tables, and simulate it")
 
 
 def stop_on_signals(engine: Engine) -> None:

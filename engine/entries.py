@@ -1,0 +1,112 @@
+"""Outbox entries: what they are, what may become of them, what operators ask about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from engine.values import Signal
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """What an operator asked for, effective at the next plan (G24).
+
+    `reset`: the cursor of table `subject` is to be set so that `version` is the next one to be
+    read, None: after the head (G10). `enable`: rule `subject` is no longer parked (G13). `skip`:
+    entry `subject` is sealed and passed over; option `unsealed`: though it cannot be sealed.
+    `redrive`: it is sealed, and a new entry stands in its place (G18); option `may-double`: though
+    its fate is not known.
+    """
+
+    id: int
+    kind: str
+    subject: str
+    version: int | None = None
+    option: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """An action as it stands in an entry: its kind and text, the table that it writes, and its
+    number among its rule's actions.
+
+    The text of a signal is JSON: `action` (its number in the rule), `event`, `fields` (expressions
+    by field), `types` (Spark's, by field), `group` (the columns with one value a firing that the
+    expressions name).
+    """
+
+    kind: str  # sql | signal
+    text: str
+    target: str | None = None
+    action: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One outbox entry: one statement for one set of firings, or for one firing (G16).
+
+    `number` is drawn from the store's one increasing sequence when the entry is stored (0 before).
+    `kind`, `text`, `target` and `action` are those of its Statement; kind `condition` is a
+    condition that failed for good, with the condition's text. `firing_ids`: hex ids when the entry
+    is for some of the rule's firings only, None for all held. `order` is the position in the
+    bucket's order of actions (G15), `place` that in the queue of its rule: its own number, or that
+    of the entry which it was redriven for.
+
+    `app_id`: Delta's txnAppId of its marker, whose txnVersion is `number`. `target_version`: the
+    target's latest version before the entry was stored; its effect can only stand after it (G16b).
+
+    State: `pending` (not tried yet, or waiting for a retry), `held` (it has used up its attempts,
+    or its `fate` is passed or unknown; it holds the queue of its rule), `done`, `dead`, `skipped`
+    (passed over by an operator), `redriven` (another entry stands in its place). `error` holds no
+    values of the user's tables, `details` may.
+    """
+
+    rule: str
+    kind: str
+    text: str
+    target: str | None
+    order: int
+    firing_ids: tuple[str, ...] | None = None
+    number: int = 0
+    bucket: int = 0
+    state: str = "pending"
+    attempts: int = 0
+    error: str | None = None
+    depth: int = 1
+    action: int = 0
+    app_id: str = ""
+    target_version: int | None = None
+    place: int = 0
+    details: str | None = None
+    fate: str | None = None
+
+
+class Fate(Enum):
+    """What became of an entry, asked of its target's log (G16b)."""
+
+    EFFECT = "effect"  # a commit names this store and entry
+    SEALED = "sealed"  # its seal stands: it can land no more
+    ABSENT = "absent"  # its marker is below its number: it has not landed
+    PASSED = "passed"  # its marker is at or above its number, but no commit is this entry's
+    UNKNOWN = "unknown"  # the log was cleaned, or the target cannot be read
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one entry: its new `state`, with the attempts so far and the last error.
+
+    `signals` were raised by it; they are inserted when it is marked done (G22). `successors` are
+    stored and numbered in the same transaction: the entry that takes the place of a redriven one,
+    or the actions of a condition that was asked again. `control` is what is answered by it.
+    """
+
+    entry: Entry
+    state: str  # pending | held | done | dead | skipped | redriven
+    attempts: int
+    error: str | None = None
+    signals: tuple[Signal, ...] = ()
+    details: str | None = None
+    fate: str | None = None
+    successors: tuple[Entry, ...] = ()
+    control: int | None = None

@@ -1,0 +1,68 @@
+"""What a rulebook's engine starts from, and what each bucket leaves in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from engine.entries import Entry
+from engine.values import Carried, Cursor, Firings, Plan, Rejected
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a rulebook's engine starts from: read once at start, then kept in memory."""
+
+    bucket: int  # number of the last committed bucket, 0 = none
+    watermark: int | None  # None before the first plan
+    now: int  # greatest `now` ever stored, 0 = none (G3)
+    cursors: Mapping[str, Cursor]
+    activations: Mapping[str, int]  # by rule
+    activation_digests: Mapping[str, str]  # by rule, of (on, per, context)
+    carried: Carried
+    parked: frozenset[str] = frozenset()  # rules that a limit has stopped (G13)
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """A rule that a limit stops from `instant` on, until it is enabled (G13)."""
+
+    rule: str
+    reason: str
+    hint: str
+    instant: int
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A bucket as it is stored: everything of it in one transaction (step 3).
+
+    `digests`: by rule active after the bucket, of what it detects with; a rule that is not in it
+    is forgotten. `rows` were read, `seconds` by stage. `parked` are rules that a limit stops from
+    here on; `passed_over`: by parked rule, how many occurrences it did not see in this bucket.
+    """
+
+    plan: Plan
+    carried: Carried
+    digests: Mapping[str, str]
+    firings: tuple[Firings, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    rejected: tuple[Rejected, ...] = ()
+    rows: int = 0
+    detections: int = 0
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    parked: tuple[Parked, ...] = ()
+    passed_over: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BucketReport:
+    """One line of `run --json`."""
+
+    bucket: int
+    watermark: int
+    rows: int
+    detections: int
+    firings: int
+    entries: int
+    seconds: Mapping[str, float]
