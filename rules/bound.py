@@ -9,7 +9,7 @@ detection takes one occurrence of each event type (`rules.recent`), and so do al
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from rules import expression as x
@@ -88,45 +88,62 @@ def in_contexts(
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What is the same in all contexts: `nodes` that store something in `restricted`."""
+    """What is the same in all contexts; `restricted` is the bound there, `instances` and
+    `occurrences` what it adds up."""
 
     expression: x.Expression
-    nodes: Sequence[Stored]
+    instances: Amount
+    occurrences: Amount
+    restricted: Bound
     one_by_one: bool
     flat: Stages | None
 
 
 def _form(expression: x.Expression, rules: Mapping[str, Rule], keyed: Collection[str]) -> _Form:
     nodes = [node for node in stored(expression, rules).walk() if node.remembers]
-    single = _one_by_one(expression, keyed)
-    return _Form(expression, nodes, single, _flat(expression, rules, keyed))
+    instances = total([node.instances for node in nodes])
+    occurrences = total([node.occurrences for node in nodes])
+    if not nodes:
+        restricted = Bound(0, 0, None, 0, "nothing has to be remembered")
+        return _Form(expression, instances, occurrences, restricted, True, None)
+    lasting = [node for node in nodes if node.oldest_micros is None]
+    oldest = None if lasting else max(node.oldest_micros or 0 for node in nodes)
+    advice = tuple(dict.fromkeys(_advice(node) for node in lasting))
+    why = _why(nodes, instances + occurrences)
+    restricted = _said_of(instances, occurrences, oldest, why, advice)
+    alone, flat = _one_by_one(expression, keyed), _flat(expression, rules, keyed)
+    return _Form(expression, instances, occurrences, restricted, alone, flat)
 
 
 def _bound(
     form: _Form, context: Context, rules: Mapping[str, Rule], keyed: Collection[str]
 ) -> Bound:
-    nodes = form.nodes
-    lasting = [node for node in nodes if node.oldest_micros is None]
-    oldest = None if lasting else max((node.oldest_micros or 0 for node in nodes), default=0)
-    advice = tuple(dict.fromkeys(_advice(node) for node in lasting))
-    if not nodes:
-        return Bound(0, 0, None, 0, "nothing has to be remembered")
-    instances = total([node.instances for node in nodes])
-    occurrences = total([node.occurrences for node in nodes])
-    why = _why(nodes, instances + occurrences)
-    if context is not Context.RESTRICTED and not form.one_by_one:
-        chosen = _chosen(form.expression, form.flat, context, rules, keyed)
-        if chosen is None:
-            instances = occurrences = ENDLESS.within(oldest)
-            kept = _FLAT_KEEPS.get(context) if form.flat else None
-            why = f"context {context} keeps {kept or _KEEPS[context]}"
-        elif chosen.alone:
-            instances, occurrences = chosen.instances, chosen.occurrences
-            why = f"context {context} keeps {chosen.instances.count} of {_BEGUN[context]}"
-        else:
-            instances, occurrences = instances + chosen.instances, occurrences + chosen.occurrences
-            count = chosen.instances.count
-            why += f"; context {context} keeps {count} of the occurrences not used up yet"
+    found = form.restricted
+    if context is Context.RESTRICTED or form.one_by_one:
+        return found
+    chosen = _chosen(form.expression, form.flat, context, rules, keyed)
+    if chosen is None:
+        instances = occurrences = ENDLESS.within(found.forgets_micros)
+        kept = _FLAT_KEEPS.get(context) if form.flat else None
+        why = f"context {context} keeps {kept or _KEEPS[context]}"
+    elif chosen.alone:
+        instances, occurrences = chosen.instances, chosen.occurrences
+        why = f"context {context} keeps {chosen.instances.count} of {_BEGUN[context]}"
+    else:
+        instances = form.instances + chosen.instances
+        occurrences = form.occurrences + chosen.occurrences
+        count = chosen.instances.count
+        why = f"{found.why}; context {context} keeps {count} of the occurrences not used up yet"
+    return _said_of(instances, occurrences, found.forgets_micros, why, found.advice)
+
+
+def _said_of(
+    instances: Amount,
+    occurrences: Amount,
+    oldest: int | None,
+    why: str,
+    advice: tuple[str, ...],
+) -> Bound:
     whole = instances + occurrences
     span = None if whole.endless else whole.span_micros
     return Bound(instances.maximum, occurrences.maximum, span, oldest, why, advice)

@@ -8,10 +8,10 @@ does not take part in comparison.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
-from typing import Any, cast
+from operator import is_
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Expression:
     span: Span = field(default=Span(), compare=False, kw_only=True)
 
     def operands(self) -> Iterator[Expression]:
-        for name in _operand_names(cast(Hashable, type(self))):
+        for name in _operand_names(type(self)):
             value = getattr(self, name)
             if isinstance(value, tuple):
                 yield from value
@@ -53,12 +53,14 @@ class Expression:
             ahead += [*node.operands()][::-1]
 
 
-@cache
-def _operand_names(kind: Hashable) -> tuple[str, ...]:
+_OPERANDS: dict[type[Expression], tuple[str, ...]] = {}
+
+
+def _operand_names(kind: type[Expression]) -> tuple[str, ...]:
     """The fields of a node that hold expressions, one or a tuple of them."""
-    return tuple(
-        f.name for f in fields(cast(type[Expression], kind)) if "Expression" in str(f.type)
-    )
+    if kind not in _OPERANDS:
+        _OPERANDS[kind] = tuple(f.name for f in fields(kind) if "Expression" in str(f.type))
+    return _OPERANDS[kind]
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,9 +258,12 @@ class Cron(Expression):
 
 def with_operands(node: Expression, operands: Sequence[Expression]) -> Expression:
     """The same operator over other operands, given in the order of `operands()`."""
+    old = tuple(node.operands())
+    if len(old) == len(operands) and all(map(is_, old, operands)):
+        return node
     given = iter(operands)
     changed: dict[str, Any] = {}
-    for name in _operand_names(cast(Hashable, type(node))):
+    for name in _operand_names(type(node)):
         value = getattr(node, name)
         many = isinstance(value, tuple)
         changed[name] = tuple(next(given) for _ in value) if many else next(given)

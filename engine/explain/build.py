@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from engine.explain.graph import Nodes
 from engine.explain.model import Explained, Rule, Stores, Warned
-from engine.explain.triggers import Triggers, written
+from engine.explain.triggers import Triggers
 from rules import expression as x
 from rules.bound import Bound, in_contexts, own_context
 from rules.detected import detected
@@ -28,7 +28,7 @@ def build(book: Rulebook, only: str | None = None) -> Explained:
     bounds = {
         rule.name: in_contexts(rule, book.rules, {own_context(rule), *Context}) for rule in chosen
     }
-    rules = [_rule(rule, book, graph, bounds[rule.name]) for rule in chosen]
+    rules = [_rule(rule, book, graph, bounds[rule.name], triggers) for rule in chosen]
     warnings = [*book.warnings, *_never_forget(chosen, bounds, graph)]
     if only is not None:
         kept = graph.below(rules[0].root)
@@ -42,7 +42,13 @@ def build(book: Rulebook, only: str | None = None) -> Explained:
     return Explained(book.name, tuple(rules), nodes, edges, more, loops, said)
 
 
-def _rule(rule: Written, book: Rulebook, graph: Nodes, bounds: Mapping[Context, Bound]) -> Rule:
+def _rule(
+    rule: Written,
+    book: Rulebook,
+    graph: Nodes,
+    bounds: Mapping[Context, Bound],
+    triggers: Triggers,
+) -> Rule:
     others = [context for context in Context if context is not rule.context]
     found = {rule.context: bounds[own_context(rule)], **{c: bounds[c] for c in others}}
     apart = graph.tells_keys_apart(rule.name)
@@ -57,7 +63,7 @@ def _rule(rule: Written, book: Rulebook, graph: Nodes, bounds: Mapping[Context, 
         graph.roots[rule.name],
         stores,
         tuple(dict.fromkeys(_timers(rule.on, book))),
-        tuple(sorted(written(rule, book))),
+        tuple(sorted(triggers.written[rule.name])),
     )
 
 

@@ -30,11 +30,12 @@ TRIGGERS_MAX = 10_000  # edges that are shown
 
 class Triggers:
     """The edges, in the rulebook's order. A statement's target and kind are taken from its words:
-    what a view or a procedure would write is not seen."""
+    what a view or a procedure would write is not seen. `written`: by rule, the rulebook's tables
+    that its statements write, and how."""
 
     def __init__(self, book: Rulebook) -> None:
         self._book = book
-        self._written = {name: written(rule, book) for name, rule in book.rules.items()}
+        self.written = {name: written(rule, book) for name, rule in book.rules.items()}
         self._users: dict[str, list[str]] = {}
         for name, rule in book.rules.items():
             for used in dict.fromkeys(_used(rule)):
@@ -75,7 +76,7 @@ class Triggers:
 
     def _ways(self, rule: Rule) -> Iterator[tuple[str, str, tuple[str, ...]]]:
         """(kind, through, event types) of what a rule raises."""
-        for table, changes in self._written[rule.name].items():
+        for table, changes in self.written[rule.name].items():
             yield "table", table, self._events_of(table, frozenset(changes))
         for action in _actions(rule):
             if isinstance(action, SignalAction):
