@@ -256,7 +256,7 @@ def run(
             engine.run(poll_seconds=poll_micros / 1e6, until_idle=until_idle, on_bucket=report)
         left = engine.obstacles() if once or until_idle else ()
     for obstacle in left:
-        click.echo(obstacle, err=True)
+        output.say(obstacle, err=True)
     raise SystemExit(OBSTRUCTED if left else 0)
 
 

@@ -89,16 +89,17 @@ def instant_text(micros: int | None) -> str:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """A table for people; nothing but its title where there are no rows."""
+    """A table for people, under its title."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(title=Text(in_line(title)), title_justify="left", show_edge=False)
+    made = Table(show_edge=False)
     for column in columns:
         made.add_column(Text(column), overflow="fold", no_wrap=column in NEVER_WRAPPED)
     for row in rows:
         made.add_row(*(Text(_cell(cell)) for cell in row))  # a plain str would be markup
+    say(in_line(title))  # Rich would fold it to the table's width
     Console(width=None if sys.stdout.isatty() else PIPE_COLUMNS).print(made)
 
 
@@ -193,7 +194,10 @@ def mappings(title: str, rows: Sequence[Mapping[str, Any]], *, as_json: bool) ->
         for row in rows:
             json_line(row)
         return
-    columns = list(rows[0]) if rows else []
+    if not rows:
+        say(f"{title}: -")
+        return
+    columns = list(rows[0])
     table(title, columns, ([_plainly(row.get(c)) for c in columns] for row in rows))
 
 

@@ -20,6 +20,7 @@ from engine.capture.instants import Instants
 from engine.entries import Entry, Fate, Outcome
 from engine.evaluate.prepare import Prepared, prepare
 from engine.loop import Loop
+from engine.obstacles import sentence
 from engine.ports import (
     FEED_KINDS,
     KIND,
@@ -634,6 +635,7 @@ def test_g25_a_condition_that_fails_for_good_makes_its_firings_dead_and_can_be_r
     (dead,) = store.obstacles("loop")
     assert isinstance(dead, Entry)
     assert (dead.kind, dead.error) == ("condition", "[DIVIDE_BY_ZERO] division")
+    assert "tried again" not in sentence(dead)
     bench.feed.commits = 3
     conditions.why = None
     bench.drain()

@@ -12,6 +12,7 @@ from connectors.delta.faults import SPARK_ERRORS, fault
 from connectors.delta.functions import FUNCTIONS, TABLE_FUNCTIONS
 from connectors.delta.gate import Locate, Verdict, full_name
 from connectors.delta.plans import Part, Parts, Plans, words
+from engine.evaluate.shape import ENGINE_COLUMNS
 from engine.parameters import OLD
 from rules.errors import InputError, Problem
 
@@ -31,7 +32,8 @@ _CHECKED_LENGTH = "org.apache.spark.sql.catalyst.util.CharVarcharCodegenUtils"
 _HINTS = {
     "DELTA_UNSUPPORTED_SUBQUERY": "MERGE INTO the table USING the query, which may be a subquery",
     "MISSING_AGGREGATION": "a bare name is for key columns; max(..) or any_value(..) say which row",
-    "UNRESOLVED_COLUMN": "event has the event types' columns and the engine's (semantics 5)",
+    "UNRESOLVED_COLUMN": "event has its event types' columns (an update's row before is `old`) "
+    f"and {', '.join(ENGINE_COLUMNS)}",
 }
 
 

@@ -137,6 +137,6 @@ def _refuse_connect(connect: bool) -> None:
     if connect:
         raise EngineError(
             "spark-connect",
-            "Spark Connect is refused: the engine decides on Spark's own plans (G27)",
+            "Spark Connect is refused: the engine decides on Spark's own plans",
             "give it a classic session, or unset SPARK_REMOTE and let tidegate start its own",
         )

@@ -17,11 +17,12 @@ Renew = Callable[[Entry], Entry | str]
 
 
 def way_past(entry: Entry) -> str:
-    """The commands that get past an entry which is held."""
+    """The commands that get past an entry which is held or dead."""
     number = entry.number
     unknown = entry.fate == Fate.UNKNOWN.value
     return (
-        f"it is tried again; or `tidegate redrive {number}{' --may-double' if unknown else ''}` "
+        f"{'' if entry.state == 'dead' else 'it is tried again; or '}"
+        f"`tidegate redrive {number}{' --may-double' if unknown else ''}` "
         f"(with the rule's present text), `tidegate skip {number}"
         f"{' --unsealed' if unknown else ''}` (it never runs)"
     )

@@ -254,3 +254,33 @@ def test_a_row_of_a_table_is_a_line_where_it_is_no_terminal(
     output.table("found", ["firing_id", "error"], [["f" * 32, "why " * 100]])
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "why" in line]
     assert ("f" * 32 in line, line.count("why")) == (True, 100)
+
+
+def test_titles_are_whole_lines_with_and_without_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    output.status({"undeclared_signals": [{"event": "s", "signals": 1}]}, as_json=False)
+    output.mappings("rejected", [], as_json=False)
+    titles = capsys.readouterr().out.splitlines()
+    assert (titles[0], titles[-1]) == ("undeclared_signals", "rejected: -")
+
+
+class HeldEngine(StartingEngine):
+    """Ends with an obstacle whose sentence holds a terminal's command."""
+
+    def __enter__(self) -> HeldEngine:
+        return self
+
+    def run_once(self, **_: object) -> None:
+        pass
+
+    def obstacles(self) -> tuple[str, ...]:
+        return ("entry 1 is held: \x1b]0;name\x07\n    `tidegate skip 1`",)
+
+
+def test_what_stands_in_the_way_is_told_without_acting_on_the_terminal(
+    tidegate: Tidegate, doors: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.app.Engine", HeldEngine)
+    monkeypatch.setattr("engine.app.stop_on_signals", lambda _: None)
+    result = tidegate("run", "--once", doors)
+    told = "entry 1 is held: \\x1b]0;name\\x07\n    `tidegate skip 1`\n"
+    assert (result.exit_code, result.stderr) == (4, told)
