@@ -27,7 +27,7 @@ def bench(store: SqlStore) -> Bench:
     bench = Bench(store, commits=1)
     bench.sink.fails = lambda entry: SinkError("[NO] x") if entry.rule == "a" else None
     bench.drain()
-    bench.sink.fails = lambda entry: None
+    bench.sink.fails = lambda entry: None  # noqa: ARG005
     return bench
 
 
@@ -50,7 +50,7 @@ def test_g18_a_redrive_that_is_refused_leaves_the_entry_unsealed(
 def test_g18_a_target_that_cannot_be_looked_at_just_now_is_an_outage(
     store: SqlStore, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(table: Table) -> int:
+    def away(table: Table) -> int:  # noqa: ARG001
         raise OSError("the storage is away")
 
     store.ask("loop", "redrive", "1")
