@@ -21,7 +21,8 @@ from engine.detector.detector import Detector
 from engine.entries import Control
 from engine.evaluate.evaluate import evaluate
 from engine.failpoints import failpoint
-from engine.ports import Arrivals, Conditions, Feed, OutageError, Store, Unplaced
+from engine.outage import looking_at_tables
+from engine.ports import Arrivals, Conditions, Feed, Store, Unplaced
 from engine.present import Present
 from engine.state import BucketReport, Parked, State, Taken
 from engine.values import Bucket, Carried, Detections, Plan
@@ -167,7 +168,7 @@ class Loop:
         controls = self._controls(arrived)
         rulebook, state = with_resets(self.basis.rulebook, self.state, controls)
         listing = self._list(rulebook, state, now)
-        with _outages():
+        with looking_at_tables():
             versions = {t: self.feed.version(rulebook.tables[t]) for t in listing.heads}
         carried_out = (c.id for c in controls if _carried_out_by_a_bucket(c, listing))
         return Seen(versions, arrived.last_received, frozenset(carried_out))
@@ -200,7 +201,7 @@ class Loop:
         return self.store.pending_controls(name) if arrived.controls else ()
 
     def _list(self, rulebook: Rulebook, state: State, now: int) -> Listing:
-        with _outages():
+        with looking_at_tables():
             return list_sources(rulebook, self._sources, state, self.feed, self.instants, now)
 
     def _run(self) -> int:
@@ -238,7 +239,7 @@ class Loop:
         self.idle = plan is None and self.due is None
         if plan is None:
             return None
-        with _outages():
+        with looking_at_tables():
             plan = pin(plan, rulebook, self.feed)
         failpoint("plan.after")
         carried_out = (c.id for c in controls if _carried_out_by_a_bucket(c, listing))
@@ -360,20 +361,6 @@ def _of(basis: Basis) -> Detector:
     if basis.detector is None:
         raise ValueError("a basis has no detector before its first plan")
     return basis.detector
-
-
-@contextmanager
-def _outages() -> Iterator[None]:
-    """Looking at a table fails for a reason that may pass, unless the error says which it is."""
-    try:
-        yield
-    except EngineError as error:
-        if error.code != "table-unreadable":
-            raise
-        raise OutageError(error.code, error.message, error.hint) from error
-    except Exception as error:
-        message = f"a table cannot be looked at: {type(error).__name__}: {error}"
-        raise OutageError("table-unreadable", message, "see to its storage, run again") from error
 
 
 def _carried_out_by_a_bucket(control: Control, listing: Listing) -> bool:

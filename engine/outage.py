@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
 from engine.ports import OutageError
+from rules.errors import EngineError
 
 log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
@@ -44,3 +46,17 @@ class Outages:
                 log.warning("%s\n    trying again in %.1f s", error.message, pause)
             self.wait(pause)
             pause = min(2 * pause, _PAUSE_MAX_SECONDS)
+
+
+@contextmanager
+def looking_at_tables() -> Iterator[None]:
+    """Looking at a table fails for a reason that may pass, unless the error says which it is."""
+    try:
+        yield
+    except EngineError as error:
+        if error.code != "table-unreadable":
+            raise
+        raise OutageError(error.code, error.message, error.hint) from error
+    except Exception as error:
+        message = f"a table cannot be looked at: {type(error).__name__}: {error}"
+        raise OutageError("table-unreadable", message, "see to its storage, run again") from error

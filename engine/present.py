@@ -10,6 +10,7 @@ from engine.act.outbox import Stamp, entries_for
 from engine.basis import Basis
 from engine.entries import Entry
 from engine.evaluate.evaluate import decided, question_of
+from engine.outage import looking_at_tables
 from engine.ports import Conditions, Feed, SinkError
 from engine.values import Firings
 
@@ -82,4 +83,5 @@ class Present:
         return Stamp(self.store_id, self.basis.rulebook.name, latest)
 
     def _latest(self, table: str) -> int:
-        return self.feed.version(self.basis.rulebook.tables[table])
+        with looking_at_tables():
+            return self.feed.version(self.basis.rulebook.tables[table])

@@ -19,18 +19,22 @@ class Effects:
         self._locations = locations
         self._logs: dict[str, TableLog] = {}
 
-    def told(self, entry: Entry, ids: Sequence[str]) -> Fate | None:
+    def told(self, entry: Entry, ids: Sequence[str], firings: int) -> Fate | None:
         """`effect` or `sealed`, if a commit says so; None if none does. `ids`: the first of its
-        firings, which a commit of this entry names. Raises what Spark does, and ValueError for a
-        damaged commit."""
+        `firings`, which a commit of this entry names; another history may have cut its buckets
+        elsewhere, so that they are the first of more or of fewer. Raises what Spark does, and
+        ValueError for a damaged commit."""
         log, version = self._log(entry), _before(entry) + 1
         log.forget(version)
+        known = log.parsed_ms(version)
+        if known is not None and known != log.files.modified_ms(version):
+            log.forget()  # another table stands there by now
         while (commit := log.commit(version)) is not None:
             note = commit.note
             if note.get("store") == store_of(entry.app_id) and note.get("entry") == entry.number:
                 if note.get("sealed") is True:
                     return Fate.SEALED
-                if note.get("ids") == list(ids):
+                if note.get("ids") == list(ids) and note.get("firings") == firings:
                     return Fate.EFFECT
             version += 1
         return None

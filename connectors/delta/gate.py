@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import ParseException
 
 from connectors.delta import nodes
@@ -123,11 +124,16 @@ class Gate:
     def _parse(self, text: str, locate: Locate, parse: Callable[[str], Any]) -> tuple[Any, Parts]:
         try:
             plan = parse(text)
+            return plan, self._plans.walk(plan)
         except ParseException as error:
             message, at = _said_by_spark(error, text)
             hint = "one statement an sql item" if ";" in text[: at + 1] else ""
             raise _refused("sql-syntax", message, hint, locate(at)) from None
-        return plan, self._plans.walk(plan)
+        except Py4JJavaError as error:
+            if error.java_exception.getClass().getSimpleName() != "StackOverflowError":
+                raise
+            hint = "write it in several expressions, or over fewer levels"
+            raise _refused("sql-syntax", "it is nested too deeply", hint, locate(0)) from None
 
     def _target(self, statement: Part, parts: Parts, locate: Locate) -> tuple[str, Part]:
         """The declared table that a statement writes, and the node that names it."""

@@ -71,7 +71,7 @@ class DeltaSink:
         """See `engine.ports.Sink`. The log is read first: a marker is known only from the table's
         whole state, which costs Spark jobs after each commit."""
         try:
-            told = self._effects.told(entry, _first(firings, FIRING_IDS_NOTED))
+            told = self._effects.told(entry, _first(firings, FIRING_IDS_NOTED), len(firings))
             if told is not None:
                 return told
             snapshot = self._snapshot(entry.target or "")

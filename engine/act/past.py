@@ -34,16 +34,16 @@ def pass_over(control: Control, entry: Entry, seal: Seal, renew: Renew) -> Outco
     shows that it has landed, it is done. A text says why nothing was changed."""
     if entry.state in FINISHED:
         return f"entry {entry.number} is {entry.state}"
+    successor = renew(entry) if control.kind == "redrive" else None
+    if isinstance(successor, str):  # said before the entry is sealed, which could still run
+        return successor
     refused = _seal(entry, seal)
     if refused is Fate.EFFECT:
         return Outcome(entry, "done", entry.attempts, control=control.id)
     if isinstance(refused, str) and not control.option:
         return refused
-    if control.kind == "skip":
+    if successor is None:
         return _outcome(entry, "skipped", control)
-    successor = renew(entry)
-    if isinstance(successor, str):
-        return successor
     return replace(_outcome(entry, "redriven", control), successors=(successor,))
 
 

@@ -138,10 +138,16 @@ class Runner:
             return Fate.SEALED
         firings = firings_of_entry(entry, self._firings(entry))
         fate = self.sink.fate(entry, firings)
-        if fate is Fate.ABSENT:
+        if fate is not Fate.ABSENT:
+            return fate
+        try:
             self.sink.seal(entry)
+        except SinkError:
             fate = self.sink.fate(entry, firings)
-        return fate
+            if fate in (Fate.ABSENT, Fate.UNKNOWN):
+                raise
+            return fate  # only the answer was lost
+        return self.sink.fate(entry, firings)
 
     def _apply(self, outcome: Outcome) -> bool:
         """Settle an outcome and bring the queues up to it; whether the entry is done."""

@@ -119,6 +119,7 @@ _KEYWORDS = frozenset(
     | {"INTERVAL", "SELECT", "COLLATE", "TIMESTAMP"}
 )
 _MOST_DIGITS = 38  # of a decimal
+_DEPTH_MAX = 50  # of parentheses and NOTs within each other
 _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "<>": "<>"}
 
 
@@ -160,6 +161,7 @@ class _Parser:
     def __init__(self, tokens: list[tuple[str, str]], resolve: Callable[[str], str]) -> None:
         self._tokens = tokens
         self._at = 0
+        self._depth = 0
         self._resolve = resolve
 
     def disjunction(self) -> Predicate:
@@ -177,12 +179,20 @@ class _Parser:
 
     def _negation(self) -> Predicate:
         if self._accept("keyword", "NOT"):
-            return Negated(self._negation())
+            return Negated(self._deeper(self._negation))
         if self._accept("sign", "("):
-            inner = self.disjunction()
+            inner = self._deeper(self.disjunction)
             self._expect("sign", ")")
             return inner
         return self._predicate()
+
+    def _deeper(self, part: Callable[[], Predicate]) -> Predicate:
+        self._depth += 1
+        if self._depth > _DEPTH_MAX:
+            raise _OutsideTheList
+        found = part()
+        self._depth -= 1
+        return found
 
     def _predicate(self) -> Predicate:
         left = self._value()

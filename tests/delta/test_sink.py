@@ -109,6 +109,15 @@ MERGE = (
 )
 
 
+def _repeated(table: pa.Table, count: int) -> pa.Table:
+    """`count` rows like the first, each of a firing of its own."""
+    ids = [number.to_bytes(16, "big") for number in range(count)]
+    if pa.types.is_string(table["firing_id"].type):
+        ids = [one.hex() for one in ids]
+    rows = pa.concat_tables([table[:1]] * count)
+    return rows.set_column(0, "firing_id", pa.array(ids, table["firing_id"].type))
+
+
 def test_g16_an_entry_run_twice_has_one_effect(bank: Bank) -> None:
     merge = bank.entry(MERGE, "accounts")
     before = dict(bank.rows("accounts"))
@@ -207,6 +216,17 @@ def test_g16b_the_fate_is_read_from_the_version_that_the_entry_was_stored_with(b
     assert bank.sink.fate(replace(entry, number=entry.number + 1), FIRED) is Fate.ABSENT
 
 
+def test_g16b_a_commit_for_more_firings_is_not_one_for_the_first_of_them(bank: Bank) -> None:
+    """A commit names its first firings only; two histories with one id, as a copy of a store makes,
+    may have cut their buckets at different places."""
+    many = Firings("r", *(_repeated(table, 130) for table in (FIRST.firings, FIRST.relation)))
+    fewer = Firings("r", many.firings[:120], many.relation[:120])
+    entry = bank.entry("INSERT INTO alerts SELECT 1, 'many'")
+    bank.sink.run(entry, many)
+    assert bank.sink.fate(entry, many) is Fate.EFFECT
+    assert bank.sink.fate(entry, fewer) is Fate.PASSED
+
+
 def test_g16b_a_cleaned_log_and_a_target_that_is_gone_leave_the_fate_unknown(lake: Lake) -> None:
     lake.create("accounts", "account BIGINT, balance DOUBLE")
     lake.create("alerts", "account BIGINT, text STRING")
@@ -220,6 +240,23 @@ def test_g16b_a_cleaned_log_and_a_target_that_is_gone_leave_the_fate_unknown(lak
     assert bank.sink.fate(entry, FIRED) is Fate.UNKNOWN
     with pytest.raises(SinkError):
         bank.sink.seal(entry)
+    bank.catalog.close()
+
+
+def test_g16b_the_log_of_a_target_that_was_made_anew_is_read_anew(lake: Lake) -> None:
+    lake.create("accounts", "account BIGINT, balance DOUBLE")
+    lake.create("alerts", "account BIGINT, text STRING")
+    bank = Bank(lake, "S9")
+    for text in ("first", "second"):
+        entry = bank.entry(f"INSERT INTO alerts SELECT 1, '{text}'")
+        bank.sink.run(entry, FIRED)
+        assert bank.sink.fate(replace(entry, target_version=0), FIRED) is Fate.EFFECT
+    shutil.rmtree(lake.path("alerts"))
+    lake.create("alerts", "account BIGINT, text STRING")
+    entry = bank.entry("INSERT INTO alerts SELECT 1, 'anew' FROM event")
+    bank.sink.run(entry, FIRED)
+    assert bank.rows("alerts") == [(1, "anew")] * 3
+    assert bank.sink.fate(entry, FIRED) is Fate.EFFECT
     bank.catalog.close()
 
 

@@ -355,3 +355,23 @@ def test_g27_substitution_is_checked_at_start(
     assert str(Plans(new_session(spark)).expression(text).value()) == "UTC"
     with pytest.raises(EngineError, match="puts variables into SQL texts"):
         check_session(spark)
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        ("where", "(" * 3_000 + "account" + ")" * 3_000 + " > 1"),
+        ("where", "NOT " * 3_000 + "account > 1"),
+        ("if", "NOT " * 20_000 + "true"),
+        ("action", f"INSERT INTO alerts SELECT 1, {'upper(' * 3_000}'x'{')' * 3_000}"),
+    ],
+)
+def test_a_text_that_is_nested_too_deeply_is_refused(judge: Judge, place: str, text: str) -> None:
+    problem = judge(place, text)
+    assert problem is not None
+    assert problem.code in ("sql-syntax", "sql-analysis")
+    assert len(str(problem)) < 1_000
+
+
+def test_a_text_that_is_nested_deeply_is_let_in(judge: Judge) -> None:
+    assert judge("where", "(" * 60 + "account" + ")" * 60 + " > 1") is None
