@@ -449,12 +449,30 @@ def test_g18_what_landed_is_not_skipped_but_done(store: SqlStore) -> None:
     bench = Bench(store, commits=1)
     bench.sink.lost = lambda entry: SinkError("[IO] no answer")
     bench.drain()
+    store.ask("loop", "redrive", "2")  # entry 1 is ahead of it, but of another rule
     store.ask("loop", "skip", "1")
-    store.ask("loop", "redrive", "2")
     bench.drain()
     assert bench.sink.effects == bench.expected()
     assert bench.states() == []
     assert [getattr(store.one_entry("loop", n), "state", None) for n in (1, 2)] == ["done", "done"]
+
+
+def test_g18_an_entry_that_is_passed_over_leaves_those_ahead_of_it_their_turn(
+    store: SqlStore,
+) -> None:
+    bench = Bench(store, commits=1)
+    bench.sink.fails = lambda entry: SinkError("[NO] not yet") if entry.number == 1 else None
+    bench.drain()
+    bench.feed.commits = 2
+    bench.drain()
+    store.ask("loop", "skip", "3")  # a seal would pass the marker that entry 1 needs
+    bench.drain()
+    assert bench.states() == [(1, "pending")]
+    bench.sink.fails = lambda entry: None
+    bench.clock.later(60)
+    bench.drain()
+    assert bench.states() == []
+    assert bench.sink.entries == [("b", 2), ("b", 4), ("a", 1)]
 
 
 def test_g18_a_redriven_entry_has_the_present_text_and_the_place_of_the_old_one(
