@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from engine import failpoints
 from engine.entries import Outcome
+from engine.state import Parked
 from engine.store import SqlStore, open_store
 from engine.store.tables import metadata
 from engine.values import Carried, Rejected
@@ -226,6 +227,23 @@ def test_g07_rulebooks_have_their_own_buckets(store: SqlStore, epoch: int) -> No
     assert store.load("stock").bucket == 1
     assert store.load("stock").cursors == {}
     assert len(list(store.firings("stock"))) == 2
+
+
+def test_g13_rules_of_one_name_are_parked_in_their_own_rulebooks(
+    store: SqlStore, epoch: int
+) -> None:
+    other = store.acquire("shop", "one", 60)
+    parked = Parked("blocked", "at most 3 are carried", "enable it", make.BEGIN)
+    digests = {"blocked": "d"}
+    for name, by in (("shop", other), ("bank", epoch)):
+        first = make.plan(rulebook=name, activations={"blocked": 1})
+        make.commit(store, by, first, digests=digests, parked=(parked,))
+    enabled = make.plan(2, enabled=frozenset({"blocked"}))
+    make.commit(store, epoch, enabled, digests=digests)
+    make.commit(store, epoch, make.plan(3), digests={})  # the rule is deleted
+    assert (store.parked("bank"), store.parked("shop")) == (frozenset(), {"blocked"})
+    assert store.obstacles("shop") == (parked,)
+    assert store.obstacles("bank") == ()
 
 
 def test_the_registered_rulebook_can_be_read_again(url: str, store: SqlStore) -> None:
