@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -131,7 +131,11 @@ def test_g20_what_a_store_knows_or_need_not_know_is_let_be(stands: Marker) -> No
     assert memory.adopted == []
 
 
-@pytest.mark.parametrize("behind", [marker(5), marker(5, "mine/bank/second"), marker(4)], ids=str)
+@pytest.mark.parametrize(
+    "behind",
+    [marker(5), marker(5, "mine/bank/second"), marker(4), marker(1, "mine/shop/fir")],
+    ids=str,
+)
 def test_g20_a_marker_of_an_entry_that_the_store_has_not_given_refuses_it(behind: Marker) -> None:
     error = refusal(marker(1), behind)
     assert error.code == "store-behind-effects"
@@ -146,6 +150,11 @@ def test_g20_a_marker_of_another_store_refuses_it_with_its_id_and_age() -> None:
     assert error.code == "other-store"
     assert "written by store other 5 hours ago" in error.message
     assert "tidegate adopt --from now" in error.hint
+
+
+def test_g20_a_marker_of_unknown_age_is_not_taken_for_an_old_one() -> None:
+    stands = replace(marker(9, "other/shop/first"), committed_at=None)
+    assert refusal(stands).code == "other-store"
 
 
 def test_g20_the_rulebooks_of_an_adopted_store_know_their_own_entries_under_its_former_id() -> None:

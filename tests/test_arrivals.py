@@ -92,6 +92,29 @@ def test_an_idle_look_is_one_query_and_one_listing_of_each_source(
     assert asked == {"queries": 1, "head": 1}
 
 
+def test_g02_what_comes_while_the_engine_looks_keeps_its_time(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(store, commits=1, text=TOLD)
+    bench.drain()
+    bench.feed.commits = 2
+    raised, look = [], store.arrivals
+
+    def late(*given: Any) -> Any:
+        found = look(*given)
+        if not raised:
+            raised.append(bench.clock())
+            store.raise_signal("loop", Signal("late", "told", {"id": 7}, raised[0]))
+        return found
+
+    monkeypatch.setattr(store, "arrivals", late)
+    bench.drain()
+    placed = sa.text("SELECT bucket, received_at, instant FROM signals")
+    with store._database.read() as connection:
+        ((bucket, received_at, instant),) = connection.execute(placed).all()
+    assert (bucket, received_at, instant) == (3, raised[0], raised[0])
+
+
 def test_g02_a_wait_ends_when_the_watermark_passes_what_waits(store: SqlStore) -> None:
     slow = TOLD.replace("signals_max: 2", "commit_slack_ms: 5000")
     bench = Bench(store, commits=1, text=slow)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from queue import Queue
 
@@ -450,12 +451,30 @@ def test_g18_what_landed_is_not_skipped_but_done(store: SqlStore) -> None:
     bench = Bench(store, commits=1)
     bench.sink.lost = lambda entry: SinkError("[IO] no answer")
     bench.drain()
+    store.ask("loop", "redrive", "2")  # entry 1 is ahead of it, but of another rule
     store.ask("loop", "skip", "1")
-    store.ask("loop", "redrive", "2")
     bench.drain()
     assert bench.sink.effects == bench.expected()
     assert bench.states() == []
     assert [getattr(store.one_entry("loop", n), "state", None) for n in (1, 2)] == ["done", "done"]
+
+
+def test_g18_an_entry_that_is_passed_over_leaves_those_ahead_of_it_their_turn(
+    store: SqlStore,
+) -> None:
+    bench = Bench(store, commits=1)
+    bench.sink.fails = lambda entry: SinkError("[NO] not yet") if entry.number == 1 else None
+    bench.drain()
+    bench.feed.commits = 2
+    bench.drain()
+    store.ask("loop", "skip", "3")  # a seal would pass the marker that entry 1 needs
+    bench.drain()
+    assert bench.states() == [(1, "pending")]
+    bench.sink.fails = lambda entry: None
+    bench.clock.later(60)
+    bench.drain()
+    assert bench.states() == []
+    assert bench.sink.entries == [("b", 2), ("b", 4), ("a", 1)]
 
 
 def test_g18_a_redriven_entry_has_the_present_text_and_the_place_of_the_old_one(
@@ -644,6 +663,47 @@ def test_g25_a_condition_that_fails_for_good_makes_its_firings_dead_and_can_be_r
     bench.drain()
     assert bench.states() == []
     assert bench.sink.effects == bench.expected()
+
+
+def test_g18_what_takes_the_place_of_an_entry_is_marked_as_a_new_one(store: SqlStore) -> None:
+    bench = Bench(store, commits=2, text=CONDITIONAL)
+    bench.conditions = conditions = FailingConditions()
+    bench.restart()
+    bench.drain()
+    present, firings = bench.loop._present(), store.entry_firings("loop", 1, "a")
+    dead, done = (store.one_entry("loop", number) for number in (1, 2))
+    assert dead
+    assert done
+    with pytest.raises(SinkError, match="DIVIDE_BY_ZERO"):
+        present.entries(dead, firings)
+    conditions.why = None
+    (asked,) = present.entries(dead, firings)
+    assert asked.firing_ids == tuple(firings.hex_ids().to_pylist())
+    spent = {"state": "held", "attempts": 9, "error": "x", "details": "x", "fate": "passed"}
+    renewed = present.renewed(replace(done, text="old", target="gone", **spent))  # type: ignore[arg-type]
+    assert isinstance(renewed, Entry)
+    for made, rule, place in ((asked, "a", 1), (renewed, "b", 2)):
+        assert (made.number, made.place, made.target) == (0, place, "out")
+        assert made.app_id == f"tidegate/{store.id}/loop/{rule}/redrive/{place}"
+        assert made.target_version == 0
+        assert made.text == "INSERT INTO out SELECT id FROM event"
+        assert (made.state, made.attempts, made.error, made.fate) == ("pending", 0, None, None)
+    assert renewed.details is None
+
+
+def test_g07_an_outage_is_no_attempt_and_answers_no_operator(store: SqlStore) -> None:
+    bench = Bench(store, commits=1)
+    away = OutageError("table-unreadable", "the storage is away", "wait")
+    bench.sink.fails = lambda entry: away
+    for control in ("", "skip"):
+        if control:
+            store.ask("loop", control, "1")
+        with pytest.raises(OutageError):
+            bench.drain()
+        bench.loop.recover()
+    assert [control.subject for control in store.pending_controls("loop")] == ["1"]
+    entries = store.open_entries("loop")
+    assert [(e.state, e.attempts, e.error) for e in entries] == [("pending", 0, None)] * 2
 
 
 WIDER = json.dumps(

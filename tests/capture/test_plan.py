@@ -114,6 +114,18 @@ def test_g02_nothing_new_is_no_bucket() -> None:
     assert plan(book("t"), running(cursor()), [late]) is None
 
 
+def test_g02_a_clock_that_was_set_back_takes_no_watermark_back() -> None:
+    rules, state = book("t"), replace(running(cursor()), activations={})
+    heads = listed(rules, [TableHead(cursor(), 5, commits(601 * MS))], now=400 * MS)
+    found = make_plan(rules, state, heads, Unplaced(), {})
+    assert found
+    assert found.watermark_before == found.watermark == state.watermark
+    assert (found.ranges, set(found.activations)) == (
+        (),
+        {rule.name for rule in rules.rules.values()},
+    )
+
+
 def test_g09_the_first_plan_sets_cursors_and_activations() -> None:
     found = plan(book("t"), FRESH, [TableHead(cursor(), 4)])
     assert found
@@ -161,7 +173,8 @@ def test_g09_a_table_added_later_has_its_old_commits_after_the_watermark() -> No
     found = pin(found, rules, feed)
     assert found.ranges[0].instants == {0: 601 * MS, 1: 602 * MS}
     assert found.adjusted_commits == 2
-    assert found.pinned == {"t": 4, "u": 1, "other": 3}  # `other` was a source once
+    # `other` was a source once.
+    assert found.pinned == found.latest == {"t": 4, "u": 1, "other": 3}
 
 
 def test_g08_rows_lower_the_watermark_and_drop_nothing() -> None:
@@ -264,12 +277,19 @@ def test_g04_a_cap_holds_the_watermark_below_the_first_signal_left_out() -> None
     taken = Signal("1", "s", {}, received_at=900 * MS + 7)
     rules, state = book("t"), running(cursor())
     head = TableHead(cursor(), 5, commits(950 * MS))
-    for left_out, watermark in ((901 * MS, 900 * MS + 998), (901 * MS + 999, 901 * MS + 998)):
+    for left_out, watermark in (
+        (901 * MS, 900 * MS + 998),
+        (901 * MS + 998, 900 * MS + 998),  # W on its instant would pass it over
+        (901 * MS + 999, 901 * MS + 998),
+    ):
         unplaced = Unplaced((taken,), left_out)
         found = make_plan(rules, state, listed(rules, [head]), unplaced, {})
         assert found
         assert (found.watermark, found.signals[0].id) == (watermark, "1")
         assert (found.ranges, found.more) == ((), True)
+        bare = make_plan(rules, state, listed(rules, [TableHead(cursor(), 4)]), unplaced, {})
+        assert bare
+        assert bare.more  # of the signal that was left out
 
 
 def test_g02_when_the_watermark_passes_what_waits() -> None:
@@ -310,6 +330,7 @@ def test_depths_and_versions_that_raise_nothing_go_along() -> None:
     assert found
     (span,) = found.ranges
     assert (span.depths, span.skipped, span.rows_estimate) == ({5: 2}, {6}, 10)
+    assert (found.pinned, found.latest) == ({"t": 6}, {"t": 6})
 
 
 def test_a_disabled_rule_is_not_activated() -> None:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
+import sqlalchemy as sa
 
 from engine import failpoints
+from engine.entries import Outcome
+from engine.state import Parked
 from engine.store import SqlStore, open_store
+from engine.store.tables import metadata
 from engine.values import Carried, Rejected
 from rules.errors import EngineError
 from tests.store import make
@@ -144,6 +148,39 @@ def test_g21_a_stale_epoch_writes_nothing(store: SqlStore, epoch: int) -> None:
     assert seen(store) == before
 
 
+def test_g21_a_stale_engine_changes_nothing_beside_buckets_either(
+    store: SqlStore, epoch: int
+) -> None:
+    (entry,) = make.commit(store, epoch, make.plan(), entries=[make.entry()])
+    store.settle("bank", epoch, Outcome(entry, "done", 1))
+    store.ask("bank", "enable", "blocked")
+    (asked,) = store.pending_controls("bank")
+    store.release("bank", epoch)
+    successor = store.acquire("bank", "two", 60)
+    writes: list[Callable[[int], object]] = [
+        lambda by: store.acted("bank", by, 1, 0.5),
+        lambda by: store.set_stopped("bank", by, "no space left"),
+        lambda by: store.answer("bank", by, asked.id, "no"),
+        lambda by: store.adopt("bank", by, ()),
+        lambda by: store.purge("bank", by, make.BEGIN + 9 * make.HOUR, 0, 99),
+    ]
+    store.register("bank", "text", None)
+    for write in writes:
+        before = every_row(store)
+        with pytest.raises(EngineError, match="run by two now") as caught:
+            write(epoch)
+        assert caught.value.code == "lease-lost"
+        assert every_row(store) == before
+        write(successor)
+        assert every_row(store) != before
+
+
+def every_row(store: SqlStore) -> list[list[tuple[Any, ...]]]:
+    """All that a store holds."""
+    with store._database.read() as connection:
+        return [[*map(tuple, connection.execute(sa.select(t)))] for t in metadata.sorted_tables]
+
+
 def test_g21_a_commit_without_a_lease_is_refused(store: SqlStore) -> None:
     with pytest.raises(EngineError, match="run by nobody now"):
         make.commit(store, 1, make.plan())
@@ -190,6 +227,23 @@ def test_g07_rulebooks_have_their_own_buckets(store: SqlStore, epoch: int) -> No
     assert store.load("stock").bucket == 1
     assert store.load("stock").cursors == {}
     assert len(list(store.firings("stock"))) == 2
+
+
+def test_g13_rules_of_one_name_are_parked_in_their_own_rulebooks(
+    store: SqlStore, epoch: int
+) -> None:
+    other = store.acquire("shop", "one", 60)
+    parked = Parked("blocked", "at most 3 are carried", "enable it", make.BEGIN)
+    digests = {"blocked": "d"}
+    for name, by in (("shop", other), ("bank", epoch)):
+        first = make.plan(rulebook=name, activations={"blocked": 1})
+        make.commit(store, by, first, digests=digests, parked=(parked,))
+    enabled = make.plan(2, enabled=frozenset({"blocked"}))
+    make.commit(store, epoch, enabled, digests=digests)
+    make.commit(store, epoch, make.plan(3), digests={})  # the rule is deleted
+    assert (store.parked("bank"), store.parked("shop")) == (frozenset(), {"blocked"})
+    assert store.obstacles("shop") == (parked,)
+    assert store.obstacles("bank") == ()
 
 
 def test_the_registered_rulebook_can_be_read_again(url: str, store: SqlStore) -> None:
