@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """For two workers: one runs all tests that share the Spark session, the other one the rest, file
-    by file."""
+    """For two workers: one runs all tests that share the Spark session, the other the rest, file by
+    file."""
     for item in items:
         shared = "spark" in getattr(item, "fixturenames", ())
         group = "spark" if shared else item.nodeid.partition("::")[0]
