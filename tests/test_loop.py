@@ -385,6 +385,24 @@ def test_g16b_an_outage_of_the_store_loses_and_doubles_nothing(
     assert bench.states() == []
 
 
+def test_g16b_basis_and_state_change_with_the_transaction_only(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(store, commits=1)
+    before = bench.loop.basis, bench.loop.state
+
+    def away(*given: object) -> None:
+        raise OutageError("store-unreachable", "the store is away", "wait")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "commit", away)
+        with pytest.raises(OutageError):
+            bench.drain()
+    assert (bench.loop.basis, bench.loop.state) == before
+    bench.drain()  # without `recover`
+    assert bench.sink.effects == bench.expected()
+
+
 def test_g16b_a_response_of_delta_that_was_lost_is_found_in_the_log(store: SqlStore) -> None:
     bench = Bench(store, commits=2)
     bench.sink.lost = lambda entry: SinkError("[IO] no answer")
