@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from engine.capture.read import Capture
@@ -13,9 +13,9 @@ from engine.values import Plan
 from rules.errors import EngineError, InputError
 from rules.model import Rulebook
 
-Prepare = Callable[[Mapping[str, str], Prepared | None], Prepared]
-"""Prepares the rules' SQL for the schemas (JSON) of the tables by name; see
-`engine.evaluate.prepare.prepare`."""
+Prepare = Callable[[Mapping[str, str], Collection[str]], Prepared]
+"""Prepares the rules' SQL for the schemas (JSON) of the tables by name; the second is the rules
+that have run with the same texts before (`engine.evaluate.prepare.prepare`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,10 @@ def make_basis(
     schemas: Mapping[str, str],
     activations: Mapping[str, int],
     prepare: Prepare,
+    proven: Collection[str] = (),
 ) -> Basis:
     """The first basis of a run. Raises InputError with everything that is wrong with the SQL."""
-    prepared = prepare(schemas, None)
+    prepared = prepare(schemas, proven)
     active = {rule: activations[rule] for rule in digests if rule in activations}
     capture = Capture(rulebook, prepared.needs)
     return Basis(rulebook, digests, schemas, prepared, capture, active)
@@ -82,7 +83,7 @@ def _prepared_anew(
     prepare: Prepare, schemas: Mapping[str, str], basis: Basis, grown: list[str]
 ) -> Prepared:
     try:
-        return prepare(schemas, basis.prepared)
+        return prepare(schemas, basis.rulebook.rules.keys())
     except InputError as error:
         names = ", ".join(f"`{name}`" for name in grown)
         raise EngineError(

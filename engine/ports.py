@@ -114,16 +114,26 @@ class Analyst(Protocol):
     """Decides on SQL, and says what it reads, without running it (G19, G25, G27).
 
     `event` is the full schema of the rule's parameter relation. All raise InputError, with places
-    inside the text where Spark tells them.
+    inside the text where Spark tells them; code `sql-analysis` where a text is let in, but does not
+    fit the tables as they are. Without `resolve` that is not looked at: the text reads all of
+    `event`.
     """
 
     def action(
-        self, rule: Rule, action: Sql, event: pa.Schema, parameters: Sequence[str]
+        self,
+        rule: Rule,
+        action: Sql,
+        event: pa.Schema,
+        parameters: Sequence[str],
+        *,
+        resolve: bool = True,
     ) -> Reading:
         """One statement; `parameters` are the named ones that it may use."""
         ...
 
-    def condition(self, rule: Rule, event: pa.Schema, per_firing: Sequence[str]) -> Reading:
+    def condition(
+        self, rule: Rule, event: pa.Schema, per_firing: Sequence[str], *, resolve: bool = True
+    ) -> Reading:
         """The rule's `if`; an expression may name the columns `per_firing` outside aggregates."""
         ...
 

@@ -81,7 +81,7 @@ class Shop:
             return engine.run_once()
 
     def sql(self, text: str) -> list[Any]:
-        for name in ("orders", "log"):
+        for name in ("orders", "log", "other"):
             text = text.replace(f"@{name}", f"delta.`{self.folder / name}`")
         return self.spark.sql(text).collect()
 
@@ -288,6 +288,37 @@ def test_g16b_a_new_column_of_the_source_loses_no_effect(shop: Shop) -> None:
     shop.run_once()
     assert shop.log()["first", 2, 70] == 1
     assert shop.status()["entries_pending"] == 0
+
+
+def test_a_target_that_got_a_column_holds_its_rule_only_also_after_a_restart(shop: Shop) -> None:
+    """As with a `run --once` from cron: each run is a start."""
+    shop.edit("    priority: 1\n", "    priority: 1\n    retry: {attempts: 1}\n")
+    shop.sql("CREATE TABLE @other (id BIGINT) USING delta")
+    shop.edit("  log: {path: ./log}", "  log: {path: ./log}\n  other: {path: ./other}")
+    shop.add(
+        "  second:\n    on: dear\n    do:\n      - sql: INSERT INTO other SELECT id FROM event\n"
+    )
+    shop.run_once()
+    shop.sql("ALTER TABLE @log ADD COLUMN more BIGINT")
+    shop.order((1, 60))
+    with shop.engine() as engine:
+        engine.run_once()
+        (obstacle,) = engine.obstacles()
+    assert "of rule first is held" in obstacle
+    assert [tuple(row) for row in shop.sql("SELECT id FROM @other")] == [(1,)]
+    shutil.rmtree(shop.folder / "other")  # a target that is gone holds its rule, too
+    shop.order((2, 70))
+    with shop.engine() as engine:
+        engine.run_once()
+        assert len(engine.obstacles()) == 3  # two entries of first, one of second
+    shop.edit("SELECT 'first', id, amount FROM event", "SELECT 'first', id, amount, 0 FROM event")
+    shop.sql("CREATE TABLE @other (id BIGINT) USING delta")
+    with open_store(shop.store, create=False) as store:
+        for entry in store.open_entries("shop"):
+            store.ask("shop", "redrive", str(entry.number), option="may-double")
+    shop.run_once()
+    assert shop.log() == {("first", 1, 60): 1, ("first", 2, 70): 1}
+    assert [tuple(row) for row in shop.sql("SELECT id FROM @other")] == [(2,)]
 
 
 def test_g07_the_cause_of_a_stop_is_kept_until_the_next_run(shop: Shop) -> None:

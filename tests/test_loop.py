@@ -150,13 +150,21 @@ class EveryIdAnalyst:
         self.unfit = unfit
 
     def action(
-        self, rule: Rule, action: Sql, event: pa.Schema, parameters: Sequence[str]
+        self,
+        rule: Rule,
+        action: Sql,
+        event: pa.Schema,
+        parameters: Sequence[str],
+        *,
+        resolve: bool = True,
     ) -> Reading:
+        if not resolve:
+            return Reading(frozenset(event.names), "out")
         if rule.name == self.unfit and "more" in event.names:
             raise InputError([Problem("sql-analysis", "too many columns", action.place)])
         return Reading(frozenset({"id"}), "out")
 
-    def condition(self, *given: object) -> Reading:
+    def condition(self, *given: object, **more: object) -> Reading:
         return Reading(frozenset({"id"}))
 
     def fields(self, *given: object) -> Reading:
@@ -219,10 +227,10 @@ class Bench:
             state=state,
         )
 
-    def prepare(self, schemas: Mapping[str, str], before: Prepared | None) -> Prepared:
+    def prepare(self, schemas: Mapping[str, str], proven: Collection[str]) -> Prepared:
         self.prepared.append(schemas)
         arrow = {name: arrow_schema(schema) for name, schema in schemas.items()}
-        return prepare(self.book, arrow, EveryIdAnalyst(self.unfit), before)
+        return prepare(self.book, arrow, EveryIdAnalyst(self.unfit), proven)
 
     def drain(self) -> list[int]:
         """Buckets until there is nothing left; the firings of each."""
@@ -741,10 +749,10 @@ def test_g16b_a_new_column_is_prepared_for_before_anything_is_stored(store: SqlS
     failing = [OSError("disk")] * 2
     prepare = bench.loop.prepare
 
-    def failing_at_first(schemas: Mapping[str, str], before: Prepared | None) -> Prepared:
+    def failing_at_first(schemas: Mapping[str, str], proven: Collection[str]) -> Prepared:
         if failing:
             raise failing.pop()
-        return prepare(schemas, before)
+        return prepare(schemas, proven)
 
     bench.loop.prepare = failing_at_first
     bench.drain()

@@ -48,9 +48,19 @@ class DeltaAnalyst:
         self._events: dict[pa.Schema, DataFrame] = {}  # empty
 
     def action(
-        self, rule: Rule, action: Sql, event: pa.Schema, parameters: Sequence[str]
+        self,
+        rule: Rule,
+        action: Sql,
+        event: pa.Schema,
+        parameters: Sequence[str],
+        *,
+        resolve: bool = True,
     ) -> Reading:
         """See `engine.ports.Analyst`."""
+        if not resolve:
+            locate = self._texts.locate(action.place)
+            verdict = self._gate.action(action.text, locate, parameters, rule.name)
+            return Reading(frozenset(event.names), verdict.target, verdict.reads)
         key = rule.name, action.text, tuple(parameters)
         self._actions.pop(key, None)  # what fitted another schema may not fit this one
         found = self._statement(rule.name, action.text, action.place, event, parameters)
@@ -87,12 +97,20 @@ class DeltaAnalyst:
 
         return self._once(("action", text, own, tuple(parameters), event), read)
 
-    def condition(self, rule: Rule, event: pa.Schema, per_firing: Sequence[str]) -> Reading:
+    def condition(
+        self, rule: Rule, event: pa.Schema, per_firing: Sequence[str], *, resolve: bool = True
+    ) -> Reading:
         """See `engine.ports.Analyst`."""
         condition = rule.condition
         if condition is None:
             return Reading(frozenset())
         locate = self._texts.locate(condition.place)
+        if not resolve:
+            if condition.query:
+                verdict = self._gate.query(condition.text, locate, rule.name)
+                return Reading(frozenset(event.names), tables=verdict.reads)
+            self._gate.expression(condition.text, locate)
+            return Reading(frozenset(event.names))
         own = _own_names(rule.name, condition.text)
 
         def read_query() -> Reading:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,6 +23,7 @@ from rules.model import Rulebook, Table
 # source is broadcast then); above it that is ten times slower than the alternative.
 LOCAL_RELATION_BYTES = 262_144
 
+log = logging.getLogger(__name__)
 _CREATE = "create it before the engine starts, or correct its path or name"
 
 
@@ -46,25 +48,29 @@ class Catalog:
         self._tables = rulebook.tables
         self._own = new_session(spark)  # a user's may put variables into texts
 
-    def open(self) -> None:
+    def open(self, spared: Collection[str] = ()) -> None:
         """Create the database, and drop those that engines of earlier epochs left in a lasting
-        catalog. Raises InputError for every table that cannot be had."""
+        catalog. Raises InputError for every table that cannot be had; tables in `spared` are left
+        out then."""
         for name in (*self._outlived(), self.database):
             self._drop(name)
         self._sql(f"CREATE DATABASE {self._name()}")
-        problems, locations = [], {}
+        problems: list[tuple[str, Problem]] = []
+        locations: dict[str, str] = {}
         for table in self._tables.values():
             try:
                 locations[table.name] = location = self._location(table)
                 at = location.replace("\\", "\\\\").replace("'", "\\'")
                 self._sql(f"CREATE TABLE {self._name(table.name)} USING delta LOCATION '{at}'")
             except SPARK_ERRORS as error:
-                problems.append(_missing(table, error))
+                problems.append((table.name, _missing(table, error)))
             except InputError as error:
-                problems += error.problems
-        if problems:
+                problems += [(table.name, problem) for problem in error.problems]
+        for problem in [p for table, p in problems if table in spared]:
+            log.warning("%s", problem.message)
+        if wrong := [problem for table, problem in problems if table not in spared]:
             self.close()
-            raise InputError(problems)
+            raise InputError(wrong)
         self.locations = locations
 
     def close(self) -> None:

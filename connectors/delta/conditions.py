@@ -59,7 +59,10 @@ class DeltaConditions:
 
     def _query(self, question: Question, pinned: Mapping[str, int]) -> Answers:
         try:
-            for table in question.tables:
+            for table in sorted(question.tables):
+                if table not in pinned:
+                    gone = f"the condition reads {table}, which is not there"
+                    return Answers(failed={question.rule: Failure(gone)})
                 self._pin(table, pinned[table])
             show(self._session, question.relation, "event", f"p_{question.rule}")
             found = self._session.sql(question.condition.text)

@@ -136,7 +136,7 @@ class DeltaFeed:
         if table.name not in self._sources:
             location = self._locations.get(table.name, table.path)
             if location is None:
-                raise ValueError(f"no location is known of catalog table {table.catalog}")
+                raise stops.table_missing(table.name, str(table.catalog))
             with stops.reading(table.name, 0, 0):
                 self._sources[table.name] = _Source(
                     TableLog(self._session, location, self._own_stores)

@@ -39,6 +39,7 @@ from engine.loop import Loop
 from engine.obstacles import sentence
 from engine.outage import Outages
 from engine.policy import load_policy
+from engine.proven import only_written, proven_rules
 from engine.state import BucketReport, Parked, State
 from engine.store import LeaseKeeper, Ledger, SqlStore, open_store
 from rules.errors import EngineError, TidegateError
@@ -225,8 +226,10 @@ class Engine:
         state = store.load(book.name)
         self._check_cursors(state)
         functions = self._policy.functions
+        kept = store.rulebooks().get(book.name) if state.bucket else None
+        spared = only_written(book) if kept is not None else ()
         catalog = stack.enter_context(
-            open_catalog(spark, self.rulebook, store.id, lease.epoch, functions)
+            open_catalog(spark, self.rulebook, store.id, lease.epoch, functions, spared)
         )
         self._jobs = catalog.jobs
         analyst = DeltaAnalyst(catalog, book, functions)
@@ -234,7 +237,8 @@ class Engine:
         digests = {rule.name: _detects(rule) for rule in book.rules.values() if rule.enabled}
         prepare = preparing(book, analyst)
         sink = DeltaSink(catalog, book, analyst)
-        basis = make_basis(book, digests, schemas_now(catalog), state.activations, prepare)
+        schemas, proven = schemas_now(catalog), proven_rules(self.rulebook, kept)
+        basis = make_basis(book, digests, schemas, state.activations, prepare, proven)
         targets = basis.targets | {e.target for e in store.open_entries(book.name) if e.target}
         markers = DeltaMarkers(spark, catalog.locations)
         check_store(book, store, markers, targets & catalog.locations.keys())

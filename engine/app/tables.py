@@ -36,11 +36,12 @@ def open_catalog(
     name: str,
     epoch: int | None = None,
     functions: Collection[str] = (),
+    spared: Collection[str] = (),
 ) -> Iterator[Catalog]:
     """The rulebook's database in Spark, tables and event types checked; `functions` that the
-    operator's policy adds. Raises InputError."""
+    operator's policy adds. Tables in `spared` may be gone. Raises InputError."""
     catalog = Catalog(spark, book, name, epoch)
-    catalog.open()
+    catalog.open(spared)
     try:
         check_events(spark, book, catalog.locations, functions)
         yield catalog
@@ -57,9 +58,9 @@ def schemas_now(catalog: Catalog) -> dict[str, str]:
 def preparing(book: Rulebook, analyst: DeltaAnalyst) -> Prepare:
     """What the rules read and write, for schemas to come."""
 
-    def prepared(schemas: Mapping[str, str], before: Prepared | None) -> Prepared:
+    def prepared(schemas: Mapping[str, str], proven: Collection[str]) -> Prepared:
         arrow = {table: arrow_schema(schema) for table, schema in schemas.items()}
-        return prepare(book, arrow, analyst, before)
+        return prepare(book, arrow, analyst, proven)
 
     return prepared
 
@@ -80,7 +81,7 @@ def check_tables(
     with open_catalog(spark, book, "validate", functions=functions) as catalog:
         book = with_edges(book, book.events)
         analyst = DeltaAnalyst(catalog, book, functions)
-        prepared = preparing(book, analyst)(schemas_now(catalog), None)
+        prepared = preparing(book, analyst)(schemas_now(catalog), ())
         feed = DeltaFeed(spark, catalog.locations)
         capture = Capture(book, prepared.needs)
         for name in sources(book).tables:

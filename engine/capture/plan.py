@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -14,8 +15,10 @@ from engine.grid import MILLISECOND, after_watermark, ceil_watermark, floor_wate
 from engine.ports import Feed, TableHead, Unplaced
 from engine.state import State
 from engine.values import Commit, Cursor, Plan, Signal, TableRange
+from rules.errors import EngineError
 from rules.model import Rulebook
 
+log = logging.getLogger(__name__)
 _BEFORE_COMMIT = 2  # us: the watermark next before an instant
 
 
@@ -124,12 +127,17 @@ def make_plan(
 
 
 def pin(plan: Plan, rulebook: Rulebook, feed: Feed) -> Plan:
-    """The plan with the latest versions of the tables that raise no events."""
-    others = {
-        name: feed.version(table)
-        for name, table in rulebook.tables.items()
-        if name not in plan.pinned
-    }
+    """The plan with the latest versions of the tables that raise no events, but for those that are
+    gone: what is done to them will say so."""
+    others = {}
+    for name, table in rulebook.tables.items():
+        if name not in plan.pinned:
+            try:
+                others[name] = feed.version(table)
+            except EngineError as error:
+                if error.code != "table-missing":
+                    raise
+                log.warning("%s", error.message)
     return replace(plan, pinned={**plan.pinned, **others}, latest={**plan.latest, **others})
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ from rules.errors import InputError, Problem
 from rules.model import Rule, Rulebook, SignalAction, SignalEvent, Sql, TableEvent
 
 log = logging.getLogger(__name__)
+_MISFIT = "sql-analysis"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +55,24 @@ def prepare(
     rulebook: Rulebook,
     tables: Mapping[str, pa.Schema],
     analyst: Analyst,
-    before: Prepared | None = None,
+    proven: Collection[str] = (),
 ) -> Prepared:
     """Analyse every text of a rulebook, given the schemas of its tables by name.
 
     Raises InputError with the problems of all rules: names and types that do not fit, SQL that is
     refused (G19, G25, G27), columns that are not there.
 
-    With `before`, what was prepared for other schemas of the same rulebook, a text that does not
-    fit any more stops nobody else: it is kept as it is and reads all of `event`. An INSERT that now
-    gives a column too many makes entries that say so when they run.
+    Rules in `proven` have run with the very same texts before. One of their texts that does not fit
+    the tables any more stops nobody else: it is kept as it is and reads all of `event`. An INSERT
+    that now gives a column too many makes entries that say so when they run.
     """
     problems = list(_reserved_names(rulebook))
     rules = {}
     for rule in rulebook.rules.values():
         try:
-            known = before.rules[rule.name] if before else None
-            rules[rule.name] = _prepare_rule(rulebook, rule, tables, analyst, known)
+            rules[rule.name] = _prepare_rule(
+                rulebook, rule, tables, analyst, proven=rule.name in proven
+            )
         except InputError as error:
             problems += [problem for problem in error.problems if problem not in problems]
     if problems:
@@ -83,10 +85,10 @@ def _prepare_rule(
     rule: Rule,
     tables: Mapping[str, pa.Schema],
     analyst: Analyst,
-    known: PreparedRule | None,
+    *,
+    proven: bool,
 ) -> PreparedRule:
     shape = shape_of(rulebook, rule, tables)
-    everything = frozenset(shape.schema.names)
     problems: list[Problem] = []
     condition = None
     if rule.condition is not None:
@@ -94,29 +96,27 @@ def _prepare_rule(
             condition = analyst.condition(rule, shape.schema, shape.per_firing)
         except InputError as error:
             problems += error.problems
-            if known is not None and known.condition is not None:
-                condition = replace(known.condition, columns=everything)
+            if proven and _does_not_fit(error):
+                condition = analyst.condition(rule, shape.schema, shape.per_firing, resolve=False)
     readings: list[Reading] = []
     statements: list[Statement] = []
     for number, action in enumerate(rule.actions):
+        if not isinstance(action, Sql | SignalAction):
+            continue
+        types = _signal_types(rulebook, action) if isinstance(action, SignalAction) else {}
         try:
-            if isinstance(action, Sql):
-                reading = analyst.action(rule, action, shape.schema, parameter_names(rule))
-                statements.append(Statement("sql", action.text, reading.target, number))
-            elif isinstance(action, SignalAction):
-                types = _signal_types(rulebook, action)
-                reading = analyst.fields(rule, action, shape.schema, shape.per_firing, types)
-                statements.append(_signal(action, number, types, shape, reading))
-            else:
-                continue
+            reading = _read(rule, action, shape, analyst, types, resolve=True)
         except InputError as error:
             problems += error.problems
-            if known is None:
+            if not (proven and _does_not_fit(error)):
                 continue
-            statements.append(next(s for s in known.statements if s.action == number))
-            reading = Reading(everything)
+            reading = _read(rule, action, shape, analyst, types, resolve=False)
+        if isinstance(action, Sql):
+            statements.append(Statement("sql", action.text, reading.target, number))
+        else:
+            statements.append(_signal(action, number, types, shape, reading))
         readings.append(reading)
-    if problems and known is None:
+    if problems and not (proven and all(p.code == _MISFIT for p in problems)):
         raise InputError(problems)
     for problem in problems:
         log.warning("a text that fitted no longer does: %s", problem)
@@ -128,6 +128,27 @@ def _prepare_rule(
         for name in (*names, *_key_parameters(rulebook, shape, event))
     }
     return PreparedRule(rule, shape, condition, tuple(statements), shape.narrowed(held), ids)
+
+
+def _read(
+    rule: Rule,
+    action: Sql | SignalAction,
+    shape: Shape,
+    analyst: Analyst,
+    types: Mapping[str, str],
+    *,
+    resolve: bool,
+) -> Reading:
+    if isinstance(action, Sql):
+        return analyst.action(rule, action, shape.schema, parameter_names(rule), resolve=resolve)
+    if not resolve:
+        return Reading(frozenset(shape.schema.names))
+    return analyst.fields(rule, action, shape.schema, shape.per_firing, types)
+
+
+def _does_not_fit(error: InputError) -> bool:
+    """Whether a text is let in, and only does not fit the tables as they are."""
+    return all(problem.code == _MISFIT for problem in error.problems)
 
 
 def parameter_names(rule: Rule) -> tuple[str, ...]:

@@ -84,11 +84,19 @@ class FakeAnalyst:
     """Takes every text for a list of the columns that it reads."""
 
     def action(
-        self, rule: Rule, action: Sql, event: pa.Schema, parameters: Sequence[str]
+        self,
+        rule: Rule,
+        action: Sql,
+        event: pa.Schema,
+        parameters: Sequence[str],
+        *,
+        resolve: bool = True,
     ) -> Reading:
         return Reading(frozenset(action.text.split()), target="alerts")
 
-    def condition(self, rule: Rule, event: pa.Schema, per_firing: Sequence[str]) -> Reading:
+    def condition(
+        self, rule: Rule, event: pa.Schema, per_firing: Sequence[str], *, resolve: bool = True
+    ) -> Reading:
         assert rule.condition is not None
         return Reading(frozenset(rule.condition.text.split()))
 

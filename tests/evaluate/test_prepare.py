@@ -10,6 +10,7 @@ import pytest
 
 from engine.detector.edges import with_edges
 from engine.evaluate.prepare import Prepared, prepare
+from engine.values import Reading
 from rules.errors import InputError, Problem
 from rules.model import Rule, SignalAction
 from tests.evaluate.build import (
@@ -101,13 +102,40 @@ def test_statements_say_all_that_an_entry_has_to_keep() -> None:
 
 def test_the_problems_of_all_rules_and_texts_are_told_at_once() -> None:
     class Refusing(FakeAnalyst):
-        def action(self, rule: Rule, action: Any, *_: Any) -> Any:
+        def action(self, rule: Rule, action: Any, *_: Any, **__: Any) -> Any:
             raise InputError([Problem("sql-kind", f"{rule.name}: {action.text}", HERE)])
 
     rules = [rule("moved", name=name, actions=(sql("x"), sql("y"))) for name in ("a", "b")]
     with pytest.raises(InputError) as refused:
         prepare(rulebook(*rules), TABLES, Refusing())
     assert [p.message for p in refused.value.problems] == ["a: x", "a: y", "b: x", "b: y"]
+
+
+@pytest.mark.parametrize(
+    ("code", "proven", "kept"),
+    [
+        ("sql-analysis", ["r"], True),
+        ("sql-analysis", ["other"], False),
+        ("sql-kind", ["r"], False),  # what is not let in does not run because it ran before
+    ],
+)
+def test_a_text_that_ran_before_and_fits_no_more_is_kept(
+    code: str, proven: list[str], kept: bool
+) -> None:
+    class Misfit(FakeAnalyst):
+        def action(self, rule: Rule, action: Any, event: Any, *_: Any, resolve: bool = True) -> Any:
+            if resolve:
+                raise InputError([Problem(code, "too many columns", HERE)])
+            return Reading(frozenset(event.names), "alerts")
+
+    book = rulebook(rule("moved", actions=(sql("amount"),)))
+    if not kept:
+        with pytest.raises(InputError, match="too many columns"):
+            prepare(book, TABLES, Misfit(), proven)
+        return
+    found = prepare(book, TABLES, Misfit(), proven).rules["r"]
+    assert [(s.text, s.target) for s in found.statements] == [("amount", "alerts")]
+    assert found.wanted == found.shape.schema  # it reads all there is
 
 
 @pytest.mark.parametrize("name", ["Event", "p_r"])

@@ -1,0 +1,41 @@
+"""What has run before: rules whose texts are unchanged since, and tables that they only write."""
+
+from __future__ import annotations
+
+import rules
+from engine.capture.sources import sources
+from engine.store import KeptRulebook
+from rules.errors import InputError
+from rules.model import Rule, Rulebook, SignalAction, Sql
+
+
+def proven_rules(book: Rulebook, kept: KeptRulebook | None) -> frozenset[str]:
+    """The rules whose condition and actions are, word for word, those of the rulebook that ran last
+    on the store (None: none has)."""
+    if kept is None:
+        return frozenset()
+    try:
+        before = rules.load(kept.text, file=kept.file).rules
+    except InputError:  # it was of another version of the language
+        return frozenset()
+    same = (r.name for r in book.rules.values() if _texts(r) == _texts(before.get(r.name)))
+    return frozenset(same)
+
+
+def only_written(book: Rulebook) -> frozenset[str]:
+    """The tables that raise no events."""
+    return frozenset(book.tables) - set(sources(book).tables)
+
+
+def _texts(rule: Rule | None) -> object:
+    if rule is None:
+        return None
+    condition = rule.condition
+    return (
+        (condition.text, condition.query) if condition is not None else (),
+        [
+            (a.text,) if isinstance(a, Sql) else (a.event, dict(a.fields))
+            for a in rule.actions
+            if isinstance(a, Sql | SignalAction)
+        ],
+    )
