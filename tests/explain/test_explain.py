@@ -188,7 +188,7 @@ def test_one_rule_alone(shop: Path) -> None:
     found = as_json(shop, "asked")
     assert [r["name"] for r in found["rules"]] == ["asked"]
     assert {n["expression"] for n in found["nodes"]} == {"hb", "ask", "not(hb)[ask, [5 min]]"}
-    assert found["warnings"] == []
+    assert [w["code"] for w in found["warnings"]] == ["by-position"]
 
 
 def test_a_rule_that_is_not_there(shop: Path) -> None:
