@@ -56,7 +56,6 @@ class Jobs:
         threading.Thread(target=self._cancel_group, args=(worker, task), daemon=True).start()
         if not task.ended.wait(GRACE_SECONDS):
             raise OverrunError(seconds, left=True)
-        self._back(worker, task)
         if task.error is not None:
             raise OverrunError(seconds, left=False) from task.error
         return task.result()
@@ -91,6 +90,8 @@ class Jobs:
             while not task.ended.is_set():
                 self._context.cancelJobGroup(worker.group)
                 task.ended.wait(_AGAIN_SECONDS)
+        task.ended.wait()
+        self._back(worker, task)
 
     def _cancel_tag(self, running: list[_Task[Any]]) -> None:
         with suppress(Exception):
