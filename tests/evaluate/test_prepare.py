@@ -123,7 +123,7 @@ def test_a_text_that_ran_before_and_fits_no_more_is_kept(
     code: str, proven: list[str], kept: bool
 ) -> None:
     class Misfit(FakeAnalyst):
-        def action(self, rule: Rule, action: Any, event: Any, *_: Any, resolve: bool = True) -> Any:
+        def action(self, _: Rule, __: Any, event: Any, *___: Any, resolve: bool = True) -> Any:
             if resolve:
                 raise InputError([Problem(code, "too many columns", HERE)])
             return Reading(frozenset(event.names), "alerts")
