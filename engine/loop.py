@@ -323,7 +323,7 @@ class Loop:
             except RuleLimitError as error:
                 at = plan.watermark_before + 1
                 for rule in detector.parked_with({error.rule}) - before:
-                    reason = error.message if rule == error.rule else f"it uses {error.rule}"
+                    reason = error.reason if rule == error.rule else f"it uses {error.rule}"
                     parked[rule] = Parked(rule, reason, error.hint, at)
             else:
                 return _Detected(found, carried, tuple(parked.values()))

@@ -75,8 +75,13 @@ class DeltaAnalyst:
         Its target's owner may have written something else into the table by now."""
         known = self._actions.get((rule, text, tuple(parameters)))
         found = known or self._statement(rule, text, place, event, parameters)
-        self._owned.check(found.target, place)
+        self.target(found.target, place)
         return found
+
+    def target(self, table: str | None, place: Place) -> None:
+        """Judge what a table's owner has written into it, before anything is written through it.
+        Raises InputError."""
+        self._owned.check(table, place)
 
     def _statement(
         self, rule: str, text: str, place: Place, event: pa.Schema, parameters: Sequence[str]

@@ -90,10 +90,13 @@ class DeltaSink:
         target = "`" + (entry.target or "").replace("`", "``") + "`"
         text = f"INSERT INTO {target} SELECT * FROM {target} WHERE false"  # noqa: S608
         try:
+            self._analyst.target(entry.target, self._place(entry))
             with self._catalog.session() as session:
                 for key, value in _marked(entry, {**self._noted(entry), "sealed": True}).items():
                     session.conf.set(key, value)
                 self._within(lambda: session.sql(text))
+        except InputError as error:
+            raise _refused(error) from None
         except OverrunError as error:
             raise self._overrun(error) from error
         except SPARK_ERRORS as error:
@@ -143,14 +146,15 @@ class DeltaSink:
 
     def _reading(self, entry: Entry, firings: Firings) -> Reading:
         """The statement decided again: it may come from a store, and from another rulebook."""
-        place = Place(self._rulebook.file or "<text>", path=f"rules.{entry.rule}.do")
         names = _parameters(entry, firings)
         try:
-            schema = firings.relation.schema
+            schema, place = firings.relation.schema, self._place(entry)
             return self._analyst.statement(entry.rule, entry.text, place, schema, names)
         except InputError as error:
-            problem = error.problems[0]
-            raise SinkError(f"[{problem.code}] {problem.message}") from None
+            raise _refused(error) from None
+
+    def _place(self, entry: Entry) -> Place:
+        return Place(self._rulebook.file or "<text>", path=f"rules.{entry.rule}.do")
 
     def _settings(self, entry: Entry, firings: Firings, reading: Reading) -> dict[str, str]:
         ids = _first(firings, FIRING_IDS_NOTED)
@@ -188,6 +192,11 @@ class DeltaSink:
             "entry": entry.number,
             "depth": entry.depth,
         }
+
+
+def _refused(error: InputError) -> SinkError:
+    problem = error.problems[0]
+    return SinkError(f"[{problem.code}] {problem.message}")
 
 
 def _marked(entry: Entry, noted: Mapping[str, Any]) -> dict[str, str]:

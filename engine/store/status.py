@@ -175,7 +175,14 @@ def _answered(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
     query = sa.select(c.kind, c.subject, c.option, c.asked_at, c.bucket, c.answer)
     query = query.where(c.rulebook == rulebook, c.answer.is_not(None) | c.bucket.is_not(None))
     rows = connection.execute(query.order_by(c.asked_at.desc(), c.id.desc()).limit(NEWEST_SHOWN))
-    found = [{**_mapping(row), "asked_at": plain.instant(row.asked_at)} for row in rows]
+    found = [
+        {
+            **_mapping(row),
+            "asked_at": plain.instant(row.asked_at),
+            "answer": row.answer or "done",  # a bucket carried it out
+        }
+        for row in rows
+    ]
     return found[::-1]
 
 

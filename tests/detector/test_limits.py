@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rules.errors import EngineError
+from engine.detector.contexts.limits import RuleLimitError
 from rules.model import Settings
 from tests.detector.history import run
 from tests.golden.load import read
@@ -28,10 +28,11 @@ def test_a_limit_names_rule_key_setting_and_remedy(
         "here",
     )
     rulebook, history = replace(case.rulebook, settings=settings), list(case.history)
-    with pytest.raises(EngineError) as caught:
+    with pytest.raises(RuleLimitError) as caught:
         run(rulebook, [history[:-1], history[-1:]])
     assert caught.value.code == code
     assert caught.value.message.startswith("rule busy, key k=7: ")
+    assert "k=7" not in caught.value.reason  # for where a message shows no values of tables
     assert setting in caught.value.message
     assert caught.value.hint == f"bound the expression by `within`, or raise {setting}"
 

@@ -21,15 +21,16 @@ class LimitError(EngineError):
     def of(self, rule: str, key: str) -> RuleLimitError:
         """The same, naming the rule and the key."""
         whose = f"rule {rule}, key {key}" if key else f"rule {rule}"
-        return RuleLimitError(self.code, f"{whose}: {self.message}", self.hint, rule)
+        return RuleLimitError(self.code, f"{whose}: {self.message}", self.hint, rule, self.message)
 
 
 class RuleLimitError(EngineError):
-    """A limit that `rule` has reached: it cannot be detected any further (G13)."""
+    """A limit that `rule` has reached: it cannot be detected any further (G13). `reason` is the
+    message without the values of the key."""
 
-    def __init__(self, code: str, message: str, hint: str, rule: str) -> None:
+    def __init__(self, code: str, message: str, hint: str, rule: str, reason: str) -> None:
         super().__init__(code, message, hint)
-        self.rule = rule
+        self.rule, self.reason = rule, reason
 
 
 def check_carried(carried: Sequence[Instances], carried_max: int) -> None:
