@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from engine.detector.contexts.limits import RuleLimitError
+from rules.errors import EngineError
 from rules.model import Settings
 from tests.detector.history import run
 from tests.golden.load import read
