@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 RUN = $(VENV)/bin/python
 STAMP = $(VENV)/.installed
-WORKERS = -n 2 --dist loadgroup
+WORKERS = -n 2
 
 .PHONY: install demo test test-long lint bench clean
 

@@ -1,4 +1,4 @@
-"""What tests share: one Spark session for the whole run."""
+"""What tests share: one Spark session for the whole run of a worker."""
 
 from __future__ import annotations
 
@@ -9,15 +9,6 @@ import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """For two workers: one runs all tests that share the Spark session, the other the rest, file by
-    file."""
-    for item in items:
-        shared = "spark" in getattr(item, "fixturenames", ())
-        group = "spark" if shared else item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")
