@@ -33,6 +33,9 @@ class Log:
     def forget(self, version: int | None = None) -> None:
         assert version == 3
 
+    def parsed_ms(self, _: int) -> int | None:
+        return None
+
     def commit(self, version: int) -> LoggedCommit | None:
         self.read.append(version)
         if version not in self.notes:
@@ -48,7 +51,7 @@ def effects(notes: dict[int, dict[str, Any]]) -> tuple[Effects, Log]:
 
 
 def note(store: str = "mine", entry: Any = 5, **more: Any) -> dict[str, Any]:
-    return {"store": store, "entry": entry, **more}
+    return {"store": store, "entry": entry, "firings": 1, **more}
 
 
 @pytest.mark.parametrize(
@@ -62,6 +65,7 @@ def note(store: str = "mine", entry: Any = 5, **more: Any) -> dict[str, Any]:
         (note(entry=4, sealed=True), None),
         (note(ids=["11" * 16]), None),  # the number was given twice: a store from a backup
         (note(ids=[]), None),
+        (note(ids=IDS, firings=2), None),  # the first of more: another history's bucket
         (note(sealed="no"), None),
         ({}, None),
     ],
@@ -69,7 +73,7 @@ def note(store: str = "mine", entry: Any = 5, **more: Any) -> dict[str, Any]:
 def test_g16b_whose_effect_or_seal_a_commit_is(noted: dict[str, Any], fate: Fate | None) -> None:
     before, other = note(ids=IDS), note("other", entry=9)
     made, log = effects({2: before, 3: other, 4: noted, 5: other})
-    assert made.told(ENTRY, IDS) is fate
+    assert made.told(ENTRY, IDS, 1) is fate
     assert log.read == [3, 4] if fate else [3, 4, 5, 6]  # none before it was stored
 
 
