@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 RUN = $(VENV)/bin/python
 STAMP = $(VENV)/.installed
-WORKERS = -n 2
+WORKERS = -n 2 --dist loadfile  # tests of a file share what they made
 
 .PHONY: install demo test test-long lint bench clean
 

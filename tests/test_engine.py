@@ -317,7 +317,7 @@ def test_a_target_that_got_a_column_holds_its_rule_only_also_after_a_restart(sho
         for entry in store.open_entries("shop"):
             store.ask("shop", "redrive", str(entry.number), option="may-double")
     shop.run_once()
-    assert shop.log() == {("first", 1, 60): 1, ("first", 2, 70): 1}
+    assert shop.log() == {("first", 1, 60, 0): 1, ("first", 2, 70, 0): 1}
     assert [tuple(row) for row in shop.sql("SELECT id FROM @other")] == [(2,)]
 
 

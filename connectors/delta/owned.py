@@ -65,7 +65,7 @@ class Owned:
         for key in _keys(settings):
             if key.lower().startswith(_CHECK):
                 yield f"the CHECK constraint {key[len(_CHECK) :]}", str(settings.apply(key))
-        yield from _of_fields(json.loads(metadata.schemaString()), "")
+        yield from _of_fields(json.loads(metadata.schemaString() or "{}"), "")  # of no table: none
 
 
 def _of_fields(schema: Any, path: str) -> Iterator[tuple[str, str]]:

@@ -21,8 +21,7 @@ def save(connection: sa.Connection, taken: Taken) -> None:
     """The rules that a bucket parks, and what the parked ones did not see of it. A rule that is not
     active any more is forgotten."""
     name = taken.plan.rulebook
-    gone = (parked.c.rulebook == name) & parked.c.rule.not_in(list(taken.digests))
-    connection.execute(sa.delete(parked).where(gone))
+    enable(connection, name, names(connection, name) - taken.digests.keys())
     rows = [
         {
             "rulebook": name,

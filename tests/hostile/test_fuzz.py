@@ -141,7 +141,7 @@ class Objects:
     def judge_plan(self, plan: Any, *, analysed: bool) -> None:
         """Raises InputError for a plan that is not let in."""
         if analysed:
-            known = [("spark_catalog", "tidegate_hostile_hostile", table) for table in TABLES]
+            known = self.judge.analyst._relations
             Analysis(self.plans, ("event", "p_r"), known).parts(plan, lambda _: HERE)
         else:
             self.plans.plan = plan
