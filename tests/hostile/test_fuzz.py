@@ -166,6 +166,8 @@ class Objects:
 def test_g27_no_planted_node_gets_through(judge: Judge, count: int, analysed: bool) -> None:
     objects = Objects(judge)
     assert len(objects.classes) > 800
+    for name in ("event", "p_r"):  # the views of the honest texts
+        assert judge("action", f"INSERT INTO alerts SELECT account, kind FROM {name}") is None
     if analysed:
         called = judge.plans.classes(FUNCTIONS | TABLE_FUNCTIONS)
         allowed = nodes.ANALYSED_PLANS | nodes.ANALYSED_EXPRESSIONS | called
