@@ -59,7 +59,3 @@ class Queues:
         """Of the first entries of all queues that are due, the one with the least place."""
         due = (queue[0] for queue in self._by_rule.values() if queue[0].due <= now)
         return min(due, key=lambda w: (w.entry.place, w.entry.number), default=None)
-
-    def next_due(self) -> int | None:
-        """When the first entry of some queue is due; None if there is none."""
-        return min((queue[0].due for queue in self._by_rule.values()), default=None)

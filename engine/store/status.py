@@ -12,6 +12,7 @@ from engine.store import outbox, plain, rejected
 from engine.store import tables as t
 from engine.store.database import server_now
 from engine.store.outbox import DEAD, HELD, PENDING
+from engine.store.signals import unplaced_by_event
 
 NEWEST_SHOWN = 10
 
@@ -37,7 +38,7 @@ def rulebook_status(
         .order_by(b.bucket.desc())
         .limit(1)
     ).one_or_none()
-    unplaced = _unplaced(connection, rulebook)
+    unplaced = unplaced_by_event(connection, rulebook)
     return {
         "rulebook": rulebook,
         "store_id": connection.execute(sa.select(t.meta.c.store_id)).scalar_one(),
@@ -118,14 +119,6 @@ def _parked(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
         }
         for row in connection.execute(query)
     ]
-
-
-def _unplaced(connection: sa.Connection, rulebook: str) -> dict[str, int]:
-    """How many signals no bucket has claimed, by event."""
-    c = t.signals.c
-    count = sa.func.count().label("signals")
-    query = sa.select(c.event, count).where(c.rulebook == rulebook, c.bucket.is_(None))
-    return {row.event: row.signals for row in connection.execute(query.group_by(c.event))}
 
 
 def _active(connection: sa.Connection, rulebook: str) -> list[str]:

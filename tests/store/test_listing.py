@@ -302,7 +302,7 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
         "undeclared_signals": [{"event": "atm_empty", "signals": 1}],
         "asked_for": [{"kind": "reset", "subject": "accounts", "version": 7, "option": None}],
         "answered": [
-            {"kind": "enable", "subject": "b", "option": None, "bucket": 1, "answer": None},
+            {"kind": "enable", "subject": "b", "option": None, "bucket": 1, "answer": "done"},
             {
                 "kind": "skip",
                 "subject": "9",
