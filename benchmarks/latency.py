@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks import lake
 from benchmarks.figure import Figure, percentile, rulebook
-from engine import Engine
+from tidegate import Engine
 
 TURNS = 2  # of each side: a JVM grows faster for long
 WARM, ROUNDS = 5, 15  # of each turn

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks import lake
 from benchmarks.figure import Figure, median_seconds, rulebook
-from engine import Engine
+from tidegate import Engine
 
 COUNTS = (1, 10, 100, 1000)
 FILTERS = 100

@@ -20,8 +20,8 @@ from benchmarks.throughput import COMMITS, pattern
 
 def alone(folder: Path, changes: Path, first: int) -> None:
     """Python's peak is the figure; Java's heap has a fixed bound and is told beside it."""
-    from connectors.delta.session import start_session
-    from engine import Engine
+    from tidegate import Engine
+    from tidegate.connectors.delta.session import start_session
 
     spark = start_session("memory")
     hits = folder / "hits"

@@ -64,7 +64,7 @@ def run(folder: Path) -> list[Figure]:
     """The command in a process of its own; `/dev/null` takes the detections."""
     book, trace = rulebook(folder, "bank", _RULES), folder / "trace.jsonl"
     write_trace(trace)
-    command = [sys.executable, "-m", "engine.cli", "simulate", str(book), "--trace", str(trace)]
+    command = [sys.executable, "-m", "tidegate", "simulate", str(book), "--trace", str(trace)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)

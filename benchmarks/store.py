@@ -20,10 +20,10 @@ import numpy as np
 import sqlalchemy as sa
 
 from benchmarks.figure import Figure, median_seconds
-from engine.store import SqlStore, open_store, runs
-from engine.store import tables as t
-from engine.store.database import Database
-from engine.store.runs import Ids
+from tidegate.engine.store import SqlStore, open_store, runs
+from tidegate.engine.store import tables as t
+from tidegate.engine.store.database import Database
+from tidegate.engine.store.runs import Ids
 
 FEW, MANY = 100, 1_000_000
 FIRINGS = 3  # of one rule in each bucket

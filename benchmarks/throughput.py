@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks import lake
 from benchmarks.figure import Figure, median_seconds, rulebook
-from engine import Engine
+from tidegate import Engine
 
 WARM, ROUNDS = 3, 5  # a cold JVM is slow for long
 COMMITS = 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from connectors.delta.session import start_session
+from tidegate.connectors.delta.session import start_session
 
 
 def main() -> None:

@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from engine.capture.sources import sources
-from engine.markers import Marked, Marker, Markers, Notes
-from engine.store import plain
-from rules.errors import EngineError
-from rules.model import Rulebook
+from tidegate.engine.capture.sources import sources
+from tidegate.engine.markers import Marked, Marker, Markers, Notes
+from tidegate.engine.store import plain
+from tidegate.rules.errors import EngineError
+from tidegate.rules.model import Rulebook
 
 MICROS_PER_DAY = 86_400_000_000
 _AGES = (("day", MICROS_PER_DAY), ("hour", 3_600_000_000), ("minute", 60_000_000))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
-from engine.capture.read import Capture
-from engine.capture.schema import covers
-from engine.detector.detector import Detector
-from engine.evaluate.prepare import Prepared
-from engine.values import Plan
-from rules.errors import EngineError, InputError
-from rules.model import Rulebook
+from tidegate.engine.capture.read import Capture
+from tidegate.engine.capture.schema import covers
+from tidegate.engine.detector.detector import Detector
+from tidegate.engine.evaluate.prepare import Prepared
+from tidegate.engine.values import Plan
+from tidegate.rules.errors import EngineError, InputError
+from tidegate.rules.model import Rulebook
 
 Prepare = Callable[[Mapping[str, str], Collection[str]], Prepared]
 """Prepares the rules' SQL for the schemas (JSON) of the tables by name; the second is the rules

@@ -4,16 +4,15 @@ must start without Spark and SQLAlchemy."""
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from engine import operations, output
-from engine.options import as_json, of_store, store_url, the_store
-from rules.errors import EngineError, TidegateError
+from tidegate.engine import operations, output
+from tidegate.engine.options import as_json, of_store, store_url, the_store
+from tidegate.rules.errors import EngineError, TidegateError
 
 
 class Commands(click.Group):
@@ -105,8 +104,8 @@ def validate(
     as_json: bool,
 ) -> None:
     """Check rulebooks without running them."""
-    from rules.errors import InputError
-    from rules.loader import validated
+    from tidegate.rules.errors import InputError
+    from tidegate.rules.loader import validated
 
     wrong = False
     for file in files:
@@ -115,7 +114,7 @@ def validate(
         try:
             book = validated(file, pairs(settings, "--set"))
             if tables:
-                from engine.app.tables import check_tables
+                from tidegate.engine.app.tables import check_tables
 
                 conf = pairs(spark_conf, "--spark-conf")
                 check_tables(book, spark_conf=conf, policy=policy)
@@ -139,7 +138,7 @@ def validate(
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 def explain(rulebook: Path, rule: str | None, format_: str, as_json: bool) -> None:
     """Normalised expressions, the shared graph, what is stored per key, what triggers what."""
-    from engine.explain import explain as explained
+    from tidegate.engine.explain import explain as explained
 
     form = "json" if as_json else format_
     output.document(explained(rulebook, rule, form), as_json=form == "json")
@@ -177,13 +176,13 @@ def simulate(
     if compare_contexts:
         if context or bucket:
             raise click.UsageError("--compare-contexts takes neither --context nor --bucket")
-        from engine.replay.compare.show import show
+        from tidegate.engine.replay.compare.show import show
 
         show(rulebook, Path(trace), rule, until, html, as_json=as_json)
         return
     if rule or html:
         raise click.UsageError("--rule and --html go with --compare-contexts")
-    from engine.replay.simulate import simulate as run_simulation
+    from tidegate.engine.replay.simulate import simulate as run_simulation
 
     run_simulation(
         rulebook, Path(trace), context=context, until=until, bucket=bucket, out=output.stream()
@@ -228,8 +227,8 @@ def run(
     as_json: bool,
 ) -> None:
     """Run a rulebook on its tables."""
-    from engine.app import Engine, stop_on_signals
-    from rules.durations import duration_micros
+    from tidegate.engine.app import Engine, stop_on_signals
+    from tidegate.rules.durations import duration_micros
 
     if once and until_idle:
         raise click.UsageError("--once and --until-idle exclude each other")
@@ -280,7 +279,7 @@ def signal(
     as_json: bool,
 ) -> None:
     """Raise an explicit event, durably."""
-    from engine.operate import raise_signal
+    from tidegate.engine.operate import raise_signal
 
     result = raise_signal(
         the_store(store, rulebook_file),
@@ -297,7 +296,7 @@ def signal(
 @of_store
 def status(store: str | None, name: str | None, as_json: bool) -> None:
     """Where the engine stands: watermark, cursors, outbox, lease."""
-    from engine.operate import rulebook_status
+    from tidegate.engine.operate import rulebook_status
 
     output.status(rulebook_status(the_store(store), name), as_json=as_json)
 
@@ -308,7 +307,7 @@ def status(store: str | None, name: str | None, as_json: bool) -> None:
 @of_store
 def reset(table: str, start: str, store: str | None, name: str | None, as_json: bool) -> None:
     """Set a table's cursor: to its head, or to read from VERSION on (takes effect at `run`)."""
-    from engine.operate import reset_table
+    from tidegate.engine.operate import reset_table
 
     output.record(reset_table(the_store(store), name, table, start), as_json=as_json)
 
@@ -332,7 +331,7 @@ def adopt(
 ) -> None:
     """Go on with a store that does not know what its tables hold, such as a restored one: lists
     what is in doubt."""
-    from engine.app.tables import adopt_store
+    from tidegate.engine.app.tables import adopt_store
 
     if repeat == (start is not None):
         raise click.UsageError("say either --repeat or --from now")
@@ -354,7 +353,7 @@ def adopt(
 @as_json
 def migrate(store: str | None, rulebook: Path | None, as_json: bool) -> None:
     """Bring a store's schema to this version."""
-    from engine.operate import migrate_store
+    from tidegate.engine.operate import migrate_store
 
     output.record(migrate_store(the_store(store, rulebook)), as_json=as_json)
 
@@ -367,15 +366,10 @@ def migrate(store: str | None, rulebook: Path | None, as_json: bool) -> None:
 )
 def demo(keep: Path | None) -> None:
     """A small lake, a rulebook, a live run: what tidegate does, in a minute."""
-    from engine.demo import demo as run_demo
+    from tidegate.engine.demo import demo as run_demo
 
     raise SystemExit(run_demo(keep))
 
 
 for command in operations.COMMANDS:
     main.add_command(command)
-
-
-if __name__ == "__main__":
-    os.environ.setdefault("PYTHONUNBUFFERED", "1")
-    main()

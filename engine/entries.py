@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from engine.values import Signal
+from tidegate.engine.values import Signal
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from engine.fields import SHOWN_MAX, check_fields
-from engine.printable import shortened
-from engine.values import Signal
-from rules.errors import InputError, Place, Problem
-from rules.kinds import did_you_mean
-from rules.model import Rulebook, SignalEvent
+from tidegate.engine.fields import SHOWN_MAX, check_fields
+from tidegate.engine.printable import shortened
+from tidegate.engine.values import Signal
+from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.kinds import did_you_mean
+from tidegate.rules.model import Rulebook, SignalEvent
 
 ID_CHARACTERS_MAX = 200
 

@@ -11,7 +11,7 @@ import os
 import re
 from dataclasses import dataclass
 
-from rules.errors import EngineError
+from tidegate.rules.errors import EngineError
 
 VARIABLE = "TIDEGATE_FAILPOINTS"
 EXIT_CODE = 86

@@ -18,11 +18,11 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from engine.printable import shortened
-from engine.sparktypes import arrow_type
-from rules.errors import InputError, Place, Problem
-from rules.kinds import did_you_mean
-from rules.model import SignalEvent
+from tidegate.engine.printable import shortened
+from tidegate.engine.sparktypes import arrow_type
+from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.kinds import did_you_mean
+from tidegate.rules.model import SignalEvent
 
 SHOWN_MAX = 100  # characters of a wrong value in a message
 _NOT_OF_THE_TYPE = (ValueError, TypeError, InvalidOperation, OverflowError)

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from engine.hashing import count_equal, mix_chosen, mix_rows, row_hash, sum_by_offsets
-from engine.values import ChangeKind, Int64, UInt64
+from tidegate.engine.hashing import count_equal, mix_chosen, mix_rows, row_hash, sum_by_offsets
+from tidegate.engine.values import ChangeKind, Int64, UInt64
 
 __all__ = [
     "as_binary",

@@ -7,27 +7,35 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from engine.act.outbox import Stamp, entries_for
-from engine.act.run import Runner
-from engine.act.targets import Targets
-from engine.basis import Basis, Prepare, basis_for
-from engine.capture.instants import Instants
-from engine.capture.now import Now
-from engine.capture.plan import Listing, due, half, list_sources, make_plan, pin, watermark_before
-from engine.capture.resets import with_resets
-from engine.capture.sources import Sources, sources
-from engine.detector.contexts.limits import RuleLimitError
-from engine.detector.detector import Detector
-from engine.entries import Control
-from engine.evaluate.evaluate import evaluate
-from engine.failpoints import failpoint
-from engine.outage import looking_at_tables
-from engine.ports import Arrivals, Conditions, Feed, Store, Unplaced
-from engine.present import Present
-from engine.state import BucketReport, Parked, State, Taken
-from engine.values import Bucket, Carried, Detections, Plan
-from rules.errors import EngineError
-from rules.model import Rulebook
+from tidegate.engine.act.outbox import Stamp, entries_for
+from tidegate.engine.act.run import Runner
+from tidegate.engine.act.targets import Targets
+from tidegate.engine.basis import Basis, Prepare, basis_for
+from tidegate.engine.capture.instants import Instants
+from tidegate.engine.capture.now import Now
+from tidegate.engine.capture.plan import (
+    Listing,
+    due,
+    half,
+    list_sources,
+    make_plan,
+    pin,
+    watermark_before,
+)
+from tidegate.engine.capture.resets import with_resets
+from tidegate.engine.capture.sources import Sources, sources
+from tidegate.engine.detector.contexts.limits import RuleLimitError
+from tidegate.engine.detector.detector import Detector
+from tidegate.engine.entries import Control
+from tidegate.engine.evaluate.evaluate import evaluate
+from tidegate.engine.failpoints import failpoint
+from tidegate.engine.outage import looking_at_tables
+from tidegate.engine.ports import Arrivals, Conditions, Feed, Store, Unplaced
+from tidegate.engine.present import Present
+from tidegate.engine.state import BucketReport, Parked, State, Taken
+from tidegate.engine.values import Bucket, Carried, Detections, Plan
+from tidegate.rules.errors import EngineError
+from tidegate.rules.model import Rulebook
 
 FAILURES_BEFORE_HALVING = 3  # G8
 WAIT_SECONDS_MIN = 0.001

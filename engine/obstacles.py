@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from engine.act.past import way_past
-from engine.entries import Entry
-from engine.state import Parked
+from tidegate.engine.act.past import way_past
+from tidegate.engine.entries import Entry
+from tidegate.engine.state import Parked
 
 
 def sentence(obstacle: Entry | Parked) -> str:

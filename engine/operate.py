@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import rules
-from engine.explicit import make_signal
-from engine.store import FINISHED, SqlStore, open_store
-from engine.store import migrate as migrate_schema
-from engine.store.address import parse_url, redacted
-from rules.errors import EngineError, InputError, Place, Problem
-from rules.kinds import did_you_mean
-from rules.model import Rulebook, TableEvent
+from tidegate import rules
+from tidegate.engine.explicit import make_signal
+from tidegate.engine.store import FINISHED, SqlStore, open_store
+from tidegate.engine.store import migrate as migrate_schema
+from tidegate.engine.store.address import parse_url, redacted
+from tidegate.rules.errors import EngineError, InputError, Place, Problem
+from tidegate.rules.kinds import did_you_mean
+from tidegate.rules.model import Rulebook, TableEvent
 
 _FIRING_ID = re.compile("[0-9a-f]{32}")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from engine import output
-from engine.options import of_store, the_store
+from tidegate.engine import output
+from tidegate.engine.options import of_store, the_store
 
 
 @click.command()
@@ -24,7 +24,7 @@ def firings(
     as_json: bool,
 ) -> None:
     """What fired, for which rows, and what became of it."""
-    from engine.operate import list_firings, show_entry
+    from tidegate.engine.operate import list_firings, show_entry
 
     if entry is None:
         found = list_firings(the_store(store), name, rule, limit, before)
@@ -43,7 +43,7 @@ def firings(
 @of_store
 def rejected(verbose: bool, limit: int, store: str | None, name: str | None, as_json: bool) -> None:
     """Rows and signals that could not become occurrences, and why."""
-    from engine.operate import list_rejected
+    from tidegate.engine.operate import list_rejected
 
     rows = list_rejected(the_store(store), name, limit, whole=verbose)
     output.mappings("rejected", rows, as_json=as_json)
@@ -55,7 +55,7 @@ def rejected(verbose: bool, limit: int, store: str | None, name: str | None, as_
 @of_store
 def skip(entry: int, unsealed: bool, store: str | None, name: str | None, as_json: bool) -> None:
     """Seal an entry, so that it can land no more, and pass over it."""
-    from engine.operate import pass_over
+    from tidegate.engine.operate import pass_over
 
     option = "unsealed" if unsealed else None
     output.record(pass_over(the_store(store), name, "skip", entry, option), as_json=as_json)
@@ -69,7 +69,7 @@ def redrive(
     entry: int, may_double: bool, store: str | None, name: str | None, as_json: bool
 ) -> None:
     """Seal an entry and run a new one in its place, with its rule's present text."""
-    from engine.operate import pass_over
+    from tidegate.engine.operate import pass_over
 
     option = "may-double" if may_double else None
     output.record(pass_over(the_store(store), name, "redrive", entry, option), as_json=as_json)
@@ -80,7 +80,7 @@ def redrive(
 @of_store
 def enable(rule: str, store: str | None, name: str | None, as_json: bool) -> None:
     """Let a rule go on that a limit has parked."""
-    from engine.operate import enable_rule
+    from tidegate.engine.operate import enable_rule
 
     output.record(enable_rule(the_store(store), name, rule), as_json=as_json)
 

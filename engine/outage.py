@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-from engine.ports import OutageError
-from rules.errors import EngineError
+from tidegate.engine.ports import OutageError
+from tidegate.rules.errors import EngineError
 
 log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")

@@ -17,11 +17,11 @@ from typing import IO, Any
 import click
 import orjson
 
-from engine.moments import micros_text
-from engine.printable import in_json, in_line, printable, shortened
-from engine.state import BucketReport
-from rules.errors import Problem
-from rules.model import Rulebook
+from tidegate.engine.moments import micros_text
+from tidegate.engine.printable import in_json, in_line, printable, shortened
+from tidegate.engine.state import BucketReport
+from tidegate.rules.errors import Problem
+from tidegate.rules.model import Rulebook
 
 NEVER_WRAPPED = frozenset({"firing_id"})  # is copied
 PIPE_COLUMNS = 10_000  # of what is no terminal: a row is a line

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from engine.sparktypes import arrow_type
-from rules.model import Change, Rulebook, SignalEvent, Table, TableEvent
+from tidegate.engine.sparktypes import arrow_type
+from tidegate.rules.model import Change, Rulebook, SignalEvent, Table, TableEvent
 
 CHANGE_TYPE = "_change_type"  # insert | delete | update: a parameter of `change` events
 OLD = "old"  # the pre-image, a struct of all columns of the table

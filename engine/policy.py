@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rules import kinds as k
-from rules.errors import InputError, Place, Problem
-from rules.kinds import Key, Record, Report
-from rules.reader import read_yaml
+from tidegate.rules import kinds as k
+from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.kinds import Key, Record, Report
+from tidegate.rules.reader import read_yaml
 
 VARIABLE = "TIDEGATE_POLICY"
 _BYTES_MAX = 1_048_576

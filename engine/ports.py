@@ -9,9 +9,9 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from engine.entries import Control, Entry, Fate, Outcome
-from engine.state import Parked, State, Taken
-from engine.values import (
+from tidegate.engine.entries import Control, Entry, Fate, Outcome
+from tidegate.engine.state import Parked, State, Taken
+from tidegate.engine.values import (
     Answers,
     ChangeKind,
     Commit,
@@ -22,8 +22,8 @@ from engine.values import (
     Signal,
     TableRange,
 )
-from rules.errors import EngineError
-from rules.model import Rule, SignalAction, Sql, Table
+from tidegate.rules.errors import EngineError
+from tidegate.rules.model import Rule, SignalAction, Sql, Table
 
 
 class Clock(Protocol):

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 import pyarrow.compute as pc
 
-from engine.act.outbox import Stamp, entries_for
-from engine.basis import Basis
-from engine.entries import Entry
-from engine.evaluate.evaluate import decided, question_of
-from engine.outage import looking_at_tables
-from engine.ports import Conditions, Feed, SinkError
-from engine.values import Firings
+from tidegate.engine.act.outbox import Stamp, entries_for
+from tidegate.engine.basis import Basis
+from tidegate.engine.entries import Entry
+from tidegate.engine.evaluate.evaluate import decided, question_of
+from tidegate.engine.outage import looking_at_tables
+from tidegate.engine.ports import Conditions, Feed, SinkError
+from tidegate.engine.values import Firings
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import rules
-from engine.capture.sources import sources
-from engine.store import KeptRulebook
-from rules.errors import InputError
-from rules.model import Rule, Rulebook, SignalAction, Sql
+from tidegate import rules
+from tidegate.engine.capture.sources import sources
+from tidegate.engine.store import KeptRulebook
+from tidegate.rules.errors import InputError
+from tidegate.rules.model import Rule, Rulebook, SignalAction, Sql
 
 
 def proven_rules(book: Rulebook, kept: KeptRulebook | None) -> frozenset[str]:

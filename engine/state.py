@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from engine.entries import Entry
-from engine.values import Carried, Cursor, Firings, Plan, Rejected
+from tidegate.engine.entries import Entry
+from tidegate.engine.values import Carried, Cursor, Firings, Plan, Rejected
 
 
 @dataclass(frozen=True, slots=True)

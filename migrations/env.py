@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from engine.store.tables import metadata
+from tidegate.engine.store.tables import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rules.errors import Place
-    from rules.expression import Expression
-    from rules.model import Rulebook
+    from tidegate.rules.errors import Place
+    from tidegate.rules.expression import Expression
+    from tidegate.rules.model import Rulebook
 
 __all__ = ["load", "parse"]
 
@@ -35,7 +35,7 @@ def load(
 
     Raises `InputError` with every problem of the rulebook; warnings are in `Rulebook.warnings`.
     """
-    from rules.loader import load_rulebook
+    from tidegate.rules.loader import load_rulebook
 
     return load_rulebook(source, settings or {}, file, features)
 
@@ -45,6 +45,6 @@ def parse(text: str, place: Place | None = None) -> Expression:
 
     Raises `InputError`, the offending text underlined.
     """
-    from rules.parser import parse as parse_expression
+    from tidegate.rules.parser import parse as parse_expression
 
     return parse_expression(text, place)

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from rules import expression as x
-from rules.errors import Place
-from rules.faults import excerpt
-from rules.kinds import Record, Report
-from rules.model import EventType, Rule, Table
-from rules.reader import Fields, Scalar
+from tidegate.rules import expression as x
+from tidegate.rules.errors import Place
+from tidegate.rules.faults import excerpt
+from tidegate.rules.kinds import Record, Report
+from tidegate.rules.model import EventType, Rule, Table
+from tidegate.rules.reader import Fields, Scalar
 
 
 @dataclass

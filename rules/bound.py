@@ -12,16 +12,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from rules import expression as x
-from rules.amount import ENDLESS, Amount, total
-from rules.detected import detected
-from rules.durations import format_duration
-from rules.formatter import format_expression
-from rules.model import Context, Rule
-from rules.recent import unused
-from rules.singles import single
-from rules.stages import Stages, alike, most_kept, stages
-from rules.stored import Stored, stored
+from tidegate.rules import expression as x
+from tidegate.rules.amount import ENDLESS, Amount, total
+from tidegate.rules.detected import detected
+from tidegate.rules.durations import format_duration
+from tidegate.rules.formatter import format_expression
+from tidegate.rules.model import Context, Rule
+from tidegate.rules.recent import unused
+from tidegate.rules.singles import single
+from tidegate.rules.stages import Stages, alike, most_kept, stages
+from tidegate.rules.stored import Stored, stored
 
 
 @dataclass(frozen=True, slots=True)

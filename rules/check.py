@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 
-from rules import expression as x
-from rules import selection
-from rules.book import Book, refuse
-from rules.keys import TRANSACTION_COLUMNS
-from rules.kinds import Record, Report
-from rules.model import Change, SignalAction, SignalEvent, Switch, TableEvent
-from rules.reader import Fields, Node, Scalar
-from rules.sqlwords import image_words, unsteady_words
-from rules.tangles import tangles
+from tidegate.rules import expression as x
+from tidegate.rules import selection
+from tidegate.rules.book import Book, refuse
+from tidegate.rules.keys import TRANSACTION_COLUMNS
+from tidegate.rules.kinds import Record, Report
+from tidegate.rules.model import Change, SignalAction, SignalEvent, Switch, TableEvent
+from tidegate.rules.reader import Fields, Node, Scalar
+from tidegate.rules.sqlwords import image_words, unsteady_words
+from tidegate.rules.tangles import tangles
 
 CYCLES_MAX = 20  # that are shown among rules which can all reach each other
 

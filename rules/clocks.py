@@ -6,7 +6,7 @@ import calendar
 import re
 from dataclasses import dataclass
 
-from rules.expression import Clock
+from tidegate.rules.expression import Clock
 
 _CLOCK = re.compile(
     r"<\s*\(\s*(\d{1,2}|\*)\s*:\s*(\d{1,2}|\*)\s*:\s*(\d{1,2}|\*)\s*\)"

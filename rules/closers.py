@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from rules import expression as x
-from rules.model import Context
+from tidegate.rules import expression as x
+from tidegate.rules.model import Context
 
 Window = x.AperiodicStar | x.PeriodicStar
 

@@ -6,10 +6,10 @@ from collections.abc import Collection
 from dataclasses import replace
 from functools import lru_cache
 
-from rules import expression as x
-from rules.model import Rule, Rulebook
-from rules.normalise import normalise
-from rules.transform import transform
+from tidegate.rules import expression as x
+from tidegate.rules.model import Rule, Rulebook
+from tidegate.rules.normalise import normalise
+from tidegate.rules.transform import transform
 
 KEPT_MAX = 10_000  # forms: one is asked for several times while a rulebook is read
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-from rules.expression import Duration
+from tidegate.rules.expression import Duration
 
 _SECOND = 1_000_000
 _DAY = 86_400 * _SECOND

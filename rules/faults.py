@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
-from rules.durations import unit_hint
-from rules.expression import Span
+from tidegate.rules.durations import unit_hint
+from tidegate.rules.expression import Span
 
 EXCERPT_WIDTH = 90
 

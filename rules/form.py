@@ -10,15 +10,15 @@ import re
 import zoneinfo
 from dataclasses import fields
 
-from rules import kinds as k
-from rules.clocks import clock, cron, daily
-from rules.durations import duration_micros
-from rules.errors import InputError, Place
-from rules.kinds import BAD, Key, Kind, Report
-from rules.model import Change, Context, Coupling, Settings
-from rules.parser import parse
-from rules.reader import Scalar
-from rules.sqltypes import sql_type
+from tidegate.rules import kinds as k
+from tidegate.rules.clocks import clock, cron, daily
+from tidegate.rules.durations import duration_micros
+from tidegate.rules.errors import InputError, Place
+from tidegate.rules.kinds import BAD, Key, Kind, Report
+from tidegate.rules.model import Change, Context, Coupling, Settings
+from tidegate.rules.parser import parse
+from tidegate.rules.reader import Scalar
+from tidegate.rules.sqltypes import sql_type
 
 # fmt: off
 KEYWORDS = (

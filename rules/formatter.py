@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from functools import singledispatch
 
-from rules import expression as x
-from rules.clocks import format_clock
-from rules.durations import format_duration
+from tidegate.rules import expression as x
+from tidegate.rules.clocks import format_clock
+from tidegate.rules.durations import format_duration
 
 # Levels of the grammar, loosest first: an operand of a lower level needs parentheses.
 _SUFFIX, _OR, _AND, _SEQ, _ITEM, _PRIM = range(6)

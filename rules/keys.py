@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rules import expression as x
-from rules.book import Book, refuse
-from rules.kinds import BAD, Record, Report
-from rules.model import Change, ClockEvent, SignalEvent, TableEvent
-from rules.reader import Fields
+from tidegate.rules import expression as x
+from tidegate.rules.book import Book, refuse
+from tidegate.rules.kinds import BAD, Record, Report
+from tidegate.rules.model import Change, ClockEvent, SignalEvent, TableEvent
+from tidegate.rules.reader import Fields
 
 Per = dict[str, tuple[str, ...]]
 

@@ -16,8 +16,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final
 
-from rules.errors import Place, Problem
-from rules.reader import Fields, Items, Node, Scalar
+from tidegate.rules.errors import Place, Problem
+from tidegate.rules.reader import Fields, Items, Node, Scalar
 
 Schema = dict[str, Any]
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from rules import expression as x
+from tidegate.rules import expression as x
 
 
 class Use(Enum):
@@ -40,7 +40,7 @@ class Law:
         self, variables: Mapping[str, x.Expression], s: str, t: str, least: str
     ) -> tuple[x.Expression, x.Expression]:
         """Both sides with expressions for the variables; s, t, least are texts of durations."""
-        from rules.parser import parse
+        from tidegate.rules.parser import parse
 
         left, right = (
             fill(parse(text.format(s=s, t=t, least=least)), variables)

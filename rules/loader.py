@@ -6,16 +6,16 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 
-from rules.book import Book
-from rules.check import check
-from rules.errors import InputError, Place, Problem
-from rules.form import RULEBOOK
-from rules.kinds import Record, Report
-from rules.model import Rulebook
-from rules.reader import read_yaml
-from rules.shape import shape, shape_settings
-from rules.unbuilt import SIMULATED, refuse_unbuilt
-from rules.warn import warn
+from tidegate.rules.book import Book
+from tidegate.rules.check import check
+from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.form import RULEBOOK
+from tidegate.rules.kinds import Record, Report
+from tidegate.rules.model import Rulebook
+from tidegate.rules.reader import read_yaml
+from tidegate.rules.shape import shape, shape_settings
+from tidegate.rules.unbuilt import SIMULATED, refuse_unbuilt
+from tidegate.rules.warn import warn
 
 
 def load_rulebook(

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from rules.errors import Place, Problem
-from rules.expression import Expression
+from tidegate.rules.errors import Place, Problem
+from tidegate.rules.expression import Expression
 
 AHEAD_MICROS = 3_600_000_000  # how far an event time may lie ahead of its commit (G5)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rules import expression as x
-from rules.parser import unlabelled
+from tidegate.rules import expression as x
+from tidegate.rules.parser import unlabelled
 
 
 def fires_never(node: x.Expression) -> bool:

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from types import UnionType
 
-from rules import expression as x
-from rules.formatter import format_expression
-from rules.laws import LAWS, Use, fill
-from rules.never import fires_never
-from rules.parser import own_terminator, parse, unlabelled
+from tidegate.rules import expression as x
+from tidegate.rules.formatter import format_expression
+from tidegate.rules.laws import LAWS, Use, fill
+from tidegate.rules.never import fires_never
+from tidegate.rules.parser import own_terminator, parse, unlabelled
 
 Found = Mapping[str, x.Expression | x.Duration]
 Pattern = tuple[x.Expression, x.Expression]

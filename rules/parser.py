@@ -12,10 +12,10 @@ from lark import Lark, Token, Transformer, Tree, v_args
 from lark.exceptions import UnexpectedInput
 from lark.tree import Meta
 
-from rules import clocks, durations
-from rules import expression as x
-from rules.errors import InputError, Place, Problem
-from rules.faults import Fault, excerpt, explain
+from tidegate.rules import clocks, durations
+from tidegate.rules import expression as x
+from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.faults import Fault, excerpt, explain
 
 NESTING_MAX = 200  # operators inside each other; every later stage walks trees recursively
 COUNT_MAX = 1_000_000
@@ -63,7 +63,7 @@ def unlabelled(node: x.Expression) -> x.Expression:
 
 @cache
 def _lark() -> Lark:
-    grammar = resources.files("rules").joinpath("grammar.lark").read_text(encoding="utf-8")
+    grammar = resources.files("tidegate.rules").joinpath("grammar.lark").read_text(encoding="utf-8")
     return Lark(grammar, parser="lalr", propagate_positions=True, maybe_placeholders=False)
 
 

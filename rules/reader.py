@@ -22,9 +22,9 @@ from ruamel.yaml.events import (
 )
 from ruamel.yaml.reader import ReaderError
 
-from rules.errors import InputError, Place, Problem
-from rules.marks import content_offsets
-from rules.quick import events
+from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.marks import content_offsets
+from tidegate.rules.quick import events
 
 NESTING_MAX = 50
 _HALF = re.compile("[\ud800-\udfff]")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from rules import expression as x
-from rules.amount import Amount
-from rules.parser import unlabelled
-from rules.transform import longest_micros, shorter, shortest_micros
+from tidegate.rules import expression as x
+from tidegate.rules.amount import Amount
+from tidegate.rules.parser import unlabelled
+from tidegate.rules.transform import longest_micros, shorter, shortest_micros
 
 
 def unused(

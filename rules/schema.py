@@ -1,6 +1,6 @@
 """`rules/schema.json`: JSON Schema of a rulebook for editors, printed from `rules.form`.
 
-`python -m rules.schema` writes the file; a test fails while it is stale.
+`python -m tidegate.rules.schema` writes the file; a test fails while it is stale.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from rules.form import RULEBOOK
+from tidegate.rules.form import RULEBOOK
 
 FILE = Path(__file__).with_name("schema.json")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rules import expression as x
-from rules.model import Selection
+from tidegate.rules import expression as x
+from tidegate.rules.model import Selection
 
 
 def faults(expression: x.Expression, how: Selection) -> Iterator[tuple[str, str]]:

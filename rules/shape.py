@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from rules import expression as x
-from rules.book import Book
-from rules.errors import Place
-from rules.form import read_setting
-from rules.keys import resolve_keys
-from rules.kinds import BAD, Record, Report
-from rules.model import (
+from tidegate.rules import expression as x
+from tidegate.rules.book import Book
+from tidegate.rules.errors import Place
+from tidegate.rules.form import read_setting
+from tidegate.rules.keys import resolve_keys
+from tidegate.rules.kinds import BAD, Record, Report
+from tidegate.rules.model import (
     AHEAD_MICROS,
     Action,
     Change,
@@ -38,7 +38,7 @@ from rules.model import (
     TableEvent,
     Webhook,
 )
-from rules.reader import Fields, Items, Node, Scalar
+from tidegate.rules.reader import Fields, Items, Node, Scalar
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)

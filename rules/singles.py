@@ -6,8 +6,8 @@ an occurrence count twice: all contexts but `cumulative` choose as `restricted` 
 
 from __future__ import annotations
 
-from rules import expression as x
-from rules.closers import plain
+from tidegate.rules import expression as x
+from tidegate.rules.closers import plain
 
 
 def single(e: x.Expression) -> x.Expression | None:

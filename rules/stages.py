@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from rules import expression as x
-from rules.model import Context
-from rules.parser import unlabelled
+from tidegate.rules import expression as x
+from tidegate.rules.model import Context
+from tidegate.rules.parser import unlabelled
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rules import expression as x
-from rules.amount import ENDLESS, NOTHING, ONE, Amount, total
-from rules.closers import chosen_closers
-from rules.detected import detected
-from rules.model import Context, Rule
-from rules.parser import unlabelled
-from rules.transform import longest_micros, shorter, shortest_micros
+from tidegate.rules import expression as x
+from tidegate.rules.amount import ENDLESS, NOTHING, ONE, Amount, total
+from tidegate.rules.closers import chosen_closers
+from tidegate.rules.detected import detected
+from tidegate.rules.model import Context, Rule
+from tidegate.rules.parser import unlabelled
+from tidegate.rules.transform import longest_micros, shorter, shortest_micros
 
 _POINTS = (x.Name, x.Clock, x.Cron, x.BeginOf, x.EndOf)
 

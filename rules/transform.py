@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from rules import expression as x
-from rules.normalise import keeping
+from tidegate.rules import expression as x
+from tidegate.rules.normalise import keeping
 
 _DAY_MICROS = 86_400_000_000
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rules import expression as x
-from rules.book import Book, refuse
-from rules.errors import Place
-from rules.kinds import Record, Report
-from rules.model import Change, Coupling, Rule, TableEvent
-from rules.reader import Scalar
+from tidegate.rules import expression as x
+from tidegate.rules.book import Book, refuse
+from tidegate.rules.errors import Place
+from tidegate.rules.kinds import Record, Report
+from tidegate.rules.model import Change, Coupling, Rule, TableEvent
+from tidegate.rules.reader import Scalar
 
 # Feature names, by the expression node that needs them.
 EXPRESSIONS: dict[type[x.Expression], str] = {

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from rules import expression as x
-from rules.book import Book
-from rules.bound import of_rule
-from rules.errors import Problem
-from rules.faults import excerpt
-from rules.kinds import Report
-from rules.model import Change, Context, Rule, Sql, TableEvent
-from rules.never import fires_never
-from rules.reader import Scalar
-from rules.shape import is_composite
-from rules.sqlwords import insert_without_columns
+from tidegate.rules import expression as x
+from tidegate.rules.book import Book
+from tidegate.rules.bound import of_rule
+from tidegate.rules.errors import Problem
+from tidegate.rules.faults import excerpt
+from tidegate.rules.kinds import Report
+from tidegate.rules.model import Change, Context, Rule, Sql, TableEvent
+from tidegate.rules.never import fires_never
+from tidegate.rules.reader import Scalar
+from tidegate.rules.shape import is_composite
+from tidegate.rules.sqlwords import insert_without_columns
 
 
 def warn(book: Book, report: Report) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one session, started at its first use: two cores, Delta, quiet."""
-    from connectors.delta.session import start_session
+    from tidegate.connectors.delta.session import start_session
 
     session = start_session("tidegate-tests", {"spark.master": "local[2]"})
     yield session

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-import rules
-from engine.adopt import MICROS_PER_DAY, adopt, check_store
-from engine.markers import Marked, Marker, Noted, Notes, parse_marker
-from rules.errors import EngineError
+from tidegate import rules
+from tidegate.engine.adopt import MICROS_PER_DAY, adopt, check_store
+from tidegate.engine.markers import Marked, Marker, Noted, Notes, parse_marker
+from tidegate.rules.errors import EngineError
 
 NOW = 1_772_442_000_000_000
 HOUR = MICROS_PER_DAY // 24

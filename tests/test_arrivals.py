@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from engine.store import SqlStore, open_store
-from engine.values import Signal
 from tests.test_loop import BEGIN, BOOK, SECOND, Bench
+from tidegate.engine.store import SqlStore, open_store
+from tidegate.engine.values import Signal
 
 TOLD = (
     BOOK

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from connectors.delta.feed import DeltaFeed
-from engine import Engine
-from engine.operate import list_firings, reset_table
-from engine.state import BucketReport
-from engine.store import open_store
-from rules.errors import EngineError, InputError
+from tidegate import Engine
+from tidegate.connectors.delta.feed import DeltaFeed
+from tidegate.engine.operate import list_firings, reset_table
+from tidegate.engine.state import BucketReport
+from tidegate.engine.store import open_store
+from tidegate.rules.errors import EngineError, InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -166,7 +166,7 @@ def test_g13_what_is_past_its_retention_is_forgotten_under_once_too(
             shop.order((n, 60))
             engine.run_once()
         assert len(list(list_firings(shop.store, None, None, None))) == 2
-        monkeypatch.setattr("engine.app.engine.MICROS_PER_DAY", 0)  # everything is old
+        monkeypatch.setattr("tidegate.engine.app.engine.MICROS_PER_DAY", 0)  # everything is old
         assert engine.run_once() == ()
         assert list(list_firings(shop.store, None, None, None)) == []
         shop.order((3, 60))

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine import Engine
+from tidegate import Engine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

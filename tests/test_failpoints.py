@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.failpoints import EXIT_CODE, VARIABLE, FailpointError, arm, failpoint
-from rules.errors import EngineError
+from tidegate.engine.failpoints import EXIT_CODE, VARIABLE, FailpointError, arm, failpoint
+from tidegate.rules.errors import EngineError
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +55,7 @@ def test_what_cannot_be_read_is_refused(bad: str) -> None:
 
 def test_exit_ends_the_process_without_clean_up() -> None:
     script = (
-        "from engine.failpoints import failpoint\n"
+        "from tidegate.engine.failpoints import failpoint\n"
         "try:\n"
         "    failpoint('point'); print('first', flush=True); failpoint('point')\n"
         "finally:\n"

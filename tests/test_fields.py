@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from engine.fields import check_fields, fields_table
-from engine.parameters import parameter_schema
-from engine.sparktypes import arrow_schema, arrow_type, plain_columns
-from rules.errors import InputError
 from tests.capture.build import event, rulebook, signal, table
+from tidegate.engine.fields import check_fields, fields_table
+from tidegate.engine.parameters import parameter_schema
+from tidegate.engine.sparktypes import arrow_schema, arrow_type, plain_columns
+from tidegate.rules.errors import InputError
 
 
 @pytest.mark.parametrize(

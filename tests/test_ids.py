@@ -8,9 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from engine.hashing import match_rows, row_hash
-from engine.ids import as_binary, as_hex, column_set, firing_ids, occurrence_ids, signal_ids
-from engine.values import ChangeKind
+from tidegate.engine.hashing import match_rows, row_hash
+from tidegate.engine.ids import (
+    as_binary,
+    as_hex,
+    column_set,
+    firing_ids,
+    occurrence_ids,
+    signal_ids,
+)
+from tidegate.engine.values import ChangeKind
 
 GOLDEN = pa.table(
     {

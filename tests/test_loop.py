@@ -14,15 +14,15 @@ from queue import Queue
 import pyarrow as pa
 import pytest
 
-import rules
-from engine.act.run import Runner
-from engine.basis import make_basis
-from engine.capture.instants import Instants
-from engine.entries import Entry, Fate, Outcome
-from engine.evaluate.prepare import Prepared, prepare
-from engine.loop import Loop
-from engine.obstacles import sentence
-from engine.ports import (
+from tidegate import rules
+from tidegate.engine.act.run import Runner
+from tidegate.engine.basis import make_basis
+from tidegate.engine.capture.instants import Instants
+from tidegate.engine.entries import Entry, Fate, Outcome
+from tidegate.engine.evaluate.prepare import Prepared, prepare
+from tidegate.engine.loop import Loop
+from tidegate.engine.obstacles import sentence
+from tidegate.engine.ports import (
     FEED_KINDS,
     KIND,
     VERSION,
@@ -32,12 +32,21 @@ from engine.ports import (
     SinkError,
     TableHead,
 )
-from engine.sparktypes import arrow_schema
-from engine.state import Parked
-from engine.store import Ledger, SqlStore, open_store
-from engine.values import Answers, Commit, Cursor, Failure, Firings, Question, Reading, TableRange
-from rules.errors import EngineError, InputError, Problem
-from rules.model import Rule, Rulebook, Sql, Table
+from tidegate.engine.sparktypes import arrow_schema
+from tidegate.engine.state import Parked
+from tidegate.engine.store import Ledger, SqlStore, open_store
+from tidegate.engine.values import (
+    Answers,
+    Commit,
+    Cursor,
+    Failure,
+    Firings,
+    Question,
+    Reading,
+    TableRange,
+)
+from tidegate.rules.errors import EngineError, InputError, Problem
+from tidegate.rules.model import Rule, Rulebook, Sql, Table
 
 BOOK = """\
 rulebook: loop

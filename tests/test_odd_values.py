@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from engine import Engine
-from engine.operate import list_firings
-from rules.errors import EngineError, InputError
+from tidegate import Engine
+from tidegate.engine.operate import list_firings
+from tidegate.rules.errors import EngineError, InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.outage import Outages
-from engine.ports import OutageError
-from engine.store import SqlStore, open_store
 from tests.store import postgres
 from tests.test_loop import BOOK, Bench
+from tidegate.engine.outage import Outages
+from tidegate.engine.ports import OutageError
+from tidegate.engine.store import SqlStore, open_store
 
 
 class Away:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.entries import Entry
-from engine.ports import OutageError, SinkError
-from engine.store import SqlStore, open_store
-from rules.model import Table
 from tests.test_loop import BOOK, Bench
+from tidegate.engine.entries import Entry
+from tidegate.engine.ports import OutageError, SinkError
+from tidegate.engine.store import SqlStore, open_store
+from tidegate.rules.model import Table
 
 
 @pytest.fixture

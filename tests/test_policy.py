@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.policy import VARIABLE, Policy, load_policy
-from rules.errors import InputError
+from tidegate.engine.policy import VARIABLE, Policy, load_policy
+from tidegate.rules.errors import InputError
 
 
 def test_a_policy_says_what_the_operator_allows(

@@ -7,9 +7,9 @@ import json
 import pyarrow as pa
 import pytest
 
-from engine import output
-from engine.moments import day_text, micros_text, python_rows, python_values
-from engine.printable import in_json, in_line, printable
+from tidegate.engine import output
+from tidegate.engine.moments import day_text, micros_text, python_rows, python_values
+from tidegate.engine.printable import in_json, in_line, printable
 
 ATTACK = "a\x1b]0;t\x07b\rc\u202ed\x9be\u2028f\ud800"
 

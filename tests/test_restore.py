@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from engine import Engine
-from engine.cli import main
-from engine.state import BucketReport
-from engine.store import open_store
-from rules.errors import EngineError
 from tests.store import postgres
+from tidegate import Engine
+from tidegate.engine.cli import main
+from tidegate.engine.state import BucketReport
+from tidegate.engine.store import open_store
+from tidegate.rules.errors import EngineError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

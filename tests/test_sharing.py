@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-import rules
-from engine.store import SqlStore, open_store
-from rules.model import Rulebook
 from tests.store.make import signal
 from tests.test_loop import BEGIN, Bench
+from tidegate import rules
+from tidegate.engine.store import SqlStore, open_store
+from tidegate.rules.model import Rulebook
 
 HEAD = "rulebook: loop\nevents:\n" + "".join(f"  {n}: {{signal: {{k: bigint}}}}\n" for n in "abcd")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,12 +21,17 @@ def modules() -> Iterator[tuple[str, str]]:
     for package in ("rules", "engine", "connectors", "migrations"):
         for file in (ROOT / package).rglob("*.py"):
             importer = ".".join(file.relative_to(ROOT).with_suffix("").parts)
-            for node in ast.walk(ast.parse(file.read_text())):
-                if isinstance(node, ast.Import):
-                    yield from ((importer, alias.name) for alias in node.names)
-                elif isinstance(node, ast.ImportFrom) and node.module:
-                    yield importer, node.module
-                    yield from ((importer, f"{node.module}.{a.name}") for a in node.names)
+            yield from ((importer, name.removeprefix("tidegate.")) for name in imported(file))
+
+
+def imported(file: Path) -> Iterator[str]:
+    """The modules that a file imports, and what it imports from them, by full names."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{a.name}" for a in node.names)
 
 
 EDGES = sorted(set(modules()))
@@ -59,12 +66,59 @@ def test_the_detector_knows_neither_spark_nor_a_database() -> None:
 @pytest.mark.parametrize("command", ["validate", "simulate"])
 def test_light_commands_start_without_spark_and_sqlalchemy(command: str) -> None:
     script = (
-        "import sys, runpy\n"
+        "import sys\n"
         f"sys.argv = ['tidegate', '{command}', '--help']\n"
-        "import engine.cli\n"
-        "try: engine.cli.main()\n"
+        "import tidegate.engine.cli\n"
+        "try: tidegate.engine.cli.main()\n"
         "except SystemExit: pass\n"
-        + f"import {'rules' if command == 'validate' else 'engine.replay.simulate'}\n"
+        + f"import tidegate.{'rules' if command == 'validate' else 'engine.replay.simulate'}\n"
         + "assert not {'pyspark', 'sqlalchemy', 'py4j'} & set(sys.modules), 'heavy import'\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, capture_output=True)
+
+
+def test_everything_is_imported_as_a_part_of_tidegate() -> None:
+    """A user's own `rules.py` or `engine/` is never taken for ours, nor ours imported twice."""
+    names = {"rules", "engine", "connectors", "migrations"}
+    folders = [*names, "tests", "benchmarks"]
+    files = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
+    assert len(files) > 300
+    assert not [(f, name) for f in files for name in imported(f) if name.split(".")[0] in names]
+
+
+def test_the_wheel_holds_tidegate_alone_and_a_folder_of_ones_own_does_not_hide_it(
+    tmp_path: Path,
+) -> None:
+    for name in ("rules", "engine", "connectors", "migrations"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('the file of another')\n")
+    source = tmp_path / "source"
+    copied = ("tidegate", "rules", "engine", "connectors", "migrations")
+    for folder in copied:
+        shutil.copytree(
+            ROOT / folder,
+            source / folder,
+            symlinks=True,
+            ignore=shutil.ignore_patterns("__pycache__"),
+        )
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source / name)
+    pip = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check", "install"]
+    pip += ["--no-deps", "--no-build-isolation", "--target", str(tmp_path / "site"), str(source)]
+    subprocess.run(pip, check=True, capture_output=True, text=True)
+    tops = sorted(p.name for p in (tmp_path / "site").iterdir() if p.name != "bin")
+    assert [name for name in tops if not name.endswith(".dist-info")] == ["tidegate"]
+    script = (
+        "import tidegate.engine.cli, tidegate.rules, tidegate\n"
+        "tidegate.load('rulebook: b\\nevents: {a: {signal: {}}}\\nrules: {r: {on: a ; a}}\\n')\n"
+        "tidegate.Engine\n"
+        "print(tidegate.__file__)\n"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.startswith(str(tmp_path / "site"))

@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from connectors.delta import nodes
-from connectors.delta.faults import SPARK_ERRORS, fault
-from connectors.delta.functions import FUNCTIONS, TABLE_FUNCTIONS
-from connectors.delta.gate import Locate, Verdict, full_name
-from connectors.delta.plans import Part, Parts, Plans, words
-from engine.evaluate.shape import ENGINE_COLUMNS
-from engine.parameters import OLD
-from rules.errors import InputError, Problem
+from tidegate.connectors.delta import nodes
+from tidegate.connectors.delta.faults import SPARK_ERRORS, fault
+from tidegate.connectors.delta.functions import FUNCTIONS, TABLE_FUNCTIONS
+from tidegate.connectors.delta.gate import Locate, Verdict, full_name
+from tidegate.connectors.delta.plans import Part, Parts, Plans, words
+from tidegate.engine.evaluate.shape import ENGINE_COLUMNS
+from tidegate.engine.parameters import OLD
+from tidegate.rules.errors import InputError, Problem
 
 _AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
 _ATTRIBUTE = "AttributeReference"

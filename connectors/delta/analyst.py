@@ -9,17 +9,17 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from connectors.delta.analysis import Analysis, unresolved
-from connectors.delta.catalog import Catalog, active_session_kept, quoted, spark_schema
-from connectors.delta.clocks import changing, moment_cast
-from connectors.delta.faults import SPARK_ERRORS
-from connectors.delta.gate import CATALOG, Gate, Locate
-from connectors.delta.owned import Owned
-from connectors.delta.plans import Plans
-from connectors.delta.texts import Texts
-from engine.values import Reading
-from rules.errors import InputError, Place, Problem
-from rules.model import Rule, Rulebook, SignalAction, Sql
+from tidegate.connectors.delta.analysis import Analysis, unresolved
+from tidegate.connectors.delta.catalog import Catalog, active_session_kept, quoted, spark_schema
+from tidegate.connectors.delta.clocks import changing, moment_cast
+from tidegate.connectors.delta.faults import SPARK_ERRORS
+from tidegate.connectors.delta.gate import CATALOG, Gate, Locate
+from tidegate.connectors.delta.owned import Owned
+from tidegate.connectors.delta.plans import Plans
+from tidegate.connectors.delta.texts import Texts
+from tidegate.engine.values import Reading
+from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.model import Rule, Rulebook, SignalAction, Sql
 
 _CLOCK_HINT = "evaluated again it must say the same; detected_at is the time to use"
 

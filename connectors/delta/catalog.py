@@ -13,11 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from connectors.delta.faults import SPARK_ERRORS, fault
-from connectors.delta.jobs import Jobs
-from connectors.delta.session import new_session
-from rules.errors import InputError, Problem
-from rules.model import Rulebook, Table
+from tidegate.connectors.delta.faults import SPARK_ERRORS, fault
+from tidegate.connectors.delta.jobs import Jobs
+from tidegate.connectors.delta.session import new_session
+from tidegate.rules.errors import InputError, Problem
+from tidegate.rules.model import Rulebook, Table
 
 # Below it an Arrow table becomes a local relation, whose size the optimiser knows (a small MERGE
 # source is broadcast then); above it that is ten times slower than the alternative.

@@ -17,10 +17,10 @@ from pyspark.sql.pandas.serializers import ArrowCollectSerializer
 from pyspark.sql.types import ArrayType, MapType, StructType
 from pyspark.util import _load_from_socket
 
-from connectors.delta.catalog import quoted
-from connectors.delta.where import tried
-from engine.ports import FEED_KINDS, KIND, SAME_1, SAME_2, VERSION, ReadRequest
-from engine.values import TableRange
+from tidegate.connectors.delta.catalog import quoted
+from tidegate.connectors.delta.where import tried
+from tidegate.engine.ports import FEED_KINDS, KIND, SAME_1, SAME_2, VERSION, ReadRequest
+from tidegate.engine.values import TableRange
 
 _ROW = "_tidegate_row"
 _CHANGE = "_change_type"  # the feed's own column

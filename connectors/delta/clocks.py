@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from connectors.delta.plans import Part, Parts, words
+from tidegate.connectors.delta.plans import Part, Parts, words
 
 _CLOCKS = words(
     "CurrentBatchTimestamp CurrentDate CurrentTime CurrentTimestamp CurrentTimestampLike "

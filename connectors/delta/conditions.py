@@ -8,12 +8,12 @@ from functools import reduce
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from connectors.delta.analyst import group
-from connectors.delta.catalog import Catalog, active_session_kept, show
-from connectors.delta.faults import SPARK_ERRORS, check_alive, fault
-from connectors.delta.jobs import OverrunError
-from connectors.delta.where import expression
-from engine.values import Answers, Failure, Question
+from tidegate.connectors.delta.analyst import group
+from tidegate.connectors.delta.catalog import Catalog, active_session_kept, show
+from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
+from tidegate.connectors.delta.jobs import OverrunError
+from tidegate.connectors.delta.where import expression
+from tidegate.engine.values import Answers, Failure, Question
 
 EXPRESSIONS_PER_JOB = 50
 

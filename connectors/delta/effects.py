@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
-from connectors.delta.log import TableLog
-from engine.entries import Entry, Fate
+from tidegate.connectors.delta.log import TableLog
+from tidegate.engine.entries import Entry, Fate
 
 
 class Effects:

@@ -8,20 +8,20 @@ from dataclasses import replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BooleanType, StructField, StructType
 
-from connectors.delta import nodes
-from connectors.delta.analysis import Analysis, unresolved
-from connectors.delta.clocks import changing, moment_cast
-from connectors.delta.faults import SPARK_ERRORS
-from connectors.delta.gate import Gate
-from connectors.delta.plans import Plans
-from connectors.delta.session import new_session
-from connectors.delta.texts import Texts
-from engine.capture.filters import compile_filter
-from engine.capture.request import filter_types
-from engine.parameters import OLD, has_old
-from rules.errors import InputError, Place, Problem
-from rules.kinds import did_you_mean
-from rules.model import Rulebook, Table, TableEvent
+from tidegate.connectors.delta import nodes
+from tidegate.connectors.delta.analysis import Analysis, unresolved
+from tidegate.connectors.delta.clocks import changing, moment_cast
+from tidegate.connectors.delta.faults import SPARK_ERRORS
+from tidegate.connectors.delta.gate import Gate
+from tidegate.connectors.delta.plans import Plans
+from tidegate.connectors.delta.session import new_session
+from tidegate.connectors.delta.texts import Texts
+from tidegate.engine.capture.filters import compile_filter
+from tidegate.engine.capture.request import filter_types
+from tidegate.engine.parameters import OLD, has_old
+from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.kinds import did_you_mean
+from tidegate.rules.model import Rulebook, Table, TableEvent
 
 _CLOCK_HINT = "read again, a commit must raise the same events; compare with the table's columns"
 _NODES = nodes.ANALYSED_PLANS | {"org.apache.spark.sql.execution.LogicalRDD"}

@@ -14,8 +14,8 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 
-from engine.printable import shortened
-from rules.errors import EngineError
+from tidegate.engine.printable import shortened
+from tidegate.rules.errors import EngineError
 
 SPARK_ERRORS = (PySparkException, Py4JError)
 

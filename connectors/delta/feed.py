@@ -12,18 +12,18 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from connectors.delta import stops
-from connectors.delta.changes import changes, decisions, to_arrow
-from connectors.delta.commit import DamagedCommit, LoggedCommit
-from connectors.delta.jobs import Jobs
-from connectors.delta.log import CATALOG_FEATURES, LogListing, Snapshot, TableLog
-from connectors.delta.session import new_session
-from connectors.delta.start import start_cursor
-from engine.capture.schema import same_schema
-from engine.ports import ReadRequest, TableHead
-from engine.values import Commit, Cursor, TableRange
-from rules.errors import EngineError
-from rules.model import Table
+from tidegate.connectors.delta import stops
+from tidegate.connectors.delta.changes import changes, decisions, to_arrow
+from tidegate.connectors.delta.commit import DamagedCommit, LoggedCommit
+from tidegate.connectors.delta.jobs import Jobs
+from tidegate.connectors.delta.log import CATALOG_FEATURES, LogListing, Snapshot, TableLog
+from tidegate.connectors.delta.session import new_session
+from tidegate.connectors.delta.start import start_cursor
+from tidegate.engine.capture.schema import same_schema
+from tidegate.engine.ports import ReadRequest, TableHead
+from tidegate.engine.values import Commit, Cursor, TableRange
+from tidegate.rules.errors import EngineError
+from tidegate.rules.model import Table
 
 SECONDS_MAX = 3_600  # for one read, where no setting says otherwise
 _COMMITS_MAX = 1_000  # of one table in one listing; the others come in the next

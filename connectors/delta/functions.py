@@ -7,7 +7,7 @@ that call code, read files or schemas out of texts, or tell of the session, the 
 
 from __future__ import annotations
 
-from connectors.delta.plans import words
+from tidegate.connectors.delta.plans import words
 
 _AGGREGATE = words(
     "any any_value approx_count_distinct approx_percentile array_agg avg bit_and bit_or bit_xor "

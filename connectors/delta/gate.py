@@ -16,11 +16,11 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import ParseException
 
-from connectors.delta import nodes
-from connectors.delta.clocks import moment_written
-from connectors.delta.functions import FUNCTIONS, TABLE_FUNCTIONS
-from connectors.delta.plans import Part, Parts, Plans, words
-from rules.errors import InputError, Place, Problem
+from tidegate.connectors.delta import nodes
+from tidegate.connectors.delta.clocks import moment_written
+from tidegate.connectors.delta.functions import FUNCTIONS, TABLE_FUNCTIONS
+from tidegate.connectors.delta.plans import Part, Parts, Plans, words
+from tidegate.rules.errors import InputError, Place, Problem
 
 Locate = Callable[[int], Place]  # the place of the character at an offset of the text
 

@@ -11,8 +11,8 @@ from typing import Any
 import pyspark
 from pyspark import SparkConf, java_gateway
 
-from connectors.delta.cache import cache_folder, write_whole
-from rules.errors import EngineError
+from tidegate.connectors.delta.cache import cache_folder, write_whole
+from tidegate.rules.errors import EngineError
 
 SCALA = "2.13"
 _launch: Callable[..., Any] = java_gateway.launch_gateway  # carries no types

@@ -11,8 +11,8 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from connectors.delta.cache import cache_folder, write_whole
-from rules.errors import EngineError
+from tidegate.connectors.delta.cache import cache_folder, write_whole
+from tidegate.rules.errors import EngineError
 
 VERSION_MIN = 17
 

@@ -10,14 +10,14 @@ from typing import Any
 import orjson
 from pyspark.sql import SparkSession
 
-from connectors.delta.commit import (
+from tidegate.connectors.delta.commit import (
     LoggedCommit,
     Metadata,
     parse_commit,
     parse_features,
     parse_metadata,
 )
-from connectors.delta.files import LogFiles
+from tidegate.connectors.delta.files import LogFiles
 
 _FILE = re.compile(r"(\d{20})\.(json|checkpoint\b.*)")
 CATALOG_FEATURES = frozenset(

@@ -10,12 +10,12 @@ from typing import Any
 import orjson
 from pyspark.sql import SparkSession
 
-from connectors.delta.commit import MILLISECOND, LoggedCommit
-from connectors.delta.faults import SPARK_ERRORS, check_alive, fault
-from connectors.delta.log import TableLog
-from connectors.delta.session import new_session
-from engine.markers import Marked, Marker, Noted, Notes, parse_marker
-from rules.errors import EngineError
+from tidegate.connectors.delta.commit import MILLISECOND, LoggedCommit
+from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
+from tidegate.connectors.delta.log import TableLog
+from tidegate.connectors.delta.session import new_session
+from tidegate.engine.markers import Marked, Marker, Noted, Notes, parse_marker
+from tidegate.rules.errors import EngineError
 
 _TABLES_AT_ONCE = 8
 _MS_PER_DAY = 86_400_000

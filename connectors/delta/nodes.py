@@ -6,7 +6,7 @@ the names in `connectors.delta.functions`; the classes are Spark's and Delta's o
 
 from __future__ import annotations
 
-from connectors.delta.plans import words
+from tidegate.connectors.delta.plans import words
 
 _CATALYST = "org.apache.spark.sql.catalyst."
 _SQL = "org.apache.spark.sql."

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from connectors.delta.catalog import Catalog
-from connectors.delta.gate import Gate
-from rules.errors import InputError, Place, Problem
+from tidegate.connectors.delta.catalog import Catalog
+from tidegate.connectors.delta.gate import Gate
+from tidegate.rules.errors import InputError, Place, Problem
 
 _CHECK = "delta.constraints."
 _OF_COLUMNS = {  # by the key in a column's metadata

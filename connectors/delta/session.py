@@ -11,11 +11,11 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from connectors.delta.faults import SPARK_ERRORS, fault
-from connectors.delta.jars import delta_jars
-from connectors.delta.java import ensure_java
-from connectors.delta.plans import Plans
-from rules.errors import EngineError
+from tidegate.connectors.delta.faults import SPARK_ERRORS, fault
+from tidegate.connectors.delta.jars import delta_jars
+from tidegate.connectors.delta.java import ensure_java
+from tidegate.connectors.delta.plans import Plans
+from tidegate.rules.errors import EngineError
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"

@@ -11,19 +11,19 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from connectors.delta.analyst import DeltaAnalyst, group
-from connectors.delta.catalog import Catalog, show
-from connectors.delta.effects import Effects, store_of
-from connectors.delta.faults import SPARK_ERRORS, check_alive, fault
-from connectors.delta.jobs import OverrunError
-from connectors.delta.plans import Plans
-from connectors.delta.where import expression
-from engine.entries import Entry, Fate
-from engine.moments import python_rows
-from engine.ports import SinkError
-from engine.values import Firings, Reading
-from rules.errors import InputError, Place
-from rules.model import Rulebook
+from tidegate.connectors.delta.analyst import DeltaAnalyst, group
+from tidegate.connectors.delta.catalog import Catalog, show
+from tidegate.connectors.delta.effects import Effects, store_of
+from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
+from tidegate.connectors.delta.jobs import OverrunError
+from tidegate.connectors.delta.plans import Plans
+from tidegate.connectors.delta.where import expression
+from tidegate.engine.entries import Entry, Fate
+from tidegate.engine.moments import python_rows
+from tidegate.engine.ports import SinkError
+from tidegate.engine.values import Firings, Reading
+from tidegate.rules.errors import InputError, Place
+from tidegate.rules.model import Rulebook
 
 T = TypeVar("T")
 

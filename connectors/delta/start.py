@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from py4j.protocol import Py4JJavaError
 
-from connectors.delta.commit import Metadata
-from connectors.delta.log import Snapshot, TableLog
-from connectors.delta.stops import feed_off, version_gone
-from engine.values import Cursor
-from rules.errors import EngineError
-from rules.model import Table
+from tidegate.connectors.delta.commit import Metadata
+from tidegate.connectors.delta.log import Snapshot, TableLog
+from tidegate.connectors.delta.stops import feed_off, version_gone
+from tidegate.engine.values import Cursor
+from tidegate.rules.errors import EngineError
+from tidegate.rules.model import Table
 
 
 def start_cursor(table: Table, log: TableLog, head: Snapshot) -> Cursor:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from connectors.delta.faults import SPARK_ERRORS, fault
-from connectors.delta.jobs import OverrunError
-from engine.printable import shortened
-from rules.errors import EngineError
+from tidegate.connectors.delta.faults import SPARK_ERRORS, fault
+from tidegate.connectors.delta.jobs import OverrunError
+from tidegate.engine.printable import shortened
+from tidegate.rules.errors import EngineError
 
 
 def reset_hint(table: str, version: int | None = None) -> str:

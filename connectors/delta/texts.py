@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from rules.errors import InputError, Place
-from rules.model import Rulebook
-from rules.reader import Fields, Items, Node, Scalar, read_yaml
+from tidegate.rules.errors import InputError, Place
+from tidegate.rules.model import Rulebook
+from tidegate.rules.reader import Fields, Items, Node, Scalar, read_yaml
 
 
 class Texts:

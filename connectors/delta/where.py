@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import Column, SparkSession
 
-from connectors.delta.plans import Plans
+from tidegate.connectors.delta.plans import Plans
 
 
 def expression(session: SparkSession, text: str) -> Column:

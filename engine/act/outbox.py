@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow.compute as pc
 
-from engine.entries import Entry, Statement
-from engine.values import Failure, Firings
-from rules.model import Rule
+from tidegate.engine.entries import Entry, Statement
+from tidegate.engine.values import Failure, Firings
+from tidegate.rules.model import Rule
 
 log = logging.getLogger(__name__)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from engine.entries import Control, Entry, Fate, Outcome
-from engine.ports import OutageError, SinkError
-from rules.errors import EngineError
+from tidegate.engine.entries import Control, Entry, Fate, Outcome
+from tidegate.engine.ports import OutageError, SinkError
+from tidegate.rules.errors import EngineError
 
 FINISHED = ("done", "skipped", "redriven")
 Seal = Callable[[Entry], Fate]

@@ -10,15 +10,15 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.act.past import pass_over, way_past
-from engine.act.queues import Queues, Waiting
-from engine.act.signals import signals_of
-from engine.entries import Control, Entry, Fate, Outcome
-from engine.failpoints import failpoint
-from engine.ports import OutageError, Sink, SinkError
-from engine.values import Failure, Firings, Signal
-from rules.errors import EngineError
-from rules.model import Retry, Rulebook
+from tidegate.engine.act.past import pass_over, way_past
+from tidegate.engine.act.queues import Queues, Waiting
+from tidegate.engine.act.signals import signals_of
+from tidegate.engine.entries import Control, Entry, Fate, Outcome
+from tidegate.engine.failpoints import failpoint
+from tidegate.engine.ports import OutageError, Sink, SinkError
+from tidegate.engine.values import Failure, Firings, Signal
+from tidegate.rules.errors import EngineError
+from tidegate.rules.model import Retry, Rulebook
 
 log = logging.getLogger(__name__)
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from engine.entries import Entry
-from engine.ports import Sink, SinkError
-from engine.sparktypes import arrow_type
-from engine.values import Firings, Signal
+from tidegate.engine.entries import Entry
+from tidegate.engine.ports import Sink, SinkError
+from tidegate.engine.sparktypes import arrow_type
+from tidegate.engine.values import Firings, Signal
 
 
 def signals_of(entry: Entry, firings: Firings, sink: Sink, received_at: int) -> tuple[Signal, ...]:

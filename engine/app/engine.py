@@ -15,36 +15,36 @@ from typing import Any, Self
 
 from pyspark.sql import SparkSession
 
-import rules
-from connectors.clock import SystemClock
-from connectors.delta.analyst import DeltaAnalyst
-from connectors.delta.conditions import DeltaConditions
-from connectors.delta.feed import DeltaFeed
-from connectors.delta.jobs import Jobs
-from connectors.delta.markers import DeltaMarkers
-from connectors.delta.session import check_session, start_session, stop_session
-from connectors.delta.sink import DeltaSink
-from connectors.scheduler import Wakeup
-from engine.act.run import Runner
-from engine.adopt import check_store
-from engine.app.tables import open_catalog, preparing, schemas_now
-from engine.basis import make_basis
-from engine.capture.instants import Instants
-from engine.capture.now import Now
-from engine.capture.resets import with_resets
-from engine.detector.detect import detect
-from engine.detector.edges import with_edges
-from engine.explicit import make_signal
-from engine.loop import Loop
-from engine.obstacles import sentence
-from engine.outage import Outages
-from engine.policy import load_policy
-from engine.proven import only_written, proven_rules
-from engine.state import BucketReport, Parked, State
-from engine.store import LeaseKeeper, Ledger, SqlStore, open_store
-from rules.errors import EngineError, TidegateError
-from rules.formatter import format_expression
-from rules.model import Rule, Rulebook
+from tidegate import rules
+from tidegate.connectors.clock import SystemClock
+from tidegate.connectors.delta.analyst import DeltaAnalyst
+from tidegate.connectors.delta.conditions import DeltaConditions
+from tidegate.connectors.delta.feed import DeltaFeed
+from tidegate.connectors.delta.jobs import Jobs
+from tidegate.connectors.delta.markers import DeltaMarkers
+from tidegate.connectors.delta.session import check_session, start_session, stop_session
+from tidegate.connectors.delta.sink import DeltaSink
+from tidegate.connectors.scheduler import Wakeup
+from tidegate.engine.act.run import Runner
+from tidegate.engine.adopt import check_store
+from tidegate.engine.app.tables import open_catalog, preparing, schemas_now
+from tidegate.engine.basis import make_basis
+from tidegate.engine.capture.instants import Instants
+from tidegate.engine.capture.now import Now
+from tidegate.engine.capture.resets import with_resets
+from tidegate.engine.detector.detect import detect
+from tidegate.engine.detector.edges import with_edges
+from tidegate.engine.explicit import make_signal
+from tidegate.engine.loop import Loop
+from tidegate.engine.obstacles import sentence
+from tidegate.engine.outage import Outages
+from tidegate.engine.policy import load_policy
+from tidegate.engine.proven import only_written, proven_rules
+from tidegate.engine.state import BucketReport, Parked, State
+from tidegate.engine.store import LeaseKeeper, Ledger, SqlStore, open_store
+from tidegate.rules.errors import EngineError, TidegateError
+from tidegate.rules.formatter import format_expression
+from tidegate.rules.model import Rule, Rulebook
 
 OnBucket = Callable[[BucketReport], None]
 PURGE_EVERY_BUCKETS = 1_000

@@ -9,24 +9,24 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-import rules
-from connectors.delta.analyst import DeltaAnalyst
-from connectors.delta.catalog import Catalog
-from connectors.delta.events import check_events
-from connectors.delta.feed import DeltaFeed
-from connectors.delta.markers import DeltaMarkers
-from connectors.delta.session import start_session
-from engine.adopt import adopt
-from engine.basis import Prepare
-from engine.capture.read import Capture
-from engine.capture.sources import sources
-from engine.detector.edges import with_edges
-from engine.evaluate.prepare import Prepared, prepare
-from engine.policy import load_policy
-from engine.sparktypes import arrow_schema
-from engine.store import LeaseKeeper, open_store
-from rules.errors import EngineError, InputError, Problem
-from rules.model import Change, EventType, Rulebook, TableEvent
+from tidegate import rules
+from tidegate.connectors.delta.analyst import DeltaAnalyst
+from tidegate.connectors.delta.catalog import Catalog
+from tidegate.connectors.delta.events import check_events
+from tidegate.connectors.delta.feed import DeltaFeed
+from tidegate.connectors.delta.markers import DeltaMarkers
+from tidegate.connectors.delta.session import start_session
+from tidegate.engine.adopt import adopt
+from tidegate.engine.basis import Prepare
+from tidegate.engine.capture.read import Capture
+from tidegate.engine.capture.sources import sources
+from tidegate.engine.detector.edges import with_edges
+from tidegate.engine.evaluate.prepare import Prepared, prepare
+from tidegate.engine.policy import load_policy
+from tidegate.engine.sparktypes import arrow_schema
+from tidegate.engine.store import LeaseKeeper, open_store
+from tidegate.rules.errors import EngineError, InputError, Problem
+from tidegate.rules.model import Change, EventType, Rulebook, TableEvent
 
 
 @contextmanager

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.capture.images import Images, pair_images
-from engine.capture.request import TableRequest
-from engine.parameters import CHANGE_TYPE, OLD
-from engine.ports import KIND, PRE_IMAGE, VERSION
-from engine.values import ChangeKind, Int64, TableRange
+from tidegate.engine.capture.images import Images, pair_images
+from tidegate.engine.capture.request import TableRequest
+from tidegate.engine.parameters import CHANGE_TYPE, OLD
+from tidegate.engine.ports import KIND, PRE_IMAGE, VERSION
+from tidegate.engine.values import ChangeKind, Int64, TableRange
 
 _NO_ROWS: Int64 = np.empty(0, np.int64)
 

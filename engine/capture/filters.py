@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.capture.predicates import (
+from tidegate.engine.capture.predicates import (
     Bare,
     Between,
     Column,

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.hashing import match_rows, mix_rows, row_hash
-from engine.ports import SAME_1, SAME_2, VERSION
-from engine.values import Int64
-from rules.errors import EngineError
-from rules.model import Table
+from tidegate.engine.hashing import match_rows, mix_rows, row_hash
+from tidegate.engine.ports import SAME_1, SAME_2, VERSION
+from tidegate.engine.values import Int64
+from tidegate.rules.errors import EngineError
+from tidegate.rules.model import Table
 
 _SEED = (np.uint64(0), np.uint64(1))
 

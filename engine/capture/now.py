@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.ports import Clock
+from tidegate.engine.ports import Clock
 
 
 class Now:

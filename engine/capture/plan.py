@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 
-from engine.capture.instants import Instants
-from engine.capture.schema import check_schema
-from engine.capture.sources import Sources
-from engine.grid import MILLISECOND, after_watermark, ceil_watermark, floor_watermark
-from engine.ports import Feed, TableHead, Unplaced
-from engine.state import State
-from engine.values import Commit, Cursor, Plan, Signal, TableRange
-from rules.errors import EngineError
-from rules.model import Rulebook
+from tidegate.engine.capture.instants import Instants
+from tidegate.engine.capture.schema import check_schema
+from tidegate.engine.capture.sources import Sources
+from tidegate.engine.grid import MILLISECOND, after_watermark, ceil_watermark, floor_watermark
+from tidegate.engine.ports import Feed, TableHead, Unplaced
+from tidegate.engine.state import State
+from tidegate.engine.values import Commit, Cursor, Plan, Signal, TableRange
+from tidegate.rules.errors import EngineError
+from tidegate.rules.model import Rulebook
 
 log = logging.getLogger(__name__)
 _BEFORE_COMMIT = 2  # us: the watermark next before an instant

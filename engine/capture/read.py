@@ -8,17 +8,27 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.capture.changes import Changes, arrange
-from engine.capture.images import changed
-from engine.capture.request import EventRequest, TableRequest, table_request
-from engine.fields import fitting
-from engine.hashing import row_hash
-from engine.ids import column_set, occurrence_ids, signal_ids
-from engine.moments import python_rows
-from engine.parameters import OLD
-from engine.ports import Feed
-from engine.values import Batch, Bucket, Int64, Needs, Plan, Rejected, Signal, TableRange, UInt64
-from rules.model import Change, Rulebook, SignalEvent, TableEvent
+from tidegate.engine.capture.changes import Changes, arrange
+from tidegate.engine.capture.images import changed
+from tidegate.engine.capture.request import EventRequest, TableRequest, table_request
+from tidegate.engine.fields import fitting
+from tidegate.engine.hashing import row_hash
+from tidegate.engine.ids import column_set, occurrence_ids, signal_ids
+from tidegate.engine.moments import python_rows
+from tidegate.engine.parameters import OLD
+from tidegate.engine.ports import Feed
+from tidegate.engine.values import (
+    Batch,
+    Bucket,
+    Int64,
+    Needs,
+    Plan,
+    Rejected,
+    Signal,
+    TableRange,
+    UInt64,
+)
+from tidegate.rules.model import Change, Rulebook, SignalEvent, TableEvent
 
 _KINDS: Mapping[
     Change, npt.NDArray[np.bool_]

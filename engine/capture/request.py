@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from engine.capture.filters import Filter, compile_filter
-from engine.parameters import CHANGE_TYPE, OLD
-from engine.ports import ReadRequest
-from engine.sparktypes import arrow_schema, plain_columns
-from engine.values import Needs
-from rules.model import Change, Table, TableEvent
+from tidegate.engine.capture.filters import Filter, compile_filter
+from tidegate.engine.parameters import CHANGE_TYPE, OLD
+from tidegate.engine.ports import ReadRequest
+from tidegate.engine.sparktypes import arrow_schema, plain_columns
+from tidegate.engine.values import Needs
+from tidegate.rules.model import Change, Table, TableEvent
 
 _ONLY_MAX = 8  # distinct predicates that are worth putting into the scan
 _WORD = re.compile(r"`((?:[^`]|``)+)`|([A-Za-z_]\w*)")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from engine.entries import Control
-from engine.state import State
-from rules.model import Rulebook, Start
+from tidegate.engine.entries import Control
+from tidegate.engine.state import State
+from tidegate.rules.model import Rulebook, Start
 
 
 def with_resets(

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection
 from typing import Any
 
-from rules.errors import EngineError
+from tidegate.rules.errors import EngineError
 
 
 def same_schema(before: str, after: str) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from engine.ports import TableHead
-from rules.expression import Clock, Cron, Own, Periodic, PeriodicStar, Plus
-from rules.model import ClockEvent, Rulebook, SignalEvent, TableEvent
+from tidegate.engine.ports import TableHead
+from tidegate.rules.expression import Clock, Cron, Own, Periodic, PeriodicStar, Plus
+from tidegate.rules.model import ClockEvent, Rulebook, SignalEvent, TableEvent
 
 _TIMERS = (Own, Plus, Periodic, PeriodicStar, Clock, Cron)
 _SEVERAL_TABLES_SLACK_MS = 200

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.demo.lake import copy_rulebook
-from engine.demo.other import OtherProcess
-from engine.demo.screen import Screen
-from engine.demo.writer import STEPS
-from engine.state import BucketReport
-from rules.errors import EngineError
+from tidegate.engine.demo.lake import copy_rulebook
+from tidegate.engine.demo.other import OtherProcess
+from tidegate.engine.demo.screen import Screen
+from tidegate.engine.demo.writer import STEPS
+from tidegate.engine.state import BucketReport
+from tidegate.rules.errors import EngineError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,7 +60,7 @@ def _show(folder: Path, screen: Screen, *, kept: bool) -> None:
             "3. The engine runs while the other process commits",
             "Starting Spark twice, once for each process; this takes a while.",
         )
-        from connectors.delta.session import start_session, stop_session
+        from tidegate.connectors.delta.session import start_session, stop_session
 
         spark = start_session("tidegate-demo")
         other.wait_ready()
@@ -79,8 +79,8 @@ def _show(folder: Path, screen: Screen, *, kept: bool) -> None:
 
 
 def _run(rulebook: Path, spark: SparkSession, other: OtherProcess, screen: Screen) -> None:
-    from engine import Engine
-    from engine.operate import list_firings
+    from tidegate import Engine
+    from tidegate.engine.operate import list_firings
 
     store = f"sqlite:///{rulebook.with_suffix('.db')}"
     shown: set[str] = set()

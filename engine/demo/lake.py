@@ -16,14 +16,14 @@ def copy_rulebook(example: str, folder: Path) -> Path:
     """Puts the example's rulebook into `folder` and returns its path."""
     folder.mkdir(parents=True, exist_ok=True)
     rulebook = folder / f"{example}.yaml"
-    with as_file(files("rules.examples") / example / rulebook.name) as source:
+    with as_file(files("tidegate.rules.examples") / example / rulebook.name) as source:
         shutil.copyfile(source, rulebook)
     return rulebook
 
 
 def build_tables(spark: SparkSession, example: str, folder: Path) -> None:
     """Runs the example's `tables.sql` under `folder`, and gives the session their plain names."""
-    script = (files("rules.examples") / example / "tables.sql").read_text(encoding="utf-8")
+    script = (files("tidegate.rules.examples") / example / "tables.sql").read_text(encoding="utf-8")
     lake = folder / "lake"
     for statement in script.replace("./lake", str(lake)).split(";\n"):
         if statement.strip():

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-from rules.errors import EngineError
+from tidegate.rules.errors import EngineError
 
 START_SECONDS_MAX = 180.0
 
@@ -24,7 +24,7 @@ class OtherProcess:
             "w+", encoding="utf-8", errors="replace"
         )
         self._process = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-m", "engine.demo.writer", str(folder)],
+            [sys.executable, "-m", "tidegate.engine.demo.writer", str(folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

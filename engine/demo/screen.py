@@ -12,7 +12,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from engine.demo.writer import Step
+from tidegate.engine.demo.writer import Step
 
 
 class Screen:

@@ -1,6 +1,6 @@
 """The demo's other process: makes the lake, then changes it, one commit for each line it is sent.
 
-    python -m engine.demo.writer FOLDER
+    python -m tidegate.engine.demo.writer FOLDER
 
 Says `ready` on stdout once the tables stand, and `done` after each commit.
 """
@@ -62,8 +62,8 @@ STEPS = (
 
 def main(folder: Path) -> None:
     """Builds the tables, then runs a step for each line on stdin until it ends."""
-    from connectors.delta.session import start_session
-    from engine.demo.lake import build_tables
+    from tidegate.connectors.delta.session import start_session
+    from tidegate.engine.demo.lake import build_tables
 
     spark = start_session("bank", {"spark.driver.memory": "1g"})
     build_tables(spark, "bank", folder)

@@ -2,6 +2,6 @@
 
 from pathlib import Path
 
-from engine.detector.compiled import forget_stale
+from tidegate.engine.detector.compiled import forget_stale
 
 forget_stale(Path(__file__).parent)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from engine.detector.graph import Census, Node, Stream, digest
-from engine.detector.operators.detection import Detection
-from engine.detector.operators.event import Event
-from engine.detector.operators.repeated import Repeated
-from engine.detector.operators.shape import Shape
-from rules import expression as x
-from rules.model import Context, Selection, Settings
+from tidegate.engine.detector.graph import Census, Node, Stream, digest
+from tidegate.engine.detector.operators.detection import Detection
+from tidegate.engine.detector.operators.event import Event
+from tidegate.engine.detector.operators.repeated import Repeated
+from tidegate.engine.detector.operators.shape import Shape
+from tidegate.rules import expression as x
+from tidegate.rules.model import Context, Selection, Settings
 
 
 @dataclass

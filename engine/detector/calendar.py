@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from engine.detector.instances import Bools
-from engine.values import Int64
-from rules.expression import Duration
+from tidegate.engine.detector.instances import Bools
+from tidegate.engine.values import Int64
+from tidegate.rules.expression import Duration
 
 _DAY = 86_400_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

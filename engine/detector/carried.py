@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.detector.graph import Node
-from engine.detector.instances import EVERY_KEY, Carry, Instances, Int32, concat
-from engine.detector.keys import Keys
-from engine.detector.occurrences import CarriedOccurrences, CarriedParts
-from engine.values import Batch, Int64
-from rules.errors import EngineError
+from tidegate.engine.detector.graph import Node
+from tidegate.engine.detector.instances import EVERY_KEY, Carry, Instances, Int32, concat
+from tidegate.engine.detector.keys import Keys
+from tidegate.engine.detector.occurrences import CarriedOccurrences, CarriedParts
+from tidegate.engine.values import Batch, Int64
+from tidegate.rules.errors import EngineError
 
 SCHEMA = {b"tidegate.carried": b"1"}
 

@@ -9,10 +9,10 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
-from engine.values import Batch, Int64
-from rules import clocks as texts
-from rules import expression as x
-from rules.model import ClockEvent, Rulebook
+from tidegate.engine.values import Batch, Int64
+from tidegate.rules import clocks as texts
+from tidegate.rules import expression as x
+from tidegate.rules.model import ClockEvent, Rulebook
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

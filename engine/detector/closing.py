@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.detector import carried as tables
-from engine.detector.frame import Frame
-from engine.detector.instances import Bools, Carry
-from engine.detector.occurrences import CarriedParts
-from engine.values import Carried, Int64
+from tidegate.engine.detector import carried as tables
+from tidegate.engine.detector.frame import Frame
+from tidegate.engine.detector.instances import Bools, Carry
+from tidegate.engine.detector.occurrences import CarriedParts
+from tidegate.engine.values import Carried, Int64
 
 
 def carry_on(frame: Frame, carry: Mapping[str, Carry], stored: Carried) -> Carried:

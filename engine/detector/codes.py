@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from engine.detector import carried as tables
-from engine.detector.graph import Graph, Node, Stream
-from engine.detector.instances import EVERY_KEY, Int32
-from engine.detector.keys import NO_KEYS, Columns, Keys, encode
-from engine.values import Batch, Carried
+from tidegate.engine.detector import carried as tables
+from tidegate.engine.detector.graph import Graph, Node, Stream
+from tidegate.engine.detector.instances import EVERY_KEY, Int32
+from tidegate.engine.detector.keys import NO_KEYS, Columns, Keys, encode
+from tidegate.engine.values import Batch, Carried
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from engine.detector.building import first_roles
-from engine.detector.contexts.at_once import AtOnce
-from engine.detector.contexts.build import chosen
-from engine.detector.contexts.chain import CONTEXTS, Chain, event_types
-from engine.detector.contexts.reading import read
-from engine.detector.contexts.stages import Stages, direct
-from engine.detector.contexts.windows import Windows, window
-from engine.detector.graph import Census, Node, digest
-from engine.detector.operator_nodes import Operators, type_of
-from engine.detector.operators.either import Either
-from engine.detector.operators.every import Every
-from engine.detector.operators.shape import Shape
-from rules import expression as x
-from rules.closers import Window, chosen_closers, plain
-from rules.model import Context, Rule, Rulebook, Selection
-from rules.parser import unlabelled
-from rules.recent import unused
-from rules.singles import single
-from rules.stages import stages
+from tidegate.engine.detector.building import first_roles
+from tidegate.engine.detector.contexts.at_once import AtOnce
+from tidegate.engine.detector.contexts.build import chosen
+from tidegate.engine.detector.contexts.chain import CONTEXTS, Chain, event_types
+from tidegate.engine.detector.contexts.reading import read
+from tidegate.engine.detector.contexts.stages import Stages, direct
+from tidegate.engine.detector.contexts.windows import Windows, window
+from tidegate.engine.detector.graph import Census, Node, digest
+from tidegate.engine.detector.operator_nodes import Operators, type_of
+from tidegate.engine.detector.operators.either import Either
+from tidegate.engine.detector.operators.every import Every
+from tidegate.engine.detector.operators.shape import Shape
+from tidegate.rules import expression as x
+from tidegate.rules.closers import Window, chosen_closers, plain
+from tidegate.rules.model import Context, Rule, Rulebook, Selection
+from tidegate.rules.parser import unlabelled
+from tidegate.rules.recent import unused
+from tidegate.rules.singles import single
+from tidegate.rules.stages import stages
 
 
 def compile_rule(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from engine.detector.kernels import NEVER, grow, insert, later, later_list
+from tidegate.engine.detector.kernels import NEVER, grow, insert, later, later_list
 
 ENDED = 2**63 - 1
 

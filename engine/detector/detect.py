@@ -1,4 +1,4 @@
-"""Detection over a table, without an engine: `engine.detect`."""
+"""Detection over a table, without an engine: `tidegate.detect`."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
-import rules
-from engine.detector import listing, result
-from engine.detector.clocks import clock_batches
-from engine.detector.detector import FOREVER, Detector
-from engine.detector.edges import BEGIN, begun, edge_micros
-from engine.detector.log import Log, read_log, wrong
-from engine.detector.walk.chained import chained, walk_chained
-from engine.detector.walk.found import Walked
-from engine.detector.walk.restricted import walk_restricted
-from engine.detector.walk.route import Route, route, walks
-from engine.values import Batch, Carried
-from rules.kinds import did_you_mean
-from rules.model import ClockEvent, Rulebook
-from rules.unbuilt import SIMULATED
+from tidegate import rules
+from tidegate.engine.detector import listing, result
+from tidegate.engine.detector.clocks import clock_batches
+from tidegate.engine.detector.detector import FOREVER, Detector
+from tidegate.engine.detector.edges import BEGIN, begun, edge_micros
+from tidegate.engine.detector.log import Log, read_log, wrong
+from tidegate.engine.detector.walk.chained import chained, walk_chained
+from tidegate.engine.detector.walk.found import Walked
+from tidegate.engine.detector.walk.restricted import walk_restricted
+from tidegate.engine.detector.walk.route import Route, route, walks
+from tidegate.engine.values import Batch, Carried
+from tidegate.rules.kinds import did_you_mean
+from tidegate.rules.model import ClockEvent, Rulebook
+from tidegate.rules.unbuilt import SIMULATED
 
 
 def detect(rulebook: str | os.PathLike[str] | Rulebook, occurrences: pa.Table) -> pa.Table:

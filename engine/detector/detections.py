@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from engine.detector.instances import Instances
-from engine.detector.keys import Keys
-from engine.detector.occurrences import Occurrences
-from engine.detector.shown import Shown
-from engine.values import Detections, Int64
-from rules import expression as x
-from rules.model import Rule
+from tidegate.engine.detector.instances import Instances
+from tidegate.engine.detector.keys import Keys
+from tidegate.engine.detector.occurrences import Occurrences
+from tidegate.engine.detector.shown import Shown
+from tidegate.engine.values import Detections, Int64
+from tidegate.rules import expression as x
+from tidegate.rules.model import Rule
 
 ABSENT = -(2**63)
 """Start and end of a label that has no part in a detection."""

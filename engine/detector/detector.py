@@ -8,25 +8,25 @@ from graphlib import TopologicalSorter
 
 import numpy as np
 
-from engine.detector import order
-from engine.detector.closing import carry_on
-from engine.detector.compile import compile_rule
-from engine.detector.contexts.limits import LimitError
-from engine.detector.detections import build
-from engine.detector.edges import with_edges
-from engine.detector.frame import Frame, open_frame
-from engine.detector.graph import Census, Graph, Node, connect
-from engine.detector.instances import NONE, Carry, Flow, Moment, no_pending
-from engine.detector.keys import Keys
-from engine.detector.occurrences import Ranking
-from engine.detector.operators.detection import Detection
-from engine.detector.operators.event import Event
-from engine.detector.shown import Shown, every_role, occur, show
-from engine.moments import python_values
-from engine.values import Batch, Carried, Detections
-from rules import expression as x
-from rules.detected import as_detected
-from rules.model import Rule, Rulebook
+from tidegate.engine.detector import order
+from tidegate.engine.detector.closing import carry_on
+from tidegate.engine.detector.compile import compile_rule
+from tidegate.engine.detector.contexts.limits import LimitError
+from tidegate.engine.detector.detections import build
+from tidegate.engine.detector.edges import with_edges
+from tidegate.engine.detector.frame import Frame, open_frame
+from tidegate.engine.detector.graph import Census, Graph, Node, connect
+from tidegate.engine.detector.instances import NONE, Carry, Flow, Moment, no_pending
+from tidegate.engine.detector.keys import Keys
+from tidegate.engine.detector.occurrences import Ranking
+from tidegate.engine.detector.operators.detection import Detection
+from tidegate.engine.detector.operators.event import Event
+from tidegate.engine.detector.shown import Shown, every_role, occur, show
+from tidegate.engine.moments import python_values
+from tidegate.engine.values import Batch, Carried, Detections
+from tidegate.rules import expression as x
+from tidegate.rules.detected import as_detected
+from tidegate.rules.model import Rule, Rulebook
 
 FOREVER = 2**62
 """The watermark of a history that has ended: everything runs out."""

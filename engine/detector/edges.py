@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from rules import expression as x
-from rules.formatter import format_expression
-from rules.model import Change, Rule, Rulebook, TableEvent
-from rules.parser import unlabelled
+from tidegate.rules import expression as x
+from tidegate.rules.formatter import format_expression
+from tidegate.rules.model import Change, Rule, Rulebook, TableEvent
+from tidegate.rules.parser import unlabelled
 
 BEGIN, END = "begin_of ", "end_of "
 """No name has a blank."""

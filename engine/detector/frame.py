@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
-from engine.detector import carried as tables
-from engine.detector import ties
-from engine.detector.codes import Codes, encode_step
-from engine.detector.edges import BEGIN, shown_name
-from engine.detector.graph import Graph, Node
-from engine.detector.instances import (
+from tidegate.engine.detector import carried as tables
+from tidegate.engine.detector import ties
+from tidegate.engine.detector.codes import Codes, encode_step
+from tidegate.engine.detector.edges import BEGIN, shown_name
+from tidegate.engine.detector.graph import Graph, Node
+from tidegate.engine.detector.instances import (
     NONE,
     Bools,
     Carry,
@@ -23,12 +23,18 @@ from engine.detector.instances import (
     no_pending,
     points,
 )
-from engine.detector.keys import NO_KEYS, Keys
-from engine.detector.occurrences import CarriedOccurrences, Occurrences, Ranking, gather, number
-from engine.detector.operators.detection import Detection
-from engine.detector.operators.event import Event
-from engine.detector.operators.repeated import endow
-from engine.values import Batch, Carried, Int64
+from tidegate.engine.detector.keys import NO_KEYS, Keys
+from tidegate.engine.detector.occurrences import (
+    CarriedOccurrences,
+    Occurrences,
+    Ranking,
+    gather,
+    number,
+)
+from tidegate.engine.detector.operators.detection import Detection
+from tidegate.engine.detector.operators.event import Event
+from tidegate.engine.detector.operators.repeated import endow
+from tidegate.engine.values import Batch, Carried, Int64
 
 
 class Frame:

@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
-from engine.detector.operators.detection import Detection
-from engine.detector.operators.shape import Shape
-from rules import expression as x
+from tidegate.engine.detector.operators.detection import Detection
+from tidegate.engine.detector.operators.shape import Shape
+from tidegate.rules import expression as x
 
 Stream = tuple[str, tuple[str, ...]]
 """A keyed event type and its key columns."""

@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from engine.detector import kernels
-from engine.values import Int64
+from tidegate.engine.detector import kernels
+from tidegate.engine.values import Int64
 
 Int16 = npt.NDArray[np.int16]
 Int32 = npt.NDArray[np.int32]

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.detector import order
-from engine.detector.chunks import whole
-from engine.detector.instances import Int32
-from engine.values import Int64
+from tidegate.engine.detector import order
+from tidegate.engine.detector.chunks import whole
+from tidegate.engine.detector.instances import Int32
+from tidegate.engine.values import Int64
 
 Columns = Sequence[pa.ChunkedArray]
 

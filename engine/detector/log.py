@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from engine.detector import keys, listing
-from engine.detector.chunks import whole
-from engine.detector.codes import select
-from engine.detector.instances import Int32
-from engine.detector.keys import NO_KEYS, Keys
-from engine.values import Int64, UInt64
-from rules.errors import InputError, Place, Problem
+from tidegate.engine.detector import keys, listing
+from tidegate.engine.detector.chunks import whole
+from tidegate.engine.detector.codes import select
+from tidegate.engine.detector.instances import Int32
+from tidegate.engine.detector.keys import NO_KEYS, Keys
+from tidegate.engine.values import Int64, UInt64
+from tidegate.rules.errors import InputError, Place, Problem
 
 _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 
@@ -62,7 +62,7 @@ class Log:
 
 
 def read_log(occurrences: pa.Table) -> Log:
-    """The occurrences that `engine.detect` was given. Raises `InputError`."""
+    """The occurrences that `tidegate.detect` was given. Raises `InputError`."""
     occurrences = _without_views(occurrences)
     names = occurrences.column_names
     if missing := {"event", "time"} - {*names}:

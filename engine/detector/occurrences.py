@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.detector import listing
-from engine.detector.edges import is_tick, shown_name
-from engine.detector.instances import Bools, Int16
-from engine.detector.kernels import TICK_RANK
-from engine.values import Batch, Int64, UInt64
+from tidegate.engine.detector import listing
+from tidegate.engine.detector.edges import is_tick, shown_name
+from tidegate.engine.detector.instances import Bools, Int16
+from tidegate.engine.detector.kernels import TICK_RANK
+from tidegate.engine.values import Batch, Int64, UInt64
 
 
 class Ranking(Protocol):

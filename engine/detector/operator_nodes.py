@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engine.detector.building import Building, first_roles
-from engine.detector.calendar import longest
-from engine.detector.clocks import name_of
-from engine.detector.edges import tick_type
-from engine.detector.graph import Node
-from engine.detector.operators.any_repeat import AnyRepeat
-from engine.detector.operators.aperiodic import Aperiodic
-from engine.detector.operators.aperiodic_star import AperiodicStar
-from engine.detector.operators.aperiodic_until import AperiodicStarUntil, AperiodicUntil
-from engine.detector.operators.conjunction import Conjunction
-from engine.detector.operators.either import Either
-from engine.detector.operators.every import Every
-from engine.detector.operators.lacking import Not
-from engine.detector.operators.minus import Minus
-from engine.detector.operators.nth import Nth
-from engine.detector.operators.periodic import Periodic
-from engine.detector.operators.periodic_star import PeriodicStar
-from engine.detector.operators.plus import Plus
-from engine.detector.operators.sequence import Sequence
-from engine.detector.operators.shape import Shape
-from engine.detector.operators.until import Until
-from engine.detector.operators.within import Within
-from rules import expression as x
-from rules.closers import Window, plain
-from rules.errors import EngineError
+from tidegate.engine.detector.building import Building, first_roles
+from tidegate.engine.detector.calendar import longest
+from tidegate.engine.detector.clocks import name_of
+from tidegate.engine.detector.edges import tick_type
+from tidegate.engine.detector.graph import Node
+from tidegate.engine.detector.operators.any_repeat import AnyRepeat
+from tidegate.engine.detector.operators.aperiodic import Aperiodic
+from tidegate.engine.detector.operators.aperiodic_star import AperiodicStar
+from tidegate.engine.detector.operators.aperiodic_until import AperiodicStarUntil, AperiodicUntil
+from tidegate.engine.detector.operators.conjunction import Conjunction
+from tidegate.engine.detector.operators.either import Either
+from tidegate.engine.detector.operators.every import Every
+from tidegate.engine.detector.operators.lacking import Not
+from tidegate.engine.detector.operators.minus import Minus
+from tidegate.engine.detector.operators.nth import Nth
+from tidegate.engine.detector.operators.periodic import Periodic
+from tidegate.engine.detector.operators.periodic_star import PeriodicStar
+from tidegate.engine.detector.operators.plus import Plus
+from tidegate.engine.detector.operators.sequence import Sequence
+from tidegate.engine.detector.operators.shape import Shape
+from tidegate.engine.detector.operators.until import Until
+from tidegate.engine.detector.operators.within import Within
+from tidegate.rules import expression as x
+from tidegate.rules.closers import Window, plain
+from tidegate.rules.errors import EngineError
 
 
 class Operators(Building):

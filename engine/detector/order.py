@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.detector import ties
-from engine.moments import python_values
-from engine.values import Int64
+from tidegate.engine.detector import ties
+from tidegate.engine.moments import python_values
+from tidegate.engine.values import Int64
 
 _COUNTED_RANGE = 16  # times the number of values: so far counting is cheaper than sorting
 _LARGEST = np.iinfo(np.int64).max

@@ -1,4 +1,4 @@
-"""Detections -> the table that `engine.detect` returns."""
+"""Detections -> the table that `tidegate.detect` returns."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from engine.detector import listing
-from engine.detector.instances import Bools
-from engine.detector.keys import Keys
-from engine.detector.log import Log
-from engine.detector.walk.found import Found
-from engine.values import Detections, Int64
-from rules.model import Rule, Rulebook
+from tidegate.engine.detector import listing
+from tidegate.engine.detector.instances import Bools
+from tidegate.engine.detector.keys import Keys
+from tidegate.engine.detector.log import Log
+from tidegate.engine.detector.walk.found import Found
+from tidegate.engine.values import Detections, Int64
+from tidegate.rules.model import Rule, Rulebook
 
 _TIMESTAMP = pa.timestamp("us", "UTC")
 _TICK = pa.struct([("event", pa.string()), ("time", _TIMESTAMP)])

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.detector import listing
-from engine.detector.edges import is_tick, shown_name
-from engine.detector.instances import Bools, Instances, Int16, points
-from engine.detector.kernels import NEVER, put, repeats, ticks_among
-from engine.detector.keys import Keys
-from engine.detector.occurrences import Occurrences, Parts
-from engine.values import Int64
-from rules import expression as x
-from rules.model import Rule
+from tidegate.engine.detector import listing
+from tidegate.engine.detector.edges import is_tick, shown_name
+from tidegate.engine.detector.instances import Bools, Instances, Int16, points
+from tidegate.engine.detector.kernels import NEVER, put, repeats, ticks_among
+from tidegate.engine.detector.keys import Keys
+from tidegate.engine.detector.occurrences import Occurrences, Parts
+from tidegate.engine.values import Int64
+from tidegate.rules import expression as x
+from tidegate.rules.model import Rule
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from engine.detector.kernels import later
+from tidegate.engine.detector.kernels import later
 
 
 @njit(cache=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.values import Batch, Detections
+from tidegate.engine.values import Batch, Detections
 
 
 def gather(

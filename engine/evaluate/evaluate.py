@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.evaluate.firings import firings_of
-from engine.evaluate.prepare import Prepared, PreparedRule
-from engine.ports import Conditions
-from engine.values import Detections, Failure, Firings, Plan, Question
+from tidegate.engine.evaluate.firings import firings_of
+from tidegate.engine.evaluate.prepare import Prepared, PreparedRule
+from tidegate.engine.ports import Conditions
+from tidegate.engine.values import Detections, Failure, Firings, Plan, Question
 
 ATTEMPTS = 3
 

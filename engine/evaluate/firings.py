@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from engine.evaluate.entries import gather
-from engine.evaluate.prepare import PreparedRule
-from engine.evaluate.relation import parameter_relation
-from engine.evaluate.shape import INSTANT
-from engine.ids import as_binary, as_hex, column_set, firing_ids
-from engine.values import Batch, Detections, Firings, UInt64
+from tidegate.engine.evaluate.entries import gather
+from tidegate.engine.evaluate.prepare import PreparedRule
+from tidegate.engine.evaluate.relation import parameter_relation
+from tidegate.engine.evaluate.shape import INSTANT
+from tidegate.engine.ids import as_binary, as_hex, column_set, firing_ids
+from tidegate.engine.values import Batch, Detections, Firings, UInt64
 
 
 def firings_of(rulebook: str, prepared: PreparedRule, detections: Detections) -> Firings:

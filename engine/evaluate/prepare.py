@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from engine.entries import Statement
-from engine.evaluate.shape import Shape, all_events, shape_of
-from engine.parameters import OLD
-from engine.ports import Analyst
-from engine.values import Needs, Reading
-from rules.errors import InputError, Problem
-from rules.model import Rule, Rulebook, SignalAction, SignalEvent, Sql, TableEvent
+from tidegate.engine.entries import Statement
+from tidegate.engine.evaluate.shape import Shape, all_events, shape_of
+from tidegate.engine.parameters import OLD
+from tidegate.engine.ports import Analyst
+from tidegate.engine.values import Needs, Reading
+from tidegate.rules.errors import InputError, Problem
+from tidegate.rules.model import Rule, Rulebook, SignalAction, SignalEvent, Sql, TableEvent
 
 log = logging.getLogger(__name__)
 _MISFIT = "sql-analysis"

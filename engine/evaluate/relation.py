@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.evaluate.entries import gather
-from engine.evaluate.shape import INSTANT, Shape
-from engine.values import Batch, Detections, Int64
+from tidegate.engine.evaluate.entries import gather
+from tidegate.engine.evaluate.shape import INSTANT, Shape
+from tidegate.engine.values import Batch, Detections, Int64
 
 ABSENT = np.iinfo(np.int64).min  # in label_spans: the label has no part in this detection
 

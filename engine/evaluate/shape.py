@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from engine.evaluate.types import common_type, outer_union
-from engine.parameters import OLD, has_old, parameter_schema
-from rules.errors import InputError, Problem
-from rules.expression import (
+from tidegate.engine.evaluate.types import common_type, outer_union
+from tidegate.engine.parameters import OLD, has_old, parameter_schema
+from tidegate.rules.errors import InputError, Problem
+from tidegate.rules.expression import (
     Aperiodic,
     AperiodicStar,
     BeginOf,
@@ -24,7 +24,7 @@ from rules.expression import (
     PeriodicStar,
     Plus,
 )
-from rules.model import EventType, Rule, Rulebook, TableEvent
+from tidegate.rules.model import EventType, Rule, Rulebook, TableEvent
 
 INSTANT = pa.timestamp("us", "UTC")
 ENGINE_COLUMNS: Mapping[str, pa.DataType] = {

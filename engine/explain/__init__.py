@@ -7,15 +7,15 @@ import os
 
 import orjson
 
-import rules
-from engine.explain.build import build
-from engine.explain.mermaid import mermaid
-from engine.explain.picture import pictures
-from engine.explain.svg import svg
-from engine.explain.text import text
-from rules.errors import InputError, Place, Problem
-from rules.kinds import did_you_mean
-from rules.unbuilt import all_features
+from tidegate import rules
+from tidegate.engine.explain.build import build
+from tidegate.engine.explain.mermaid import mermaid
+from tidegate.engine.explain.picture import pictures
+from tidegate.engine.explain.svg import svg
+from tidegate.engine.explain.text import text
+from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.kinds import did_you_mean
+from tidegate.rules.unbuilt import all_features
 
 FORMATS = ("text", "json", "mermaid", "svg")
 

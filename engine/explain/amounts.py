@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from engine.explain.model import Node, Stores
-from rules.durations import format_duration
-from rules.expression import Duration
+from tidegate.engine.explain.model import Node, Stores
+from tidegate.rules.durations import format_duration
+from tidegate.rules.expression import Duration
 
 
 def length(micros: int) -> str:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from engine.explain.graph import Nodes
-from engine.explain.model import Explained, Rule, Stores, Warned
-from engine.explain.triggers import Triggers
-from rules import expression as x
-from rules.bound import Bound, in_contexts, own_context
-from rules.detected import detected
-from rules.durations import format_duration
-from rules.errors import Problem
-from rules.formatter import format_expression
-from rules.model import ClockEvent, Context, Rulebook
-from rules.model import Rule as Written
+from tidegate.engine.explain.graph import Nodes
+from tidegate.engine.explain.model import Explained, Rule, Stores, Warned
+from tidegate.engine.explain.triggers import Triggers
+from tidegate.rules import expression as x
+from tidegate.rules.bound import Bound, in_contexts, own_context
+from tidegate.rules.detected import detected
+from tidegate.rules.durations import format_duration
+from tidegate.rules.errors import Problem
+from tidegate.rules.formatter import format_expression
+from tidegate.rules.model import ClockEvent, Context, Rulebook
+from tidegate.rules.model import Rule as Written
 
 
 def build(book: Rulebook, only: str | None = None) -> Explained:

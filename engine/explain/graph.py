@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from engine.detector import graph as running
-from engine.detector.contexts.at_once import AtOnce
-from engine.detector.contexts.chain import Chain
-from engine.detector.contexts.choice import Choice
-from engine.detector.contexts.stages import Stages
-from engine.detector.contexts.windows import Windows
-from engine.detector.detector import Detector
-from engine.detector.operators.detection import Detection
-from engine.detector.operators.event import Event
-from engine.detector.operators.repeated import Repeated
-from engine.explain.model import Node
-from rules import expression as x
-from rules.amount import ENDLESS, NOTHING, Amount
-from rules.bound import of_choice
-from rules.formatter import format_expression
-from rules.model import Context, Rulebook
-from rules.stored import Stored, chosen_among, store, stored
+from tidegate.engine.detector import graph as running
+from tidegate.engine.detector.contexts.at_once import AtOnce
+from tidegate.engine.detector.contexts.chain import Chain
+from tidegate.engine.detector.contexts.choice import Choice
+from tidegate.engine.detector.contexts.stages import Stages
+from tidegate.engine.detector.contexts.windows import Windows
+from tidegate.engine.detector.detector import Detector
+from tidegate.engine.detector.operators.detection import Detection
+from tidegate.engine.detector.operators.event import Event
+from tidegate.engine.detector.operators.repeated import Repeated
+from tidegate.engine.explain.model import Node
+from tidegate.rules import expression as x
+from tidegate.rules.amount import ENDLESS, NOTHING, Amount
+from tidegate.rules.bound import of_choice
+from tidegate.rules.formatter import format_expression
+from tidegate.rules.model import Context, Rulebook
+from tidegate.rules.stored import Stored, chosen_among, store, stored
 
 _OPERATORS: Mapping[type[x.Expression], str] = {
     x.Or: "or",

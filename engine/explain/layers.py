@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from engine.explain.picture import Arrow, Picture
+from tidegate.engine.explain.picture import Arrow, Picture
 
 _SWEEPS = 6
 

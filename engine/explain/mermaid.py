@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from engine.explain.picture import Box, Picture
+from tidegate.engine.explain.picture import Box, Picture
 
 _SHAPES = {"event": ('(["', '"])'), "operator": ('["', '"]'), "rule": ('[["', '"]]')}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from engine.explain.amounts import kept
-from engine.explain.model import Explained, Node
-from engine.explain.text import said
+from tidegate.engine.explain.amounts import kept
+from tidegate.engine.explain.model import Explained, Node
+from tidegate.engine.explain.text import said
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from engine.explain.layers import Layers, layers
-from engine.explain.picture import Arrow, Box, Picture
+from tidegate.engine.explain.layers import Layers, layers
+from tidegate.engine.explain.picture import Arrow, Box, Picture
 
 _FONT = "font-family='Helvetica, Arial, sans-serif'"
 _CHARACTER, _LINE, _PAD = 7.0, 17, 10  # a character's width, a line's height, in pixels

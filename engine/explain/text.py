@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from engine.explain.amounts import kept, length
-from engine.explain.model import Explained, Node, Rule, Stores, Trigger, Warned
+from tidegate.engine.explain.amounts import kept, length
+from tidegate.engine.explain.model import Explained, Node, Rule, Stores, Trigger, Warned
 
 
 def text(explained: Explained) -> str:

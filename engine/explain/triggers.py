@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Sequence
 
-from engine.explain.model import Trigger
-from rules import expression as x
-from rules.model import (
+from tidegate.engine.explain.model import Trigger
+from tidegate.rules import expression as x
+from tidegate.rules.model import (
     Action,
     Change,
     Rule,
@@ -15,8 +15,8 @@ from rules.model import (
     Sql,
     TableEvent,
 )
-from rules.sqlwords import Word, sql_words
-from rules.tangles import tangles
+from tidegate.rules.sqlwords import Word, sql_words
+from tidegate.rules.tangles import tangles
 
 _CHANGES = {
     "insert": {Change.INSERT},

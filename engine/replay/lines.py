@@ -11,13 +11,13 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from engine.detector.edges import BEGIN, begun, edge_micros
-from engine.replay import times
-from engine.replay.json_values import EVENT, LINE, TIME, column
-from engine.values import Int64
-from rules.errors import InputError, Place, Problem
-from rules.kinds import did_you_mean
-from rules.model import ClockEvent, Rulebook
+from tidegate.engine.detector.edges import BEGIN, begun, edge_micros
+from tidegate.engine.replay import times
+from tidegate.engine.replay.json_values import EVENT, LINE, TIME, column
+from tidegate.engine.values import Int64
+from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.kinds import did_you_mean
+from tidegate.rules.model import ClockEvent, Rulebook
 
 PROBLEMS_MAX = 20
 BLOCK_BYTES = 1 << 20

@@ -11,10 +11,10 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.replay import times
-from engine.replay.json_values import ENCODED, LINE, decode
-from engine.values import Batch, Detections, Int64
-from rules.model import Rulebook, SignalEvent
+from tidegate.engine.replay import times
+from tidegate.engine.replay.json_values import ENCODED, LINE, decode
+from tidegate.engine.values import Batch, Detections, Int64
+from tidegate.rules.model import Rulebook, SignalEvent
 
 _AT_ONCE = 20_000
 """Detections whose text is made at once."""

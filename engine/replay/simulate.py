@@ -11,22 +11,22 @@ from typing import IO
 import numpy as np
 import pyarrow as pa
 
-import rules
-from engine.detector.clocks import clock_batches
-from engine.detector.detector import FOREVER, Detector
-from engine.detector.edges import shown_name
-from engine.replay import json_values
-from engine.replay.json_values import EVENT, TIME
-from engine.replay.printing import Printer
-from engine.replay.progress import Progress
-from engine.replay.spool import times
-from engine.replay.times import of_argument
-from engine.replay.trace import Trace, read
-from engine.values import Batch, Carried
-from rules.errors import InputError, Place, Problem
-from rules.kinds import did_you_mean
-from rules.model import Context, Rulebook
-from rules.unbuilt import SIMULATED
+from tidegate import rules
+from tidegate.engine.detector.clocks import clock_batches
+from tidegate.engine.detector.detector import FOREVER, Detector
+from tidegate.engine.detector.edges import shown_name
+from tidegate.engine.replay import json_values
+from tidegate.engine.replay.json_values import EVENT, TIME
+from tidegate.engine.replay.printing import Printer
+from tidegate.engine.replay.progress import Progress
+from tidegate.engine.replay.spool import times
+from tidegate.engine.replay.times import of_argument
+from tidegate.engine.replay.trace import Trace, read
+from tidegate.engine.values import Batch, Carried
+from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.kinds import did_you_mean
+from tidegate.rules.model import Context, Rulebook
+from tidegate.rules.unbuilt import SIMULATED
 
 
 def simulate(

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from engine.replay.json_values import LINE, common, typed
-from engine.replay.lines import LAST, Lines, key_fields
-from engine.replay.spool import Spool, times
-from rules.model import Rulebook
+from tidegate.engine.replay.json_values import LINE, common, typed
+from tidegate.engine.replay.lines import LAST, Lines, key_fields
+from tidegate.engine.replay.spool import Spool, times
+from tidegate.rules.model import Rulebook
 
 CHUNK_LINES = 200_000
 CHUNK_BYTES = 64 << 20

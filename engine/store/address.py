@@ -8,7 +8,7 @@ from urllib.parse import quote, quote_plus
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
-from rules.errors import EngineError
+from tidegate.rules.errors import EngineError
 
 _HARMLESS = frozenset({"host", "port", "sslmode", "target_session_attrs", "application_name"})
 _SECRET_CHARACTERS_MIN = 3  # a shorter one would be found in any text

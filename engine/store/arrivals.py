@@ -6,9 +6,9 @@ from collections.abc import Collection
 
 import sqlalchemy as sa
 
-from engine.ports import Arrivals
-from engine.store import lease
-from engine.store.tables import controls, leases, signals
+from tidegate.engine.ports import Arrivals
+from tidegate.engine.store import lease
+from tidegate.engine.store.tables import controls, leases, signals
 
 _RULEBOOK: sa.BindParameter[str] = sa.bindparam("rulebook")
 _EVENTS: sa.BindParameter[str] = sa.bindparam("events", expanding=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from rules.errors import EngineError
+from tidegate.rules.errors import EngineError
 
 VERSION = b"1"
 ID_BYTES = 16

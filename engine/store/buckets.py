@@ -8,14 +8,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from engine.state import State, Taken
-from engine.store import parked, plain, signals
-from engine.store import tables as t
-from engine.store.blobs import table_from_bytes, table_to_bytes
-from engine.store.database import insert_new, upsert
-from engine.store.plans import plan_to_text
-from engine.values import Carried, Cursor, Plan, Rejected
-from rules.errors import EngineError
+from tidegate.engine.state import State, Taken
+from tidegate.engine.store import parked, plain, signals
+from tidegate.engine.store import tables as t
+from tidegate.engine.store.blobs import table_from_bytes, table_to_bytes
+from tidegate.engine.store.database import insert_new, upsert
+from tidegate.engine.store.plans import plan_to_text
+from tidegate.engine.values import Carried, Cursor, Plan, Rejected
+from tidegate.rules.errors import EngineError
 
 STAGES = ("plan", "capture", "detect", "evaluate")  # that end before the transaction
 

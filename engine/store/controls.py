@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from engine.entries import Control
-from engine.store.database import server_now
-from engine.store.tables import controls
+from tidegate.engine.entries import Control
+from tidegate.engine.store.database import server_now
+from tidegate.engine.store.tables import controls
 
 
 def add(

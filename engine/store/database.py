@@ -18,9 +18,9 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 
-from engine.ports import OutageError
-from engine.store.address import parse_url, redacted, without_secrets
-from rules.errors import EngineError
+from tidegate.engine.ports import OutageError
+from tidegate.engine.store.address import parse_url, redacted, without_secrets
+from tidegate.rules.errors import EngineError
 
 BUSY_SECONDS = 60
 PRIVATE = 0o600

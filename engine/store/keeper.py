@@ -9,9 +9,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from engine.ports import Store
-from engine.store.holder import this_holder
-from rules.errors import EngineError
+from tidegate.engine.ports import Store
+from tidegate.engine.store.holder import this_holder
+from tidegate.rules.errors import EngineError
 
 log = logging.getLogger(__name__)
 

@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterable, Mapping
 
 import sqlalchemy as sa
 
-from engine.store import tables as t
-from engine.store.database import server_now, upsert
-from engine.store.holder import is_dead
-from engine.store.outbox import OPEN, SKIPPED
-from rules.errors import EngineError
+from tidegate.engine.store import tables as t
+from tidegate.engine.store.database import server_now, upsert
+from tidegate.engine.store.holder import is_dead
+from tidegate.engine.store.outbox import OPEN, SKIPPED
+from tidegate.rules.errors import EngineError
 
 _NUMBERS_AT_ONCE = 1_000
 

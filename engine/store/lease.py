@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
-from engine.store.database import insert_new, server_now
-from engine.store.holder import is_dead
-from engine.store.tables import leases
-from rules.errors import EngineError
+from tidegate.engine.store.database import insert_new, server_now
+from tidegate.engine.store.holder import is_dead
+from tidegate.engine.store.tables import leases
+from tidegate.rules.errors import EngineError
 
 
 def acquire(connection: sa.Connection, rulebook: str, holder: str, seconds: int) -> int:

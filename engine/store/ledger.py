@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.entries import Entry, Outcome
-from engine.ports import Store
-from engine.values import Firings
+from tidegate.engine.entries import Entry, Outcome
+from tidegate.engine.ports import Store
+from tidegate.engine.values import Firings
 
 
 @dataclass(frozen=True, slots=True)

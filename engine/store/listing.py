@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
 
-from engine.moments import python_values
-from engine.store import plain
-from engine.store import tables as t
-from engine.store.blobs import ids_from_bytes, table_from_bytes
-from engine.store.database import Database
-from engine.store.status import entry_commands
-from engine.values import Firings
+from tidegate.engine.moments import python_values
+from tidegate.engine.store import plain
+from tidegate.engine.store import tables as t
+from tidegate.engine.store.blobs import ids_from_bytes, table_from_bytes
+from tidegate.engine.store.database import Database
+from tidegate.engine.store.status import entry_commands
+from tidegate.engine.values import Firings
 
 _CHUNK_ROWS = 5_000
 PAGE_ROWS = 1_000

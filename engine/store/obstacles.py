@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from engine.entries import Entry
-from engine.state import Parked
-from engine.store import outbox
-from engine.store import tables as t
+from tidegate.engine.entries import Entry
+from tidegate.engine.state import Parked
+from tidegate.engine.store import outbox
+from tidegate.engine.store import tables as t
 
 
 def obstacles(connection: sa.Connection, rulebook: str) -> tuple[Entry | Parked, ...]:

@@ -9,13 +9,18 @@ from typing import Any
 import pyarrow as pa
 import sqlalchemy as sa
 
-from engine.entries import Entry, Outcome
-from engine.store import controls, runs, signals
-from engine.store import tables as t
-from engine.store.blobs import ids_from_bytes, ids_to_bytes, table_from_bytes, table_to_bytes
-from engine.store.database import server_now
-from engine.values import Firings, Plan
-from rules.errors import EngineError
+from tidegate.engine.entries import Entry, Outcome
+from tidegate.engine.store import controls, runs, signals
+from tidegate.engine.store import tables as t
+from tidegate.engine.store.blobs import (
+    ids_from_bytes,
+    ids_to_bytes,
+    table_from_bytes,
+    table_to_bytes,
+)
+from tidegate.engine.store.database import server_now
+from tidegate.engine.values import Firings, Plan
+from tidegate.rules.errors import EngineError
 
 DONE, DEAD, PENDING, HELD = "done", "dead", "pending", "held"
 SKIPPED, REDRIVEN = "skipped", "redriven"

@@ -6,9 +6,9 @@ from collections.abc import Collection
 
 import sqlalchemy as sa
 
-from engine.state import Taken
-from engine.store.database import upsert
-from engine.store.tables import parked
+from tidegate.engine.state import Taken
+from tidegate.engine.store.database import upsert
+from tidegate.engine.store.tables import parked
 
 
 def names(connection: sa.Connection, rulebook: str) -> frozenset[str]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any
 
-from engine.moments import micros_text
+from tidegate.engine.moments import micros_text
 
 
 def instant(micros: int | None) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from engine.values import Plan, TableRange
+from tidegate.engine.values import Plan, TableRange
 
 
 def plan_to_text(plan: Plan) -> str:

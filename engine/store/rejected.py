@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from engine.store.tables import rejected
+from tidegate.engine.store.tables import rejected
 
 
 def newest(

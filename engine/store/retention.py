@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from engine.store import buckets, runs
-from engine.store import tables as t
+from tidegate.engine.store import buckets, runs
+from tidegate.engine.store import tables as t
 
 FIRINGS_A_ROW = 100  # that many firings count as a row: large values take time to delete
 

@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import sqlalchemy as sa
 
-from engine.store import tables as t
-from engine.store.blobs import ID_BYTES
+from tidegate.engine.store import tables as t
+from tidegate.engine.store.blobs import ID_BYTES
 
 FAN_OUT = 8
 MERGED_IDS_MAX = 1_000_000

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-import migrations
-from engine.store import tables as t
-from engine.store.database import Database
-from rules.errors import EngineError
+from tidegate import migrations
+from tidegate.engine.store import tables as t
+from tidegate.engine.store.database import Database
+from tidegate.rules.errors import EngineError
 
 SCHEMA = "0002"  # the last revision in migrations/versions
 _VERSIONS = sa.table("tidegate_version", sa.column("version_num", sa.Text))

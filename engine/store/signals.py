@@ -8,14 +8,14 @@ from collections.abc import Collection, Mapping, Sequence
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from engine.entries import Entry
-from engine.grid import ceil_watermark
-from engine.ports import Unplaced
-from engine.store import plain
-from engine.store.database import insert_new
-from engine.store.tables import signals
-from engine.values import Signal
-from rules.errors import EngineError
+from tidegate.engine.entries import Entry
+from tidegate.engine.grid import ceil_watermark
+from tidegate.engine.ports import Unplaced
+from tidegate.engine.store import plain
+from tidegate.engine.store.database import insert_new
+from tidegate.engine.store.tables import signals
+from tidegate.engine.values import Signal
+from tidegate.rules.errors import EngineError
 
 
 def raise_signal(connection: sa.Connection, rulebook: str, signal: Signal) -> bool:

@@ -9,11 +9,11 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
-from engine.entries import Control, Entry, Outcome
-from engine.failpoints import failpoint
-from engine.ports import Arrivals, Unplaced
-from engine.state import Parked, State, Taken
-from engine.store import (
+from tidegate.engine.entries import Control, Entry, Outcome
+from tidegate.engine.failpoints import failpoint
+from tidegate.engine.ports import Arrivals, Unplaced
+from tidegate.engine.state import Parked, State, Taken
+from tidegate.engine.store import (
     arrivals,
     buckets,
     controls,
@@ -29,11 +29,11 @@ from engine.store import (
     signals,
     status,
 )
-from engine.store import tables as t
-from engine.store.database import Database, insert_new, server_now, upsert
-from engine.store.schema import migrate_schema, open_schema
-from engine.values import Firings, Signal
-from rules.errors import EngineError
+from tidegate.engine.store import tables as t
+from tidegate.engine.store.database import Database, insert_new, server_now, upsert
+from tidegate.engine.store.schema import migrate_schema, open_schema
+from tidegate.engine.values import Firings, Signal
+from tidegate.rules.errors import EngineError
 
 
 @dataclass(frozen=True, slots=True)

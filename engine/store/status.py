@@ -7,12 +7,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from engine.entries import Fate
-from engine.store import outbox, plain, rejected
-from engine.store import tables as t
-from engine.store.database import server_now
-from engine.store.outbox import DEAD, HELD, PENDING
-from engine.store.signals import unplaced_by_event
+from tidegate.engine.entries import Fate
+from tidegate.engine.store import outbox, plain, rejected
+from tidegate.engine.store import tables as t
+from tidegate.engine.store.database import server_now
+from tidegate.engine.store.outbox import DEAD, HELD, PENDING
+from tidegate.engine.store.signals import unplaced_by_event
 
 NEWEST_SHOWN = 10
 

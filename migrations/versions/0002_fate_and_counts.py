@@ -8,7 +8,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 from alembic import op
 
-from engine.store import runs
+from tidegate.engine.store import runs
 
 revision = "0002"
 down_revision = "0001"

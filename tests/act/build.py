@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from engine.entries import Entry, Fate, Outcome
-from engine.ports import SinkError
-from engine.values import Firings
-from rules.errors import Place
-from rules.expression import Name
-from rules.model import Context, Retry, Rule, Rulebook
+from tidegate.engine.entries import Entry, Fate, Outcome
+from tidegate.engine.ports import SinkError
+from tidegate.engine.values import Firings
+from tidegate.rules.errors import Place
+from tidegate.rules.expression import Name
+from tidegate.rules.model import Context, Retry, Rule, Rulebook
 
 INSTANT = pa.timestamp("us", "UTC")
 HERE = Place("bank.yaml", 3, 5)

@@ -6,11 +6,11 @@ import logging
 
 import pytest
 
-from engine.act.outbox import Stamp, entries_for
-from engine.entries import Entry, Statement
-from engine.values import Firings
-from rules.model import Rule, Sql
 from tests.act.build import HERE, firings, hex_id, rule
+from tidegate.engine.act.outbox import Stamp, entries_for
+from tidegate.engine.entries import Entry, Statement
+from tidegate.engine.values import Firings
+from tidegate.rules.model import Rule, Sql
 
 S1, S2 = Statement("sql", "first", "alerts"), Statement("signal", "second", action=1)
 ACTIONS = (Sql("first", HERE), Sql("second", HERE))

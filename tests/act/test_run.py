@@ -8,10 +8,6 @@ from typing import Any
 
 import pytest
 
-from engine.act.run import Runner, firings_of_entry
-from engine.entries import Entry
-from engine.values import Firings
-from rules.errors import EngineError
 from tests.act.build import (
     FakeOutbox,
     FakeSink,
@@ -23,6 +19,10 @@ from tests.act.build import (
     rule,
     rulebook,
 )
+from tidegate.engine.act.run import Runner, firings_of_entry
+from tidegate.engine.entries import Entry
+from tidegate.engine.values import Firings
+from tidegate.rules.errors import EngineError
 
 HELD = firings("a", ["held", "failed", "held"])
 SECOND = 1_000_000

@@ -7,10 +7,6 @@ from typing import Any
 
 import pytest
 
-from engine.act.run import Runner
-from engine.act.signals import signals_of
-from engine.entries import Entry
-from engine.ports import SinkError
 from tests.act.build import (
     FakeOutbox,
     FakeSink,
@@ -21,6 +17,10 @@ from tests.act.build import (
     rule,
     rulebook,
 )
+from tidegate.engine.act.run import Runner
+from tidegate.engine.act.signals import signals_of
+from tidegate.engine.entries import Entry
+from tidegate.engine.ports import SinkError
 
 FIRED = firings("a", ["held", "held"], depths=[1, 3], accounts=[7, 8])
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from connectors.clock import SystemClock
-from engine.capture.instants import Instants
-from engine.capture.plan import Listing, list_sources, make_plan, pin
-from engine.capture.read import Capture
-from engine.capture.sources import sources
-from engine.ports import Feed, Unplaced
-from engine.state import State
-from engine.values import Bucket, Carried, Needs, Plan, Signal
-from rules.errors import Place
-from rules.expression import Name
-from rules.model import (
+from tidegate.connectors.clock import SystemClock
+from tidegate.engine.capture.instants import Instants
+from tidegate.engine.capture.plan import Listing, list_sources, make_plan, pin
+from tidegate.engine.capture.read import Capture
+from tidegate.engine.capture.sources import sources
+from tidegate.engine.ports import Feed, Unplaced
+from tidegate.engine.state import State
+from tidegate.engine.values import Bucket, Carried, Needs, Plan, Signal
+from tidegate.rules.errors import Place
+from tidegate.rules.expression import Name
+from tidegate.rules.model import (
     Change,
     Context,
     EventType,

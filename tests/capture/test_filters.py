@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from engine.capture.filters import compile_filter
+from tidegate.engine.capture.filters import compile_filter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

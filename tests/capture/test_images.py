@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from engine.capture.read import Capture
-from engine.ports import FEED_KINDS, KIND, SAME_1, SAME_2, VERSION, ReadRequest
-from engine.values import Bucket, Cursor, Needs, Plan, Signal, TableRange
-from rules.errors import EngineError
-from rules.model import EventType, Table
 from tests.capture.build import event, id_list, needs, rows, rulebook, signal, table
+from tidegate.engine.capture.read import Capture
+from tidegate.engine.ports import FEED_KINDS, KIND, SAME_1, SAME_2, VERSION, ReadRequest
+from tidegate.engine.values import Bucket, Cursor, Needs, Plan, Signal, TableRange
+from tidegate.rules.errors import EngineError
+from tidegate.rules.model import EventType, Table
 
 Row = tuple[str, int, int | None, int | None, str]  # change, version, id, n, s
 TYPES = {"id": ("integer", pa.int32()), "n": ("integer", pa.int32()), "s": ("string", pa.string())}

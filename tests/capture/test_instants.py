@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from engine.capture.instants import Instants
-from engine.capture.now import Now
-from engine.grid import after_watermark, ceil_watermark, floor_watermark
-from engine.values import Commit
+from tidegate.engine.capture.instants import Instants
+from tidegate.engine.capture.now import Now
+from tidegate.engine.grid import after_watermark, ceil_watermark, floor_watermark
+from tidegate.engine.values import Commit
 
 SECOND = 1_000_000
 

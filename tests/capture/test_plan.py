@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from engine.capture.instants import Instants
-from engine.capture.plan import Listing, due, half, list_sources, make_plan, pin
-from engine.capture.sources import sources
-from engine.ports import TableHead, Unplaced
-from engine.state import State
-from engine.values import Commit, Cursor, Plan, Signal
-from rules.errors import EngineError
-from rules.model import Rulebook, Table
 from tests.capture.build import FRESH, event, rulebook, signal, table
+from tidegate.engine.capture.instants import Instants
+from tidegate.engine.capture.plan import Listing, due, half, list_sources, make_plan, pin
+from tidegate.engine.capture.sources import sources
+from tidegate.engine.ports import TableHead, Unplaced
+from tidegate.engine.state import State
+from tidegate.engine.values import Commit, Cursor, Plan, Signal
+from tidegate.rules.errors import EngineError
+from tidegate.rules.model import Rulebook, Table
 
 MS = 1_000
 NOW = 1_000_000_998  # a whole millisecond + 998 us: W may be as late as this

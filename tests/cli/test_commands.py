@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 import pytest
 
-from engine import output
 from tests.cli.conftest import SIGNALS, Tidegate
+from tidegate.engine import output
 
 
 def test_validate_says_ok_and_counts(tidegate: Tidegate, doors: Path) -> None:
@@ -199,7 +199,7 @@ def test_an_error_nobody_foresaw_ends_with_3(
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("by nought")
 
-    monkeypatch.setattr("rules.loader.validated", broken)
+    monkeypatch.setattr("tidegate.rules.loader.validated", broken)
     result = tidegate("validate", doors)
     assert result.exit_code == 3
     assert "ZeroDivisionError: by nought" in result.stderr
@@ -211,7 +211,7 @@ def test_ctrl_c_is_no_wrong_input(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rules.loader.validated", interrupted)
+    monkeypatch.setattr("tidegate.rules.loader.validated", interrupted)
     result = tidegate("validate", doors)
     assert (result.exit_code, result.stdout) == (130, "")
 
@@ -238,7 +238,7 @@ class StartingEngine:
 def test_a_signal_ends_an_engine_that_is_still_starting(
     tidegate: Tidegate, doors: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.app.Engine", StartingEngine)
+    monkeypatch.setattr("tidegate.engine.app.Engine", StartingEngine)
     before = [(number, signal.getsignal(number)) for number in (signal.SIGTERM, signal.SIGINT)]
     try:
         result = tidegate("run", doors)
@@ -279,8 +279,8 @@ class HeldEngine(StartingEngine):
 def test_what_stands_in_the_way_is_told_without_acting_on_the_terminal(
     tidegate: Tidegate, doors: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.app.Engine", HeldEngine)
-    monkeypatch.setattr("engine.app.stop_on_signals", lambda _: None)
+    monkeypatch.setattr("tidegate.engine.app.Engine", HeldEngine)
+    monkeypatch.setattr("tidegate.engine.app.stop_on_signals", lambda _: None)
     result = tidegate("run", "--once", doors)
     told = "entry 1 is held: \\x1b]0;name\\x07\n    `tidegate skip 1`\n"
     assert (result.exit_code, result.stderr) == (4, told)

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from engine.entries import Fate, Outcome
-from engine.state import Parked
-from engine.store import SqlStore, open_store
-from engine.store.holder import this_holder
-from engine.values import Rejected
 from tests.cli.conftest import SIGNALS, Tidegate
 from tests.store import make
+from tidegate.engine.entries import Fate, Outcome
+from tidegate.engine.state import Parked
+from tidegate.engine.store import SqlStore, open_store
+from tidegate.engine.store.holder import this_holder
+from tidegate.engine.values import Rejected
 
 NAME = "doors"
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from engine.store import open_store
 from tests.cli.conftest import Tidegate
+from tidegate.engine.store import open_store
 
 RULEBOOK = """\
 rulebook: shop
@@ -213,7 +213,7 @@ def test_g21_a_second_engine_is_refused(tidegate: Tidegate, shop: Shop) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_engine_cleanly(shop: Shop, number: signal.Signals) -> None:
-    words = [sys.executable, "-m", "engine.cli", "run", str(shop.rulebook), "--json"]
+    words = [sys.executable, "-m", "tidegate", "run", str(shop.rulebook), "--json"]
     child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert child.stdout is not None
     assert json.loads(child.stdout.readline())["bucket"] == 1

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from connectors.delta import java
-from rules.errors import EngineError
+from tidegate.connectors.delta import java
+from tidegate.rules.errors import EngineError
 
 
 def command(folder: Path, text: str) -> Path:

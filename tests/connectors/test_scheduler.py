@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from connectors.scheduler import Wakeup
+from tidegate.connectors.scheduler import Wakeup
 
 
 def test_a_poll_left_out_on_a_busy_machine_is_no_news(caplog: pytest.LogCaptureFixture) -> None:

@@ -11,16 +11,16 @@ import pytest
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from connectors.delta import jars
-from connectors.delta.session import check_session, new_session, start_session
-from rules.errors import EngineError
+from tidegate.connectors.delta import jars
+from tidegate.connectors.delta.session import check_session, new_session, start_session
+from tidegate.rules.errors import EngineError
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_a_cold_start_prints_nothing_to_stdout_and_leaves_nothing_behind(tmp_path: Path) -> None:
     script = (
-        "from connectors.delta.session import start_session\n"
+        "from tidegate.connectors.delta.session import start_session\n"
         "spark = start_session()\n"
         "spark.sql('CREATE DATABASE d')\n"
         "spark.sql('CREATE TABLE d.t USING delta AS SELECT 1 AS a')\n"

@@ -13,8 +13,8 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from engine import Engine
 from tests.crash.lake import Lake
+from tidegate import Engine
 
 
 def running_session() -> SparkSession:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engine import Engine
-from engine.failpoints import VARIABLE
 from tests.crash.lake import Lake
+from tidegate import Engine
+from tidegate.engine.failpoints import VARIABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

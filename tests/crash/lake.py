@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.store import open_store
+from tidegate.engine.store import open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from engine import Engine
-from engine.failpoints import EXIT_CODE
 from tests.crash.conftest import Crash, run_process
 from tests.crash.lake import BOOK, Lake
 from tests.crash.verdict import Verdict, judge
+from tidegate import Engine
+from tidegate.engine.failpoints import EXIT_CODE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,7 +80,7 @@ def test_the_command_ends_between_a_commit_and_its_mark(
     spark: SparkSession, lake: Lake, uncrashed: Lake
 ) -> None:
     """`tidegate run` as a user starts it, with a Spark of its own that ends with it."""
-    command = ["engine.cli", "run", str(lake.rulebook), "--once", "--store", lake.store]
+    command = ["tidegate", "run", str(lake.rulebook), "--once", "--store", lake.store]
     assert run_process(command, "action.after_commit=exit:1", {}) == EXIT_CODE
     assert lake.kept()["unfinished"] == (7, 0)
     assert sum(1 for _ in lake.effect_commits("totals")) == 3

@@ -50,7 +50,7 @@ def test_twenty_kills(spark: SparkSession, tmp_path: Path) -> None:
 def engine(lake: Lake, whole: bool) -> Iterator[None]:
     """`tidegate run`, killed in the end: `whole` with its Spark, or Python alone, whose Spark may
     bring what it has begun to an end while the next engine runs already."""
-    command = ["engine.cli", "run", str(lake.rulebook), "--store", lake.store, "--poll", "50ms"]
+    command = ["tidegate", "run", str(lake.rulebook), "--store", lake.store, "--poll", "50ms"]
     process = subprocess.Popen([sys.executable, "-m", *command], cwd=ROOT, start_new_session=True)
     try:
         yield

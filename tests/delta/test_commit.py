@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from connectors.delta.commit import DamagedCommit, parse_commit
+from tidegate.connectors.delta.commit import DamagedCommit, parse_commit
 
 
 def commit(*actions: dict[str, Any]) -> str:

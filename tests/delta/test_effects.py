@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from connectors.delta.commit import LoggedCommit
-from connectors.delta.effects import Effects
-from engine.entries import Entry, Fate
+from tidegate.connectors.delta.commit import LoggedCommit
+from tidegate.connectors.delta.effects import Effects
+from tidegate.engine.entries import Entry, Fate
 
 IDS = ["00" * 16]
 ENTRY = Entry(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from connectors.delta.faults import SPARK_ERRORS, Fault, fault
 from tests.delta.conftest import Lake
+from tidegate.connectors.delta.faults import SPARK_ERRORS, Fault, fault
 
 VALUE = "geheim"
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from connectors.delta.events import check_events
-from connectors.delta.feed import DeltaFeed
-from connectors.delta.files import LogFiles
-from rules.errors import EngineError, InputError
-from rules.model import Start
 from tests.capture.build import Loop, event, needs, rows, rulebook, table, total
 from tests.delta.conftest import Lake
+from tidegate.connectors.delta.events import check_events
+from tidegate.connectors.delta.feed import DeltaFeed
+from tidegate.connectors.delta.files import LogFiles
+from tidegate.rules.errors import EngineError, InputError
+from tidegate.rules.model import Start
 
 KINDS = ("insert", "delete", "update", "change")
 
@@ -247,7 +247,7 @@ def test_g02_a_listing_asks_the_file_system_for_what_is_new_only(
     assert [commit.version for commit in loop.listing(0).heads["t"].commits] == [1, 2]
     assert calls == [("exists", 3)]
 
-    monkeypatch.setattr("connectors.delta.feed._COMMITS_MAX", 1)
+    monkeypatch.setattr("tidegate.connectors.delta.feed._COMMITS_MAX", 1)
     calls.clear()
     for _ in range(3):
         assert loop.listing(0).heads["t"].left_out

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from connectors.delta.analyst import DeltaAnalyst
-from connectors.delta.catalog import Catalog
-from engine.values import Reading
-from rules.errors import InputError, Place
-from rules.model import Condition, Context, Rule, Rulebook, SignalAction, Sql, Table
-from rules.parser import parse
+from tidegate.connectors.delta.analyst import DeltaAnalyst
+from tidegate.connectors.delta.catalog import Catalog
+from tidegate.engine.values import Reading
+from tidegate.rules.errors import InputError, Place
+from tidegate.rules.model import Condition, Context, Rule, Rulebook, SignalAction, Sql, Table
+from tidegate.rules.parser import parse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

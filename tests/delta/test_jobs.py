@@ -9,15 +9,15 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from connectors.delta.catalog import Catalog
-from connectors.delta.conditions import DeltaConditions
-from connectors.delta.feed import DeltaFeed
-from connectors.delta.jobs import Jobs, OverrunError
-from engine.values import Question
-from rules.errors import EngineError, Place
-from rules.model import Condition, Rulebook
 from tests.capture.build import Loop, event, needs, rulebook, table
 from tests.delta.conftest import Lake
+from tidegate.connectors.delta.catalog import Catalog
+from tidegate.connectors.delta.conditions import DeltaConditions
+from tidegate.connectors.delta.feed import DeltaFeed
+from tidegate.connectors.delta.jobs import Jobs, OverrunError
+from tidegate.engine.values import Question
+from tidegate.rules.errors import EngineError, Place
+from tidegate.rules.model import Condition, Rulebook
 
 SLEEP = "java_method('java.lang.Thread', 'sleep', id + {})"
 BACKTRACKS = "rlike '(.*a){12}b'"
@@ -54,7 +54,7 @@ class User:
 def test_what_is_past_its_time_is_cancelled_and_a_users_job_is_not(
     spark: SparkSession, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("connectors.delta.jobs.GRACE_SECONDS", 300)
+    monkeypatch.setattr("tidegate.connectors.delta.jobs.GRACE_SECONDS", 300)
     user = User(spark)
     rows = spark.range(1).selectExpr(SLEEP.format(60_000))
     with pytest.raises(OverrunError, match="longer than 1 s") as caught:
@@ -94,7 +94,7 @@ def test_g21_losing_the_lease_cancels_our_jobs_and_no_users(
 def test_a_call_that_nothing_ends_is_left_behind(
     jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("connectors.delta.jobs.GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("tidegate.connectors.delta.jobs.GRACE_SECONDS", 0.1)
     ended = threading.Event()
     with pytest.raises(OverrunError) as caught:
         jobs.run(0.1, ended.wait)
@@ -129,7 +129,7 @@ def test_a_where_that_backtracks_ends_by_name(lake: Lake) -> None:
 def test_a_condition_past_its_time_names_its_rule(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, condition: str
 ) -> None:
-    monkeypatch.setattr("connectors.delta.jobs.GRACE_SECONDS", 0.5)
+    monkeypatch.setattr("tidegate.connectors.delta.jobs.GRACE_SECONDS", 0.5)
     lake.create("t", "id BIGINT, note STRING")
     query = condition.startswith("{sql: ")
     text = condition.removeprefix('{sql: "').removesuffix('"}')

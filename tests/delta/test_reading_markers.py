@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from connectors.delta.markers import DeltaMarkers
-from connectors.delta.session import new_session
-from engine.markers import Marker, Noted, Notes
-from rules.errors import EngineError
 from tests.delta.conftest import Lake
+from tidegate.connectors.delta.markers import DeltaMarkers
+from tidegate.connectors.delta.session import new_session
+from tidegate.engine.markers import Marker, Noted, Notes
+from tidegate.rules.errors import EngineError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

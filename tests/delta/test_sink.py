@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from connectors.delta.analyst import DeltaAnalyst
-from connectors.delta.catalog import Catalog
-from connectors.delta.conditions import DeltaConditions
-from connectors.delta.sink import DeltaSink
-from engine.entries import Entry, Fate
-from engine.ports import SinkError
-from engine.values import Firings, Question
-from rules.errors import InputError, Place
-from rules.model import Condition, Rulebook, Settings, Table
 from tests.delta.conftest import Lake
+from tidegate.connectors.delta.analyst import DeltaAnalyst
+from tidegate.connectors.delta.catalog import Catalog
+from tidegate.connectors.delta.conditions import DeltaConditions
+from tidegate.connectors.delta.sink import DeltaSink
+from tidegate.engine.entries import Entry, Fate
+from tidegate.engine.ports import SinkError
+from tidegate.engine.values import Firings, Question
+from tidegate.rules.errors import InputError, Place
+from tidegate.rules.model import Condition, Rulebook, Settings, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

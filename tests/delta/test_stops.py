@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from connectors.delta.feed import DeltaFeed
-from rules.errors import EngineError
-from rules.model import Start
 from tests.capture.build import Loop, event, needs, rulebook, table, total
 from tests.delta.conftest import Lake
+from tidegate.connectors.delta.feed import DeltaFeed
+from tidegate.rules.errors import EngineError
+from tidegate.rules.model import Start
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +161,7 @@ def test_g10_a_table_created_anew_is_another_table(
     assert stop(restarted(engine)).code == "table-missing"
     copy.create("t", "id INT, n INT")
     with monkeypatch.context() as later:  # nothing is new; the log is looked through at times
-        later.setattr("connectors.delta.feed._LOOK_SECONDS", -1)
+        later.setattr("tidegate.connectors.delta.feed._LOOK_SECONDS", -1)
         assert stop(engine).code == "table-replaced"
     for version in range(4 if again else 0):
         copy.sql(f"INSERT INTO {{t}} VALUES ({version}, 0)")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import rules
-from connectors.delta.texts import Texts
-from rules.errors import Place
-from rules.model import Rulebook, Sql
+from tidegate import rules
+from tidegate.connectors.delta.texts import Texts
+from tidegate.rules.errors import Place
+from tidegate.rules.model import Rulebook, Sql
 
 RULEBOOK = """\
 rulebook: bank

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from engine.demo import demo
-from engine.demo.other import OtherProcess
-from engine.demo.screen import Screen
-from rules.errors import EngineError
+from tidegate.engine.demo import demo
+from tidegate.engine.demo.other import OtherProcess
+from tidegate.engine.demo.screen import Screen
+from tidegate.rules.errors import EngineError
 
 ROOT = Path(__file__).parents[2]
 
@@ -69,7 +69,7 @@ def test_an_other_process_that_dies_is_reported_with_its_last_words(
 @pytest.mark.long
 def test_the_whole_demo_explains_itself_and_leaves_nothing_behind(tmp_path: Path) -> None:
     run = subprocess.run(
-        [sys.executable, "-m", "engine.cli", "demo"],
+        [sys.executable, "-m", "tidegate", "demo"],
         cwd=ROOT,
         env={**os.environ, "TMPDIR": str(tmp_path)},
         capture_output=True,

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from engine.detector.clocks import clock_batches
-from engine.detector.detector import FOREVER, Detector
-from engine.detector.edges import BEGIN, edge_micros
-from engine.values import Batch, Carried, Detections
-from rules.model import ClockEvent, Rulebook, SignalEvent
 from tests.reference.evaluate import Line, canonical, seconds
+from tidegate.engine.detector.clocks import clock_batches
+from tidegate.engine.detector.detector import FOREVER, Detector
+from tidegate.engine.detector.edges import BEGIN, edge_micros
+from tidegate.engine.values import Batch, Carried, Detections
+from tidegate.rules.model import ClockEvent, Rulebook, SignalEvent
 
 
 def batches(

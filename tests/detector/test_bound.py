@@ -12,20 +12,20 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-import rules
-from engine.detector.clocks import clock_batches
-from engine.detector.detector import Detector
-from engine.detector.operators.nth import COUNT
-from engine.values import Carried
-from rules.bound import Bound, of_rule
-from rules.errors import EngineError, InputError
-from rules.expression import Expression
-from rules.formatter import format_expression
-from rules.model import Context, Rulebook
-from rules.unbuilt import all_features
 from tests.detector.history import batches
 from tests.reference.evaluate import Line
 from tests.reference.strategies import EVERYTHING, NAMES, SECOND, expressions
+from tidegate import rules
+from tidegate.engine.detector.clocks import clock_batches
+from tidegate.engine.detector.detector import Detector
+from tidegate.engine.detector.operators.nth import COUNT
+from tidegate.engine.values import Carried
+from tidegate.rules.bound import Bound, of_rule
+from tidegate.rules.errors import EngineError, InputError
+from tidegate.rules.expression import Expression
+from tidegate.rules.formatter import format_expression
+from tidegate.rules.model import Context, Rulebook
+from tidegate.rules.unbuilt import all_features
 
 History = Sequence[tuple[str, int, int]]  # event type, second, key
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from engine.detector.compiled import forget_stale
+from tidegate.engine.detector.compiled import forget_stale
 
 
 def package(folder: Path, source_seconds: int, compiled_seconds: int) -> list[str]:

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from rules.errors import EngineError
-from rules.expression import AnyRepeat, AperiodicStar, Expression, Name, PeriodicStar
-from rules.model import Context, Rulebook
-from rules.parser import parse
 from tests.detector.history import run
 from tests.reference.evaluate import Line
 from tests.reference.meaning import is_composite
 from tests.reference.strategies import EVERYTHING, cases
+from tidegate.rules.errors import EngineError
+from tidegate.rules.expression import AnyRepeat, AperiodicStar, Expression, Name, PeriodicStar
+from tidegate.rules.model import Context, Rulebook
+from tidegate.rules.parser import parse
 
 Case = tuple[Rulebook, list[Line]]
 CASES = cases(operators=EVERYTHING)

@@ -1,4 +1,4 @@
-"""`engine.detect`: a table in, a table out (`language.md` 5)."""
+"""`tidegate.detect`: a table in, a table out (`language.md` 5)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import detect
-from rules.errors import InputError
-from rules.model import SignalEvent
 from tests.reference.evaluate import evaluate
 from tests.reference.meaning import TooLargeError
 from tests.reference.strategies import FIRST_SLICE, cases
 from tests.reference.values import Occurrence
+from tidegate import detect
+from tidegate.rules.errors import InputError
+from tidegate.rules.model import SignalEvent
 
 BOOK = """
 rulebook: bank

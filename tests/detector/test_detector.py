@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import rules
-from engine.detector.detections import ABSENT
-from engine.detector.detector import Detector
-from engine.values import Batch, Carried, Detections
-from rules.errors import EngineError
-from rules.model import Rulebook
 from tests.detector.history import printed, through_ipc
+from tidegate import rules
+from tidegate.engine.detector.detections import ABSENT
+from tidegate.engine.detector.detector import Detector
+from tidegate.engine.values import Batch, Carried, Detections
+from tidegate.rules.errors import EngineError
+from tidegate.rules.model import Rulebook
 
 SIGNALS = "".join(f"  {n}: {{signal: {{k: bigint, v: bigint}}}}\n" for n in "abc")
 

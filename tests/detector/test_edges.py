@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.detector.detector import Detector
-from engine.values import Batch, Carried
-from rules.errors import Place
-from rules.expression import BeginOf, EndOf, Expression, Name
-from rules.formatter import format_expression
-from rules.model import Change, Context, EventType, Rule, Rulebook, SignalEvent, TableEvent
-from rules.parser import parse
 from tests.detector.history import printed, run
 from tests.golden.load import Case, cases
 from tests.reference.evaluate import canonical
 from tests.reference.keys import needs_keyed
 from tests.reference.strategies import EVERYTHING, SECOND, cuts, expected, expressions, histories
+from tidegate.engine.detector.detector import Detector
+from tidegate.engine.values import Batch, Carried
+from tidegate.rules.errors import Place
+from tidegate.rules.expression import BeginOf, EndOf, Expression, Name
+from tidegate.rules.formatter import format_expression
+from tidegate.rules.model import Change, Context, EventType, Rule, Rulebook, SignalEvent, TableEvent
+from tidegate.rules.parser import parse
 
 NAMES = ("a", "t", "begin_of t", "end_of t", "u", "begin_of u")
 

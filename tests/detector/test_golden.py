@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from rules.expression import BeginOf, EndOf, Name
-from rules.model import Rulebook, TableEvent
 from tests.detector.history import run
 from tests.golden.load import Case, cases
 from tests.reference.evaluate import canonical
+from tidegate.rules.expression import BeginOf, EndOf, Name
+from tidegate.rules.model import Rulebook, TableEvent
 
 
 def built(case: Case) -> bool:

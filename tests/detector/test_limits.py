@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from engine.detector.contexts.limits import RuleLimitError
-from rules.errors import EngineError
-from rules.model import Settings
 from tests.detector.history import run
 from tests.golden.load import read
+from tidegate.engine.detector.contexts.limits import RuleLimitError
+from tidegate.rules.errors import EngineError
+from tidegate.rules.model import Settings
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.detector import order
-from engine.replay import json_values
+from tidegate.engine.detector import order
+from tidegate.engine.replay import json_values
 
 VALUES = {
     pa.int64(): st.sampled_from([-(2**63), -1, 0, 1, 2**63 - 1]),

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.model import Context, Rulebook
 from tests.detector.history import run
 from tests.reference.evaluate import Line
 from tests.reference.strategies import (
@@ -21,6 +20,7 @@ from tests.reference.strategies import (
     expected,
     rooted,
 )
+from tidegate.rules.model import Context, Rulebook
 
 CASES = {context: 700 if context is Context.RESTRICTED else 160 for context in Context}
 UNTIL = st.none() | st.integers(0, 9).map(lambda second: second * SECOND)

@@ -9,13 +9,13 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.detector.detector import Detector
-from engine.values import Batch, Carried
-from rules.model import Context, Rulebook
 from tests.detector.history import run, through_ipc
 from tests.golden.load import read
 from tests.reference.evaluate import Line, reference
 from tests.reference.strategies import EVERYTHING, SECOND, UNTIMED, cases, cuts, expected
+from tidegate.engine.detector.detector import Detector
+from tidegate.engine.values import Batch, Carried
+from tidegate.rules.model import Context, Rulebook
 
 
 def book(text: str) -> Rulebook:

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from engine.detector.detector import Detector
-from engine.values import Carried
-from rules.errors import EngineError
-from rules.expression import Expression
-from rules.model import Context, Rule, Rulebook, SignalEvent
 from tests.detector.history import batches, printed, through_ipc
 from tests.reference.evaluate import Line, canonical
 from tests.reference.strategies import NAMES, PLACE, SECOND, UNTIMED, expressions
+from tidegate.engine.detector.detector import Detector
+from tidegate.engine.values import Carried
+from tidegate.rules.errors import EngineError
+from tidegate.rules.expression import Expression
+from tidegate.rules.model import Context, Rule, Rulebook, SignalEvent
 
 EVENTS = {name: SignalEvent(name, PLACE, {"v": "bigint"}) for name in NAMES}
 ONS = expressions(UNTIMED, depth=2)

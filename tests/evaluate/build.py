@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from engine.ids import column_set
-from engine.parameters import parameter_schema
-from engine.values import Batch, Detections, Reading
-from rules.errors import Place
-from rules.model import (
+from tidegate.engine.ids import column_set
+from tidegate.engine.parameters import parameter_schema
+from tidegate.engine.values import Batch, Detections, Reading
+from tidegate.rules.errors import Place
+from tidegate.rules.model import (
     Change,
     Condition,
     Context,
@@ -26,7 +26,7 @@ from rules.model import (
     Table,
     TableEvent,
 )
-from rules.parser import parse
+from tidegate.rules.parser import parse
 
 HERE = Place("bank.yaml", 3, 5)
 MOVES = pa.schema(

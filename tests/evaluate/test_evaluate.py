@@ -9,10 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from engine.evaluate.evaluate import evaluate
-from engine.evaluate.prepare import Prepared, prepare
-from engine.values import Answers, Detections, Failure, Firings, Plan, Question
-from rules.model import Rule
 from tests.evaluate.build import (
     TABLES,
     FakeAnalyst,
@@ -23,6 +19,10 @@ from tests.evaluate.build import (
     rulebook,
     sql,
 )
+from tidegate.engine.evaluate.evaluate import evaluate
+from tidegate.engine.evaluate.prepare import Prepared, prepare
+from tidegate.engine.values import Answers, Detections, Failure, Firings, Plan, Question
+from tidegate.rules.model import Rule
 
 PLAN = Plan("bank", 4, 0, 100, 100, pinned={"moves": 3})
 MOVED = [{"id": n, "account": n % 2, "amount": Decimal(n), "kind": "w"} for n in range(4)]

@@ -8,11 +8,6 @@ from typing import Any
 
 import pytest
 
-from engine.detector.edges import with_edges
-from engine.evaluate.prepare import Prepared, prepare
-from engine.values import Reading
-from rules.errors import InputError, Problem
-from rules.model import Rule, SignalAction
 from tests.evaluate.build import (
     EVENTS,
     HERE,
@@ -24,6 +19,11 @@ from tests.evaluate.build import (
     sql,
     table_event,
 )
+from tidegate.engine.detector.edges import with_edges
+from tidegate.engine.evaluate.prepare import Prepared, prepare
+from tidegate.engine.values import Reading
+from tidegate.rules.errors import InputError, Problem
+from tidegate.rules.model import Rule, SignalAction
 
 
 def prepared(*rules: Rule, events: Any = EVENTS) -> Prepared:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from engine.evaluate.relation import ABSENT, parameter_relation
-from engine.evaluate.shape import shape_of
-from engine.values import Detections
-from rules.model import Rule
 from tests.evaluate.build import EVENTS, TABLES, batch, detections, rule, rulebook, table_event
+from tidegate.engine.evaluate.relation import ABSENT, parameter_relation
+from tidegate.engine.evaluate.shape import shape_of
+from tidegate.engine.values import Detections
+from tidegate.rules.model import Rule
 
 MOVED = [
     {"id": 1, "account": 7, "amount": Decimal("5.00"), "kind": "w"},

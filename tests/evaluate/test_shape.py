@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from engine.evaluate.shape import Shape, shape_of
-from rules.errors import InputError
-from rules.model import EventType, Rule
 from tests.evaluate.build import EVENTS, HERE, TABLES, rule, rulebook, table_event
+from tidegate.engine.evaluate.shape import Shape, shape_of
+from tidegate.rules.errors import InputError
+from tidegate.rules.model import EventType, Rule
 
 ENGINE = ["firing_id", "event_type", "label", "occurred_at", "started_at", "detected_at"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from engine.evaluate.types import common_type, outer_union
+from tidegate.engine.evaluate.types import common_type, outer_union
 
 
 def struct(**fields: pa.DataType) -> pa.DataType:

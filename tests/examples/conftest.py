@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from connectors.delta.session import new_session
-from engine.demo.lake import build_tables, copy_rulebook
+from tidegate.connectors.delta.session import new_session
+from tidegate.engine.demo.lake import build_tables, copy_rulebook
 
 
 @dataclass(frozen=True)

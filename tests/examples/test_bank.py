@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from engine import Engine
-from engine.demo.writer import STEPS
+from tidegate import Engine
+from tidegate.engine.demo.writer import STEPS
 
 if TYPE_CHECKING:
     from tests.examples.conftest import Lake

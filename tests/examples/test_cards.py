@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.replay.compare import compare
-from rules.model import Context
+from tidegate.engine.replay.compare import compare
+from tidegate.rules.model import Context
 
 CARDS = Path(__file__).parent.parent.parent / "rules" / "examples" / "cards"
 

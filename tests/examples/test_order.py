@@ -6,7 +6,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from engine import Engine
+from tidegate import Engine
 
 if TYPE_CHECKING:
     from tests.examples.conftest import Lake

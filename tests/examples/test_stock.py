@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from engine import Engine
+from tidegate import Engine
 
 if TYPE_CHECKING:
     from tests.examples.conftest import Lake

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-import rules
-from engine.detector.detector import Detector
-from engine.explain import explain
+from tidegate import rules
+from tidegate.engine.detector.detector import Detector
+from tidegate.engine.explain import explain
 
 HEAD = "rulebook: g\nevents:\n" + "".join(
     f"  {name}: {{signal: {{k: bigint}}}}\n" for name in ("a", "b", "c", "t")

@@ -28,9 +28,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from rules.errors import Place
-from rules.expression import BeginOf, Clock, EndOf, Expression, Labelled, Name, Or
-from rules.model import (
+from tidegate.rules.errors import Place
+from tidegate.rules.expression import BeginOf, Clock, EndOf, Expression, Labelled, Name, Or
+from tidegate.rules.model import (
     Change,
     ClockEvent,
     Context,
@@ -41,7 +41,7 @@ from rules.model import (
     SignalEvent,
     TableEvent,
 )
-from rules.parser import parse
+from tidegate.rules.parser import parse
 
 FOLDER = Path(__file__).parent
 PLACE = Place()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rules.formatter import format_expression
-from rules.model import Rulebook, SignalEvent
+from tidegate.rules.formatter import format_expression
+from tidegate.rules.model import Rulebook, SignalEvent
 
 
 def fixture(

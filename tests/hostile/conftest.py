@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from connectors.delta.analyst import DeltaAnalyst
-from connectors.delta.catalog import Catalog
-from connectors.delta.events import _Checker
-from connectors.delta.plans import Plans
-from rules.errors import InputError, Place, Problem
-from rules.model import Change, Condition, Context, Rule, Rulebook, Sql, Table, TableEvent
-from rules.parser import parse
+from tidegate.connectors.delta.analyst import DeltaAnalyst
+from tidegate.connectors.delta.catalog import Catalog
+from tidegate.connectors.delta.events import _Checker
+from tidegate.connectors.delta.plans import Plans
+from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.model import Change, Condition, Context, Rule, Rulebook, Sql, Table, TableEvent
+from tidegate.rules.parser import parse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import rules
-from connectors.delta import session as sessions
-from connectors.delta.nodes import said
-from connectors.delta.plans import Plans
-from connectors.delta.session import SUBSTITUTE, check_session, new_session
-from engine.app import Engine
-from engine.app.tables import check_tables
-from rules.errors import EngineError, InputError
 from tests.hostile.conftest import Judge
+from tidegate import rules
+from tidegate.connectors.delta import session as sessions
+from tidegate.connectors.delta.nodes import said
+from tidegate.connectors.delta.plans import Plans
+from tidegate.connectors.delta.session import SUBSTITUTE, check_session, new_session
+from tidegate.engine.app import Engine
+from tidegate.engine.app.tables import check_tables
+from tidegate.rules.errors import EngineError, InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,7 +64,7 @@ rules:
 def test_g27_no_shell_is_run_by_validate(
     judge: Judge, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.app.tables.start_session", lambda *_: spark)
+    monkeypatch.setattr("tidegate.engine.app.tables.start_session", lambda *_: spark)
     spark.sql(f"INSERT INTO delta.`{judge.folder}/accounts` VALUES (1, 1.0, false)")
     text, marker = BOOK.format(folder=judge.folder), tmp_path / "ran"
     for number, attack in enumerate(BY_SHELL.values()):
@@ -186,7 +186,7 @@ def test_refused_nodes_are_called_as_sql_has_them(kind: str, words: str) -> None
 def test_reads_are_what_actions_may_read_and_conditions_may_not(
     judge: Judge, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.app.tables.start_session", lambda *_: spark)
+    monkeypatch.setattr("tidegate.engine.app.tables.start_session", lambda *_: spark)
     spark.sql("CREATE DATABASE IF NOT EXISTS elsewhere")
     for name in ("rates", "secrets"):
         at = f"USING delta LOCATION '{tmp_path / name}'"
@@ -232,7 +232,7 @@ def test_g27_sql_in_a_target_is_judged_before_it_is_written(
     monkeypatch: pytest.MonkeyPatch,
     what: str,
 ) -> None:
-    monkeypatch.setattr("engine.app.tables.start_session", lambda *_: spark)
+    monkeypatch.setattr("tidegate.engine.app.tables.start_session", lambda *_: spark)
     attacked = tmp_path / "attacked"
     shutil.copytree(judge.folder / "accounts", attacked / "accounts")
     shutil.copytree(owned, attacked / "alerts", ignore=shutil.ignore_patterns("*.crc"))
@@ -278,7 +278,7 @@ def test_g27_a_constraint_that_comes_later_stops_the_write(
 def test_g27_the_operator_may_let_in_a_function(
     judge: Judge, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.app.tables.start_session", lambda *_: spark)
+    monkeypatch.setattr("tidegate.engine.app.tables.start_session", lambda *_: spark)
     spark.sql("CREATE DATABASE IF NOT EXISTS bank")
     spark.sql("CREATE FUNCTION bank.tax(x BIGINT) RETURNS BIGINT RETURN x * 2")
     text = BOOK.format(folder=judge.folder)

@@ -14,14 +14,14 @@ import pyspark
 import pytest
 from pyspark.errors import ParseException
 
-from connectors.delta import nodes
-from connectors.delta.analysis import Analysis
-from connectors.delta.functions import FUNCTIONS, TABLE_FUNCTIONS
-from connectors.delta.gate import Gate
-from connectors.delta.jars import delta_jars
-from connectors.delta.plans import Plans
-from rules.errors import InputError
 from tests.hostile.conftest import HERE, TABLES, Judge, honest
+from tidegate.connectors.delta import nodes
+from tidegate.connectors.delta.analysis import Analysis
+from tidegate.connectors.delta.functions import FUNCTIONS, TABLE_FUNCTIONS
+from tidegate.connectors.delta.gate import Gate
+from tidegate.connectors.delta.jars import delta_jars
+from tidegate.connectors.delta.plans import Plans
+from tidegate.rules.errors import InputError
 
 PLANTS = {
     "expression": (

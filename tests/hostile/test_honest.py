@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from connectors.delta.functions import FUNCTIONS, TABLE_FUNCTIONS
-from connectors.delta.nodes import PARSED_VALUES
 from tests.hostile.conftest import Judge, honest
+from tidegate.connectors.delta.functions import FUNCTIONS, TABLE_FUNCTIONS
+from tidegate.connectors.delta.nodes import PARSED_VALUES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import strategies as st
 
-from rules.expression import Expression
-from rules.laws import LAWS, Law
 from tests.laws.table import sides
 from tests.reference.strategies import CARLSON_LISPER, NAMES, expressions
+from tidegate.rules.expression import Expression
+from tidegate.rules.laws import LAWS, Law
 
 VARIABLES = expressions(CARLSON_LISPER, depth=1)
 SPANS = st.integers(0, 5)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rules.expression import Expression
-from rules.laws import Law
+from tidegate.rules.expression import Expression
+from tidegate.rules.laws import Law
 
 
 def sides(

@@ -7,12 +7,12 @@ from unittest.mock import patch
 
 from hypothesis import given, settings
 
-from rules.expression import Expression
-from rules.laws import LAWS, Law, Use
-from rules.model import Context, Rule, Rulebook, SignalEvent
 from tests.detector.history import run
 from tests.laws.drawn import CASES, Case, each_law
 from tests.reference.strategies import NAMES, PLACE, SECOND
+from tidegate.rules.expression import Expression
+from tidegate.rules.laws import LAWS, Law, Use
+from tidegate.rules.model import Context, Rule, Rulebook, SignalEvent
 
 EVENTS = {name: SignalEvent(name, PLACE, {"v": "bigint"}) for name in NAMES}
 
@@ -21,7 +21,7 @@ def found(on: Expression, context: Context, history: list[tuple[str, int]]) -> l
     rule = Rule("r", PLACE, on, "", context)
     book = Rulebook("laws", None, "", "UTC", {}, EVENTS, {"r": rule})
     lines = [(name, second * SECOND, {"v": None}) for name, second in sorted(history, key=str)]
-    with patch("engine.detector.detector.as_detected", lambda book: book):
+    with patch("tidegate.engine.detector.detector.as_detected", lambda book: book):
         return run(book, [sorted(lines, key=lambda line: line[1])])
 
 

@@ -7,15 +7,15 @@ from typing import Any
 
 from hypothesis import assume, given, settings
 
-from rules.expression import Expression, Name
-from rules.laws import LAWS, Law
-from rules.model import Context
 from tests.laws.drawn import CASES, Case, each_law
 from tests.laws.table import sides
 from tests.reference.contexts import detections
 from tests.reference.meaning import TooLargeError, World
 from tests.reference.strategies import NAMES, SECOND
 from tests.reference.values import Instance, Occurrence, distinct
+from tidegate.rules.expression import Expression, Name
+from tidegate.rules.laws import LAWS, Law
+from tidegate.rules.model import Context
 
 
 def world(history: Iterable[tuple[str, int]]) -> World:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from rules.expression import Expression
-from rules.model import Context
 from tests.reference.meaning import Meaning, World
 from tests.reference.values import (
     Instance,
@@ -19,6 +17,8 @@ from tests.reference.values import (
     hull,
     oldest,
 )
+from tidegate.rules.expression import Expression
+from tidegate.rules.model import Context
 
 
 class Choice:

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from rules.expression import BeginOf, Clock, Cron, EndOf, Expression
-from rules.model import ClockEvent, Context, Rule, Rulebook, SignalEvent, TableEvent
 from tests.reference.contexts import detections
 from tests.reference.keys import views
 from tests.reference.meaning import World, leaf_type
 from tests.reference.selection import select
 from tests.reference.timing import clock_instants
 from tests.reference.values import Constituent, Instance, Occurrence, Tick, value_order
+from tidegate.rules.expression import BeginOf, Clock, Cron, EndOf, Expression
+from tidegate.rules.model import ClockEvent, Context, Rule, Rulebook, SignalEvent, TableEvent
 
 Line = tuple[str, int, Mapping[str, Any]]  # event type, microseconds, parameters
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rules.expression import (
+from tests.reference.meaning import leaf_type
+from tests.reference.values import Occurrence, value_order
+from tidegate.rules.expression import (
     And,
     AnyOf,
     AnyRepeat,
@@ -24,9 +26,7 @@ from rules.expression import (
     Seq,
     Within,
 )
-from rules.model import Rule
-from tests.reference.meaning import leaf_type
-from tests.reference.values import Occurrence, value_order
+from tidegate.rules.model import Rule
 
 Key = tuple[tuple[Any, ...], ...]  # the order of each key column's value, which tells 1 from true
 

@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rules.expression import (
+from tests.reference.timing import add
+from tests.reference.values import NOTHING, Instance, Occurrence, Tick, greatest, hull
+from tidegate.rules.expression import (
     And,
     AnyOf,
     AnyRepeat,
@@ -38,8 +40,6 @@ from rules.expression import (
     Seq,
     Within,
 )
-from tests.reference.timing import add
-from tests.reference.values import NOTHING, Instance, Occurrence, Tick, greatest, hull
 
 Window = Aperiodic | AperiodicStar | Periodic | PeriodicStar
 

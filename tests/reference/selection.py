@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from rules.expression import And, Duration, Expression, Labelled, Minus, Seq, Within
-from rules.model import Selection
 from tests.reference.meaning import Meaning, World
 from tests.reference.values import Instance, Occurrence, distinct, hull
+from tidegate.rules.expression import And, Duration, Expression, Labelled, Minus, Seq, Within
+from tidegate.rules.model import Selection
 
 Run = list[Instance]
 

@@ -15,8 +15,12 @@ from typing import Any
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from rules.errors import Place
-from rules.expression import (
+from tests.golden.load import default_context
+from tests.reference.evaluate import Line, reference
+from tests.reference.keys import needs_keyed
+from tests.reference.meaning import TooLargeError
+from tidegate.rules.errors import Place
+from tidegate.rules.expression import (
     And,
     AnyOf,
     AnyRepeat,
@@ -39,13 +43,9 @@ from rules.expression import (
     Seq,
     Within,
 )
-from rules.formatter import format_expression
-from rules.model import Context, EventType, Rule, Rulebook, SignalEvent
-from rules.parser import parse
-from tests.golden.load import default_context
-from tests.reference.evaluate import Line, reference
-from tests.reference.keys import needs_keyed
-from tests.reference.meaning import TooLargeError
+from tidegate.rules.formatter import format_expression
+from tidegate.rules.model import Context, EventType, Rule, Rulebook, SignalEvent
+from tidegate.rules.parser import parse
 
 SECOND = 1_000_000
 NAMES = ("a", "b", "c")

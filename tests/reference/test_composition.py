@@ -9,13 +9,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from rules.expression import Expression
-from rules.model import Context, Rulebook
 from tests.reference import evaluate as output
 from tests.reference.evaluate import Line, canonical, evaluate
 from tests.reference.meaning import Meaning, TooLargeError, World, is_composite
 from tests.reference.strategies import EVERYTHING, FIRST_SLICE, Operator, cases
 from tests.reference.values import Instance, greatest
+from tidegate.rules.expression import Expression
+from tidegate.rules.model import Context, Rulebook
 
 
 class EveryNode(Meaning):

@@ -8,8 +8,6 @@ from typing import Any
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from rules.expression import AnyRepeat, AperiodicStar, Clock, Expression, PeriodicStar
-from rules.model import Context, Rulebook
 from tests.golden.load import read
 from tests.golden.write import fixture
 from tests.reference.evaluate import Detection, Line, canonical, evaluate
@@ -17,6 +15,8 @@ from tests.reference.keys import needs_keyed
 from tests.reference.meaning import Meaning, TooLargeError, World, is_composite
 from tests.reference.strategies import EVERYTHING, NAMES, SECOND, cases, expressions
 from tests.reference.values import Occurrence
+from tidegate.rules.expression import AnyRepeat, AperiodicStar, Clock, Expression, PeriodicStar
+from tidegate.rules.model import Context, Rulebook
 
 ALL = settings(max_examples=100, deadline=None)
 CONTEXTS = tuple(Context)

@@ -8,13 +8,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.expression import And, Expression, Name, Seq
-from rules.model import Context, Selection
 from tests.reference.contexts import detections
 from tests.reference.meaning import World
 from tests.reference.selection import select
 from tests.reference.strategies import SECOND
 from tests.reference.values import Instance, Occurrence
+from tidegate.rules.expression import And, Expression, Name, Seq
+from tidegate.rules.model import Context, Selection
 
 A, B = Name("a"), Name("b")
 PAIRS = st.sampled_from([Seq(A, B), And((A, B))])

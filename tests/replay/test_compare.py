@@ -14,15 +14,15 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.cli import main
-from engine.replay import compare as comparing
-from engine.replay.compare import page as pages
-from engine.replay.compare import timeline
-from engine.replay.compare.model import Comparison
-from rules.errors import InputError
-from rules.model import Context
 from tests.reference.strategies import cases
 from tests.replay.traces import simulated, write
+from tidegate.engine.cli import main
+from tidegate.engine.replay import compare as comparing
+from tidegate.engine.replay.compare import page as pages
+from tidegate.engine.replay.compare import timeline
+from tidegate.engine.replay.compare.model import Comparison
+from tidegate.rules.errors import InputError
+from tidegate.rules.model import Context
 
 FIGURE_5 = """
 rulebook: snoop

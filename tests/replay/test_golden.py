@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rules.model import Context, Rulebook
 from tests.golden.load import Case, cases
 from tests.reference.evaluate import canonical
 from tests.replay.traces import simulated
+from tidegate.rules.model import Context, Rulebook
 
 
 def in_context(book: Rulebook, context: Context | None) -> Rulebook:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.replay import progress
-from engine.replay.progress import Progress
+from tidegate.engine.replay import progress
+from tidegate.engine.replay.progress import Progress
 
 
 class Terminal(io.StringIO):
@@ -52,8 +52,8 @@ def test_a_simulation_does_without_pandas(tmp_path: Path) -> None:
     script = (
         "import sys\n"
         f"sys.argv = ['tidegate', 'simulate', {str(book)!r}, '--trace', {str(trace)!r}]\n"
-        "import engine.cli\n"
-        "try: engine.cli.main()\n"
+        "import tidegate.engine.cli\n"
+        "try: tidegate.engine.cli.main()\n"
         "except SystemExit as end: assert not end.code\n"
         "assert not {'pandas', 'pyspark', 'sqlalchemy'} & set(sys.modules)\n"
         "import pyarrow\n"

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.replay import lines, spool
-from engine.replay import trace as traces
-from engine.replay.simulate import simulate
-from rules.errors import InputError
 from tests.reference.evaluate import evaluate
 from tests.reference.meaning import TooLargeError
 from tests.reference.strategies import FIRST_SLICE, cases
 from tests.replay.traces import simulated
+from tidegate.engine.replay import lines, spool
+from tidegate.engine.replay import trace as traces
+from tidegate.engine.replay.simulate import simulate
+from tidegate.rules.errors import InputError
 
 BOOK = """
 rulebook: bank

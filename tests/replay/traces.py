@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from engine.replay.simulate import run
-from engine.replay.trace import read
-from rules.model import Rulebook
 from tests.reference.evaluate import Line, canonical, seconds
+from tidegate.engine.replay.simulate import run
+from tidegate.engine.replay.trace import read
+from tidegate.rules.model import Rulebook
 
 
 def write(history: Iterable[Line], path: Path) -> Path:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-import rules
-from rules.bound import bound, of_rule
-from rules.expression import Expression
-from rules.model import Context, Rulebook
-from rules.normalise import normalise
-from rules.parser import parse
-from rules.unbuilt import all_features
 from tests.reference.strategies import EVERYTHING, expressions
+from tidegate import rules
+from tidegate.rules.bound import bound, of_rule
+from tidegate.rules.expression import Expression
+from tidegate.rules.model import Context, Rulebook
+from tidegate.rules.normalise import normalise
+from tidegate.rules.parser import parse
+from tidegate.rules.unbuilt import all_features
 
 MINUTE = 60_000_000
 OTHERS = [context for context in Context if context is not Context.RESTRICTED]

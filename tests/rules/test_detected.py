@@ -6,18 +6,18 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-import rules
-from rules.bound import bound
-from rules.detected import as_detected, detected
-from rules.expression import Expression, Labelled
-from rules.formatter import format_expression
-from rules.model import Context, Rule, Selection
-from rules.parser import parse
 from tests.laws.test_laws import seen, spans, world
 from tests.reference.contexts import detections
 from tests.reference.meaning import TooLargeError
 from tests.reference.strategies import EVERYTHING, NAMES, PLACE, SECOND, expressions
 from tests.rules.test_transform import written
+from tidegate import rules
+from tidegate.rules.bound import bound
+from tidegate.rules.detected import as_detected, detected
+from tidegate.rules.expression import Expression, Labelled
+from tidegate.rules.formatter import format_expression
+from tidegate.rules.model import Context, Rule, Selection
+from tidegate.rules.parser import parse
 
 
 def rule(on: Expression, selection: Selection | None = None) -> Rule:

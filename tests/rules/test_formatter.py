@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 
-from rules import expression as x
-from rules import parse
-from rules.formatter import format_expression
 from tests.rules.strategies import expressions
+from tidegate import parse
+from tidegate.rules import expression as x
+from tidegate.rules.formatter import format_expression
 
 
 @settings(max_examples=400, deadline=None)

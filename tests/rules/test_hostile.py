@@ -8,10 +8,9 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import rules
-from rules import parse
-from rules.errors import InputError, Problem
-from rules.unbuilt import all_features
+from tidegate import parse, rules
+from tidegate.rules.errors import InputError, Problem
+from tidegate.rules.unbuilt import all_features
 
 BANK = Path(__file__).with_name("bank.yaml").read_text(encoding="utf-8")
 

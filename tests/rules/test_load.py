@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-import rules
-from rules.errors import InputError, Problem
-from rules.unbuilt import all_features
+from tidegate import rules
+from tidegate.rules.errors import InputError, Problem
+from tidegate.rules.unbuilt import all_features
 
 FOLDER = Path(__file__).parent
 FILE = "/rulebooks/bank.yaml"

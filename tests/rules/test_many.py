@@ -11,14 +11,14 @@ import pytest
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-import rules
-from rules import expression as x
-from rules.bound import in_contexts, of_rule, own_context
-from rules.errors import InputError
-from rules.kinds import HINTS_MAX, did_you_mean
-from rules.model import Context
-from rules.quick import events
-from rules.tangles import tangles
+from tidegate import rules
+from tidegate.rules import expression as x
+from tidegate.rules.bound import in_contexts, of_rule, own_context
+from tidegate.rules.errors import InputError
+from tidegate.rules.kinds import HINTS_MAX, did_you_mean
+from tidegate.rules.model import Context
+from tidegate.rules.quick import events
+from tidegate.rules.tangles import tangles
 
 BANK = Path(__file__).with_name("bank.yaml").read_text(encoding="utf-8")
 PIECES = [

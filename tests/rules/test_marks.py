@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.reader import Fields, Scalar, read_yaml
+from tidegate.rules.reader import Fields, Scalar, read_yaml
 
 texts = st.text(alphabet="ab'\"\\#:é ", min_size=1, max_size=20)
 

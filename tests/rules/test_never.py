@@ -6,14 +6,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from rules.expression import Expression, Minus, Or, Own
-from rules.model import Context
-from rules.never import fires_never
-from rules.parser import parse
 from tests.laws.test_laws import world
 from tests.reference.contexts import detections
 from tests.reference.meaning import TooLargeError
 from tests.reference.strategies import EVERYTHING, NAMES, expressions
+from tidegate.rules.expression import Expression, Minus, Or, Own
+from tidegate.rules.model import Context
+from tidegate.rules.never import fires_never
+from tidegate.rules.parser import parse
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from rules.expression import Expression
-from rules.formatter import format_expression
-from rules.model import Context
-from rules.normalise import normalise
-from rules.parser import parse
 from tests.laws.test_laws import seen, spans, world
 from tests.reference.contexts import detections
 from tests.reference.meaning import TooLargeError
 from tests.reference.strategies import CARLSON_LISPER, EVERYTHING, NAMES, expressions
+from tidegate.rules.expression import Expression
+from tidegate.rules.formatter import format_expression
+from tidegate.rules.model import Context
+from tidegate.rules.normalise import normalise
+from tidegate.rules.parser import parse
 
 HISTORIES = st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 5)), max_size=7)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from rules import expression as x
-from rules import parse
-from rules.errors import InputError, Place
-from rules.formatter import format_expression
-from rules.parser import NESTING_MAX
 from tests.rules.fixtures import cases
+from tidegate import parse
+from tidegate.rules import expression as x
+from tidegate.rules.errors import InputError, Place
+from tidegate.rules.formatter import format_expression
+from tidegate.rules.parser import NESTING_MAX
 
 
 @pytest.mark.parametrize(("text", "same"), cases("grouping.txt", " == "))

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 from ruamel.yaml import YAML
 
-from rules.schema import FILE, schema_text
+from tidegate.rules.schema import FILE, schema_text
 
 FOLDER = Path(__file__).parent
 
@@ -28,7 +28,7 @@ def plain(text: str) -> Any:
 
 
 def test_the_file_is_not_stale() -> None:
-    assert FILE.read_text(encoding="utf-8") == schema_text(), "run: python -m rules.schema"
+    assert FILE.read_text(encoding="utf-8") == schema_text(), "run: python -m tidegate.rules.schema"
 
 
 def test_the_complete_example_is_valid(validator: jsonschema.Draft202012Validator) -> None:

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-import rules
-from rules import parse
-from rules.errors import InputError
-from rules.model import (
+from tidegate import parse, rules
+from tidegate.rules.errors import InputError
+from tidegate.rules.model import (
     Context,
     Coupling,
     Retry,
@@ -26,7 +25,7 @@ from rules.model import (
     TableEvent,
     Webhook,
 )
-from rules.unbuilt import all_features
+from tidegate.rules.unbuilt import all_features
 
 BANK = Path(__file__).with_name("bank.yaml")
 

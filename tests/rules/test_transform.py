@@ -6,7 +6,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from rules.expression import (
+from tests.laws.test_laws import seen, world
+from tests.reference.contexts import detections
+from tests.reference.meaning import TooLargeError, World
+from tests.reference.strategies import EVERYTHING, NAMES, SECOND, expressions
+from tests.reference.values import Instance
+from tidegate.rules.expression import (
     BoundedSeq,
     Duration,
     Expression,
@@ -16,14 +21,9 @@ from rules.expression import (
     Within,
     with_operands,
 )
-from rules.model import Context
-from rules.parser import parse
-from rules.transform import Transformed, transform
-from tests.laws.test_laws import seen, world
-from tests.reference.contexts import detections
-from tests.reference.meaning import TooLargeError, World
-from tests.reference.strategies import EVERYTHING, NAMES, SECOND, expressions
-from tests.reference.values import Instance
+from tidegate.rules.model import Context
+from tidegate.rules.parser import parse
+from tidegate.rules.transform import Transformed, transform
 
 HISTORIES = st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 6)), max_size=8)
 

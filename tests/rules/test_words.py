@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from rules.clocks import cron
-from rules.durations import duration, duration_micros, format_duration
-from rules.expression import Duration
-from rules.sqltypes import sql_type
-from rules.sqlwords import image_words, unsteady_words
+from tidegate.rules.clocks import cron
+from tidegate.rules.durations import duration, duration_micros, format_duration
+from tidegate.rules.expression import Duration
+from tidegate.rules.sqltypes import sql_type
+from tidegate.rules.sqlwords import image_words, unsteady_words
 
 DAY = 86_400_000_000
 

@@ -14,16 +14,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from engine.act.run import firings_of_entry
-from engine.entries import Entry, Fate
-from engine.evaluate.prepare import Prepared, prepare
-from engine.ports import OutageError, ReadRequest, SinkError
-from engine.sparktypes import arrow_schema
-from engine.store import SqlStore, open_store
-from engine.values import Answers, Failure, Firings, Question, Reading, TableRange
-from rules.errors import EngineError
-from rules.model import Table
 from tests.test_loop import Bench, Clock, EveryIdAnalyst, MemoryFeed, MemorySink
+from tidegate.engine.act.run import firings_of_entry
+from tidegate.engine.entries import Entry, Fate
+from tidegate.engine.evaluate.prepare import Prepared, prepare
+from tidegate.engine.ports import OutageError, ReadRequest, SinkError
+from tidegate.engine.sparktypes import arrow_schema
+from tidegate.engine.store import SqlStore, open_store
+from tidegate.engine.values import Answers, Failure, Firings, Question, Reading, TableRange
+from tidegate.rules.errors import EngineError
+from tidegate.rules.model import Table
 
 SEEDS, LONG_SEEDS = 5, 200
 STEPS = 30

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.store import SqlStore, open_store
 from tests.store import postgres
+from tidegate.engine.store import SqlStore, open_store
 
 
 @pytest.fixture(scope="session")

@@ -13,14 +13,14 @@ import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 
-from engine import failpoints
-from engine.entries import Outcome
-from engine.state import Parked
-from engine.store import SqlStore, open_store
-from engine.store.tables import metadata
-from engine.values import Carried, Rejected
-from rules.errors import EngineError
 from tests.store import make
+from tidegate.engine import failpoints
+from tidegate.engine.entries import Outcome
+from tidegate.engine.state import Parked
+from tidegate.engine.store import SqlStore, open_store
+from tidegate.engine.store.tables import metadata
+from tidegate.engine.values import Carried, Rejected
+from tidegate.rules.errors import EngineError
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_a_process_that_dies_around_the_commit(
     url: str, store: SqlStore, point: str, bucket: int, entries: int
 ) -> None:
     script = (
-        "from engine.store import open_store\n"
+        "from tidegate.engine.store import open_store\n"
         "from tests.store.test_commit import everything\n"
         f"store = open_store({url!r}, create=False)\n"
         "everything(store, store.acquire('bank', 'child', 60))\n"

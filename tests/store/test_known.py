@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from engine.state import Taken
-from engine.store import SqlStore
-from engine.values import Carried
-from rules.errors import EngineError
 from tests.store import make
+from tidegate.engine.state import Taken
+from tidegate.engine.store import SqlStore
+from tidegate.engine.values import Carried
+from tidegate.rules.errors import EngineError
 
 
 def stored(store: SqlStore) -> int:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from engine.ports import OutageError
-from engine.store import LeaseKeeper, SqlStore, open_store
-from engine.store.holder import this_holder
-from rules.errors import EngineError
 from tests.store import make
+from tidegate.engine.ports import OutageError
+from tidegate.engine.store import LeaseKeeper, SqlStore, open_store
+from tidegate.engine.store.holder import this_holder
+from tidegate.rules.errors import EngineError
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Hand:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Hand:
     hand = Hand()
-    monkeypatch.setattr("engine.store.lease.server_now", hand)
+    monkeypatch.setattr("tidegate.engine.store.lease.server_now", hand)
     return hand
 
 

@@ -9,12 +9,12 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from engine.entries import Fate, Outcome
-from engine.state import Parked
-from engine.store import SqlStore, listing
-from engine.values import Firings, Rejected
-from rules.errors import EngineError
 from tests.store import make
+from tidegate.engine.entries import Fate, Outcome
+from tidegate.engine.state import Parked
+from tidegate.engine.store import SqlStore, listing
+from tidegate.engine.values import Firings, Rejected
+from tidegate.rules.errors import EngineError
 
 
 @pytest.fixture

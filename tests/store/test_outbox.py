@@ -7,10 +7,10 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from engine.entries import Entry, Outcome
-from engine.store import SqlStore
-from rules.errors import EngineError
 from tests.store import make
+from tidegate.engine.entries import Entry, Outcome
+from tidegate.engine.store import SqlStore
+from tidegate.rules.errors import EngineError
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 import sqlalchemy as sa
 
-from engine.entries import Outcome
-from engine.store import SqlStore
-from engine.store import tables as t
-from engine.store.database import Database
-from engine.values import Rejected
 from tests.store import make
+from tidegate.engine.entries import Outcome
+from tidegate.engine.store import SqlStore
+from tidegate.engine.store import tables as t
+from tidegate.engine.store.database import Database
+from tidegate.engine.values import Rejected
 
 LATER = 2**60  # than all clocks
 GROWING = (

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
-from engine.store import SqlStore, runs
-from engine.store import tables as t
-from engine.store.database import Database
-from engine.values import Firings
 from tests.store import make
+from tidegate.engine.store import SqlStore, runs
+from tidegate.engine.store import tables as t
+from tidegate.engine.store.database import Database
+from tidegate.engine.values import Firings
 
 
 def run_levels(url: str) -> list[int]:

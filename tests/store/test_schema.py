@@ -15,15 +15,15 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-import migrations
-from engine.store import migrate, open_store
-from engine.store.address import parse_url, without_secrets
-from engine.store.blobs import table_to_bytes
-from engine.store.database import Database
-from engine.store.schema import SCHEMA
-from engine.store.tables import metadata
-from rules.errors import EngineError
 from tests.store import make, postgres
+from tidegate import migrations
+from tidegate.engine.store import migrate, open_store
+from tidegate.engine.store.address import parse_url, without_secrets
+from tidegate.engine.store.blobs import table_to_bytes
+from tidegate.engine.store.database import Database
+from tidegate.engine.store.schema import SCHEMA
+from tidegate.engine.store.tables import metadata
+from tidegate.rules.errors import EngineError
 
 
 def set_version(url: str, version: str) -> None:
@@ -126,7 +126,9 @@ def test_a_newer_store_is_refused(url: str) -> None:
 
 
 def test_processes_that_start_together_make_one_store(url: str) -> None:
-    script = f"from engine.store import open_store; print(open_store({url!r}, create=True).id)"
+    script = (
+        f"from tidegate.engine.store import open_store; print(open_store({url!r}, create=True).id)"
+    )
     command = [sys.executable, "-c", script]
     started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     found = {process.communicate()[0] for process in started}
@@ -247,7 +249,7 @@ def test_sqlite_syncs_every_commit_to_disk(sqlite_url: str) -> None:
 def test_a_store_that_somebody_locks_is_said_to_be_busy(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.store.database.BUSY_SECONDS", 0)
+    monkeypatch.setattr("tidegate.engine.store.database.BUSY_SECONDS", 0)
     with open_store(sqlite_url, create=True) as store, Database(sqlite_url).write():
         with pytest.raises(EngineError, match="locked by another writer") as caught:
             store.raise_signal("bank", make.signal())

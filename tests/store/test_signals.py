@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from engine.capture.plan import Listing, make_plan
-from engine.ports import Arrivals, Unplaced
-from engine.store import SqlStore, open_store
-from rules.errors import EngineError
 from tests.capture.build import FRESH
 from tests.capture.build import rulebook as model
 from tests.capture.build import signal as declared
 from tests.store import make
+from tidegate.engine.capture.plan import Listing, make_plan
+from tidegate.engine.ports import Arrivals, Unplaced
+from tidegate.engine.store import SqlStore, open_store
+from tidegate.rules.errors import EngineError
 
 
 def test_g04_the_same_id_and_body_is_one_occurrence(store: SqlStore) -> None:

@@ -9,12 +9,12 @@ from dataclasses import replace
 import pytest
 import sqlalchemy as sa
 
-from engine.entries import Fate, Outcome
-from engine.store import SqlStore, open_store, runs
-from engine.store.database import Database
-from engine.store.tables import metadata
-from engine.values import Rejected
 from tests.store import make
+from tidegate.engine.entries import Fate, Outcome
+from tidegate.engine.store import SqlStore, open_store, runs
+from tidegate.engine.store.database import Database
+from tidegate.engine.store.tables import metadata
+from tidegate.engine.values import Rejected
 
 SMALL = {"meta", "rulebooks", "leases", "cursors", "activations", "parked", "carried", "totals"}
 SHORT = {  # indexes of what will not stay, and the runs, which are merged

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.detector.instances import Carry, Flow, Instances, Moment
+from tidegate.engine.detector.instances import Carry, Flow, Instances, Moment
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from engine.detector.calendar import longest
-from engine.detector.contexts import tree as t
-from engine.detector.contexts.choice import Choice
-from engine.detector.contexts.instants import Where
-from engine.detector.contexts.reading import Streams, names, silent
-from engine.detector.contexts.selection import Selecting, selecting
-from rules import expression as x
-from rules.model import Context, Selection, Settings
+from tidegate.engine.detector.calendar import longest
+from tidegate.engine.detector.contexts import tree as t
+from tidegate.engine.detector.contexts.choice import Choice
+from tidegate.engine.detector.contexts.instants import Where
+from tidegate.engine.detector.contexts.reading import Streams, names, silent
+from tidegate.engine.detector.contexts.selection import Selecting, selecting
+from tidegate.rules import expression as x
+from tidegate.rules.model import Context, Selection, Settings
 
 
 def chosen(

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from engine.detector.contexts import chains
-from engine.detector.contexts.limits import check_carried
-from engine.detector.contexts.timeline import ENDLESS, in_order
-from engine.detector.instances import (
+from tidegate.engine.detector.contexts import chains
+from tidegate.engine.detector.contexts.limits import check_carried
+from tidegate.engine.detector.contexts.timeline import ENDLESS, in_order
+from tidegate.engine.detector.instances import (
     Carry,
     Flow,
     Instances,
@@ -20,9 +20,9 @@ from engine.detector.instances import (
     concat,
     pending_of,
 )
-from engine.values import Int64
-from rules import expression as x
-from rules.model import Context
+from tidegate.engine.values import Int64
+from tidegate.rules import expression as x
+from tidegate.rules.model import Context
 
 CONTEXTS = frozenset({Context.RECENT, Context.CHRONICLE, Context.CONTINUOUS, Context.CUMULATIVE})
 Timeline = tuple[Int16, Int32, Int64]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from engine.detector.contexts import (
+from tidegate.engine.detector.contexts import (
     chronicle,
     continuous,
     cumulative,
@@ -16,16 +16,16 @@ from engine.detector.contexts import (
     selection,
     unrestricted,
 )
-from engine.detector.contexts import tree as t
-from engine.detector.contexts.detected import Detected
-from engine.detector.contexts.history import Found, History
-from engine.detector.contexts.instants import Where, instants
-from engine.detector.contexts.latest import latest
-from engine.detector.contexts.limits import LimitError, check_carried
-from engine.detector.contexts.log import LAST, Log
-from engine.detector.contexts.order import Order, Ticks
-from engine.detector.contexts.pruned import Looking, pruned
-from engine.detector.instances import (
+from tidegate.engine.detector.contexts import tree as t
+from tidegate.engine.detector.contexts.detected import Detected
+from tidegate.engine.detector.contexts.history import Found, History
+from tidegate.engine.detector.contexts.instants import Where, instants
+from tidegate.engine.detector.contexts.latest import latest
+from tidegate.engine.detector.contexts.limits import LimitError, check_carried
+from tidegate.engine.detector.contexts.log import LAST, Log
+from tidegate.engine.detector.contexts.order import Order, Ticks
+from tidegate.engine.detector.contexts.pruned import Looking, pruned
+from tidegate.engine.detector.instances import (
     Bools,
     Carry,
     Flow,
@@ -35,8 +35,8 @@ from engine.detector.instances import (
     concat,
     pending_of,
 )
-from engine.values import Int64
-from rules.model import Context
+from tidegate.engine.values import Int64
+from tidegate.rules.model import Context
 
 CHOOSE: Mapping[Context, Callable[[History], Iterator[Found]]] = {
     Context.UNRESTRICTED: unrestricted.choose,

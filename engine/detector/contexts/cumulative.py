@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engine.detector.contexts.history import Found, History
-from engine.detector.contexts.order import Entry
-from engine.detector.contexts.values import Union
+from tidegate.engine.detector.contexts.history import Found, History
+from tidegate.engine.detector.contexts.order import Entry
+from tidegate.engine.detector.contexts.values import Union
 
 
 def choose(history: History) -> Iterator[Found]:

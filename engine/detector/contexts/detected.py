@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.detector.contexts.order import Entries, Ticks
-from engine.detector.instances import Instances, Moment
+from tidegate.engine.detector.contexts.order import Entries, Ticks
+from tidegate.engine.detector.instances import Instances, Moment
 
 
 class Detected(NamedTuple):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from engine.detector.contexts.items import Interval, Item, Streams
-from engine.detector.contexts.order import Entries, Order
-from engine.detector.contexts.search import Search
-from engine.detector.contexts.tree import Given, Tree, ends
-from engine.detector.contexts.values import Choosing, V, Values
+from tidegate.engine.detector.contexts.items import Interval, Item, Streams
+from tidegate.engine.detector.contexts.order import Entries, Order
+from tidegate.engine.detector.contexts.search import Search
+from tidegate.engine.detector.contexts.tree import Given, Tree, ends
+from tidegate.engine.detector.contexts.values import Choosing, V, Values
 
 Found = tuple[int, Entries]
 """A detection: its start and its entries."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.detector.calendar import add_each
-from engine.detector.contexts.tree import After
-from engine.detector.instances import EVERY_KEY, Instances, Int32, Moment, bare, concat
+from tidegate.engine.detector.calendar import add_each
+from tidegate.engine.detector.contexts.tree import After
+from tidegate.engine.detector.instances import EVERY_KEY, Instances, Int32, Moment, bare, concat
 
 
 @dataclass(frozen=True, slots=True)

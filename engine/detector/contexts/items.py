@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from engine.detector.contexts.order import Entries
+from tidegate.engine.detector.contexts.order import Entries
 
 Interval = tuple[int, int]
 

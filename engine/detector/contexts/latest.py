@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.detector.contexts import tree as t
-from engine.detector.instances import Bools, Instances, Moment, Pending, no_pending
-from engine.detector.operators.opened import last_before
+from tidegate.engine.detector.contexts import tree as t
+from tidegate.engine.detector.instances import Bools, Instances, Moment, Pending, no_pending
+from tidegate.engine.detector.operators.opened import last_before
 
 
 def latest(tree: t.Tree, streams: Sequence[Instances], moment: Moment) -> list[Instances]:

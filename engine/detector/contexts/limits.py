@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.detector.instances import EVERY_KEY, Instances
-from rules.errors import EngineError
+from tidegate.engine.detector.instances import EVERY_KEY, Instances
+from tidegate.rules.errors import EngineError
 
 
 class LimitError(EngineError):

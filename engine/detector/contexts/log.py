@@ -8,11 +8,19 @@ from itertools import pairwise
 
 import numpy as np
 
-from engine.detector.contexts.history import History, Initiator
-from engine.detector.contexts.items import Item, Streams
-from engine.detector.contexts.order import Rank
-from engine.detector.instances import EVERY_KEY, Bools, Instances, Int32, Moment, bare, concat
-from engine.values import Int64
+from tidegate.engine.detector.contexts.history import History, Initiator
+from tidegate.engine.detector.contexts.items import Item, Streams
+from tidegate.engine.detector.contexts.order import Rank
+from tidegate.engine.detector.instances import (
+    EVERY_KEY,
+    Bools,
+    Instances,
+    Int32,
+    Moment,
+    bare,
+    concat,
+)
+from tidegate.engine.values import Int64
 
 FIRST, LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 NO_KEY = np.empty(0, dtype=np.int32)

@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from engine.detector.calendar import add_each
-from engine.detector.contexts.tree import After
-from engine.detector.instances import Bools, Instances
-from engine.detector.kernels import NEVER
+from tidegate.engine.detector.calendar import add_each
+from tidegate.engine.detector.contexts.tree import After
+from tidegate.engine.detector.instances import Bools, Instances
+from tidegate.engine.detector.kernels import NEVER
 
 Looking = tuple[int, int | After]
 """Of an `A(a, b, c)` the streams of a and c, or the own terminator."""

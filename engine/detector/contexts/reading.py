@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.detector.clocks import name_of
-from engine.detector.contexts import tree as t
-from engine.detector.edges import tick_type
-from rules import expression as x
-from rules.errors import EngineError
+from tidegate.engine.detector.clocks import name_of
+from tidegate.engine.detector.contexts import tree as t
+from tidegate.engine.detector.edges import tick_type
+from tidegate.rules import expression as x
+from tidegate.rules.errors import EngineError
 
 
 def read(expression: x.Expression, zone: str) -> tuple[t.Tree, Streams]:

@@ -13,12 +13,12 @@ from typing import Any, Generic
 
 import numpy as np
 
-from engine.detector import calendar
-from engine.detector.contexts import tree as t
-from engine.detector.contexts.items import Interval, Item, Streams
-from engine.detector.contexts.limits import LimitError
-from engine.detector.contexts.order import Entries, Order
-from engine.detector.contexts.values import All, Choosing, V, Values
+from tidegate.engine.detector import calendar
+from tidegate.engine.detector.contexts import tree as t
+from tidegate.engine.detector.contexts.items import Interval, Item, Streams
+from tidegate.engine.detector.contexts.limits import LimitError
+from tidegate.engine.detector.contexts.order import Entries, Order
+from tidegate.engine.detector.contexts.values import All, Choosing, V, Values
 
 Relation = dict[Interval, V]
 Closed = tuple[Interval, int, Entries]

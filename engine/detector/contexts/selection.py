@@ -6,13 +6,13 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from engine.detector.contexts import tree as t
-from engine.detector.contexts.history import Found, History
-from engine.detector.contexts.items import Interval
-from engine.detector.contexts.order import Entries, Entry, Rank
-from engine.detector.contexts.values import All
-from rules.errors import EngineError
-from rules.model import Selection
+from tidegate.engine.detector.contexts import tree as t
+from tidegate.engine.detector.contexts.history import Found, History
+from tidegate.engine.detector.contexts.items import Interval
+from tidegate.engine.detector.contexts.order import Entries, Entry, Rank
+from tidegate.engine.detector.contexts.values import All
+from tidegate.rules.errors import EngineError
+from tidegate.rules.model import Selection
 
 T = TypeVar("T")
 Pair = tuple[Interval, Entries]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from engine.detector.kernels import NEVER
+from tidegate.engine.detector.kernels import NEVER
 
 
 @njit(cache=True)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from engine.detector.kernels import NEVER
+from tidegate.engine.detector.kernels import NEVER
 
 ENDLESS = 2**62
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from engine.detector.contexts import stage_matches, stage_queues
-from engine.detector.contexts.chain import CONTEXTS
-from engine.detector.contexts.limits import check_carried
-from engine.detector.contexts.timeline import ENDLESS, Timeline, by_rank, ordered, timeline
-from engine.detector.instances import (
+from tidegate.engine.detector.contexts import stage_matches, stage_queues
+from tidegate.engine.detector.contexts.chain import CONTEXTS
+from tidegate.engine.detector.contexts.limits import check_carried
+from tidegate.engine.detector.contexts.timeline import ENDLESS, Timeline, by_rank, ordered, timeline
+from tidegate.engine.detector.instances import (
     Carry,
     Flow,
     Instances,
@@ -20,9 +20,9 @@ from engine.detector.instances import (
     Moment,
     pending_of,
 )
-from engine.values import Int64
-from rules import stages
-from rules.model import Context
+from tidegate.engine.values import Int64
+from tidegate.rules import stages
+from tidegate.rules.model import Context
 
 
 def direct(found: stages.Stages, context: object) -> bool:

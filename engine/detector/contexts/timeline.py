@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from engine.detector.contexts.stage_timeline import merged
-from engine.detector.instances import Bools, Instances, Int16, Int32, Moment, concat
-from engine.values import Int64
+from tidegate.engine.detector.contexts.stage_timeline import merged
+from tidegate.engine.detector.instances import Bools, Instances, Int16, Int32, Moment, concat
+from tidegate.engine.values import Int64
 
 ENDLESS = 2**62
 """How long an instance may be where nothing says it, microseconds."""

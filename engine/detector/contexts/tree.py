@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from engine.detector import calendar
-from rules.expression import Duration
+from tidegate.engine.detector import calendar
+from tidegate.rules.expression import Duration
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engine.detector.contexts.history import Found, History
-from engine.detector.contexts.order import Entries
-from engine.detector.contexts.values import All
+from tidegate.engine.detector.contexts.history import Found, History
+from tidegate.engine.detector.contexts.order import Entries
+from tidegate.engine.detector.contexts.values import All
 
 
 def choose(history: History) -> Iterator[Found]:

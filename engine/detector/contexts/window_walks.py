@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from engine.detector.contexts.stage_queues import push, queues
-from engine.detector.kernels import grow
+from tidegate.engine.detector.contexts.stage_queues import push, queues
+from tidegate.engine.detector.kernels import grow
 
 
 @njit(cache=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from engine.detector.contexts import window_walks
-from engine.detector.contexts.limits import check_carried
-from engine.detector.contexts.stage_queues import united
-from engine.detector.contexts.timeline import ENDLESS, by_rank, ordered, timeline
-from engine.detector.instances import (
+from tidegate.engine.detector.contexts import window_walks
+from tidegate.engine.detector.contexts.limits import check_carried
+from tidegate.engine.detector.contexts.stage_queues import united
+from tidegate.engine.detector.contexts.timeline import ENDLESS, by_rank, ordered, timeline
+from tidegate.engine.detector.instances import (
     Carry,
     Flow,
     Instances,
@@ -20,9 +20,9 @@ from engine.detector.instances import (
     pending_of,
     points,
 )
-from rules import expression as x
-from rules.model import Context
-from rules.parser import unlabelled
+from tidegate.rules import expression as x
+from tidegate.rules.model import Context
+from tidegate.rules.parser import unlabelled
 
 
 @dataclass(frozen=True, slots=True)

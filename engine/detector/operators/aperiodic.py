@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.detector import windows
-from engine.detector.instances import Carry, Flow, Moment, bare, concat
-from engine.detector.operators.opened import last_before, still_open
+from tidegate.engine.detector import windows
+from tidegate.engine.detector.instances import Carry, Flow, Moment, bare, concat
+from tidegate.engine.detector.operators.opened import last_before, still_open
 
 
 @dataclass(frozen=True, slots=True)

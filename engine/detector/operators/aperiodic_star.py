@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.detector import windows
-from engine.detector.instances import Carry, Flow, Moment, concat, pending_of
-from engine.detector.operators.closed import closed, filled, settle
-from engine.detector.operators.opened import in_closing_order, since_first, still_open
-from engine.detector.operators.shape import greatest
+from tidegate.engine.detector import windows
+from tidegate.engine.detector.instances import Carry, Flow, Moment, concat, pending_of
+from tidegate.engine.detector.operators.closed import closed, filled, settle
+from tidegate.engine.detector.operators.opened import in_closing_order, since_first, still_open
+from tidegate.engine.detector.operators.shape import greatest
 
 
 @dataclass(frozen=True, slots=True)

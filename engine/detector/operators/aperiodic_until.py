@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.detector import windows
-from engine.detector.calendar import add_each
-from engine.detector.instances import Carry, Flow, Moment, bare, concat, pending_of
-from engine.detector.kernels import NEVER
-from engine.detector.operators.closed import due, filled
-from engine.detector.operators.opened import last_before, since_first, still_open
-from engine.detector.operators.shape import greatest
-from rules.expression import Duration
+from tidegate.engine.detector import windows
+from tidegate.engine.detector.calendar import add_each
+from tidegate.engine.detector.instances import Carry, Flow, Moment, bare, concat, pending_of
+from tidegate.engine.detector.kernels import NEVER
+from tidegate.engine.detector.operators.closed import due, filled
+from tidegate.engine.detector.operators.opened import last_before, since_first, still_open
+from tidegate.engine.detector.operators.shape import greatest
+from tidegate.rules.expression import Duration
 
 
 @dataclass(frozen=True, slots=True)

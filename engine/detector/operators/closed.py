@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.detector import windows
-from engine.detector.instances import Instances, Moment
-from engine.detector.operators.opened import last_before
-from engine.values import Int64
+from tidegate.engine.detector import windows
+from tidegate.engine.detector.instances import Instances, Moment
+from tidegate.engine.detector.operators.opened import last_before
+from tidegate.engine.values import Int64
 
 
 def closed(

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.detector.conjunction import conjoin
-from engine.detector.instances import (
+from tidegate.engine.detector.conjunction import conjoin
+from tidegate.engine.detector.instances import (
     Carry,
     Flow,
     Instances,
@@ -16,7 +16,7 @@ from engine.detector.instances import (
     concat,
     pending_of,
 )
-from engine.detector.operators.shape import united
+from tidegate.engine.detector.operators.shape import united
 
 
 @dataclass(frozen=True, slots=True)

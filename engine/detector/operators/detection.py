@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.detector.instances import Carry, Flow, Moment
-from engine.detector.operators.shape import greatest
+from tidegate.engine.detector.instances import Carry, Flow, Moment
+from tidegate.engine.detector.operators.shape import greatest
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.detector.instances import (
+from tidegate.engine.detector.instances import (
     Carry,
     Flow,
     Moment,
     concat,
     pending_of,
 )
-from engine.detector.operators.shape import greatest
+from tidegate.engine.detector.operators.shape import greatest
 
 
 @dataclass(frozen=True, slots=True)

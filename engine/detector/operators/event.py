@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.detector.instances import Carry, Flow, Moment
+from tidegate.engine.detector.instances import Carry, Flow, Moment
 
 
 @dataclass(frozen=True, slots=True)

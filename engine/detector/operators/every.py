@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.detector import unions
-from engine.detector.instances import Carry, Flow, Moment, concat, pending_of
-from engine.detector.operators.shape import greatest, in_rank, united
+from tidegate.engine.detector import unions
+from tidegate.engine.detector.instances import Carry, Flow, Moment, concat, pending_of
+from tidegate.engine.detector.operators.shape import greatest, in_rank, united
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.detector import windows
-from engine.detector.instances import Carry, Flow, Instances, Moment, concat, pending_of
-from engine.detector.kernels import join_entries
-from engine.detector.operators.opened import greatest_open, last_before
+from tidegate.engine.detector import windows
+from tidegate.engine.detector.instances import Carry, Flow, Instances, Moment, concat, pending_of
+from tidegate.engine.detector.kernels import join_entries
+from tidegate.engine.detector.operators.opened import greatest_open, last_before
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.detector.instances import (
+from tidegate.engine.detector.instances import (
     Carry,
     Flow,
     Moment,
     bare,
     concat,
 )
-from engine.detector.kernels import NEVER, without
+from tidegate.engine.detector.kernels import NEVER, without
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.detector import unions
-from engine.detector.instances import Carry, Flow, Moment, bare
-from engine.detector.operators.shape import in_rank
+from tidegate.engine.detector import unions
+from tidegate.engine.detector.instances import Carry, Flow, Moment, bare
+from tidegate.engine.detector.operators.shape import in_rank
 
 COUNT = 2**63 - 1
 """The end of a bare interval that is no instance but a count, its start."""

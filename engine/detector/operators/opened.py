@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.detector import ties, windows
-from engine.detector.instances import EVERY_KEY, Bools, Instances, Int32, Moment, Pending
-from engine.values import Int64
+from tidegate.engine.detector import ties, windows
+from tidegate.engine.detector.instances import EVERY_KEY, Bools, Instances, Int32, Moment, Pending
+from tidegate.engine.values import Int64
 
 
 def last_before(first: Instances, key: Int32, time: Int64, keys: int) -> tuple[Int64, Int64]:

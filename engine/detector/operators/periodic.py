@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from engine.detector import windows
-from engine.detector.calendar import add_each, multiples
-from engine.detector.instances import (
+from tidegate.engine.detector import windows
+from tidegate.engine.detector.calendar import add_each, multiples
+from tidegate.engine.detector.instances import (
     Carry,
     Flow,
     Instances,
@@ -19,9 +19,9 @@ from engine.detector.instances import (
     no_pending,
     points,
 )
-from engine.detector.operators.shape import greatest
-from engine.values import Int64
-from rules.expression import Duration
+from tidegate.engine.detector.operators.shape import greatest
+from tidegate.engine.values import Int64
+from tidegate.rules.expression import Duration
 
 
 @dataclass(frozen=True, slots=True)

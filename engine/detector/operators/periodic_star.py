@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.detector.calendar import add_each, multiples
-from engine.detector.instances import Carry, Flow, Moment, bare, concat, pending_of, points
-from engine.detector.operators.closed import closed, due, filled
-from engine.detector.operators.opened import greatest_open, in_closing_order
-from engine.detector.operators.shape import greatest
-from rules.expression import Duration
+from tidegate.engine.detector.calendar import add_each, multiples
+from tidegate.engine.detector.instances import Carry, Flow, Moment, bare, concat, pending_of, points
+from tidegate.engine.detector.operators.closed import closed, due, filled
+from tidegate.engine.detector.operators.opened import greatest_open, in_closing_order
+from tidegate.engine.detector.operators.shape import greatest
+from tidegate.rules.expression import Duration
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.detector.calendar import add_each
-from engine.detector.instances import Carry, Flow, Moment, bare, concat, no_pending
-from engine.detector.operators.shape import greatest
-from rules.expression import Duration
+from tidegate.engine.detector.calendar import add_each
+from tidegate.engine.detector.instances import Carry, Flow, Moment, bare, concat, no_pending
+from tidegate.engine.detector.operators.shape import greatest
+from tidegate.rules.expression import Duration
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from engine.detector.instances import (
+from tidegate.engine.detector.instances import (
     Carry,
     Flow,
     Instances,
     Int32,
     Moment,
 )
-from engine.values import Int64
+from tidegate.engine.values import Int64
 
 
 @dataclass(frozen=True, slots=True)

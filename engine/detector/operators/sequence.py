@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.detector.instances import (
+from tidegate.engine.detector.instances import (
     Carry,
     Flow,
     Instances,
@@ -16,9 +16,9 @@ from engine.detector.instances import (
     concat,
     pending_of,
 )
-from engine.detector.kernels import as_of, join_entries
-from engine.detector.operators.shape import greatest
-from engine.values import Int64
+from tidegate.engine.detector.kernels import as_of, join_entries
+from tidegate.engine.detector.operators.shape import greatest
+from tidegate.engine.values import Int64
 
 ENDLESS = 2**62
 

@@ -7,9 +7,9 @@ from typing import Protocol
 
 import numpy as np
 
-from engine.detector import kernels
-from engine.detector.instances import Carry, Flow, Instances, Int32, Moment
-from engine.values import Int64
+from tidegate.engine.detector import kernels
+from tidegate.engine.detector.instances import Carry, Flow, Instances, Int32, Moment
+from tidegate.engine.values import Int64
 
 
 class Shape(Protocol):

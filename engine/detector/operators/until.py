@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from engine.detector import windows
-from engine.detector.calendar import add_each
-from engine.detector.instances import Carry, Flow, Moment, concat, pending_of
-from engine.detector.operators.shape import greatest
-from rules.expression import Duration
+from tidegate.engine.detector import windows
+from tidegate.engine.detector.calendar import add_each
+from tidegate.engine.detector.instances import Carry, Flow, Moment, concat, pending_of
+from tidegate.engine.detector.operators.shape import greatest
+from tidegate.rules.expression import Duration
 
 
 @dataclass(frozen=True, slots=True)

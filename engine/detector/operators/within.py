@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.detector.calendar import at_most, longest
-from engine.detector.instances import Carry, Flow, Moment
-from rules.expression import Duration
+from tidegate.engine.detector.calendar import at_most, longest
+from tidegate.engine.detector.instances import Carry, Flow, Moment
+from tidegate.rules.expression import Duration
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.detector.contexts.chain import Chain
-from engine.detector.graph import Node
-from engine.detector.instances import NONE
-from engine.detector.log import Keyed, Log
-from engine.detector.operators.event import Event
-from engine.detector.walk import kernel
-from engine.detector.walk.found import Found, Walked
+from tidegate.engine.detector.contexts.chain import Chain
+from tidegate.engine.detector.graph import Node
+from tidegate.engine.detector.instances import NONE
+from tidegate.engine.detector.log import Keyed, Log
+from tidegate.engine.detector.operators.event import Event
+from tidegate.engine.detector.walk import kernel
+from tidegate.engine.detector.walk.found import Found, Walked
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.detector.instances import Int32
-from engine.detector.keys import Keys
-from engine.detector.shown import rearranged
-from engine.values import Int64
+from tidegate.engine.detector.instances import Int32
+from tidegate.engine.detector.keys import Keys
+from tidegate.engine.detector.shown import rearranged
+from tidegate.engine.values import Int64
 
 
 @dataclass(frozen=True, slots=True)

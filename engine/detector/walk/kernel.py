@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from engine.detector.prefetch import prefetch
+from tidegate.engine.detector.prefetch import prefetch
 
 RUN_MAX = 64
 """So many occurrences may be simultaneous."""

@@ -8,13 +8,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from engine.detector.instances import Int16, Int32
-from engine.detector.kernels import NEVER
-from engine.detector.log import Keyed, Log
-from engine.detector.walk import kernel
-from engine.detector.walk.found import Found, Walked
-from engine.detector.walk.route import Walk
-from engine.values import Int64
+from tidegate.engine.detector.instances import Int16, Int32
+from tidegate.engine.detector.kernels import NEVER
+from tidegate.engine.detector.log import Keyed, Log
+from tidegate.engine.detector.walk import kernel
+from tidegate.engine.detector.walk.found import Found, Walked
+from tidegate.engine.detector.walk.route import Walk
+from tidegate.engine.values import Int64
 
 ROOM = 1 << 17
 """So many detections, and those of one instant, are written to one set of arrays."""

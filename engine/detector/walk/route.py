@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from engine.detector.graph import Node
-from engine.detector.operators.event import Event
-from engine.detector.operators.minus import Minus
-from engine.detector.operators.sequence import Sequence
-from engine.detector.operators.within import Within
+from tidegate.engine.detector.graph import Node
+from tidegate.engine.detector.operators.event import Event
+from tidegate.engine.detector.operators.minus import Minus
+from tidegate.engine.detector.operators.sequence import Sequence
+from tidegate.engine.detector.operators.within import Within
 
 ENDLESS = 2**62
 

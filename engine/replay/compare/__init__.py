@@ -7,20 +7,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import rules
-from engine.detector.clocks import clock_batches
-from engine.detector.detector import FOREVER, Detector
-from engine.replay import json_values
-from engine.replay.compare.model import Column, Comparison, found_in, occurrences_of
-from engine.replay.simulate import batches, buckets, instant
-from engine.replay.spool import times
-from engine.replay.trace import Trace, read
-from engine.values import Batch, Carried, Detections
-from rules import expression as x
-from rules.errors import EngineError, InputError, Place, Problem
-from rules.kinds import did_you_mean
-from rules.model import Context, Rule, Rulebook
-from rules.unbuilt import SIMULATED
+from tidegate import rules
+from tidegate.engine.detector.clocks import clock_batches
+from tidegate.engine.detector.detector import FOREVER, Detector
+from tidegate.engine.replay import json_values
+from tidegate.engine.replay.compare.model import Column, Comparison, found_in, occurrences_of
+from tidegate.engine.replay.simulate import batches, buckets, instant
+from tidegate.engine.replay.spool import times
+from tidegate.engine.replay.trace import Trace, read
+from tidegate.engine.values import Batch, Carried, Detections
+from tidegate.rules import expression as x
+from tidegate.rules.errors import EngineError, InputError, Place, Problem
+from tidegate.rules.kinds import did_you_mean
+from tidegate.rules.model import Context, Rule, Rulebook
+from tidegate.rules.unbuilt import SIMULATED
 
 LINES_MAX = 1_000
 """Lines of a trace that is compared."""

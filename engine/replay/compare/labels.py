@@ -9,9 +9,9 @@ from itertools import groupby
 import numpy as np
 import orjson
 
-from engine.replay import times
-from engine.replay.compare.model import Comparison, Found, Occurrence
-from rules.model import Context
+from tidegate.engine.replay import times
+from tidegate.engine.replay.compare.model import Comparison, Found, Occurrence
+from tidegate.rules.model import Context
 
 _FAR_SECONDS = 100_000
 """Numbers of seconds beyond it are shown from the first instant on."""

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from engine.detector.edges import is_tick
-from engine.replay.json_values import LINE
-from engine.replay.printing import Printer, key_texts
-from engine.values import Batch, Detections
-from rules import expression as x
-from rules.model import Context, Rule, Rulebook
+from tidegate.engine.detector.edges import is_tick
+from tidegate.engine.replay.json_values import LINE
+from tidegate.engine.replay.printing import Printer, key_texts
+from tidegate.engine.values import Batch, Detections
+from tidegate.rules import expression as x
+from tidegate.rules.model import Context, Rule, Rulebook
 
 Place = tuple[int, int]
 """An occurrence of a step: the code of its event type, its row in the type's batch."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from engine.replay.compare import compare
-from engine.replay.compare.page import page
-from engine.replay.compare.table import as_lines, print_table
-from rules.errors import InputError, Place, Problem
+from tidegate.engine.replay.compare import compare
+from tidegate.engine.replay.compare.page import page
+from tidegate.engine.replay.compare.table import as_lines, print_table
+from tidegate.rules.errors import InputError, Place, Problem
 
 
 def show(

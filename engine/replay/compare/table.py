@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from engine.printable import printable
-from engine.replay.compare.labels import MEANINGS, Labels, key_label
-from engine.replay.compare.model import Comparison, Found
-from rules.model import Context
+from tidegate.engine.printable import printable
+from tidegate.engine.replay.compare.labels import MEANINGS, Labels, key_label
+from tidegate.engine.replay.compare.model import Comparison, Found
+from tidegate.rules.model import Context
 
 _WIDTH = 12  # of a column: six of them fit on a terminal
 _FILE_WIDTH = 200

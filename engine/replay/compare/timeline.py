@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from engine.replay.compare.labels import Labels
-from engine.replay.compare.model import Column, Found, Occurrence
+from tidegate.engine.replay.compare.labels import Labels
+from tidegate.engine.replay.compare.model import Column, Found, Occurrence
 
 ARCS_MAX = 40
 """Detections of one context that are drawn."""

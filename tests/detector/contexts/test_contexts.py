@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.errors import Place
-from rules.expression import Name
-from rules.model import Context, Rule, Rulebook, SignalEvent
-from rules.parser import parse
 from tests.detector.history import run
 from tests.reference.strategies import SECOND, cuts, expected, histories
+from tidegate.rules.errors import Place
+from tidegate.rules.expression import Name
+from tidegate.rules.model import Context, Rule, Rulebook, SignalEvent
+from tidegate.rules.parser import parse
 
 CHOOSING = [context for context in Context if context is not Context.RESTRICTED]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.expression import And, Duration, Expression, Name, Seq, Within
-from rules.model import Context, Rule, Rulebook, SignalEvent
 from tests.detector.history import run
 from tests.reference.strategies import PLACE, SECOND, cuts, expected, histories, written
+from tidegate.rules.expression import And, Duration, Expression, Name, Seq, Within
+from tidegate.rules.model import Context, Rule, Rulebook, SignalEvent
 
 NAMES = ("a", "b", "c", "d")
 

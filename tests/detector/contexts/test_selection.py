@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.errors import EngineError
-from rules.model import Context, Rulebook, Selection
 from tests.detector.contexts.test_contexts import signals
 from tests.detector.history import run
 from tests.reference.strategies import SECOND, cuts, expected, histories
+from tidegate.rules.errors import EngineError
+from tidegate.rules.model import Context, Rulebook, Selection
 
 PICKS = st.sampled_from(["first", "last", "all"])
 EARLY = st.builds(

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.detector.contexts.stages import Stages
-from engine.detector.detector import Detector
-from rules.expression import (
+from tests.detector.history import run
+from tests.reference.strategies import PLACE, SECOND, cuts, expected, histories, written
+from tidegate.engine.detector.contexts.stages import Stages
+from tidegate.engine.detector.detector import Detector
+from tidegate.rules.expression import (
     And,
     AnyOf,
     AnyRepeat,
@@ -24,10 +26,8 @@ from rules.expression import (
     Seq,
     Within,
 )
-from rules.model import Context, Rule, Rulebook, SignalEvent
-from rules.parser import parse
-from tests.detector.history import run
-from tests.reference.strategies import PLACE, SECOND, cuts, expected, histories, written
+from tidegate.rules.model import Context, Rule, Rulebook, SignalEvent
+from tidegate.rules.parser import parse
 
 CHOOSING = (Context.RECENT, Context.CHRONICLE, Context.CONTINUOUS, Context.CUMULATIVE)
 NAMES = ("a", "b", "c", "d")

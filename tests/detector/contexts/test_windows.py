@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.detector.contexts.windows import Windows
-from engine.detector.detector import Detector
-from rules.model import Context
-from rules.parser import parse
 from tests.detector.contexts.test_stages import CHOOSING, book
 from tests.detector.history import run
 from tests.reference.strategies import SECOND, cuts, expected, histories
+from tidegate.engine.detector.contexts.windows import Windows
+from tidegate.engine.detector.detector import Detector
+from tidegate.rules.model import Context
+from tidegate.rules.parser import parse
 
 WINDOWS = (
     "A*(a, b, c)",

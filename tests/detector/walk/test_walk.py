@@ -12,14 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import rules
-from engine import detect
-from engine.detector.walk.kernel import RUN_MAX
-from rules.model import Context, Rulebook
-from rules.unbuilt import SIMULATED
 from tests.reference.evaluate import evaluate
 from tests.reference.meaning import TooLargeError
 from tests.reference.values import Occurrence
+from tidegate import detect, rules
+from tidegate.engine.detector.walk.kernel import RUN_MAX
+from tidegate.rules.model import Context, Rulebook
+from tidegate.rules.unbuilt import SIMULATED
 
 NAMES = "abcd"
 CHAINED = [c for c in Context if c is not Context.UNRESTRICTED]

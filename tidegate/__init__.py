@@ -1,0 +1,33 @@
+"""tidegate: event-condition-action rules on Delta tables.
+
+Public: `Engine` (one rulebook on its tables), `detect` (the detector alone), `load` and `parse`
+(the language alone). The subpackages are the repository's top-level folders.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tidegate.engine.app import Engine
+    from tidegate.engine.detector.detect import detect
+    from tidegate.rules import load, parse
+
+__all__ = ["Engine", "detect", "load", "parse"]
+
+
+def __getattr__(name: str) -> Any:
+    """Imported when first used: `detect` needs no Spark, `load` neither Spark nor Arrow."""
+    if name == "Engine":
+        from tidegate.engine.app import Engine
+
+        return Engine
+    if name == "detect":
+        from tidegate.engine.detector.detect import detect
+
+        return detect
+    if name in ("load", "parse"):
+        from tidegate import rules
+
+        return getattr(rules, name)
+    raise AttributeError(f"module 'tidegate' has no attribute {name!r}")

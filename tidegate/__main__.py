@@ -1,0 +1,7 @@
+"""`python -m tidegate`: the command line."""
+
+from __future__ import annotations
+
+from tidegate.engine.cli import main
+
+main()
