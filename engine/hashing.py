@@ -13,8 +13,8 @@ import hashlib
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from numba import njit
 
+from tidegate.engine.compiled import njit
 from tidegate.engine.values import Int64, UInt64
 
 _C1 = np.uint64(0xBF58476D1CE4E5B9)

@@ -10,8 +10,8 @@ and key k so far (-1 = none), first[k, o] its start. The other names are those o
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from tidegate.engine.compiled import njit
 from tidegate.engine.detector.kernels import NEVER, grow, insert, later, later_list
 
 ENDED = 2**63 - 1

@@ -11,7 +11,8 @@ sees is its own instances and those of code 0.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from tidegate.engine.compiled import njit
 
 NEVER = -(2**63)
 TICK_RANK = 2**62

@@ -10,8 +10,8 @@ of `kernels`; openers are in order of end.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from tidegate.engine.compiled import njit
 from tidegate.engine.detector.kernels import NEVER, TICK_RANK, insert, later, later_list
 
 NOT_CLOSED = 2**63 - 1

@@ -11,7 +11,8 @@ A match is found as a list of rows, one of each event type.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from tidegate.engine.compiled import njit
 
 
 @njit(cache=True)

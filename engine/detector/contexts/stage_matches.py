@@ -9,8 +9,8 @@ matched, the n-th from offsets[n] on.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from tidegate.engine.compiled import njit
 from tidegate.engine.detector.kernels import NEVER
 
 

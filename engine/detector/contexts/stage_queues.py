@@ -13,8 +13,8 @@ There are `codes` key codes.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from tidegate.engine.compiled import njit
 from tidegate.engine.detector.kernels import NEVER
 
 ENDLESS = 2**62

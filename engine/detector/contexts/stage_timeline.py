@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from tidegate.engine.compiled import njit
 from tidegate.engine.detector.kernels import NEVER
 
 

@@ -11,8 +11,8 @@ instance may be. There are `codes` key codes.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from tidegate.engine.compiled import njit
 from tidegate.engine.detector.contexts.stage_queues import push, queues
 from tidegate.engine.detector.kernels import grow
 

@@ -12,8 +12,8 @@ Indices are unsigned, as numba asks of each signed one whether it counts from th
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from tidegate.engine.compiled import njit
 from tidegate.engine.detector.prefetch import prefetch
 
 RUN_MAX = 64

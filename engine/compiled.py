@@ -1,0 +1,83 @@
+"""Numba's `njit`, with a cache on disk that every copy of the same sources shares.
+
+Numba looks at the file of a kernel and not at those of the kernels that it calls, and it keeps
+what it compiled beside the sources. Here a kernel's folder is named by a digest of all sources
+that kernels are made of. So nothing stale is ever found there, nothing need be deleted, and
+a second checkout, an installed wheel or a parallel process compiles nothing again.
+"""
+
+# mypy: disable-error-code="attr-defined, no-untyped-call"
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba import njit
+from numba.core.caching import CacheImpl, _CacheLocator
+
+__all__ = ["njit"]
+
+_ENGINE = Path(__file__).parent
+_SOURCES = (_ENGINE / "hashing.py", _ENGINE / "compiled.py", _ENGINE / "detector")
+
+
+class KernelFolder(_CacheLocator):
+    """Where numba keeps one of our kernels; None for any other function."""
+
+    def __init__(self, folder: Path, line: int) -> None:
+        self.folder = folder
+        self.line = line
+
+    def get_cache_path(self) -> str:
+        return str(self.folder)
+
+    def get_source_stamp(self) -> str:
+        return digest()
+
+    def get_disambiguator(self) -> str:
+        return str(self.line)
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any], file: str) -> KernelFolder | None:
+        """Numba goes on to its own places where ours cannot be written."""
+        source = Path(file)
+        if not source.is_relative_to(_ENGINE):
+            return None
+        module = ".".join(source.relative_to(_ENGINE).with_suffix("").parts)
+        locator = cls(kernel_folder() / digest() / module, function.__code__.co_firstlineno)
+        try:
+            locator.ensure_cache_path()
+        except OSError:
+            return None
+        return locator
+
+
+def kernel_folder() -> Path:
+    """`NUMBA_CACHE_DIR`, or `kernels` in the user's folder for caches."""
+    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+        return Path(chosen)
+    home = Path.home()
+    usual = home / "Library" / "Caches" if sys.platform == "darwin" else home / ".cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or usual) / "tidegate" / "kernels"
+
+
+@cache
+def digest() -> str:
+    """Names the state of all sources that kernels are made of, and of numba."""
+    files = [file for source in _SOURCES for file in sorted(source.rglob("*.py")) or [source]]
+    hashed = hashlib.sha256(numba.__version__.encode())
+    for file in files:
+        content = file.read_bytes()
+        hashed.update(f"{file.relative_to(_ENGINE)} {len(content)}\n".encode() + content)
+    return hashed.hexdigest()[:16]
+
+
+_USUAL = [locator.__name__ for locator in CacheImpl._locator_classes]
+numba.config.CACHE_LOCATOR_CLASSES = ",".join([f"{__name__}.{KernelFolder.__name__}", *_USUAL])
