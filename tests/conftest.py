@@ -1,7 +1,8 @@
-"""What tests share: one Spark session for the whole run of a worker."""
+"""What tests share: one Spark session for the whole run of a worker, and Java that starts light."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -11,11 +12,22 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+# Most code of a test runs a few times: Java's second compiler takes half of the processor's time
+# and gives nothing back. For every Java that a test starts, the commands' too.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+# Likewise for the Java code that Spark writes for each query. Commands of their own keep it.
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one session, started at its first use: two cores, Delta, quiet."""
     from tidegate.connectors.delta.session import start_session
 
-    session = start_session("tidegate-tests", {"spark.master": "local[2]"})
+    session = start_session("tidegate-tests", {"spark.master": "local[2]", **INTERPRETED})
     yield session
     session.stop()
