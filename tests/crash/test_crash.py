@@ -8,8 +8,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from tests.crash.conftest import Crash, run_process
 from tests.crash.lake import BOOK, Lake
 from tests.crash.verdict import Verdict, judge
@@ -19,15 +17,16 @@ from tidegate.engine.failpoints import EXIT_CODE
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# The bucket's entries: 1, 2 summed, 3 copied, 4 and 5 returned (5 raises signals), 6, 7 singled;
-# then in a bucket of its own 8 noted.
 BEFORE_COMMIT = ["plan.after=exit", "commit.middle=exit", "commit.before=exit"]
+
+# The bucket's entries: 1, 2 summed, 3 copied, 4 and 5 returned (5 raises signals), 6, 7 singled;
+# then in a bucket of its own 8 noted. One process after the other, and how many entries it leaves.
 AFTER_COMMIT = [
-    "commit.after=exit",
-    "action.before=exit:3",
-    "action.between=exit:1",  # between the two statements of one rule
-    "settle.before=exit:5",  # with the signals inserted, not committed
-    "plan.after=exit:2",  # of the bucket that takes the signals
+    ("commit.after=exit", 7),
+    ("action.between=exit", 6),  # between the two statements of one rule
+    ("action.before=exit:3", 4),
+    ("settle.before=exit:2", 3),  # with the signals inserted, not committed
+    ("plan.after=exit", 0),  # of the bucket that takes the signals
 ]
 
 
@@ -45,22 +44,19 @@ def test_the_judge_sees_what_goes_wrong(
     assert judge(spark, lake) == Verdict(duplicated=1, corrupt=2)
 
 
-@pytest.mark.parametrize("point", BEFORE_COMMIT)
-def test_a_crash_before_the_transaction_repeats_the_plan(
-    spark: SparkSession, lake: Lake, prepared: Lake, uncrashed: Lake, crash: Crash, point: str
+def test_crashes_at_one_point_after_the_other(
+    spark: SparkSession, lake: Lake, prepared: Lake, uncrashed: Lake, crash: Crash
 ) -> None:
-    assert crash(lake, point) == EXIT_CODE
-    assert (lake.kept(), lake.firings()) == (prepared.kept(), prepared.firings())
+    """Before the transaction the plan is repeated, after it the outbox goes on; in one lake."""
+    for point in BEFORE_COMMIT:
+        assert crash(lake, point) == EXIT_CODE
+        assert (lake.kept(), lake.firings()) == (prepared.kept(), prepared.firings()), point
     assert lake.rows(spark, "effects") == prepared.rows(spark, "effects")
-    check_restart(spark, lake, uncrashed)
-
-
-@pytest.mark.parametrize("point", AFTER_COMMIT)
-def test_a_crash_after_the_transaction_goes_on_from_the_outbox(
-    spark: SparkSession, lake: Lake, prepared: Lake, uncrashed: Lake, crash: Crash, point: str
-) -> None:
-    assert crash(lake, point) == EXIT_CODE
-    assert lake.kept()["bucket"] == prepared.kept()["bucket"] + 1
+    for point, left in AFTER_COMMIT:
+        assert crash(lake, point) == EXIT_CODE
+        kept = lake.kept()
+        assert kept["bucket"] == prepared.kept()["bucket"] + 1, point
+        assert kept["unfinished"] == (left, 0), point
     check_restart(spark, lake, uncrashed)
 
 
