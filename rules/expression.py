@@ -8,9 +8,10 @@ does not take part in comparison.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from operator import is_
+from functools import cache
+from operator import attrgetter, is_
 from typing import Any
 
 
@@ -32,17 +33,13 @@ class Duration:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """Base of all nodes. `operands()` yields the child expressions from left to right."""
+    """Base of all nodes."""
 
     span: Span = field(default=Span(), compare=False, kw_only=True)
 
-    def operands(self) -> Iterator[Expression]:
-        for name in _operand_names(type(self)):
-            value = getattr(self, name)
-            if isinstance(value, tuple):
-                yield from value
-            else:
-                yield value
+    def operands(self) -> tuple[Expression, ...]:
+        """The child expressions from left to right."""
+        return _operands_of(type(self))(self)
 
     def walk(self) -> Iterator[Expression]:
         """This node and all below it, parents first."""
@@ -50,17 +47,24 @@ class Expression:
         while ahead:
             node = ahead.pop()
             yield node
-            ahead += [*node.operands()][::-1]
+            ahead += node.operands()[::-1]
 
 
-_OPERANDS: dict[type[Expression], tuple[str, ...]] = {}
-
-
+@cache
 def _operand_names(kind: type[Expression]) -> tuple[str, ...]:
-    """The fields of a node that hold expressions, one or a tuple of them."""
-    if kind not in _OPERANDS:
-        _OPERANDS[kind] = tuple(f.name for f in fields(kind) if "Expression" in str(f.type))
-    return _OPERANDS[kind]
+    """The fields of a node that hold expressions: one a field, or in one field a tuple of them."""
+    return tuple(f.name for f in fields(kind) if "Expression" in str(f.type))
+
+
+@cache
+def _operands_of(kind: type[Expression]) -> Callable[[Expression], tuple[Expression, ...]]:
+    names = _operand_names(kind)
+    if not names:
+        return lambda _: ()
+    read = attrgetter(*names)
+    if len(names) > 1 or kind.__annotations__[names[0]].startswith("tuple"):
+        return read
+    return lambda node: (read(node),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +262,7 @@ class Cron(Expression):
 
 def with_operands(node: Expression, operands: Sequence[Expression]) -> Expression:
     """The same operator over other operands, given in the order of `operands()`."""
-    old = tuple(node.operands())
+    old = node.operands()
     if len(old) == len(operands) and all(map(is_, old, operands)):
         return node
     given = iter(operands)

@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, TypeVar
 
-from lark import Lark, Token, Transformer, Tree, v_args
+from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 from lark.tree import Meta
 
@@ -41,7 +41,7 @@ def parse(text: str, place: Place | None = None, locate: Locate | None = None) -
         fault = Fault(x.Span(0, len(text)), f"operators nested deeper than {NESTING_MAX}")
         raise _refused(text, [fault], where)
     builder = _Builder()
-    node: x.Expression = builder.transform(tree)
+    node: x.Expression = builder.build(tree)
     if builder.faults:
         raise _refused(text, builder.faults, where)
     return node
@@ -96,13 +96,16 @@ def _span(part: Meta | Token) -> x.Span:
     return x.Span(part.start_pos or 0, part.end_pos or 0)
 
 
-@v_args(meta=True)
-class _Builder(Transformer[Token, Any]):
-    """Parse tree -> nodes, bottom up; collects what is wrong with numbers and literals."""
+class _Builder:
+    """Parse tree -> nodes, bottom up, each rule of the grammar by the method of its name; collects
+    what is wrong with numbers and literals."""
 
     def __init__(self) -> None:
-        super().__init__(visit_tokens=False)
         self.faults: list[Fault] = []
+
+    def build(self, tree: Tree[Token]) -> Any:
+        parts = [self.build(p) if isinstance(p, Tree) else p for p in tree.children]
+        return getattr(self, tree.data)(tree.meta, parts)
 
     def start(self, _: Meta, parts: list[Any]) -> x.Expression:
         node: x.Expression = parts[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _TOKEN = re.compile(
     r"""--[^\n]*|/\*.*?\*/"""
@@ -42,8 +42,7 @@ _QUERIES = ("SELECT", "VALUES", "TABLE", "FROM", "WITH")  # how a query begins
 _UNSTEADY_WITHOUT_ARGUMENTS = {"unix_timestamp", "to_unix_timestamp"}
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """An identifier at `offset`; `qualifies`: a dot follows; `member`: a dot stands before;
     `called`: an opening parenthesis follows; `called_empty`: a closing one right behind it."""
 

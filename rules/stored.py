@@ -51,18 +51,21 @@ class Stored:
         """Whether it stores anything at all."""
         return self.instances != NOTHING or self.counter
 
-    def walk(self) -> Iterator[Stored]:
+    def __hash__(self) -> int:
+        return hash(self.node)
+
+    def walk(self) -> tuple[Stored, ...]:
         """Operands before the node that reads them; what would be one node of the graph once."""
-        seen: set[Stored] = set()
+        found: dict[Stored, None] = {}
 
-        def visit(node: Stored) -> Iterator[Stored]:
-            if node not in seen:
-                seen.add(node)
+        def visit(node: Stored) -> None:
+            if node not in found:
                 for operand in node.operands:
-                    yield from visit(operand)
-                yield node
+                    visit(operand)
+                found[node] = None
 
-        return visit(self)
+        visit(self)
+        return tuple(found)
 
 
 def stored(node: x.Expression, rules: Mapping[str, Rule] | None = None) -> Stored:
@@ -237,7 +240,7 @@ def _pending_age(node: x.Expression, operands: Sequence[Stored], kept: _Kept) ->
 
 
 def _window(node: x.Expression, operands: Sequence[Stored], horizon: int | None) -> _Kept:
-    opener, last = operands[0], list(node.operands())[-1]
+    opener, last = operands[0], node.operands()[-1]
     own = longest_micros(last.duration) if isinstance(last, x.Own) else None
     age = None if own is None else _later(opener, own)
     match node:
