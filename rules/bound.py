@@ -11,18 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from tidegate.rules import expression as x
 from tidegate.rules.amount import ENDLESS, Amount, total
-from tidegate.rules.detected import detected
+from tidegate.rules.detected import KEPT_MAX, detected
 from tidegate.rules.durations import format_duration
 from tidegate.rules.formatter import format_expression
 from tidegate.rules.model import Context, Rule
 from tidegate.rules.recent import unused
 from tidegate.rules.singles import single
 from tidegate.rules.stages import Stages, alike, most_kept, stages
-from tidegate.rules.stored import Stored, stored
+from tidegate.rules.stored import Stored, Used, stored, used_rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,29 +62,31 @@ def bound(
 ) -> Bound:
     """The bound of a rule with this context and this expression, as it stands; `rules` are those
     that it may use as events (their own storage is not counted)."""
-    known = rules or {}
-    return _bound(_form(expression, known, ()), context)
+    return _bound(_form(expression, used_rules(rules or {}), ()), context)
 
 
-def of_rule(rule: Rule, rules: Mapping[str, Rule]) -> Bound:
-    """The bound of what is detected for a rule in its own context. Hinze & Voisard's parameters
-    choose among all instances, as `unrestricted` does."""
-    own = own_context(rule)
-    return in_contexts(rule, rules, (own,))[own]
+class Bounds:
+    """The bounds of a rulebook's rules: of what is detected for them."""
+
+    def __init__(self, rules: Mapping[str, Rule]) -> None:
+        self._rules = rules
+        self.used = used_rules(rules)
+
+    def of_rule(self, rule: Rule) -> Bound:
+        """In its own context. Hinze & Voisard's parameters choose among all instances, as
+        `unrestricted` does."""
+        own = own_context(rule)
+        return self.in_contexts(rule, (own,))[own]
+
+    def in_contexts(self, rule: Rule, contexts: Iterable[Context]) -> dict[Context, Bound]:
+        """If its context were another."""
+        form = _form(detected(rule, self._rules), self.used, rule.per)
+        return {context: _bound(form, context) for context in contexts}
 
 
 def own_context(rule: Rule) -> Context:
     """The context whose bound a rule has."""
     return Context.UNRESTRICTED if rule.selection else rule.context
-
-
-def in_contexts(
-    rule: Rule, rules: Mapping[str, Rule], contexts: Iterable[Context]
-) -> dict[Context, Bound]:
-    """The bound of what is detected for a rule, if its context were another."""
-    expression = detected(rule, rules)
-    form = _form(expression, rules, rule.per)
-    return {context: _bound(form, context) for context in contexts}
 
 
 @dataclass(frozen=True)
@@ -109,8 +111,20 @@ class _Form:
         return _flat(self.expression, self.rules, self.keyed)
 
 
-def _form(expression: x.Expression, rules: Mapping[str, Rule], keyed: Collection[str]) -> _Form:
-    nodes = [node for node in stored(expression, rules).walk() if node.remembers]
+def _form(expression: x.Expression, used: Mapping[str, Used], keyed: Collection[str]) -> _Form:
+    if not used.keys().isdisjoint(x.names_in(expression)):
+        return _made(expression, used, keyed)
+    return _of_events(expression, frozenset(keyed))
+
+
+@lru_cache(maxsize=KEPT_MAX)
+def _of_events(expression: x.Expression, keyed: Collection[str]) -> _Form:
+    """Without rules: the same while a rulebook is read and when it is explained."""
+    return _made(expression, {}, keyed)
+
+
+def _made(expression: x.Expression, used: Mapping[str, Used], keyed: Collection[str]) -> _Form:
+    nodes = [node for node in stored(expression, used).walk() if node.remembers]
     instances = total([node.instances for node in nodes])
     occurrences = total([node.occurrences for node in nodes])
     lasting = [node for node in nodes if node.oldest_micros is None]
@@ -118,7 +132,7 @@ def _form(expression: x.Expression, rules: Mapping[str, Rule], keyed: Collection
     advice = tuple(dict.fromkeys(_advice(node) for node in lasting))
     why = _why(nodes, instances + occurrences)
     restricted = _said_of(instances, occurrences, oldest, why, advice)
-    return _Form(expression, rules, keyed, nodes, instances, occurrences, restricted)
+    return _Form(expression, used, keyed, nodes, instances, occurrences, restricted)
 
 
 def _bound(form: _Form, context: Context) -> Bound:

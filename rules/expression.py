@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
 from operator import attrgetter, is_
 from typing import Any
 
@@ -39,7 +38,8 @@ class Expression:
 
     def operands(self) -> tuple[Expression, ...]:
         """The child expressions from left to right."""
-        return _operands_of(type(self))(self)
+        read = _OPERANDS.get(type(self)) or _operands_of(type(self))
+        return read(self)
 
     def walk(self) -> Iterator[Expression]:
         """This node and all below it, parents first."""
@@ -50,21 +50,25 @@ class Expression:
             ahead += node.operands()[::-1]
 
 
-@cache
+_Operands = Callable[["Expression"], tuple["Expression", ...]]
+_NAMES: dict[type[Expression], tuple[str, ...]] = {}
+_OPERANDS: dict[type[Expression], _Operands] = {}
+
+
 def _operand_names(kind: type[Expression]) -> tuple[str, ...]:
     """The fields of a node that hold expressions: one a field, or in one field a tuple of them."""
-    return tuple(f.name for f in fields(kind) if "Expression" in str(f.type))
+    if kind not in _NAMES:
+        _NAMES[kind] = tuple(f.name for f in fields(kind) if "Expression" in str(f.type))
+    return _NAMES[kind]
 
 
-@cache
-def _operands_of(kind: type[Expression]) -> Callable[[Expression], tuple[Expression, ...]]:
-    names = _operand_names(kind)
-    if not names:
-        return lambda _: ()
-    read = attrgetter(*names)
-    if len(names) > 1 or kind.__annotations__[names[0]].startswith("tuple"):
-        return read
-    return lambda node: (read(node),)
+def _operands_of(kind: type[Expression]) -> _Operands:
+    if kind not in _OPERANDS:
+        names = _operand_names(kind)
+        read: Callable[[Expression], Any] = attrgetter(*names) if names else lambda _: ()
+        single = len(names) == 1 and not str(kind.__annotations__[names[0]]).startswith("tuple")
+        _OPERANDS[kind] = (lambda node: (read(node),)) if single else read
+    return _OPERANDS[kind]
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +262,11 @@ class Cron(Expression):
     """`cron("..")`: a Vixie cron line of five fields."""
 
     text: str
+
+
+def names_in(node: Expression) -> set[str]:
+    """The event types and rules that an expression names."""
+    return {part.name for part in node.walk() if isinstance(part, Name)}
 
 
 def with_operands(node: Expression, operands: Sequence[Expression]) -> Expression:

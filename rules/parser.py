@@ -58,6 +58,8 @@ def unlabelled(node: x.Expression) -> x.Expression:
     """The same tree without its labels."""
     if isinstance(node, x.Labelled):
         return unlabelled(node.part)
+    if not any(isinstance(part, x.Labelled) for part in node.walk()):
+        return node
     return x.with_operands(node, [unlabelled(operand) for operand in node.operands()])
 
 
