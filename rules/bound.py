@@ -112,7 +112,7 @@ class _Form:
 
 
 def _form(expression: x.Expression, used: Mapping[str, Used], keyed: Collection[str]) -> _Form:
-    if not used.keys().isdisjoint(x.names_in(expression)):
+    if used and not used.keys().isdisjoint(x.names_in(expression)):
         return _made(expression, used, keyed)
     return _of_events(expression, frozenset(keyed))
 

@@ -80,7 +80,7 @@ class Scalar(Node):
         before = self.raw[:begin]
         lines = before.count("\n")
         column = begin - before.rfind("\n") if lines else self.place.column + begin
-        return replace(self.place, line=self.place.line + lines, column=column)
+        return Place(self.place.file, self.place.line + lines, column, self.place.path)
 
 
 @dataclass(frozen=True, slots=True)
