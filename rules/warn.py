@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidegate.rules import expression as x
 from tidegate.rules.book import Book
-from tidegate.rules.bound import of_rule
+from tidegate.rules.bound import Bound, Bounds
 from tidegate.rules.errors import Problem
 from tidegate.rules.faults import excerpt
 from tidegate.rules.kinds import Report
@@ -17,12 +17,13 @@ from tidegate.rules.sqlwords import insert_without_columns
 
 def warn(book: Book, report: Report) -> None:
     """Add the warnings of every rule that could be read."""
+    bounds = None if report.problems else Bounds(book.rules)
     for name, node, scalar in book.expressions():
         endless = _never(node, scalar, report)
         _passed_over(book, book.rules[name], node, scalar, report)
         _by_position(book.rules[name], report)
-        if not report.problems and not endless:
-            _unbounded(book, book.rules[name], node, scalar, report)
+        if bounds and not endless:
+            _unbounded(bounds.of_rule(book.rules[name]), node, scalar, report)
 
 
 def _never(node: x.Expression, scalar: Scalar, report: Report) -> bool:
@@ -50,9 +51,8 @@ def _never(node: x.Expression, scalar: Scalar, report: Report) -> bool:
     return endless
 
 
-def _unbounded(book: Book, rule: Rule, node: x.Expression, scalar: Scalar, report: Report) -> None:
+def _unbounded(found: Bound, node: x.Expression, scalar: Scalar, report: Report) -> None:
     """Nothing but the history limits what the rule stores."""
-    found = of_rule(rule, book.rules)
     if not found.exists:
         message = f"no bound on what this stores: {found.why}"
         _warn(report, "unbounded", message, scalar, node, "; ".join(found.advice))
