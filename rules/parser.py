@@ -224,7 +224,8 @@ class _Builder(Transformer[Token, Any]):
         try:
             return read(text)
         except ValueError as error:
-            self.faults.append(Fault(_span(meta), str(error)))
+            message, _, hint = str(error).partition("; ")
+            self.faults.append(Fault(_span(meta), message, hint))
             return default
 
 
