@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ruamel.yaml.error import MarkedYAMLError
-from ruamel.yaml.events import (
+import yaml
+from yaml.events import (
     AliasEvent,
     DocumentStartEvent,
     MappingEndEvent,
@@ -20,14 +20,18 @@ from ruamel.yaml.events import (
     SequenceEndEvent,
     SequenceStartEvent,
 )
-from ruamel.yaml.reader import ReaderError
 
 from tidegate.rules.errors import InputError, Place, Problem
 from tidegate.rules.marks import content_offsets
-from tidegate.rules.quick import events
 
 NESTING_MAX = 50
-_HALF = re.compile("[\ud800-\udfff]")
+
+# Characters that YAML forbids, and those that its versions disagree on: line breaks or not, blank
+# or not. Nobody sees them, so what they do may not depend on the version.
+_FORBIDDEN = re.compile(
+    "[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
+_ESCAPED = ("\x85", "\u2028", "\u2029", "\ufeff")
 
 _CORE: tuple[tuple[re.Pattern[str], Any], ...] = (
     (re.compile(r"null|Null|NULL|~|"), lambda _: None),
@@ -122,7 +126,7 @@ def read_yaml(
 
 class _Reader:
     def __init__(self, source: str, file: str) -> None:
-        self.source = source
+        self.source = source.removeprefix("\ufeff")
         self.file = file
         self.problems: list[Problem] = []
         self.events = self._parse()
@@ -141,32 +145,30 @@ class _Reader:
         return top
 
     def _parse(self) -> Iterator[Any]:
-        last = None
+        forbidden = _FORBIDDEN.search(self.source)
+        if forbidden:
+            raise InputError([self._forbidden(forbidden)])
         try:
-            for event in events(self.source):
-                last = event
-                yield event
-        except MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            place = Place(self.file, mark.line + 1, mark.column + 1) if mark else Place(self.file)
-            text = error.problem or "malformed YAML"
-            context = f" {error.context}" if error.context else ""
-            raise InputError(
-                [Problem("yaml", f"YAML{context}: {text}", place, _yaml_hint(text))]
-            ) from None
-        except ReaderError as error:
-            before = self.source[: error.position]
-            column = len(before) - before.rfind("\n")
-            place = Place(self.file, before.count("\n") + 1, column)
-            message = (
-                f"the character U+{ord(self.source[error.position]):04X} is not allowed in YAML"
-            )
-            raise InputError([Problem("yaml", message, place)]) from None
-        except (OverflowError, ValueError):
-            # An escape of a code point that does not exist: the parser does not say where.
-            place = Place(self.file) if last is None else self._place(last, "")
-            message = "behind this, an escape in double quotes names no character"
-            raise InputError([Problem("yaml", message, place)]) from None
+            yield from yaml.parse(self.source, yaml.CSafeLoader)
+        except yaml.MarkedYAMLError as error:
+            raise InputError([self._malformed(error)]) from None
+
+    def _forbidden(self, found: re.Match[str]) -> Problem:
+        before = self.source[: found.start()]
+        place = Place(self.file, before.count("\n") + 1, len(before) - before.rfind("\n"))
+        number = f"{ord(found[0]):04X}"
+        hint = f'write "\\u{number}", in double quotes' if found[0] in _ESCAPED else ""
+        return Problem("yaml", f"the character U+{number} is not allowed in YAML", place, hint)
+
+    def _malformed(self, error: yaml.MarkedYAMLError) -> Problem:
+        mark = error.problem_mark or error.context_mark
+        if mark is None:
+            return Problem("yaml", f"YAML: {error.problem}", Place(self.file))
+        context = f" {error.context}" if error.context else ""
+        at = self.source[mark.index : mark.index + 1]
+        problem = (error.problem or "malformed").replace("found character", f"found {at!r}")
+        place = Place(self.file, mark.line + 1, mark.column + 1)
+        return Problem("yaml", f"YAML{context}: {problem}", place, _yaml_hint(problem, at))
 
     def _node(self, event: Any, path: str, depth: int) -> Node:
         place = self._place(event, path)
@@ -181,9 +183,6 @@ class _Reader:
             message = f"nested deeper than {NESTING_MAX} levels"
             raise InputError([*self.problems, Problem("yaml", message, place)])
         if isinstance(event, ScalarEvent):
-            if _HALF.search(event.value):
-                hint = "write the character itself"
-                self._refuse(event, path, "an escape names half a surrogate pair", hint)
             raw = self.source[event.start_mark.index : event.end_mark.index]
             return Scalar(place, event.value, event.style or "", raw)
         if isinstance(event, SequenceStartEvent):
@@ -223,11 +222,13 @@ class _Reader:
         self.problems.append(Problem("yaml", message, self._place(event, path), hint))
 
 
-def _yaml_hint(problem: str) -> str:
+def _yaml_hint(problem: str, at: str) -> str:
     if "mapping values are not allowed" in problem:
         return "a text with ': ' in it needs quotes (in event expressions L:(a) needs none)"
-    if "'\\t'" in problem:
+    if at == "\t":
         return "indent with spaces, not tabs"
     if "',' or '}'" in problem or "',' or ']'" in problem:
         return "inside { } and [ ] a text with , : [ ] { } needs quotes"
+    if "invalid Unicode character escape code" in problem:
+        return "write the character itself"
     return ""

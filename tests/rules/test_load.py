@@ -149,8 +149,10 @@ def test_hostile_scalars() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ('rulebook: b\nx: "\\UFFFFFFFF"\n', 2, "an escape in double quotes names no character"),
-        ('rulebook: b\nx: "\\ud800"\n', 2, "an escape names half a surrogate pair"),
+        ('rulebook: b\nx: "\\UFFFFFFFF"\n', 2, "invalid Unicode character escape"),
+        ('rulebook: b\nx: "\\ud800"\n', 2, "invalid Unicode character escape"),
+        ("rulebook: b\n# \u2028rules: {}\n", 2, "U+2028 is not allowed"),
+        ("rulebook: b\nrules: {}\n\ufeff x: 1\n", 3, "U+FEFF is not allowed"),
         ("rulebook: \ud800\n", 1, "U+D800 is not allowed"),
         ("%YAML 2.0\n---\nrulebook: b\n", 1, "incompatible YAML document"),
         ("rulebook: b\nevents: {c: {cron: '" + "9" * 5_000 + " * * * *'}}\n", 2, "minute '999"),

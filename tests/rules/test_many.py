@@ -1,15 +1,8 @@
-"""Rulebooks of many rules: the parser's shortcuts change nothing, searches have an end."""
+"""Rulebooks of many rules: searches have an end, and shortcuts change nothing."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
-
 import pytest
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from tidegate import rules
 from tidegate.rules import expression as x
@@ -17,47 +10,7 @@ from tidegate.rules.bound import in_contexts, of_rule, own_context
 from tidegate.rules.errors import InputError
 from tidegate.rules.kinds import HINTS_MAX, did_you_mean
 from tidegate.rules.model import Context
-from tidegate.rules.quick import events
 from tidegate.rules.tangles import tangles
-
-BANK = Path(__file__).with_name("bank.yaml").read_text(encoding="utf-8")
-PIECES = [
-    *(": ", "- ", "[", "]", "{", "}", "&a ", "*a", "!x ", "'", '"', "|", ">", "#", " #", "\n"),
-    *("  ", "\t", "a", "b c", "?", "? ", "---\n", "...\n", "\r\n", "\r", "\x85", "\u2028", ":"),
-    *(":\n", "\n\n", "\ufeff", "%", "---", "é", ",", "\n  ", "\n    "),
-]
-
-
-def seen(read: Callable[[], Iterator[Any]]) -> list[tuple[Any, ...]]:
-    """The events, and the error that ends them."""
-    found: list[tuple[Any, ...]] = []
-    names = ("value", "implicit", "style", "flow_style", "anchor")
-    try:
-        for event in read():
-            marks = (event.start_mark, event.end_mark)
-            places = [(mark.line, mark.column, mark.index) for mark in marks]
-            told = [getattr(event, name, None) for name in names]
-            found.append((type(event), str(getattr(event, "tag", None)), *told, *places))
-    except MarkedYAMLError as error:
-        mark = error.problem_mark
-        found.append((type(error), error.problem, mark and (mark.line, mark.column)))
-    except YAMLError as error:
-        found.append((type(error), str(error)))
-    return found
-
-
-def test_the_quick_parser_gives_what_ruamel_gives() -> None:
-    drawn = random.Random(9)
-    texts = [BANK]
-    for _ in range(400):
-        texts.append("".join(drawn.choices(PIECES, k=drawn.randint(0, 25))))
-        begin, cut = drawn.randint(0, len(BANK)), drawn.randint(0, 300)
-        piece = BANK[begin : begin + 300]
-        more = "".join(drawn.choices(PIECES, k=drawn.randint(0, 3)))
-        texts.append(piece[:cut] + more + piece[cut + drawn.randint(0, 10) :])
-    for text in texts:
-        plain = YAML(typ="safe", pure=True)
-        assert seen(lambda t=text: events(t)) == seen(lambda t=text, y=plain: y.parse(t)), text
 
 
 def test_the_nearest_of_many_names_is_found_and_the_search_has_an_end() -> None:
