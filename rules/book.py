@@ -43,6 +43,10 @@ class Book:
             self._names[sections] = frozenset().union(*declared)
         return self._names[sections]
 
+    def readable(self, *sections: str) -> bool:
+        """Whether what these sections declare is known: all of them are read, or not there."""
+        return all(s in self.top.values or not self.top.has(s) for s in sections)
+
     @cached_property
     def signals(self) -> frozenset[str]:
         """The events that are declared as signals."""

@@ -71,10 +71,10 @@ def _event(book: Book, name: str, record: Record, report: Report) -> None:
     event = book.events.get(name)
     if isinstance(event, SignalEvent):
         _parameters(record.node.entries["signal"], event.fields, report)
-        _known(record, "from_table", "table", book.names("tables"), report)
+        _known(book, record, "from_table", "table", report)
     if not isinstance(event, TableEvent):
         return
-    _known(record, "table", "table", book.names("tables"), report)
+    _known(book, record, "table", "table", report)
     if record.has("columns"):
         _parameters(record.node.entries["columns"], event.columns, report)
     for key in ("lateness", "ahead"):
@@ -138,17 +138,21 @@ def _steady(sql: tuple[str, Scalar], report: Report) -> None:
         )
 
 
-def _known(record: Record, key: str, what: str, names: frozenset[str], report: Report) -> None:
-    name = record.get(key)
-    if name is not None and name not in names:
+def _known(book: Book, record: Record, key: str, what: str, report: Report) -> None:
+    name, names = record.get(key), book.names(f"{what}s")
+    if name is not None and name not in names and book.readable(f"{what}s"):
         hint = report.did_you_mean(name, names)
         report.add(f"unknown-{what}", f"unknown {what} {name!r}", record.place(key), hint)
 
 
 def _expression(book: Book, node: x.Expression, scalar: Scalar, report: Report) -> None:
     events, either = book.names("events"), book.names("events", "rules")
+    said = _pieces(either)
     for below in node.walk():
         if isinstance(below, x.Name | x.BeginOf | x.EndOf) and below.name not in either:
+            if below.name in said or not book.readable("events", "rules"):
+                continue
+            said.add(below.name)
             hint = report.did_you_mean(below.name, either)
             message = f"unknown event {below.name!r}"
             refuse(report, "unknown-event", message, scalar, below, hint)
@@ -167,6 +171,11 @@ def _expression(book: Book, node: x.Expression, scalar: Scalar, report: Report) 
                 )
                 message = f"unknown sample {below.sample!r}"
                 refuse(report, "unknown-sample", message, scalar, below, hint)
+
+
+def _pieces(names: Iterable[str]) -> set[str]:
+    """What an expression reads of names with a dash, such as `order-placed`, which are refused."""
+    return {piece for name in names if "-" in name for piece in name.split("-")}
 
 
 def _cycles(book: Book, report: Report) -> None:
