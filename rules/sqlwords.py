@@ -13,6 +13,7 @@ _TOKEN = re.compile(
     r"""|(?P<word>[A-Za-z_]\w*)|(?P<other>\S)""",
     re.DOTALL,
 )
+_COMMENT = re.compile(r"/\*|\*/")
 
 # Functions whose value is not a function of the row: G25 refuses them where SQL filters events.
 _UNSTEADY_WITHOUT_PARENTHESES = {
@@ -38,7 +39,7 @@ _UNSTEADY = _UNSTEADY_WITHOUT_PARENTHESES | {
     "user",
     "uuid",
 }
-_QUERIES = ("SELECT", "VALUES", "TABLE", "FROM", "WITH")  # how a query begins
+QUERIES = ("SELECT", "VALUES", "TABLE", "FROM", "WITH")  # how a query begins
 _UNSTEADY_WITHOUT_ARGUMENTS = {"unix_timestamp", "to_unix_timestamp"}
 
 
@@ -56,9 +57,31 @@ class Word:
     called_empty: bool
 
 
+def sql_tokens(text: str) -> Iterator[re.Match[str]]:
+    """Strings, identifiers and single characters of a SQL text; comments are left out, one that is
+    not closed is its first two characters."""
+    at = 0
+    while found := _TOKEN.search(text, at):
+        at = found.end()
+        if found.lastgroup:
+            yield found
+        elif found[0].startswith("/*"):
+            at = _comment_end(text, found.start()) or at
+
+
+def _comment_end(text: str, begin: int) -> int | None:
+    """Where a comment ends that may hold others; None where one of them is not closed."""
+    depth = 0
+    for mark in _COMMENT.finditer(text, begin):
+        depth += 1 if mark[0] == "/*" else -1
+        if not depth:
+            return mark.end()
+    return None
+
+
 def sql_words(text: str) -> Iterator[Word]:
     """The identifiers of a SQL text in order, backquoted ones included."""
-    found = [token for token in _TOKEN.finditer(text) if token.lastgroup]
+    found = list(sql_tokens(text))
     for n, token in enumerate(found):
         name = token["word"] or token["quoted"]
         if not name:
@@ -100,7 +123,7 @@ def insert_without_columns(text: str) -> Word | None:
         while at < len(words) and words[at].qualifies:
             at += 1
         following = plain[at + 1 : at + 2]
-        if following in [[word] for word in _QUERIES]:
+        if following in [[word] for word in QUERIES]:
             return words[at]
     return None
 
