@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 
 from tidegate.rules import kinds as k
 from tidegate.rules import texts, words
-from tidegate.rules.durations import duration_micros
+from tidegate.rules.durations import duration_micros, lacks_unit
 from tidegate.rules.errors import InputError, Place
 from tidegate.rules.kinds import BAD, Key, Kind, Report
 from tidegate.rules.model import Change, Context, Coupling, Settings
@@ -42,6 +43,18 @@ def _expression(node: Scalar, report: Report) -> object:
         return BAD
 
 
+def _length(read: Callable[[str], int]) -> Kind:
+    def convert(node: Scalar, report: Report) -> int:
+        value = read(node.text)
+        if lacks_unit(node.text):
+            hint = f"write {node.text} s, or the unit that is meant: {node.text} min"
+            report.warn("no-unit", f"{node.text} without a unit is seconds", node.place, hint)
+        return value
+
+    schema: k.Schema = {"type": ["string", "number"]}
+    return k.scalar("a length of time", schema, convert, "5 min")
+
+
 def _limit(name: str) -> Kind:
     return k.integer(0 if name in _MAY_BE_ZERO else 1)
 
@@ -50,8 +63,8 @@ NAME = k.text("a name", texts.NAME)
 COLUMN = k.text("a column name", like="order_id")
 COLUMNS = k.by_form("a column or a list of columns", one=COLUMN, many=k.listing(COLUMN, 1))
 SQL = k.with_node(k.text("Spark SQL"))
-LENGTH = k.parsed("a length of time", duration_micros, "5 min")
-LENGTH_ABOVE_0 = k.parsed("a length of time", texts.positive_micros, "5 min")
+LENGTH = _length(duration_micros)
+LENGTH_ABOVE_0 = _length(texts.positive_micros)
 ZONE = k.parsed("a time zone", texts.zone, "Europe/Berlin")
 DATES = k.listing(k.parsed("a date", texts.date, "2026-12-25"))
 INSTANT = k.parsed("an instant", texts.instant, "2026-03-02T09:00:00Z")

@@ -14,10 +14,12 @@ COMPARED_MAX = 50  # names that a word is compared with letter by letter
 def nearest(word: str, names: Sequence[str]) -> str | None:
     """The known name that was probably meant, None where none is alike."""
     compared = names if len(names) <= COMPARED_MAX else _alike(word, names)
-    close = difflib.get_close_matches(word, compared, n=1) or [
-        name for name in names if name.lower() == word.lower()
-    ]
-    return close[0] if close else None
+    close = difflib.get_close_matches(word, compared, n=1)
+    if close:
+        return close[0]
+    lower = {name.lower(): name for name in (*compared, *names)}
+    close = difflib.get_close_matches(word.lower(), [name.lower() for name in compared], n=1)
+    return lower.get(close[0] if close else word.lower())
 
 
 def _alike(word: str, names: Iterable[str]) -> list[str]:

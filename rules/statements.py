@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from tidegate.rules.book import Book
 from tidegate.rules.kinds import BAD, Record, Report
+from tidegate.rules.model import Rulebook, TableEvent
 from tidegate.rules.reader import Fields, Node, Scalar
 from tidegate.rules.sqlforms import (
     SqlFault,
@@ -34,12 +35,11 @@ def check_statements(book: Book, report: Report) -> None:
             _say(value[1], query_fault, report)
 
 
-def has_sql(book: Book) -> bool:
+def holds_sql(book: Rulebook) -> bool:
     """Whether there is anything that only Spark can judge."""
-    filtered = any("where" in record.values for record in book.records("events").values())
-    rules = book.records("rules").values()
-    acting = any(key in record.values for record in rules for key in ("if", "do", "otherwise"))
-    return filtered or acting or bool(book.samples)
+    filtered = any(isinstance(e, TableEvent) and e.where for e in book.events.values())
+    rules = book.rules.values()
+    return filtered or bool(book.samples) or any(r.condition or r.actions for r in rules)
 
 
 def _condition(rule: str, record: Record, report: Report) -> None:
