@@ -198,7 +198,7 @@ EVENT = k.by_key(
             words=words.EVENT_WORDS,
         ),
     },
-    like="{on: insert, table: orders}, {signal: {order_id: bigint}}, {at: ..} or {cron: ..}",
+    like="{on: insert, table: orders} or {signal: {order_id: bigint}}",
     words=words.EVENT_WORDS,
 )
 

@@ -101,8 +101,8 @@ def _form(text: str) -> SqlFault | None:
             return SqlFault("sql-several", message, at, "one statement, or expression, an item")
         if mark in "'\"`":
             return SqlFault("sql-syntax", f"the quote {mark} is not closed", at)
-        if mark == "*" and previous is not None and previous.end() == at and previous[0] == "/":
-            return SqlFault("sql-syntax", "the comment /* is not closed", at - 1)
+        if mark == "/*":
+            return SqlFault("sql-syntax", "the comment /* is not closed", at)
         if mark in _CLOSES:
             opened.append((mark, at))
         elif mark in _CLOSES.values():

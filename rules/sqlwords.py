@@ -10,7 +10,7 @@ _TOKEN = re.compile(
     r"""--[^\n]*|/\*.*?\*/"""
     r"""|(?P<string>(?i:r)'[^']*'|(?i:r)"[^"]*\"|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\")"""
     r"""|`(?P<quoted>(?:[^`]|``)*)`"""
-    r"""|(?P<word>[A-Za-z_]\w*)|(?P<other>\S)""",
+    r"""|(?P<word>[A-Za-z_]\w*)|(?P<other>/\*|\S)""",
     re.DOTALL,
 )
 _COMMENT = re.compile(r"/\*|\*/")
@@ -58,25 +58,28 @@ class Word:
 
 
 def sql_tokens(text: str) -> Iterator[re.Match[str]]:
-    """Strings, identifiers and single characters of a SQL text; comments are left out, one that is
-    not closed is its first two characters."""
+    """Strings, identifiers and single characters of a SQL text; comments are left out, of one
+    that is not closed its first two characters stay."""
     at = 0
     while found := _TOKEN.search(text, at):
         at = found.end()
         if found.lastgroup:
             yield found
         elif found[0].startswith("/*"):
-            at = _comment_end(text, found.start()) or at
+            at = _comment_end(text, found.start())
+            if not at:
+                yield from _TOKEN.finditer(text, found.start(), found.start() + 2)
+                return
 
 
-def _comment_end(text: str, begin: int) -> int | None:
-    """Where a comment ends that may hold others; None where one of them is not closed."""
+def _comment_end(text: str, begin: int) -> int:
+    """Where a comment ends that may hold others; 0 if it does not."""
     depth = 0
     for mark in _COMMENT.finditer(text, begin):
         depth += 1 if mark[0] == "/*" else -1
         if not depth:
             return mark.end()
-    return None
+    return 0
 
 
 def sql_words(text: str) -> Iterator[Word]:

@@ -92,9 +92,12 @@ def _values(node: Node | None) -> Iterator[Scalar]:
 def _say(scalar: Scalar, judge: _Judge, report: Report) -> bool:
     """Report what is wrong with a text; returns whether something is."""
     fault = judge(scalar.text) if scalar.text.strip() else None
-    if fault is not None:
+    if fault is None:
+        return False
+    said = any(problem.place.path == scalar.place.path for problem in report.problems)
+    if not said:
         report.add(fault.code, fault.message, scalar.locate(fault.offset), fault.hint)
-    return fault is not None
+    return True
 
 
 def _shortened(text: str) -> str:

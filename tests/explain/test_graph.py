@@ -86,6 +86,7 @@ def test_g13_broadcasts_repeated_for_each_key_are_warned_of(tmp_path: Path) -> N
     found = explained(tmp_path, r="on: '((t - a) ; b) within 5 s', per: {a: k, b: k}")
     assert "every key" in {node["operator"] for node in found["nodes"]}
     assert [warning["message"] for warning in found["warnings"]] == [
+        "t takes no time: only a at the same microsecond is absent here",
         "'t' has no k: each of its occurrences goes to every k",
         "r never forgets: it keeps every key it has seen, to tell them apart",
     ]
