@@ -125,8 +125,8 @@ def unit_hint(unit: str) -> str:
 def format_duration(value: Duration) -> str:
     """The canonical text; `duration(format_duration(d)) == d` for every d that can be written."""
     if value.months and value.micros:
-        months, rest = Duration(value.months, 0), Duration(0, value.micros)
-        return f"{format_duration(months)} {format_duration(rest)}"
+        calendar, clock = Duration(value.months, 0), Duration(0, value.micros)
+        return f"{format_duration(calendar)} {format_duration(clock)}"
     if value.months:
         years, months = divmod(value.months, 12)
         return _counted(years, "year") if not months else _counted(value.months, "month")

@@ -1,8 +1,7 @@
 """Kinds of YAML values: each says how to read a node and what its JSON Schema is.
 
-One declaration (`rules.form`) made of these is both the reader of rulebooks and their schema.
-A reader never raises: it adds to the report and returns `BAD`, so that one pass finds every
-error of a file.
+One declaration (`rules.form`) made of these is both the reader of rulebooks and their schema. A
+reader never raises: it adds to the report and returns `BAD`, so that one pass finds every error.
 """
 
 from __future__ import annotations
@@ -131,19 +130,18 @@ def scalar(
 
 def text(what: str = "a text", pattern: str = "", like: str = "") -> Kind:
     """A text that is not empty; of a `pattern` if given. Plain numbers are not text."""
+    written = f"write {like}" if like else ""
 
     def convert(node: Scalar, report: Report) -> Any:
         value = node.value
         if not isinstance(value, str):
             shown = "nothing" if value is None else node.text
-            hint = f"write {like}" if like else ""
-            hint = hint if value is None else f'quote it: "{node.text}"'
+            hint = written if value is None else f'quote it: "{node.text}"'
             return report.add("type", f"expected {what}, found {shown}", node.place, hint)
         if not value.strip():
             return report.add("value", f"expected {what}, found an empty text", node.place)
         if pattern and not re.fullmatch(pattern, value):
-            hint = f"write {like}" if like else ""
-            hint = hint or (identifier_hint(value) if what.endswith("name") else "")
+            hint = written or (identifier_hint(value) if what.endswith("name") else "")
             return report.add("value", f"{value!r} is not {what}", node.place, hint)
         return value
 

@@ -3,10 +3,12 @@ statements it is, whether it reads the firing."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import re
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from tidegate.rules.deletes import MESSAGE, delete_as_merge
 from tidegate.rules.nearest import nearest
 from tidegate.rules.sqlwords import QUERIES, Word, sql_tokens, sql_words
 
@@ -131,12 +133,7 @@ def _begins_an_action(text: str) -> SqlFault | None:
     if word in _WRITES:
         return None
     if word == "DELETE":
-        message = (
-            "DELETE is refused: one that deletes nothing leaves no marker and could be repeated"
-        )
-        table = _deleted_from(text)
-        hint = f"write: MERGE INTO {table} USING .. ON .. WHEN MATCHED THEN DELETE"
-        return SqlFault("sql-delete", message, at, hint)
+        return SqlFault("sql-delete", MESSAGE, at, delete_as_merge(text))
     if word in QUERIES or word == "(":
         hint = "write INSERT INTO a table (its columns) and then the query"
         return SqlFault("sql-kind", "a query alone writes nothing", at, hint)
@@ -152,7 +149,7 @@ def _meant(word: str) -> str:
     return f"did you mean {meant!r}?" if meant else _AN_ACTION
 
 
-def _outside(text: str) -> Iterable[str]:
+def _outside(text: str) -> Iterator[re.Match[str]]:
     """The tokens outside of all brackets."""
     depth = 0
     for token in sql_tokens(text):
@@ -160,10 +157,3 @@ def _outside(text: str) -> Iterable[str]:
         if not depth:
             yield token
         depth += token[0] == "("
-
-
-def _deleted_from(text: str) -> str:
-    words = [word.text for word in sql_words(text)]
-    upper = [word.upper() for word in words]
-    at = upper.index("FROM") if "FROM" in upper else -1
-    return words[at + 1] if 0 <= at < len(words) - 1 else "the table"
