@@ -52,6 +52,13 @@ class Book:
         """The events that are declared as signals."""
         return frozenset(n for n, r in self.records("events").items() if r.has("signal"))
 
+    @cached_property
+    def dashed(self) -> frozenset[str]:
+        """What an expression reads of names with a dash, such as `order-placed`, which are
+        refused where they are declared."""
+        names = self.names("events", "rules")
+        return frozenset(piece for name in names if "-" in name for piece in name.split("-"))
+
     def key_place(self, section: str, name: str) -> Place:
         """Where the name itself is declared."""
         node = self.top.node.entries[section]

@@ -147,10 +147,10 @@ def _known(book: Book, record: Record, key: str, what: str, report: Report) -> N
 
 def _expression(book: Book, node: x.Expression, scalar: Scalar, report: Report) -> None:
     events, either = book.names("events"), book.names("events", "rules")
-    said = _pieces(either)
+    said: set[str] = set()
     for below in node.walk():
         if isinstance(below, x.Name | x.BeginOf | x.EndOf) and below.name not in either:
-            if below.name in said or not book.readable("events", "rules"):
+            if below.name in said | book.dashed or not book.readable("events", "rules"):
                 continue
             said.add(below.name)
             hint = report.did_you_mean(below.name, either)
@@ -171,11 +171,6 @@ def _expression(book: Book, node: x.Expression, scalar: Scalar, report: Report) 
                 )
                 message = f"unknown sample {below.sample!r}"
                 refuse(report, "unknown-sample", message, scalar, below, hint)
-
-
-def _pieces(names: Iterable[str]) -> set[str]:
-    """What an expression reads of names with a dash, such as `order-placed`, which are refused."""
-    return {piece for name in names if "-" in name for piece in name.split("-")}
 
 
 def _cycles(book: Book, report: Report) -> None:

@@ -13,7 +13,7 @@ _WITHIN = re.compile(r"([\w.`]+)\s+in\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
 def delete_as_merge(text: str) -> str:
     """What to write for a text that is a DELETE: a MERGE, which leaves a marker even if it deletes
     nothing."""
-    found = list(sql_tokens(text))
+    found = sql_tokens(text)
     upper = [token[0].upper() for token in found]
     deletes = upper.index("DELETE") if "DELETE" in upper else 0
     begin = upper.index("FROM", deletes) + 1 if "FROM" in upper[deletes:] else deletes + 1

@@ -84,7 +84,7 @@ def may_be_empty(node: x.Expression, rules: Mapping[str, Rule]) -> bool:
 
 def counts_rows_to_zero(condition: str) -> int | None:
     """Where a condition asks whether count(*) is zero: the offset of `count`."""
-    found = list(sql_tokens(condition))
+    found = sql_tokens(condition)
     texts = [token[0].lower() for token in found]
     for at in range(len(texts) - 3):
         if texts[at] != "count" or texts[at + 1] != "(" or texts[at + 3] != ")":

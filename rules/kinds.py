@@ -341,8 +341,8 @@ def by_key(
             if hint.startswith("did you mean"):
                 message = f"unknown key {name!r} in {what}"
                 return report.add("unknown-key", message, node.keys[name], hint)
-        hint = f"write {like}" if like else ""
-        return report.add("missing-key", f"{what} needs one of {names}", node.place, hint)
+        message = f"{what} needs one of {names}"
+        return report.add("missing-key", message, node.place, f"write {like}" if like else "")
 
     return Kind(read, {"oneOf": [kind.schema for kind in kinds.values()]}, like, known)
 
@@ -394,9 +394,7 @@ def _say(wrong: Iterable[Misplaced], report: Report) -> set[str]:
     return passed
 
 
-def _wrong_shape(
-    what: str, like: str, node: Node, report: Report, known: Iterable[str] = ()
-) -> _Bad:
+def _wrong_shape(what: str, like: str, node: Node, report: Report, keys: Iterable[str] = ()) -> Any:
     """A node that is neither a scalar, a list nor a mapping where it should be."""
-    hint = shape_hint(like, node, known)
-    return report.add("type", f"expected {what}, found {named(node)}", node.place, hint)
+    message = f"expected {what}, found {named(node)}"
+    return report.add("type", message, node.place, shape_hint(like, node, keys))

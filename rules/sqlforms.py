@@ -49,7 +49,7 @@ def action_fault(text: str) -> SqlFault | None:
 def query_fault(text: str) -> SqlFault | None:
     """What keeps a text from being one query."""
     found = _form(text)
-    first = next(sql_tokens(text), None)
+    first = next(iter(sql_tokens(text)), None)
     if found or first is None or first[0] == "(" or first[0].upper() in QUERIES:
         return found
     message = f"{first[0]!r} begins no query"
@@ -119,13 +119,13 @@ def _form(text: str) -> SqlFault | None:
         previous = token
     if opened:
         return SqlFault("sql-syntax", f"{opened[-1][0]!r} is not closed", opened[-1][1])
-    if previous is None or (ended is not None and len(list(sql_tokens(text))) == 1):
+    if previous is None or (ended is not None and len(sql_tokens(text)) == 1):
         return SqlFault("sql-syntax", "there is nothing but comments", 0)
     return None
 
 
 def _begins_an_action(text: str) -> SqlFault | None:
-    first = next(sql_tokens(text))
+    first = sql_tokens(text)[0]
     word, at = first[0].upper(), first.start()
     if word in ("WITH", "FROM"):
         later = [token[0].upper() for token in _outside(text)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 _TOKEN = re.compile(
     r"""--[^\n]*|/\*.*?\*/"""
@@ -57,19 +58,21 @@ class Word:
     called_empty: bool
 
 
-def sql_tokens(text: str) -> Iterator[re.Match[str]]:
+@lru_cache(maxsize=16)  # one text is looked at for several things, one after the other
+def sql_tokens(text: str) -> tuple[re.Match[str], ...]:
     """Strings, identifiers and single characters of a SQL text; comments are left out, of one
     that is not closed its first two characters stay."""
-    at = 0
+    at, tokens = 0, []
     while found := _TOKEN.search(text, at):
         at = found.end()
         if found.lastgroup:
-            yield found
+            tokens.append(found)
         elif found[0].startswith("/*"):
             at = _comment_end(text, found.start())
             if not at:
-                yield from _TOKEN.finditer(text, found.start(), found.start() + 2)
-                return
+                tokens += _TOKEN.finditer(text, found.start(), found.start() + 2)
+                break
+    return tuple(tokens)
 
 
 def _comment_end(text: str, begin: int) -> int:
@@ -84,7 +87,7 @@ def _comment_end(text: str, begin: int) -> int:
 
 def sql_words(text: str) -> Iterator[Word]:
     """The identifiers of a SQL text in order, backquoted ones included."""
-    found = list(sql_tokens(text))
+    found = sql_tokens(text)
     for n, token in enumerate(found):
         name = token["word"] or token["quoted"]
         if not name:
