@@ -211,7 +211,10 @@ def _rule(book: Book, name: str, record: Record, report: Report) -> None:
     if record.has("within") != record.has("otherwise"):
         have, lack = ("within", "otherwise") if record.has("within") else ("otherwise", "within")
         message = f"{have!r} of the contingency needs {lack!r}"
-        report.add("missing-key", message, record.place(have), "write both, or neither")
+        hint = (
+            "write both, or neither; how long the events may take stands in on: a ; b within 5 min"
+        )
+        report.add("missing-key", message, record.place(have), hint)
     others = book.names("rules")
     for key in ("precedes", "follows"):
         given = record.get(key, ())

@@ -95,9 +95,10 @@ def _only(what: str, name: str, kind: Kind, doc: str) -> Kind:
     return k.record(what, Key(name, kind, doc, required=True))
 
 
+_SOME_START = "{version: 7}, {time: 2026-01-01T00:00:00Z}"
 _START = k.by_form(
     "now, earliest, snapshot, {version: n} or {time: t}",
-    one=k.choice("now", "earliest", "snapshot"),
+    one=k.choice("now", "earliest", "snapshot", words=words.START_WORDS, like=_SOME_START),
     named=k.by_key(
         "a start",
         {
@@ -272,6 +273,7 @@ _SELECTION = k.record(
             "select",
             Key("first", _ONE_OF_THREE, "of each run of the first operand"),
             Key("then", _ONE_OF_THREE, "of each run of the second operand"),
+            like="{first: last, then: first}",
         ),
         "which occurrences of a run take part",
         required=True,

@@ -71,6 +71,8 @@ def _without_columns(
         signals = [name for name in used if isinstance(book.events.get(name), SignalEvent)]
         hint = f"declare it: {signals[0]}: {{signal: {{{lacking[0]}: ..}}}}" if signals else hint
         hint = _give_per(rules[0], names) if rules else hint
+    if "," in lacking[0]:
+        hint = f"a list has brackets: per: [{lacking[0]}]"
     report.add("per", message, record.place("per"), hint)
 
 

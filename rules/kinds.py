@@ -199,8 +199,7 @@ FLAG = scalar("true or false", {"type": "boolean"}, _flag)
 
 
 def choice(*names: str, words: Mapping[str, str] | None = None, like: str = "") -> Kind:
-    """One of some words; `words` are others that are taken for them, `like` what stands for
-    several."""
+    """One of some words; `words` are others that are taken for them, `like` what else there is."""
     names = tuple(str(name) for name in names)
 
     def convert(node: Scalar, report: Report) -> Any:
@@ -208,6 +207,7 @@ def choice(*names: str, words: Mapping[str, str] | None = None, like: str = "") 
             return node.text
         hint = f"write {like}" if like and re.search(r"[,|/]| or ", node.text) else ""
         hint = hint or _meant(node.text, names, words, report)
+        hint = f"{hint}; or {like}" if like and hint.startswith("known") else hint
         return report.add(
             "value", f"{node.text!r} is not one of {', '.join(names)}", node.place, hint
         )

@@ -59,3 +59,8 @@ COUPLING_WORDS = {
     **dict.fromkeys(("async", "asynchronous", "separate", "decoupled"), "detached"),
     **dict.fromkeys(("sync", "now"), "immediate"),
 }
+START_WORDS = {
+    **dict.fromkeys(("beginning", "begin", "first", "oldest", "all", "start"), "earliest"),
+    **dict.fromkeys(("latest", "end", "head", "newest", "current"), "now"),
+    **dict.fromkeys(("existing", "initial"), "snapshot"),
+}
