@@ -106,8 +106,9 @@ def validate(
     """Check rulebooks without running them."""
     from tidegate.rules.errors import InputError
     from tidegate.rules.loader import validated
+    from tidegate.rules.statements import holds_sql
 
-    wrong = False
+    wrong = unjudged = False
     for file in files:
         problems: tuple[Any, ...] = ()
         book = None
@@ -122,6 +123,9 @@ def validate(
             problems = error.problems
         wrong = wrong or bool(problems)
         output.verdict(file, book, problems, as_json=as_json)
+        unjudged = unjudged or (book is not None and not tables and holds_sql(book))
+    if unjudged and not as_json:
+        output.say("the rest of the SQL is checked by --tables, against the tables themselves")
     raise SystemExit(1 if wrong else 0)
 
 
@@ -178,14 +182,20 @@ def simulate(
             raise click.UsageError("--compare-contexts takes neither --context nor --bucket")
         from tidegate.engine.replay.compare.show import show
 
-        show(rulebook, Path(trace), rule, until, html, as_json=as_json)
+        show(rulebook, Path(trace), rule, until, html, as_json=as_json, tell=output.tell)
         return
     if rule or html:
         raise click.UsageError("--rule and --html go with --compare-contexts")
     from tidegate.engine.replay.simulate import simulate as run_simulation
 
     run_simulation(
-        rulebook, Path(trace), context=context, until=until, bucket=bucket, out=output.stream()
+        rulebook,
+        Path(trace),
+        context=context,
+        until=until,
+        bucket=bucket,
+        out=output.stream(),
+        tell=output.tell,
     )
 
 

@@ -36,6 +36,11 @@ def say(text: str, *, err: bool = False) -> None:
     click.echo(printable("\n".join(lines)), err=err)
 
 
+def tell(text: str) -> None:
+    """A message beside the results, on stderr."""
+    say(text, err=True)
+
+
 def document(text: str, *, as_json: bool) -> None:
     """A whole text, which ends with a newline."""
     click.echo(in_json(text) if as_json else printable(text), nl=False)

@@ -43,10 +43,21 @@ class Book:
             self._names[sections] = frozenset().union(*declared)
         return self._names[sections]
 
+    def readable(self, *sections: str) -> bool:
+        """Whether what these sections declare is known: all of them are read, or not there."""
+        return all(s in self.top.values or not self.top.has(s) for s in sections)
+
     @cached_property
     def signals(self) -> frozenset[str]:
         """The events that are declared as signals."""
         return frozenset(n for n, r in self.records("events").items() if r.has("signal"))
+
+    @cached_property
+    def dashed(self) -> frozenset[str]:
+        """What an expression reads of names with a dash, such as `order-placed`, which are
+        refused where they are declared."""
+        names = self.names("events", "rules")
+        return frozenset(piece for name in names if "-" in name for piece in name.split("-"))
 
     def key_place(self, section: str, name: str) -> Place:
         """Where the name itself is declared."""

@@ -71,10 +71,10 @@ def _event(book: Book, name: str, record: Record, report: Report) -> None:
     event = book.events.get(name)
     if isinstance(event, SignalEvent):
         _parameters(record.node.entries["signal"], event.fields, report)
-        _known(record, "from_table", "table", book.names("tables"), report)
+        _known(book, record, "from_table", "table", report)
     if not isinstance(event, TableEvent):
         return
-    _known(record, "table", "table", book.names("tables"), report)
+    _known(book, record, "table", "table", report)
     if record.has("columns"):
         _parameters(record.node.entries["columns"], event.columns, report)
     for key in ("lateness", "ahead"):
@@ -138,17 +138,21 @@ def _steady(sql: tuple[str, Scalar], report: Report) -> None:
         )
 
 
-def _known(record: Record, key: str, what: str, names: frozenset[str], report: Report) -> None:
-    name = record.get(key)
-    if name is not None and name not in names:
+def _known(book: Book, record: Record, key: str, what: str, report: Report) -> None:
+    name, names = record.get(key), book.names(f"{what}s")
+    if name is not None and name not in names and book.readable(f"{what}s"):
         hint = report.did_you_mean(name, names)
         report.add(f"unknown-{what}", f"unknown {what} {name!r}", record.place(key), hint)
 
 
 def _expression(book: Book, node: x.Expression, scalar: Scalar, report: Report) -> None:
     events, either = book.names("events"), book.names("events", "rules")
+    said: set[str] = set()
     for below in node.walk():
         if isinstance(below, x.Name | x.BeginOf | x.EndOf) and below.name not in either:
+            if below.name in said | book.dashed or not book.readable("events", "rules"):
+                continue
+            said.add(below.name)
             hint = report.did_you_mean(below.name, either)
             message = f"unknown event {below.name!r}"
             refuse(report, "unknown-event", message, scalar, below, hint)
@@ -207,7 +211,10 @@ def _rule(book: Book, name: str, record: Record, report: Report) -> None:
     if record.has("within") != record.has("otherwise"):
         have, lack = ("within", "otherwise") if record.has("within") else ("otherwise", "within")
         message = f"{have!r} of the contingency needs {lack!r}"
-        report.add("missing-key", message, record.place(have), "write both, or neither")
+        hint = (
+            "write both, or neither; how long the events may take stands in on: a ; b within 5 min"
+        )
+        report.add("missing-key", message, record.place(have), hint)
     others = book.names("rules")
     for key in ("precedes", "follows"):
         given = record.get(key, ())

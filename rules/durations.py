@@ -1,4 +1,4 @@
-"""Lengths of time as text: `5 min`, `1.5 s`, `2 months`, `(00:05:00)00/00/00`.
+"""Lengths of time as text: `5 min`, `1.5 s`, `1h30m`, `2 months`, `PT5M`, `(00:05:00)00/00/00`.
 
 Months and years count in the rulebook's zone and stay apart from microseconds (S11); everything
 else is a whole number of microseconds. A number without a unit is seconds.
@@ -25,14 +25,11 @@ _MICROS = {
     "us": 1,
 }
 _SAME = {
-    "sec": "s",
-    "secs": "s",
-    "m": "min",
-    "mins": "min",
-    "d": "day",
-    "days": "day",
-    "w": "week",
-    "weeks": "week",
+    **dict.fromkeys(("sec", "secs", "second", "seconds"), "s"),
+    **dict.fromkeys(("m", "mins", "minute", "minutes"), "min"),
+    **dict.fromkeys(("hour", "hours"), "h"),
+    **dict.fromkeys(("d", "days"), "day"),
+    **dict.fromkeys(("w", "weeks"), "week"),
 }
 _MONTHS = {"month": 1, "months": 1, "year": 12, "years": 12}
 
@@ -40,43 +37,67 @@ YEARS_MAX = 10_000
 
 # What people write for a unit that is spelt otherwise.
 _MISSPELT = {
-    "hour": "h",
-    "hours": "h",
-    "hr": "h",
-    "hrs": "h",
-    "minute": "min",
-    "minutes": "min",
-    "second": "s",
-    "seconds": "s",
-    "millis": "ms",
-    "micros": "us",
+    **dict.fromkeys(("hr", "hrs", "std"), "h"),
+    **dict.fromkeys(("millis", "millisecond", "milliseconds", "msec"), "ms"),
+    **dict.fromkeys(("micros", "microsecond", "microseconds", "usec"), "us"),
+    **dict.fromkeys(("mon", "mons", "mo", "mos"), "month"),
+    **dict.fromkeys(("y", "yr", "yrs"), "year"),
 }
+_ISO_DATE = {"Y": "year", "M": "month", "W": "week", "D": "day"}
+_ISO_TIME = {"H": "h", "M": "min", "S": "s"}
 
-_NUMBER = r"\d+(?:\.\d+)?|\.\d+"
+_NUMBER = r"(?:\d+(?:\.\d+)?|\.\d+)"
+_UNITS = re.compile(rf"\s*(?:{_NUMBER}\s*[A-Za-z]+\s*)+", re.ASCII)
+_BARE = re.compile(rf"\s*({_NUMBER})\s*", re.ASCII)
+_ONE = re.compile(rf"({_NUMBER})\s*([A-Za-z]+)", re.ASCII)
+_ISO = re.compile(rf"\s*P(?=[\d.T])((?:{_NUMBER}[YMWD])*)(?:T((?:{_NUMBER}[HMS])+))?\s*", re.ASCII)
 _PART = r"\s*(\d{1,8})\s*"
-_SPAN = rf"\({_PART}:{_PART}:{_PART}\){_PART}/{_PART}/{_PART}"
-_TEXT = re.compile(rf"\s*(?:({_NUMBER})\s*([A-Za-z]+)?|({_SPAN}))\s*", re.ASCII)
+_SPAN = re.compile(rf"\s*\({_PART}:{_PART}:{_PART}\){_PART}/{_PART}/{_PART}\s*", re.ASCII)
 
 
 def duration(text: str) -> Duration:
     """Read a length of time. Raises `ValueError` with a message for the user."""
-    found = _TEXT.fullmatch(text)
-    if found is None:
-        raise ValueError(f"{_shown(text)} is not a length of time; write 5 min, 1.5 s, 2 months")
-    if found[3]:
+    if found := _SPAN.fullmatch(text):
         return _span(found)
-    number, unit = Decimal(found[1]), found[2] or "s"
-    if unit in _MONTHS:
-        if number != int(number):
-            raise ValueError(f"{_shown(text)}: months and years are whole numbers")
-        return _limited(Duration(int(number) * _MONTHS[unit], 0), text)
-    unit = _SAME.get(unit, unit)
-    if unit not in _MICROS:
-        raise ValueError(f"unknown unit {unit!r}; {unit_hint(unit)}")
-    micros = number * _MICROS[unit]
+    parts = _parts(text)
+    if parts is None:
+        hint = "write 5 min, 1.5 s, 1h30m, 2 months"
+        raise ValueError(f"{_shown(text)} is not a length of time; {hint}")
+    months, micros = 0, Decimal(0)
+    for number, unit in parts:
+        if unit in _MONTHS:
+            if number != int(number):
+                raise ValueError(f"{_shown(text)}: months and years are whole numbers")
+            months += int(number) * _MONTHS[unit]
+            continue
+        unit = _SAME.get(unit, unit)
+        if unit not in _MICROS:
+            raise ValueError(f"unknown unit {unit!r}; {unit_hint(unit)}")
+        micros += number * _MICROS[unit]
     if micros != int(micros):
         raise ValueError(f"{_shown(text)} is finer than a microsecond")
-    return _limited(Duration(0, int(micros)), text)
+    return _limited(Duration(months, int(micros)), text)
+
+
+def lacks_unit(text: str) -> bool:
+    """Whether a length of time is a number alone, which is seconds."""
+    found = _BARE.fullmatch(text)
+    return found is not None and Decimal(found[1]) != 0
+
+
+def _parts(text: str) -> list[tuple[Decimal, str]] | None:
+    """Numbers with their units, each unit once; None where the text is something else."""
+    if found := _BARE.fullmatch(text):
+        return [(Decimal(found[1]), "s")]
+    if _UNITS.fullmatch(text):
+        parts = _ONE.findall(text)
+    elif found := _ISO.fullmatch(text):
+        parts = [(n, _ISO_DATE[u]) for n, u in _ONE.findall(found[1])]
+        parts += [(n, _ISO_TIME[u]) for n, u in _ONE.findall(found[2] or "")]
+    else:
+        return None
+    once = len({_SAME.get(unit, unit) for _, unit in parts}) == len(parts)
+    return [(Decimal(number), unit) for number, unit in parts] if once else None
 
 
 def duration_micros(text: str) -> int:
@@ -94,17 +115,18 @@ def _shown(text: str) -> str:
 
 def unit_hint(unit: str) -> str:
     """What to write in place of a unit that is not one."""
-    if unit in _MISSPELT:
-        return f"write {_MISSPELT[unit]}"
+    lower = unit.lower()
+    meant = _MISSPELT.get(lower) or (lower if lower in {*_MICROS, *_SAME, *_MONTHS} else None)
+    if meant:
+        return f"write {meant}"
     return "units are us, ms, s, min, h, day, week, month, year"
 
 
 def format_duration(value: Duration) -> str:
     """The canonical text; `duration(format_duration(d)) == d` for every d that can be written."""
     if value.months and value.micros:
-        minutes, seconds = divmod(value.micros // _SECOND, 60)
-        clock = f"({minutes // 60:02}:{minutes % 60:02}:{seconds:02})"
-        return f"{clock}{value.months % 12:02}/00/{value.months // 12:02}"
+        calendar, clock = Duration(value.months, 0), Duration(0, value.micros)
+        return f"{format_duration(calendar)} {format_duration(clock)}"
     if value.months:
         years, months = divmod(value.months, 12)
         return _counted(years, "year") if not months else _counted(value.months, "month")
@@ -120,7 +142,7 @@ def _counted(number: int, unit: str) -> str:
 
 
 def _span(found: re.Match[str]) -> Duration:
-    hours, minutes, seconds, months, days, years = (int(found[n]) for n in range(4, 10))
+    hours, minutes, seconds, months, days, years = (int(part) for part in found.groups())
     micros = days * _DAY + (hours * 3_600 + minutes * 60 + seconds) * _SECOND
     return _limited(Duration(years * 12 + months, micros), found[0])
 

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
+from tidegate.rules import slips
 from tidegate.rules.durations import unit_hint
 from tidegate.rules.expression import Span
+from tidegate.rules.slips import Said, Unexpected
 
 EXCERPT_WIDTH = 90
 
 _OPERATORS = ("within", "without", "and", "or", "then")
 _FUNCTIONS = ("any", "all", "every", "not", "cron", "A", "P")
-_FORMS = "any(m, a, b), any(m, a*), all(a, b), every(n, a), not(b)[a, c], A(a, b, c), P(a, [d], c)"
 _LOOSER = {"_THEN", "_OR", "_AND", "PLUS", "LSQB"}
 _SHOWN = {
     "_WITHIN": "within",
@@ -28,6 +29,7 @@ _SHOWN = {
     "DEC": "a number",
     "UNIT": "a unit",
     "SPAN": "(hh:mm:ss)mm/dd/yy",
+    "ISO": "PT5M",
     "HHMM": "HH:MM",
     "CLOCK": "<(hh:mm:ss)mm/dd/yyyy>",
     "STRING": "a quoted text",
@@ -70,10 +72,10 @@ def explain(text: str, error: UnexpectedInput) -> Fault:
         return _character(text, error.pos_in_stream or 0)
     token = error.token
     start = token.start_pos or 0
-    found = _Unexpected(text, token.type, str(token), start, frozenset(error.accepts or ()))
+    found = Unexpected(text, token.type, str(token), start, frozenset(error.accepts or ()))
     if found.kind == "$END":
         return _ends_early(found)
-    for rule in (_after_suffix, _unit, _operator, _function, _star, _bracket, _keyword):
+    for rule in _RULES:
         said = rule(found)
         if said:
             return Fault(Span(start, start + len(token)), *said)
@@ -81,37 +83,26 @@ def explain(text: str, error: UnexpectedInput) -> Fault:
     return Fault(Span(start, start + len(token)), f"{found.word!r} cannot stand here", hint)
 
 
-@dataclass(frozen=True, slots=True)
-class _Unexpected:
-    """The token that did not fit, and the kinds of token that would have."""
-
-    text: str
-    kind: str
-    word: str
-    start: int
-    accepted: frozenset[str]
-
-    @property
-    def before(self) -> str:
-        return self.text[: self.start]
-
-
-_Said = tuple[str, str] | None  # message and hint
-
-
 def _character(text: str, position: int) -> Fault:
     character = text[position]
     span = Span(position, position + 1)
+    if span_of_arrow := slips.arrow(text, position):
+        span = Span(*span_of_arrow)
+        hint = slips.joins(text, span.start, span.end)
+        return Fault(span, f"{text[span.start : span.end]!r} is not an operator", hint)
     if character in "\"'":
         return Fault(span, "this quote is not closed")
-    if character == "<":
+    if character == "<" and re.match(r"<\s*\(", text[position:]):
         return Fault(span, "this clock literal is not closed", "write <(hh:mm:ss)mm/dd/yyyy>")
     if character == "!":
         return Fault(span, "'!' is not an operator", "write not(b)[a, c] or a without b")
-    return Fault(span, f"{character!r} has no meaning in an event expression")
+    hint = slips.CONDITIONS if character in "=<>.%/" else ""
+    if character == "{":
+        hint = "so many of one event: any(3, a*)"
+    return Fault(span, f"{character!r} has no meaning in an event expression", hint)
 
 
-def _ends_early(found: _Unexpected) -> Fault:
+def _ends_early(found: Unexpected) -> Fault:
     stop = len(found.text.rstrip())
     span = Span(stop, stop + 1)
     unclosed = _unclosed(found.text)
@@ -120,11 +111,11 @@ def _ends_early(found: _Unexpected) -> Fault:
     if unclosed is not None and found.accepted & {"RPAR", "RSQB", "COMMA"}:
         span = Span(unclosed, unclosed + 1)
         return Fault(span, f"{found.text[unclosed]!r} is not closed")
-    hint = f"expected {_expected(found.accepted)}"
+    hint = slips.ends_early(found) or f"expected {_expected(found.accepted)}"
     return Fault(span, "the event expression ends early", hint)
 
 
-def _after_suffix(found: _Unexpected) -> _Said:
+def _after_suffix(found: Unexpected) -> Said:
     suffix = found.accepted >= {"_WITHIN", "_WITHOUT"} and "_THEN" not in found.accepted
     if found.kind not in _LOOSER or not suffix:
         return None
@@ -136,15 +127,17 @@ def _after_suffix(found: _Unexpected) -> _Said:
     )
 
 
-def _unit(found: _Unexpected) -> _Said:
+def _unit(found: Unexpected) -> Said:
     if found.kind != "NAME" or not re.search(r"[0-9]\s*$", found.before):
+        return None
+    if "COMMA" in found.accepted and found.accepted <= {"COMMA"}:
         return None
     if "UNIT" in found.accepted:
         return f"unknown unit {found.word!r}", unit_hint(found.word)
     return "a[i] takes a whole number", "a length of time follows a plus sign: a + [5 min]"
 
 
-def _operator(found: _Unexpected) -> _Said:
+def _operator(found: Unexpected) -> Said:
     word = found.word
     if word in ("&", "|") and found.before.endswith(word):
         return f"'{word * 2}' is not an operator", f"write {word} once"
@@ -153,10 +146,12 @@ def _operator(found: _Unexpected) -> _Said:
     close = difflib.get_close_matches(word.lower(), _OPERATORS, n=1)
     if close:
         return f"{word!r} is not an operator", f"did you mean {close[0]!r}?"
-    return f"an operator is missing before {word!r}", "operators: ; and or within without"
+    return f"an operator is missing before {word!r}", slips.joins(
+        found.text, found.start, found.start
+    )
 
 
-def _function(found: _Unexpected) -> _Said:
+def _function(found: Unexpected) -> Said:
     if found.kind == "NAME" and re.search(r"\b(any|every)\s*\(\s*$", found.before):
         return "a count is missing", "write any(2, a, b), any(2, a*), every(2, a)"
     if found.kind == "NAME" and re.search(r"\bnot\s*$", found.before):
@@ -166,20 +161,20 @@ def _function(found: _Unexpected) -> _Said:
         return None
     names = {name.lower(): name for name in _FUNCTIONS}
     close = difflib.get_close_matches(before[1].lower(), names, n=1)
-    hint = f"did you mean {names[close[0]]!r}?" if close else f"functions: {', '.join(_FUNCTIONS)}"
-    return f"{before[1]!r} is not a function", hint
+    hint = slips.called(before[1])
+    if not hint and close:
+        hint = f"did you mean {names[close[0]]!r}?"
+    known = f"functions: {', '.join(_FUNCTIONS)}; {slips.CONDITIONS}"
+    return f"{before[1]!r} is not a function", hint or known
 
 
-def _star(found: _Unexpected) -> _Said:
+def _star(found: Unexpected) -> Said:
     if found.kind != "_STAR":
         return None
     return "'*' cannot stand here", "it stands only in any(m, a*); composite: any(m, (a or b)*)"
 
 
-def _bracket(found: _Unexpected) -> _Said:
-    if found.kind in ("INT", "DEC") and found.accepted & {"LSQB", "NAME"}:
-        hint = f"a length of time stands in brackets: [{found.word} s]"
-        return f"{found.word!r} is not an event", hint
+def _bracket(found: Unexpected) -> Said:
     if found.kind == "LSQB":
         return (
             "'[' cannot stand here",
@@ -188,15 +183,33 @@ def _bracket(found: _Unexpected) -> _Said:
     if found.kind in ("RPAR", "RSQB") and _unclosed(found.before) is None:
         return f"{found.word!r} closes nothing", ""
     if found.kind in ("RPAR", "RSQB") and "COMMA" in found.accepted:
-        return f"an operand is missing before {found.word!r}", f"forms: {_FORMS}"
+        form = slips.form(found.before, _unclosed(found.before) or 0)
+        return f"an operand is missing before {found.word!r}", f"write {form}" if form else ""
     return None
 
 
-def _keyword(found: _Unexpected) -> _Said:
+def _keyword(found: Unexpected) -> Said:
     if "NAME" in found.accepted and found.kind.startswith("_") and found.word.isidentifier():
         hint = f"{found.word!r} is a keyword and cannot be a name"
+        if found.kind == "_WITHIN":
+            hint = "write a ; b within 5 min"
         return f"an event is missing before {found.word!r}", hint
     return None
+
+
+_RULES = (
+    slips.length,
+    slips.added,
+    slips.joined,
+    _after_suffix,
+    _unit,
+    _operator,
+    slips.keyword,
+    _function,
+    _star,
+    _bracket,
+    _keyword,
+)
 
 
 def _expected(accepted: frozenset[str]) -> str:

@@ -5,19 +5,17 @@
 
 from __future__ import annotations
 
-import datetime
-import re
-import zoneinfo
+from collections.abc import Callable
 from dataclasses import fields
 
 from tidegate.rules import kinds as k
-from tidegate.rules.clocks import clock, cron, daily
-from tidegate.rules.durations import duration_micros
+from tidegate.rules import texts, words
+from tidegate.rules.durations import duration_micros, lacks_unit
 from tidegate.rules.errors import InputError, Place
 from tidegate.rules.kinds import BAD, Key, Kind, Report
 from tidegate.rules.model import Change, Context, Coupling, Settings
 from tidegate.rules.parser import parse
-from tidegate.rules.reader import Scalar
+from tidegate.rules.reader import Fields, Items, Node, Scalar
 from tidegate.rules.sqltypes import sql_type
 
 # fmt: off
@@ -26,81 +24,9 @@ KEYWORDS = (
     "all", "any", "every", "not",
 )
 # fmt: on
-WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
-_NAME = "[A-Za-z_][A-Za-z0-9_]*"
-_FREE_NAME = rf"(?!(?:{'|'.join(KEYWORDS)})$){_NAME}"
+_FREE_NAME = rf"(?!(?:{'|'.join(KEYWORDS)})$){texts.NAME}"
 _MAY_BE_ZERO = {"commit_slack_ms", "skew_max_seconds"}
-
-
-def _positive(text: str) -> int:
-    value = duration_micros(text)
-    if value == 0:
-        raise ValueError("the length of time must be above 0")
-    return value
-
-
-def _backoff(text: str) -> tuple[int, int]:
-    first, dots, last = text.partition("..")
-    if not dots:
-        raise ValueError(f"{text!r} is not a pair of pauses; write 1s..1m")
-    low, high = _positive(first), _positive(last)
-    if low > high:
-        raise ValueError(f"{text!r}: the first pause is longer than the last")
-    return low, high
-
-
-def _zone(text: str) -> str:
-    try:
-        zoneinfo.ZoneInfo(text)
-    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
-        hint = k.did_you_mean(text, zoneinfo.available_timezones())
-        message = f"{text!r} is not a time zone of the IANA database"
-        raise ValueError(f"{message}; {hint or 'write Europe/Berlin'}") from None
-    return text
-
-
-def _instant(text: str) -> datetime.datetime:
-    try:
-        return datetime.datetime.fromisoformat(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not an instant; write 2026-03-02T09:00:00Z") from None
-
-
-def _date(text: str) -> str:
-    try:
-        return datetime.date.fromisoformat(text).isoformat()
-    except ValueError:
-        raise ValueError(f"{text!r} is not a date; write 2026-12-25") from None
-
-
-def _column(text: str) -> tuple[str, str]:
-    """`b as c` -> (parameter c, column b)."""
-    words = re.split(r"\s+as\s+", text.strip(), flags=re.IGNORECASE)
-    if len(words) > 2 or not all(re.fullmatch(rf"{_NAME}|`[^`]+`", word) for word in words):
-        raise ValueError(f"{text!r} is not a column; write a, or b as c")
-    return words[-1].strip("`"), words[0].strip("`")
-
-
-def _full_name(text: str) -> tuple[str, ...]:
-    """`bank.`2026`.rates` -> its parts."""
-    parts = re.findall(rf"({_NAME}|`[^`/\\:]+`)(?:\.|$)", text)
-    if len(parts) < 2 or ".".join(parts) != text:
-        raise ValueError(f"{text!r} is no table's full name; write catalog.db.table")
-    return tuple(part.strip("`") for part in parts)
-
-
-def _days(text: str) -> tuple[int, ...]:
-    found: set[int] = set()
-    for part in text.lower().split(","):
-        first, dash, last = (word.strip() for word in part.partition("-"))
-        if first not in WEEKDAYS or (dash and last not in WEEKDAYS):
-            raise ValueError(f"{part.strip()!r} is not a day of the week; write mon-fri, or sat")
-        begin, end = WEEKDAYS.index(first), WEEKDAYS.index(last or first)
-        if begin > end:
-            raise ValueError(f"{part.strip()!r}: the range goes backwards")
-        found.update(range(begin, end + 1))
-    return tuple(sorted(found))
 
 
 def _sql_value(node: Scalar, report: Report) -> object:
@@ -117,38 +43,51 @@ def _expression(node: Scalar, report: Report) -> object:
         return BAD
 
 
-def _absolute(text: str) -> object:
-    text = text.strip()
-    return daily(text) if re.fullmatch(r"\d{1,2}:\d{2}", text) else clock(text)
+def _length(read: Callable[[str], int]) -> Kind:
+    def convert(node: Scalar, report: Report) -> int:
+        value = read(node.text)
+        if lacks_unit(node.text):
+            hint = f"write {node.text} s, or the unit that is meant: {node.text} min"
+            report.warn("no-unit", f"{node.text} without a unit is seconds", node.place, hint)
+        return value
 
-
-def _cron(text: str) -> str:
-    cron(text)
-    return " ".join(text.split())
+    schema: k.Schema = {"type": ["string", "number"]}
+    return k.scalar("a length of time", schema, convert, "5 min")
 
 
 def _limit(name: str) -> Kind:
     return k.integer(0 if name in _MAY_BE_ZERO else 1)
 
 
-NAME = k.text("a name", _NAME)
-COLUMN = k.text("a column name")
+NAME = k.text("a name", texts.NAME)
+COLUMN = k.text("a column name", like="order_id")
 COLUMNS = k.by_form("a column or a list of columns", one=COLUMN, many=k.listing(COLUMN, 1))
 SQL = k.with_node(k.text("Spark SQL"))
-LENGTH = k.parsed("a length of time", duration_micros)
-LENGTH_ABOVE_0 = k.parsed("a length of time", _positive)
-ZONE = k.parsed("a time zone", _zone)
-DATES = k.listing(k.parsed("a date", _date))
-INSTANT = k.parsed("an instant", _instant)
-EXPRESSION = k.scalar("an event expression", {"type": "string", "minLength": 1}, _expression)
+LENGTH = _length(duration_micros)
+LENGTH_ABOVE_0 = _length(texts.positive_micros)
+ZONE = k.parsed("a time zone", texts.zone, "Europe/Berlin")
+DATES = k.listing(k.parsed("a date", texts.date, "2026-12-25"))
+INSTANT = k.parsed("an instant", texts.instant, "2026-03-02T09:00:00Z")
+EXPRESSION = k.scalar(
+    "an event expression",
+    {"type": "string", "minLength": 1},
+    _expression,
+    "placed ; paid within 1 h",
+)
 SQL_VALUE = k.scalar(
-    "a Spark SQL expression", {"type": ["string", "number", "boolean"]}, _sql_value
+    "a Spark SQL expression",
+    {"type": ["string", "number", "boolean"]},
+    _sql_value,
+    "sum(amount)",
 )
 SQL_VALUES = k.mapping(SQL_VALUE, ".+", "a name")
-FREE_NAME = "a name: letters, digits and _, not a keyword"
+SQL_NAME = "a name: letters, digits and _"
+FREE_NAME = f"{SQL_NAME}, not a keyword"
 ANYTHING = Kind(lambda node, _: node, {})
 SETTINGS = k.record(
-    "settings", *(Key(f.name, _limit(f.name), f"limit {f.name}") for f in fields(Settings))
+    "settings",
+    *(Key(f.name, _limit(f.name), f"limit {f.name}") for f in fields(Settings)),
+    like="{bucket_rows_max: 100000}",
 )
 
 
@@ -156,9 +95,10 @@ def _only(what: str, name: str, kind: Kind, doc: str) -> Kind:
     return k.record(what, Key(name, kind, doc, required=True))
 
 
+_SOME_START = "{version: 7}, {time: 2026-01-01T00:00:00Z}"
 _START = k.by_form(
     "now, earliest, snapshot, {version: n} or {time: t}",
-    one=k.choice("now", "earliest", "snapshot"),
+    one=k.choice("now", "earliest", "snapshot", words=words.START_WORDS, like=_SOME_START),
     named=k.by_key(
         "a start",
         {
@@ -173,6 +113,7 @@ _TABLE_KEYS = (
     Key("on_restore", k.choice("stop", "changes", "skip"), "what a RESTORE does; default stop"),
     Key("on_unpaired", k.choice("stop", "delete_insert"), "updates whose images do not pair"),
 )
+_A_TABLE = "{path: /lake/orders, key: [id]}"
 TABLE = k.by_key(
     "a table",
     {
@@ -180,43 +121,56 @@ TABLE = k.by_key(
             "a table",
             Key("path", k.text("a path"), "folder of the table, or any URI", required=True),
             *_TABLE_KEYS,
+            like=_A_TABLE,
+            words=words.TABLE_WORDS,
         ),
         "table": k.record(
             "a table",
             Key("table", k.text("a catalog name"), "name in the catalog", required=True),
             *_TABLE_KEYS,
+            like=_A_TABLE,
+            words=words.TABLE_WORDS,
         ),
     },
+    like=_A_TABLE,
+    words=words.TABLE_WORDS,
 )
 
+_SEVERAL = "change, for any of insert, update, delete; else an event type for each"
+_CHANGE = k.choice(*Change, words=words.CHANGE_WORDS, like=_SEVERAL)
 _TABLE_EVENT = k.record(
     "a table event",
-    Key("on", k.choice(*Change), "insert | update | delete | change | transaction", required=True),
+    Key("on", _CHANGE, "insert | update | delete | change | transaction", required=True),
     Key("table", NAME, "a name of tables:", required=True),
     Key("of", COLUMNS, "update: one of these columns changed"),
     Key("where", SQL, "Spark SQL over the row; on update also old.x, new.x"),
     Key("time", COLUMN, "column with the event time; default the commit's instant"),
     Key("lateness", LENGTH, "how late a row may be, with time:"),
     Key("ahead", LENGTH, "how far ahead of its commit a row may be, with time:; default 1 h"),
-    Key("columns", k.listing(k.parsed("a column", _column), 1), "parameters: [a, b as c]"),
+    Key("columns", k.listing(k.parsed("a column", texts.column), 1), "parameters: [a, b as c]"),
+    words=words.EVENT_WORDS,
 )
+_SOME_FIELDS = "{order_id: bigint}, or {} for none"
 _SIGNAL_EVENT = k.record(
     "a signal event",
     Key(
         "signal",
-        k.mapping(k.parsed("a type", sql_type), _NAME, "a field name"),
+        k.mapping(
+            k.parsed("a type", sql_type, "bigint"), texts.NAME, "a field name", like=_SOME_FIELDS
+        ),
         "fields with their Spark SQL types",
         required=True,
     ),
     Key("from_table", NAME, "a table whose inserted rows raise it"),
+    words={key: word for key, word in words.EVENT_WORDS.items() if word == "signal"},
 )
 _CLOCK_KEYS = (
     Key(
         "days",
         k.by_form(
             "days of the week",
-            one=k.parsed("days", _days),
-            many=k.listing(k.parsed("a day", _days), 1),
+            one=k.parsed("days", texts.days, "mon-fri"),
+            many=k.listing(k.parsed("a day", texts.days, "sat"), 1),
         ),
         "mon-fri, or [sat, sun]; default every day",
     ),
@@ -225,6 +179,8 @@ _CLOCK_KEYS = (
     Key("timezone", ZONE, "default the rulebook's"),
     Key("misfire", k.choice("fire", "skip"), "instants missed while the engine was down"),
 )
+_CLOCK = k.parsed("a clock literal", texts.absolute, '"<(08:00:00)*/*/*>", or 08:00')
+_CRON = k.parsed("a cron line", texts.cron_line, '"0 17 * * mon-fri"')
 EVENT = k.by_key(
     "an event type",
     {
@@ -232,31 +188,43 @@ EVENT = k.by_key(
         "signal": _SIGNAL_EVENT,
         "at": k.record(
             "a clock event",
-            Key("at", k.parsed("a clock literal", _absolute), "<(hh:mm:ss)mm/dd/yyyy>", True),
+            Key("at", _CLOCK, "<(hh:mm:ss)mm/dd/yyyy>", required=True),
             *_CLOCK_KEYS,
+            words=words.EVENT_WORDS,
         ),
         "cron": k.record(
             "a clock event",
-            Key("cron", k.parsed("a cron line", _cron), "a Vixie cron line", required=True),
+            Key("cron", _CRON, "a Vixie cron line", required=True),
             *_CLOCK_KEYS,
+            words=words.EVENT_WORDS,
         ),
     },
+    like="{on: insert, table: orders} or {signal: {order_id: bigint}}",
+    words=words.EVENT_WORDS,
 )
 
 _SIGNAL = k.by_form(
     "the name of a signal event, or {name: {field: expression}}",
     one=NAME,
-    named=k.mapping(SQL_VALUES, _NAME, "the name of an event", single=True),
+    named=k.mapping(SQL_VALUES, texts.NAME, "the name of an event", single=True),
+    like="late_order, or {late_order: {order_id: order_id}}",
 )
-_SECRET = k.text("a variable named TIDEGATE_SECRET_..", r"TIDEGATE_SECRET_[A-Z0-9_]+")
+_SECRET = k.text(
+    "a variable named TIDEGATE_SECRET_..", r"TIDEGATE_SECRET_[A-Z0-9_]+", "TIDEGATE_SECRET_OPS"
+)
+_A_URL = "https://ops.example.org/alarm"
 _WEBHOOK = k.record(
     "a webhook",
-    Key("url", k.text("a URL", r"https?://[^\s{}]+"), "literal http(s) URL", required=True),
+    Key("url", k.text("a URL", r"https?://[^\s{}]+", _A_URL), "literal http(s) URL", required=True),
     Key("secret", _SECRET, "environment variable with the signing secret"),
     Key("headers", k.mapping(k.text("a text"), r"[A-Za-z0-9-]+", "a header"), "literal headers"),
     Key("body", SQL_VALUES, "fields of the JSON body, as expressions"),
+    like=f"{{url: {_A_URL}}}",
 )
-ACTION = k.with_node(
+_AN_ACTION = (
+    "{sql: INSERT INTO late (order_id) SELECT order_id FROM event}, or {signal: late_order}"
+)
+_NAMED_ACTION = k.with_node(
     k.by_key(
         "an action",
         {
@@ -266,9 +234,35 @@ ACTION = k.with_node(
             "enable": _only("an action", "enable", NAME, "enable a rule"),
             "disable": _only("an action", "disable", NAME, "disable a rule"),
         },
+        like=_AN_ACTION,
+        several="a list has each on a line of its own, behind a dash",
+        words=words.ACTION_WORDS,
     )
 )
-ACTIONS = k.listing(ACTION)
+
+
+def _as_sql(node: Node, report: Report) -> object:
+    """A text alone is the SQL of an action."""
+    sql = Fields(node.place, {"sql": node}, {"sql": node.place})
+    return _NAMED_ACTION.read(sql, report)
+
+
+_TEXT_ACTION = Kind(_as_sql, SQL.schema, _AN_ACTION)
+ACTION = k.by_form("an action", one=_TEXT_ACTION, named=_NAMED_ACTION)
+
+
+_LISTED = k.listing(ACTION)
+
+
+def _actions(node: Node, report: Report) -> object:
+    """A list of actions, or one alone."""
+    if isinstance(node, Items):
+        return _LISTED.read(node, report)
+    value = ACTION.read(node, report)
+    return BAD if value is BAD else (value,)
+
+
+ACTIONS = Kind(_actions, {"anyOf": [ACTION.schema, _LISTED.schema]}, _AN_ACTION)
 
 _ONE_OF_THREE = k.choice("first", "last", "all")
 _SELECTION = k.record(
@@ -279,6 +273,7 @@ _SELECTION = k.record(
             "select",
             Key("first", _ONE_OF_THREE, "of each run of the first operand"),
             Key("then", _ONE_OF_THREE, "of each run of the second operand"),
+            like="{first: last, then: first}",
         ),
         "which occurrences of a run take part",
         required=True,
@@ -286,19 +281,21 @@ _SELECTION = k.record(
     Key("pairs", k.choice("unique", "all"), "with the next run only, or every later one"),
     Key("repeat", k.FLAG, "re-apply until nothing matches"),
     Key("evaluate", k.choice("early", "at_end"), "at once, or at the end of the within span"),
+    like="{select: {first: last, then: first}}",
 )
 _PER = k.by_form(
     "a column, a list of columns or {event: column}",
     one=COLUMN,
     many=k.listing(COLUMN, 1),
-    named=k.mapping(COLUMNS, _NAME, "the name of an event"),
+    named=k.mapping(COLUMNS, texts.NAME, "the name of an event"),
 )
 _CONDITION = k.by_form(
     "an expression over a firing or {sql: query}",
     one=SQL,
     named=_only("a condition", "sql", SQL, "a query of the firing_ids that hold"),
+    like="count(*) > 3, or {sql: SELECT firing_id FROM event ..}",
 )
-_MODE = k.choice(*Coupling)
+_MODE = k.choice(*Coupling, words=words.COUPLING_WORDS)
 _NAMES = k.by_form("a rule or a list of rules", one=NAME, many=k.listing(NAME, 1))
 RULE = k.record(
     "a rule",
@@ -306,7 +303,7 @@ RULE = k.record(
     Key("per", _PER, "evaluate for each value of these columns"),
     Key(
         "context",
-        k.by_form("a context", one=k.choice(*Context), named=_SELECTION),
+        k.by_form("a context", one=k.choice(*Context, words=words.CONTEXT_WORDS), named=_SELECTION),
         "parameter context; default restricted for a composite expression, else unrestricted",
     ),
     Key("if", _CONDITION, "the condition"),
@@ -330,7 +327,8 @@ RULE = k.record(
         k.record(
             "retry",
             Key("attempts", k.integer(1, 1_000), "default 3"),
-            Key("backoff", k.parsed("a pair of pauses", _backoff), "default 1s..1m"),
+            Key("backoff", k.parsed("a pair of pauses", texts.backoff, "1s..1m"), "default 1s..1m"),
+            like="{attempts: 3}",
         ),
         "how a failing action is tried again",
     ),
@@ -349,22 +347,29 @@ RULE = k.record(
     Key("ignore_own", k.FLAG, "do not react to what its own actions write"),
     Key("at_least_once", k.FLAG, "allow actions without a marker"),
     Key("expire_key_after", LENGTH_ABOVE_0, "forget a key that has been silent"),
+    like="{on: placed ; paid, do: ..}",
+    words=words.RULE_WORDS,
 )
 
 RULEBOOK = k.record(
     "a rulebook",
-    Key("rulebook", k.text("a name", _NAME), "the rulebook's name", required=True),
+    Key("rulebook", k.text("a name", texts.NAME), "the rulebook's name", required=True),
     Key("timezone", ZONE, "for clock events and months; default UTC"),
-    Key("tables", k.mapping(TABLE, _NAME, "a name: letters, digits and _"), "names used in SQL"),
+    Key("tables", k.mapping(TABLE, texts.NAME, SQL_NAME), "names used in SQL"),
     Key("events", k.mapping(EVENT, _FREE_NAME, FREE_NAME), "event types"),
     Key("rules", k.mapping(RULE, _FREE_NAME, FREE_NAME), "the rules"),
     Key(
         "reads",
-        k.listing(k.parsed("a table's full name", _full_name)),
+        k.listing(k.parsed("a table's full name", texts.full_name)),
         "what actions may read beside tables: [catalog.db.table]",
     ),
-    Key("samples", k.mapping(SQL, _NAME, "a name: letters, digits and _"), "samples of P and P*"),
+    Key(
+        "samples",
+        k.mapping(SQL, texts.NAME, SQL_NAME),
+        "samples of P and P*",
+    ),
     Key("settings", SETTINGS, "limits"),
+    words=words.RULEBOOK_WORDS,
 )
 
 

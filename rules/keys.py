@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidegate.rules import expression as x
 from tidegate.rules.book import Book, refuse
-from tidegate.rules.kinds import BAD, Record, Report
+from tidegate.rules.kinds import BAD, Record, Report, did_you_mean
 from tidegate.rules.model import Change, ClockEvent, SignalEvent, TableEvent
 from tidegate.rules.reader import Fields
 
@@ -33,19 +33,19 @@ def resolve_keys(book: Book, rule: str, report: Report) -> tuple[tuple[str, ...]
     per = _listed(book, record, used, report) if listed else _inferred(book, record, used, report)
     rules = book.records("rules")
     known = all(name in book.events or name in rules for name in used)
-    if len(report.problems) == before and known and not _needs_key(node, per):
-        culprit = _keyless(node, per)
-        keyed = ", ".join(per)
-        refuse(
-            report,
-            "keyless",
-            f"this could happen without any {', '.join(names)}: for which one would the rule fire?",
-            scalar,
-            culprit,
-            f"start it by a keyed event: {keyed} ; .."
-            if keyed
-            else f"no event type of the expression has the column {', '.join(names)}",
-        )
+    if len(report.problems) > before or not known or _needs_key(node, per):
+        return names, per
+    if not per:
+        _without_columns(book, record, used, report)
+        return names, per
+    refuse(
+        report,
+        "keyless",
+        f"this could happen without any {', '.join(names)}: for which one would the rule fire?",
+        scalar,
+        _keyless(node, per),
+        f"start it by a keyed event: {', '.join(per)} ; ..",
+    )
     return names, per
 
 
@@ -55,6 +55,30 @@ def key_names(record: Record) -> tuple[str, ...]:
     if isinstance(per, dict):
         per = next((columns for columns in per.values() if columns is not BAD), ())
     return (per,) if isinstance(per, str) else per
+
+
+def _without_columns(
+    book: Book, record: Record, used: dict[str, x.Expression], report: Report
+) -> None:
+    """No event of the expression is keyed."""
+    names = key_names(record)
+    rules = [name for name in used if name in book.records("rules")]
+    known = set().union(*(_columns_of(book, name) or () for name in used))
+    lacking = [name for name in names if name not in known] or list(names)
+    message = f"no event of the expression has the column {', '.join(lacking)}"
+    hint = did_you_mean(lacking[0], known) if known else ""
+    if not hint.startswith("did you mean"):
+        signals = [name for name in used if isinstance(book.events.get(name), SignalEvent)]
+        hint = f"declare it: {signals[0]}: {{signal: {{{lacking[0]}: ..}}}}" if signals else hint
+        hint = _give_per(rules[0], names) if rules else hint
+    if "," in lacking[0]:
+        hint = f"a list has brackets: per: [{lacking[0]}]"
+    report.add("per", message, record.place("per"), hint)
+
+
+def _give_per(rule: str, columns: tuple[str, ...]) -> str:
+    shown = columns[0] if len(columns) == 1 else f"[{', '.join(columns)}]"
+    return f"the rule {rule!r} is an event for each key only if it has one: give it a per: {shown}"
 
 
 def event_names(node: x.Expression) -> dict[str, x.Expression]:
@@ -79,6 +103,9 @@ def _listed(book: Book, record: Record, used: dict[str, x.Expression], report: R
             continue
         columns = (columns,) if isinstance(columns, str) else columns
         if name not in used:
+            declared = book.names("events", "rules")
+            if not all(other in declared for other in used):
+                continue  # one of them is what was meant, and is said to be unknown
             hint = report.did_you_mean(name, used)
             report.add("per", f"{name!r} does not occur in the expression", place, hint)
             continue
@@ -88,11 +115,10 @@ def _listed(book: Book, record: Record, used: dict[str, x.Expression], report: R
         has = _columns_of(book, name)
         if has is not None and not set(columns) <= has:
             lacking = ", ".join(sorted(set(columns) - has))
-            hint = (
-                report.did_you_mean(lacking, has)
-                if has
-                else f"{name!r} cannot be keyed; leave it out"
-            )
+            hint = report.did_you_mean(lacking, has) if has else ""
+            if name in book.records("rules") and not hint.startswith("did you mean"):
+                hint = _give_per(name, columns)
+            hint = hint or f"{name!r} cannot be keyed; leave it out"
             report.add("per", f"{name!r} has no column {lacking}", place, hint)
         per[name] = columns
     return per
@@ -112,13 +138,13 @@ def _inferred(book: Book, record: Record, used: dict[str, x.Expression], report:
         must_have = isinstance(book.events.get(name), TableEvent)
         if must_have or (has & wanted) or (has and name in book.records("rules")):
             lacking = ", ".join(sorted(wanted - has))
-            report.add(
-                "per",
-                f"{name!r} has no column {lacking}",
-                record.place("per"),
+            hint = (
                 "name each keyed event's columns: per: {event: column, other: its_column};"
-                " the rest broadcast",
+                " the rest broadcast"
             )
+            if name in book.records("rules"):
+                hint = _give_per(name, columns)
+            report.add("per", f"{name!r} has no column {lacking}", record.place("per"), hint)
     return per
 
 

@@ -1,28 +1,33 @@
 """Kinds of YAML values: each says how to read a node and what its JSON Schema is.
 
-One declaration (`rules.form`) made of these is both the reader of rulebooks and their schema.
-A reader never raises: it adds to the report and returns `BAD`, so that one pass finds every
-error of a file.
+One declaration (`rules.form`) made of these is both the reader of rulebooks and their schema. A
+reader never raises: it adds to the report and returns `BAD`, so that one pass finds every error.
 """
 
 from __future__ import annotations
 
-import difflib
-import heapq
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import pairwise
 from typing import Any, Final
 
 from tidegate.rules.errors import Place, Problem
+from tidegate.rules.misplaced import (
+    Misplaced,
+    cut_texts,
+    identifier_hint,
+    listed_names,
+    named,
+    not_indented,
+    shape_hint,
+)
+from tidegate.rules.nearest import nearest
 from tidegate.rules.reader import Fields, Items, Node, Scalar
 
 Schema = dict[str, Any]
 
 HINTS_MAX = 100  # nearest names that one report looks for: nobody reads more
-COMPARED_MAX = 50  # names that a word is compared with letter by letter
+KNOWN_MAX = 30  # names that are listed where none is near
 
 
 class _Bad:
@@ -57,10 +62,15 @@ class Report:
 
 @dataclass(frozen=True)
 class Kind:
-    """`read(node, report)` gives the value or BAD; `schema` is the JSON Schema of the node."""
+    """`read(node, report)` gives the value or BAD; `schema` is the JSON Schema of the node.
+
+    `like`: an example of what to write; `names`: the keys, if it is a mapping with fixed ones.
+    """
 
     read: Callable[[Node, Report], Any]
     schema: Schema
+    like: str = ""
+    names: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -94,67 +104,64 @@ class Record:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A hint that names the nearest known word, or all of them where they are few."""
-    names = sorted(known)
-    compared = names if len(names) <= COMPARED_MAX else _alike(word, names)
-    close = difflib.get_close_matches(word, compared, n=1) or [
-        name for name in names if name.lower() == word.lower()
-    ]
-    if close:
-        return f"did you mean {close[0]!r}?"
-    return f"known: {', '.join(names)}" if 0 < len(names) <= 12 else ""
+    names = sorted(map(str, known))
+    meant = nearest(word, names)
+    if meant:
+        return f"did you mean {meant!r}?"
+    return f"known: {', '.join(names)}" if 0 < len(names) <= KNOWN_MAX else ""
 
 
-def _alike(word: str, names: Iterable[str]) -> list[str]:
-    """The names that share most pairs of letters with a word."""
-    pairs = _pairs(word)
-    return heapq.nlargest(COMPARED_MAX, names, lambda name: len(pairs & _pairs(name)))
-
-
-@lru_cache(maxsize=20_000)
-def _pairs(name: str) -> frozenset[str]:
-    return frozenset(map("".join, pairwise(f" {name} ")))
-
-
-def scalar(what: str, schema: Schema, convert: Callable[[Scalar, Report], Any]) -> Kind:
+def scalar(
+    what: str, schema: Schema, convert: Callable[[Scalar, Report], Any], like: str = ""
+) -> Kind:
     """A scalar. `convert` may raise `ValueError` with `message; hint` for the user."""
 
     def read(node: Node, report: Report) -> Any:
         if not isinstance(node, Scalar):
-            return report.add("type", f"expected {what}, found {_named(node)}", node.place)
+            return _wrong_shape(what, like, node, report)
         try:
             return convert(node, report)
         except ValueError as error:
             message, _, hint = str(error).partition("; ")
             return report.add("value", message, node.place, hint)
 
-    return Kind(read, schema)
+    return Kind(read, schema, like)
 
 
-def text(what: str = "a text", pattern: str = "", schema: Schema | None = None) -> Kind:
+def text(what: str = "a text", pattern: str = "", like: str = "") -> Kind:
     """A text that is not empty; of a `pattern` if given. Plain numbers are not text."""
+    written = f"write {like}" if like else ""
 
     def convert(node: Scalar, report: Report) -> Any:
         value = node.value
         if not isinstance(value, str):
             shown = "nothing" if value is None else node.text
-            hint = "" if value is None else f'quote it: "{node.text}"'
+            hint = written if value is None else f'quote it: "{node.text}"'
             return report.add("type", f"expected {what}, found {shown}", node.place, hint)
         if not value.strip():
             return report.add("value", f"expected {what}, found an empty text", node.place)
         if pattern and not re.fullmatch(pattern, value):
-            return report.add("value", f"{value!r} is not {what}", node.place)
+            hint = written or (identifier_hint(value) if what.endswith("name") else "")
+            return report.add("value", f"{value!r} is not {what}", node.place, hint)
         return value
 
     form: Schema = {"type": "string", "minLength": 1}
     if pattern:
         form["pattern"] = f"^(?:{pattern})$"
-    return scalar(what, schema or form, convert)
+    return scalar(what, form, convert, like)
 
 
-def parsed(what: str, convert: Callable[[str], Any]) -> Kind:
+def parsed(what: str, convert: Callable[[str], Any], like: str = "") -> Kind:
     """A scalar whose text `convert` reads (plain numbers too); it raises `ValueError`."""
     schema: Schema = {"type": ["string", "number"]}
-    return scalar(what, schema, lambda node, _: convert(node.text))
+
+    def read(node: Scalar, report: Report) -> Any:
+        if not node.text.strip():
+            hint = f"write {like}" if like else ""
+            return report.add("type", f"expected {what}, found nothing", node.place, hint)
+        return convert(node.text)
+
+    return scalar(what, schema, read, like)
 
 
 def integer(least: int | None = None, most: int | None = None) -> Kind:
@@ -169,7 +176,7 @@ def integer(least: int | None = None, most: int | None = None) -> Kind:
         value = node.value
         if not isinstance(value, int) or isinstance(value, bool):
             message = f"expected a whole number, found {node.text!r}"
-            return report.add("type", message, node.place)
+            return report.add("type", message, node.place, "write digits alone, as in 10")
         if (least is not None and value < least) or (most is not None and value > most):
             above = f"at least {least}" if most is None else f"from {least} to {most}"
             return report.add("value", f"{value} must be {above}", node.place)
@@ -178,36 +185,45 @@ def integer(least: int | None = None, most: int | None = None) -> Kind:
     return scalar("a whole number", schema, convert)
 
 
+_MEANS = {"yes": "true", "on": "true", "1": "true", "no": "false", "off": "false", "0": "false"}
+
+
 def _flag(node: Scalar, report: Report) -> Any:
     if isinstance(node.value, bool):
         return node.value
-    return report.add("type", f"expected true or false, found {node.text!r}", node.place)
+    hint = f"write {_MEANS.get(node.text.lower(), 'true, or false')}"
+    return report.add("type", f"expected true or false, found {node.text!r}", node.place, hint)
 
 
 FLAG = scalar("true or false", {"type": "boolean"}, _flag)
 
 
-def choice(*names: str) -> Kind:
-    """One of some words."""
+def choice(*names: str, words: Mapping[str, str] | None = None, like: str = "") -> Kind:
+    """One of some words; `words` are others that are taken for them, `like` what else there is."""
     names = tuple(str(name) for name in names)
 
     def convert(node: Scalar, report: Report) -> Any:
         if node.text in names:
             return node.text
-        hint = report.did_you_mean(node.text, names)
+        hint = f"write {like}" if like and re.search(r"[,|/]| or ", node.text) else ""
+        hint = hint or _meant(node.text, names, words, report)
+        hint = f"{hint}; or {like}" if like and hint.startswith("known") else hint
         return report.add(
             "value", f"{node.text!r} is not one of {', '.join(names)}", node.place, hint
         )
 
-    return scalar(f"one of {', '.join(names)}", {"enum": list(names)}, convert)
+    return scalar(f"one of {', '.join(names)}", {"enum": list(names)}, convert, like or names[0])
 
 
 def listing(item: Kind, least: int = 0) -> Kind:
     """A sequence, read as a tuple of what could be read."""
+    like = f"[{item.like}]" if item.like else ""
 
     def read(node: Node, report: Report) -> Any:
         if not isinstance(node, Items):
-            return report.add("type", f"expected a list, found {_named(node)}", node.place)
+            written = f"[{node.text}]" if isinstance(node, Scalar) and node.text else like
+            hint = f"write {written}" if written else ""
+            return report.add("type", f"expected a list, found {named(node)}", node.place, hint)
         if len(node.items) < least:
             return report.add("value", "the list is empty", node.place)
         values = [item.read(child, report) for child in node.items]
@@ -216,24 +232,36 @@ def listing(item: Kind, least: int = 0) -> Kind:
     schema: Schema = {"type": "array", "items": item.schema}
     if least:
         schema["minItems"] = least
-    return Kind(read, schema)
+    return Kind(read, schema, like)
 
 
-def mapping(value: Kind, key: str, what: str, single: bool = False) -> Kind:
+def mapping(value: Kind, key: str, what: str, single: bool = False, like: str = "") -> Kind:
     """A mapping from free names that match the pattern `key` to values of one kind; a `single` one
     has one entry. Values that are refused are kept as BAD, so that their names stay known.
     """
+    example = value.like or ".."
+    whole = like or f"NAME: {example}"
 
     def read(node: Node, report: Report) -> Any:
         if not isinstance(node, Fields):
-            return report.add("type", f"expected a mapping, found {_named(node)}", node.place)
-        if single and len(node.entries) != 1:
+            names = listed_names(node)
+            shown = f"{names[0]}: {example}, without dashes or [ ]" if names else whole
+            message = f"expected a mapping, found {named(node)}"
+            return report.add("type", message, node.place, f"write {shown}")
+        wrong = [*cut_texts(node), *not_indented(node, value.names)]
+        passed = _say(wrong, report)
+        if single and len(node.entries) - sum(len(one.pieces) for one in wrong) != 1:
             message = f"expected one entry, found {len(node.entries)}"
             return report.add("value", message, node.place)
         values: dict[str, Any] = {}
         for name, child in node.entries.items():
+            if name in passed:
+                if not any(name in one.pieces for one in wrong):
+                    values[name] = BAD
+                continue
             if not re.fullmatch(key, name):
-                report.add("name", f"{name!r} is not {what}", node.keys[name])
+                hint = identifier_hint(name)
+                report.add("name", f"{name!r} is not {what}", node.keys[name], hint)
             values[name] = value.read(child, report)
         return values
 
@@ -244,20 +272,26 @@ def mapping(value: Kind, key: str, what: str, single: bool = False) -> Kind:
     }
     if single:
         schema |= {"minProperties": 1, "maxProperties": 1}
-    return Kind(read, schema)
+    return Kind(read, schema, like or f"{{NAME: {example}}}")
 
 
-def record(what: str, *keys: Key) -> Kind:
-    """A mapping with fixed keys, read as a `Record`."""
+def record(what: str, *keys: Key, like: str = "", words: Mapping[str, str] | None = None) -> Kind:
+    """A mapping with fixed keys, read as a `Record`. `words`: what else is written for a key."""
     known = {key.name: key for key in keys}
+    nested = frozenset(key.name for key in keys if key.kind.like.startswith(("{", "[")))
 
     def read(node: Node, report: Report) -> Any:
         if not isinstance(node, Fields):
-            return report.add("type", f"expected {what}, found {_named(node)}", node.place)
-        result = Record(node)
+            return _wrong_shape(what, like, node, report, known)
+        wrong = [*cut_texts(node, known), *not_indented(node, known, nested)]
+        passed = _say(wrong, report)
+        result, meant = Record(node), set()
         for name, child in node.entries.items():
+            if name in passed:
+                continue
             if name not in known:
-                hint = report.did_you_mean(name, known)
+                hint = _meant(name, known, words, report)
+                meant |= {key for key in known if hint == f"did you mean {key!r}?"}
                 message = f"unknown key {name!r} in {what}"
                 report.add("unknown-key", message, node.keys[name], hint)
                 continue
@@ -265,8 +299,9 @@ def record(what: str, *keys: Key) -> Kind:
             if value is not BAD:
                 result.values[name] = value
         for key in keys:
-            if key.required and key.name not in node.entries:
-                report.add("missing-key", f"{what} needs the key {key.name!r}", node.place, key.doc)
+            if key.required and key.name not in node.entries and key.name not in meant:
+                hint = f"write {key.name}: {key.kind.like}" if key.kind.like else key.doc
+                report.add("missing-key", f"{what} needs the key {key.name!r}", node.place, hint)
         return result
 
     schema: Schema = {
@@ -275,15 +310,24 @@ def record(what: str, *keys: Key) -> Kind:
         "required": [key.name for key in keys if key.required],
         "additionalProperties": False,
     }
-    return Kind(read, schema)
+    return Kind(read, schema, like, frozenset(known))
 
 
-def by_key(what: str, kinds: Mapping[str, Kind]) -> Kind:
-    """One of several records, told apart by the one of these keys that is present."""
+def by_key(
+    what: str,
+    kinds: Mapping[str, Kind],
+    *,
+    like: str = "",
+    several: str = "",
+    words: Mapping[str, str] | None = None,
+) -> Kind:
+    """One of several records, told apart by the one of these keys that is present. `several`: what
+    to do about more than one."""
+    known = frozenset(kinds).union(*(kind.names for kind in kinds.values()))
 
     def read(node: Node, report: Report) -> Any:
         if not isinstance(node, Fields):
-            return report.add("type", f"expected {what}, found {_named(node)}", node.place)
+            return _wrong_shape(what, like, node, report, known)
         present = [key for key in kinds if key in node.entries]
         if len(present) == 1:
             return kinds[present[0]].read(node, report)
@@ -291,31 +335,38 @@ def by_key(what: str, kinds: Mapping[str, Kind]) -> Kind:
         if present:
             second = node.keys[present[1]]
             message = f"{what} has only one of {names}, not {' and '.join(present)}"
-            return report.add("value", message, second)
+            return report.add("value", message, second, several)
         for name in node.entries:
-            close = difflib.get_close_matches(name, kinds, n=1)
-            if close:
-                hint = f"did you mean {close[0]!r}?"
+            hint = _meant(name, kinds, words, report)
+            if hint.startswith("did you mean"):
                 message = f"unknown key {name!r} in {what}"
                 return report.add("unknown-key", message, node.keys[name], hint)
-        return report.add("missing-key", f"{what} needs one of {names}", node.place)
+        message = f"{what} needs one of {names}"
+        return report.add("missing-key", message, node.place, f"write {like}" if like else "")
 
-    return Kind(read, {"oneOf": [kind.schema for kind in kinds.values()]})
+    return Kind(read, {"oneOf": [kind.schema for kind in kinds.values()]}, like, known)
 
 
 def by_form(
-    what: str, *, one: Kind | None = None, many: Kind | None = None, named: Kind | None = None
+    what: str,
+    *,
+    one: Kind | None = None,
+    many: Kind | None = None,
+    named: Kind | None = None,
+    like: str = "",
 ) -> Kind:
     """A scalar, a sequence or a mapping, each read by its own kind."""
     kinds: dict[type[Node], Kind | None] = {Scalar: one, Items: many, Fields: named}
+    given = [kind for kind in kinds.values() if kind]
+    like = like or given[0].like
 
     def read(node: Node, report: Report) -> Any:
         kind = kinds[type(node)]
         if kind is None:
-            return report.add("type", f"expected {what}, found {_named(node)}", node.place)
+            return _wrong_shape(what, like, node, report)
         return kind.read(node, report)
 
-    return Kind(read, {"anyOf": [kind.schema for kind in kinds.values() if kind]})
+    return Kind(read, {"anyOf": [kind.schema for kind in given]}, like)
 
 
 def with_node(kind: Kind) -> Kind:
@@ -325,13 +376,25 @@ def with_node(kind: Kind) -> Kind:
         value = kind.read(node, report)
         return BAD if value is BAD else (value, node)
 
-    return Kind(read, kind.schema)
+    return Kind(read, kind.schema, kind.like, kind.names)
 
 
-def _named(node: Node) -> str:
-    if isinstance(node, Items):
-        return "a list"
-    if isinstance(node, Fields):
-        return "a mapping"
-    text = node.text if isinstance(node, Scalar) else ""
-    return repr(text) if text else "nothing"
+def _meant(word: str, known: Iterable[str], words: Mapping[str, str] | None, report: Report) -> str:
+    """The known name that a word stands for, else the nearest one."""
+    other = (words or {}).get(word.lower())
+    return f"did you mean {other!r}?" if other else report.did_you_mean(word, known)
+
+
+def _say(wrong: Iterable[Misplaced], report: Report) -> set[str]:
+    """Report what is misplaced; returns the names of the entries that it concerns."""
+    passed: set[str] = set()
+    for one in wrong:
+        report.add("yaml", one.message, one.place, one.hint)
+        passed |= {one.name, *one.pieces}
+    return passed
+
+
+def _wrong_shape(what: str, like: str, node: Node, report: Report, keys: Iterable[str] = ()) -> Any:
+    """A node that is neither a scalar, a list nor a mapping where it should be."""
+    message = f"expected {what}, found {named(node)}"
+    return report.add("type", message, node.place, shape_hint(like, node, keys))

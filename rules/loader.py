@@ -14,6 +14,7 @@ from tidegate.rules.kinds import Record, Report
 from tidegate.rules.model import Rulebook
 from tidegate.rules.reader import read_yaml
 from tidegate.rules.shape import shape, shape_settings
+from tidegate.rules.statements import check_statements
 from tidegate.rules.unbuilt import SIMULATED, refuse_unbuilt
 from tidegate.rules.warn import warn
 
@@ -66,6 +67,7 @@ def _loaded(
     book = shape(top, file, report)
     limits = shape_settings(top.get("settings"), settings, report)
     check(book, report)
+    check_statements(book, report)
     refuse_unbuilt(book, features, report)
     warn(book, report)
     if report.problems:

@@ -247,7 +247,8 @@ class _Builder:
         try:
             return read(text)
         except ValueError as error:
-            self.faults.append(Fault(span, str(error)))
+            message, _, hint = str(error).partition("; ")
+            self.faults.append(Fault(span, message, hint))
             return default
 
 

@@ -23,6 +23,7 @@ from yaml.events import (
 
 from tidegate.rules.errors import InputError, Place, Problem
 from tidegate.rules.marks import content_offsets
+from tidegate.rules.yamlhints import yaml_hint
 
 NESTING_MAX = 50
 
@@ -170,7 +171,9 @@ class _Reader:
         at = self.source[mark.index : mark.index + 1]
         problem = (error.problem or "malformed").replace("found character", f"found {at!r}")
         place = Place(self.file, mark.line + 1, mark.column + 1)
-        return Problem("yaml", f"YAML{context}: {problem}", place, _yaml_hint(problem, at))
+        begun = error.context_mark.line if error.context_mark else None
+        hint = yaml_hint(problem, self.source, mark.line, mark.column, begun)
+        return Problem("yaml", f"YAML{context}: {problem}", place, hint)
 
     def _node(self, event: Any, path: str, depth: int) -> Node:
         place = self._place(event, path)
@@ -223,15 +226,3 @@ class _Reader:
 
     def _refuse(self, event: Any, path: str, message: str, hint: str) -> None:
         self.problems.append(Problem("yaml", message, self._place(event, path), hint))
-
-
-def _yaml_hint(problem: str, at: str) -> str:
-    if "mapping values are not allowed" in problem:
-        return "a text with ': ' in it needs quotes (in event expressions L:(a) needs none)"
-    if at == "\t":
-        return "indent with spaces, not tabs"
-    if "',' or '}'" in problem or "',' or ']'" in problem:
-        return "inside { } and [ ] a text with , : [ ] { } needs quotes"
-    if "invalid Unicode character escape code" in problem:
-        return "write the character itself"
-    return ""

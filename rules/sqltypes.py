@@ -28,6 +28,16 @@ _PLAIN = {
 _DECIMAL = {"decimal", "dec", "numeric"}
 _SIZED = {"char", "character", "varchar"}
 _NESTED = {"array", "map", "struct"}
+_MEANT = {
+    **dict.fromkeys(("text", "str", "uuid", "json", "object"), "string"),
+    **dict.fromkeys(("datetime", "timestamptz", "instant"), "timestamp"),
+    **dict.fromkeys(("number", "float64"), "double"),
+    **dict.fromkeys(("money", "currency"), "decimal(12,2)"),
+    **dict.fromkeys(("int64", "serial"), "bigint"),
+    "int32": "int",
+    "list": "array<string>",
+    "bool": "boolean",
+}
 _PRECISION_MAX = 38
 NESTED_MAX = 100
 _WORD = re.compile(r"\s*(`[^`]+`|[A-Za-z_]\w*|[0-9]+|[(),:<>])", re.ASCII)
@@ -59,6 +69,8 @@ def _type(words: list[str], text: str) -> list[str]:
         return rest[3:]
     if name in _NESTED:
         return _nested(name, rest, text)
+    if name in _MEANT:
+        raise ValueError(f"{words[0]!r} is not a Spark SQL type; did you mean {_MEANT[name]!r}?")
     close = difflib.get_close_matches(name, [*_PLAIN, *_DECIMAL, *_SIZED, *_NESTED], n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     raise ValueError(f"{words[0] if words else text!r} is not a Spark SQL type{hint}")

@@ -13,9 +13,10 @@ _TOKEN = re.compile(
     r"""--[^\n]*|/\*.*?\*/"""
     r"""|(?P<string>(?i:r)'[^']*'|(?i:r)"[^"]*\"|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\")"""
     r"""|`(?P<quoted>(?:[^`]|``)*)`"""
-    r"""|(?P<word>[A-Za-z_]\w*)|(?P<other>\S)""",
+    r"""|(?P<word>[A-Za-z_]\w*)|(?P<other>/\*|\S)""",
     re.DOTALL,
 )
+_COMMENT = re.compile(r"/\*|\*/")
 
 # Functions whose value is not a function of the row: G25 refuses them where SQL filters events.
 _UNSTEADY_WITHOUT_PARENTHESES = {
@@ -41,7 +42,7 @@ _UNSTEADY = _UNSTEADY_WITHOUT_PARENTHESES | {
     "user",
     "uuid",
 }
-_QUERIES = ("SELECT", "VALUES", "TABLE", "FROM", "WITH")  # how a query begins
+QUERIES = ("SELECT", "VALUES", "TABLE", "FROM", "WITH")  # how a query begins
 _UNSTEADY_WITHOUT_ARGUMENTS = {"unix_timestamp", "to_unix_timestamp"}
 
 
@@ -58,6 +59,33 @@ class Word(NamedTuple):
     called_empty: bool
 
 
+@lru_cache(maxsize=16)  # one text is looked at for several things, one after the other
+def sql_tokens(text: str) -> tuple[re.Match[str], ...]:
+    """Strings, identifiers and single characters of a SQL text; comments are left out, of one
+    that is not closed its first two characters stay."""
+    at, tokens = 0, []
+    while found := _TOKEN.search(text, at):
+        at = found.end()
+        if found.lastgroup:
+            tokens.append(found)
+        elif found[0].startswith("/*"):
+            at = _comment_end(text, found.start())
+            if not at:
+                tokens += _TOKEN.finditer(text, found.start(), found.start() + 2)
+                break
+    return tuple(tokens)
+
+
+def _comment_end(text: str, begin: int) -> int:
+    """Where a comment ends that may hold others; 0 if it does not."""
+    depth = 0
+    for mark in _COMMENT.finditer(text, begin):
+        depth += 1 if mark[0] == "/*" else -1
+        if not depth:
+            return mark.end()
+    return 0
+
+
 @lru_cache(maxsize=KEPT_MAX)
 def sql_words(text: str) -> tuple[Word, ...]:
     """The identifiers of a SQL text in order, backquoted ones included."""
@@ -65,7 +93,7 @@ def sql_words(text: str) -> tuple[Word, ...]:
 
 
 def _words(text: str) -> Iterator[Word]:
-    found = [token for token in _TOKEN.finditer(text) if token.lastgroup]
+    found = sql_tokens(text)
     for n, token in enumerate(found):
         name = token["word"] or token["quoted"]
         if not name:
@@ -107,7 +135,7 @@ def insert_without_columns(text: str) -> Word | None:
         while at < len(words) and words[at].qualifies:
             at += 1
         following = plain[at + 1 : at + 2]
-        if following in [[word] for word in _QUERIES]:
+        if following in [[word] for word in QUERIES]:
             return words[at]
     return None
 

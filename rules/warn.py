@@ -5,11 +5,20 @@ from __future__ import annotations
 from tidegate.rules import expression as x
 from tidegate.rules.book import Book
 from tidegate.rules.bound import Bound, Bounds
+from tidegate.rules.doubts import counts_rows_to_zero, doubts, may_be_empty, unitless
 from tidegate.rules.errors import Problem
 from tidegate.rules.faults import excerpt
+from tidegate.rules.keys import event_names
 from tidegate.rules.kinds import Report
-from tidegate.rules.model import Change, Context, Rule, Sql, TableEvent
-from tidegate.rules.never import fires_never
+from tidegate.rules.model import (
+    Change,
+    ClockEvent,
+    Context,
+    Rule,
+    SignalEvent,
+    Sql,
+    TableEvent,
+)
 from tidegate.rules.reader import Scalar
 from tidegate.rules.shape import is_composite
 from tidegate.rules.sqlwords import insert_without_columns
@@ -19,43 +28,66 @@ def warn(book: Book, report: Report) -> None:
     """Add the warnings of every rule that could be read."""
     bounds = None if report.problems else Bounds(book.rules)
     for name, node, scalar in book.expressions():
-        endless = _never(node, scalar, report)
-        _passed_over(book, book.rules[name], node, scalar, report)
-        _by_position(book.rules[name], report)
-        if bounds and not endless:
-            _unbounded(bounds.of_rule(book.rules[name]), node, scalar, report)
+        rule = book.rules[name]
+        found = list(doubts(node, rule, book.rules))
+        for doubt in found:
+            _warn(report, doubt.code, doubt.message, scalar, doubt.node.span, doubt.hint)
+        for offset, number in unitless(scalar.text):
+            span = x.Span(offset, offset + len(number))
+            hint = f"write {number} s, or the unit that is meant: {number} min"
+            _warn(report, "no-unit", f"{number} without a unit is seconds", scalar, span, hint)
+        _broadcast(book, rule, node, scalar, report)
+        _passed_over(book, rule, node, scalar, report)
+        _empty(book, name, node, report)
+        _by_position(rule, report)
+        if bounds and not any(doubt.code == "endless" for doubt in found):
+            _unbounded(bounds.of_rule(rule), node, scalar, report)
 
 
-def _never(node: x.Expression, scalar: Scalar, report: Report) -> bool:
-    """Warn of what never fires and of what never ends; returns whether there is the latter."""
-    endless = False
-    for below in node.walk():
-        if isinstance(below, x.Not) and fires_never(below):
-            _warn(
-                report,
-                "never",
-                "not(b)[a, b] never fires: the b that closes the window is inside it",
-                scalar,
-                below,
-                "close it by another event, or by a length of time: not(b)[a, [5 min]]",
-            )
-        if isinstance(below, x.Minus) and fires_never(below):
-            message = "this never fires: what must be absent is part of it"
-            hint = "a without b: b is another event, or a longer pattern"
-            _warn(report, "never", message, scalar, below, hint)
-        if isinstance(below, x.Periodic | x.PeriodicStar) and fires_never(below.closer):
-            endless = True
-            message = "nothing closes this window: it ticks forever"
-            hint = "close it by an event that happens, or by a length of time: P(a, [d], [1 h])"
-            _warn(report, "endless", message, scalar, below, hint)
-    return endless
+def _broadcast(book: Book, rule: Rule, node: x.Expression, scalar: Scalar, report: Report) -> None:
+    """What lacks the key goes to every key (S7): meant for a signal to all, else forgotten."""
+    if not rule.per:
+        return
+    listed = isinstance(book.records("rules")[rule.name].get("per"), dict)
+    key = ", ".join(rule.key_names)
+    for name, below in event_names(node).items():
+        event = book.events.get(name)
+        if name in rule.per or isinstance(event, ClockEvent):
+            continue
+        message = f"{name!r} has no {key}: each of its occurrences goes to every {key}"
+        if name in book.rules:
+            hint = f"give it a per: {key}"
+        elif isinstance(event, SignalEvent) and not listed:
+            keyed = ", ".join(f"{other}: {columns[0]}" for other, columns in rule.per.items())
+            hint = f"declare it: {name}: {{signal: {{{rule.key_names[0]}: ..}}}}"
+            hint += f"; if it is for all of them: per: {{{keyed}}}"
+        elif isinstance(event, SignalEvent) and not event.fields:
+            continue  # which has nothing that could be listed
+        elif isinstance(event, TableEvent) and event.change is Change.TRANSACTION:
+            continue
+        else:
+            hint = f"list it with its column: per: {{.., {name}: {rule.key_names[0]}}}"
+        _warn(report, "broadcast", message, scalar, below.span, hint)
+
+
+def _empty(book: Book, name: str, node: x.Expression, report: Report) -> None:
+    """An empty firing still has one row, so that it can be acted on (semantics 5)."""
+    condition = book.records("rules")[name].get("if")
+    if not isinstance(condition, tuple) or not may_be_empty(node, book.rules):
+        return
+    text, scalar = condition
+    offset = counts_rows_to_zero(text)
+    if offset is not None:
+        message = "count(*) is never 0: a firing without constituents still has one row"
+        hint = "count what happened: count(event_type) = 0"
+        report.warn("empty-firing", message, scalar.locate(offset), hint)
 
 
 def _unbounded(found: Bound, node: x.Expression, scalar: Scalar, report: Report) -> None:
     """Nothing but the history limits what the rule stores."""
     if not found.exists:
         message = f"no bound on what this stores: {found.why}"
-        _warn(report, "unbounded", message, scalar, node, "; ".join(found.advice))
+        _warn(report, "unbounded", message, scalar, node.span, "; ".join(found.advice))
 
 
 def _passed_over(
@@ -75,7 +107,7 @@ def _passed_over(
                 f"rows of {event.name!r} in one commit are simultaneous;"
                 " context restricted detects one of them",
                 scalar,
-                below,
+                below.span,
                 "add per: COLUMN to the rule, or time: COLUMN to the event",
             )
             return
@@ -91,8 +123,6 @@ def _by_position(rule: Rule, report: Report) -> None:
             report.warn("by-position", message, action.place, hint)
 
 
-def _warn(
-    report: Report, code: str, message: str, scalar: Scalar, node: x.Expression, hint: str
-) -> None:
-    place = scalar.locate(node.span.start)
-    report.warnings.append(Problem(code, message, place, hint, excerpt(scalar.text, node.span)))
+def _warn(report: Report, code: str, message: str, scalar: Scalar, span: x.Span, hint: str) -> None:
+    place = scalar.locate(span.start)
+    report.warnings.append(Problem(code, message, place, hint, excerpt(scalar.text, span)))

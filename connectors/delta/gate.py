@@ -8,7 +8,6 @@ declared table, and reads declared relations by name. The verdict on the analyse
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +19,7 @@ from tidegate.connectors.delta import nodes
 from tidegate.connectors.delta.clocks import moment_written
 from tidegate.connectors.delta.functions import FUNCTIONS, TABLE_FUNCTIONS
 from tidegate.connectors.delta.plans import Part, Parts, Plans, words
+from tidegate.rules.deletes import MESSAGE, delete_as_merge
 from tidegate.rules.errors import InputError, Place, Problem
 
 Locate = Callable[[int], Place]  # the place of the character at an offset of the text
@@ -78,7 +78,7 @@ class Gate:
         while statement.kind == "UnresolvedWith":
             (statement,) = parts.held(statement, "child")
         if statement.kind == "DeleteFromTable":
-            raise _refused("sql-delete", *_delete_as_merge(text, statement, parts), locate(0))
+            raise _refused("sql-delete", MESSAGE, delete_as_merge(text), locate(0))
         if statement.class_name not in nodes.STATEMENTS:
             message = f"{nodes.said(statement.kind)} is no action"
             raise _refused("sql-kind", message, _KINDS_HINT, locate(0))
@@ -350,28 +350,3 @@ def _said_by_spark(error: ParseException, text: str) -> tuple[str, int]:
     at = sum(len(before) for before in lines[: int(line) - 1]) + int(column)
     message = head.split(" SQLSTATE")[0].strip()
     return message or "malformed SQL", min(at, len(text))
-
-
-def _delete_as_merge(text: str, statement: Part, parts: Parts) -> tuple[str, str]:
-    """The MERGE that does what a DELETE says, and leaves a marker even if it deletes nothing."""
-    (relation,), alias = parts.held(statement, "table"), ""
-    if relation.kind == "SubqueryAlias":
-        alias = relation.said("identifier")
-        (relation,) = parts.held(relation, "child")
-    table = ".".join(relation.texts.get("multipartIdentifier", ["<table>"]))
-    name = alias or table
-    rest = text[(relation.stop or 0) + 1 :]
-    where = re.split(r"\bwhere\b", rest, maxsplit=1, flags=re.IGNORECASE)[1:]
-    condition = where[0].strip().rstrip(";").rstrip() if where else "true"
-    within = re.fullmatch(r"([\w.`]+)\s+in\s*\((.*)\)", condition, re.IGNORECASE | re.DOTALL)
-    if within and any(p.kind == "InSubquery" for p in parts.held(statement, "condition")):
-        column = within[1] if "." in within[1] else f"{name}.{within[1]}"
-        source = f"(SELECT DISTINCT * FROM ({within[2].strip()}) AS s(doomed)) AS d"  # noqa: S608
-        on = f"{column} = d.doomed"
-    elif any(part.kind in nodes.SUBQUERIES for part in parts):
-        source, on = "(<a query of the rows to delete>) AS d", "<a row of d is the target's>"
-    else:
-        source, on = "(SELECT 1) AS one", condition
-    message = "DELETE is refused: one that deletes nothing leaves no marker and could be repeated"
-    target = f"{table} AS {alias}" if alias else table
-    return message, f"write: MERGE INTO {target} USING {source} ON {on} WHEN MATCHED THEN DELETE"

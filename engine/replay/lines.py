@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
 from tidegate.engine.detector.edges import BEGIN, begun, edge_micros
 from tidegate.engine.replay import times
 from tidegate.engine.replay.json_values import EVENT, LINE, TIME, column
+from tidegate.engine.replay.seen import Seen, looks_like
 from tidegate.engine.values import Int64
 from tidegate.rules.errors import InputError, Place, Problem
 from tidegate.rules.kinds import did_you_mean
@@ -42,6 +44,7 @@ class Lines:
         names = [n for n, e in book.events.items() if not isinstance(e, ClockEvent)]
         beginning = begun(book)
         self.events = (*names, *(BEGIN + name for name in beginning))
+        self.seen = Seen()
         self.first: int | None = None
         self.last: int | None = None
         self._codes = {event: code for code, event in enumerate(names)}
@@ -107,9 +110,11 @@ class Lines:
         except (LookupError, TypeError):
             raise self._wrong_event(fields[0]) from None
         time = self._times(fields, lines)
+        keys = {name: [each.get(name) for each in fields] for name in self._keys}
+        self._count(code, time, keys)
         table = pa.table(
             {EVENT: code, TIME: time, LINE: pa.array(lines, pa.binary())}
-            | {name: column([each.get(name) for each in fields]) for name in self._keys}
+            | {name: column(values) for name, values in keys.items()}
         )
         if self._until is not None and (time > self._until).any():
             table = table.filter(pa.array(time <= self._until))
@@ -118,6 +123,19 @@ class Lines:
             self.first = min(int(time.min()), LAST if self.first is None else self.first)
             self.last = max(int(time.max()), -LAST if self.last is None else self.last)
         return self._with_edges(table) if self._edged else table
+
+    def _count(self, code: npt.NDArray[np.int32], time: Int64, keys: dict[str, list[Any]]) -> None:
+        seen = self.seen
+        seen.lines += len(code)
+        seen.later += 0 if self._until is None else int((time > self._until).sum())
+        names = list(self._codes)
+        for event, count in enumerate(np.bincount(code).tolist()):
+            seen.of[names[event]] += count
+        for key, values in keys.items():
+            if None in values:
+                lacking = code[[value is None for value in values]]
+                for event, count in enumerate(np.bincount(lacking).tolist()):
+                    seen.lacking[names[event], key] += count
 
     def _with_edges(self, table: pa.Table) -> pa.Table:
         """Lines as occurrences: their beginnings, where these are looked at, and their ends."""
@@ -144,7 +162,9 @@ class Lines:
         try:
             return times.of_texts(values) if self.iso else times.of_numbers(values, lines)
         except (ValueError, OverflowError) as error:
-            raise _Wrong("time", f"{values[0]!r} is no instant: {error}") from error
+            unit = "" if self.iso else looks_like(values[0])
+            hint = f"these look like {unit}: a number is seconds since the epoch" if unit else ""
+            raise _Wrong("time", f"{values[0]!r} is no instant: {error}", hint) from error
 
     def _wrong_event(self, fields: Any) -> ValueError:
         """What is wrong with the event of a line."""

@@ -17,6 +17,7 @@ from tidegate.engine.detector.detector import FOREVER, Detector
 from tidegate.engine.detector.edges import shown_name
 from tidegate.engine.replay import json_values
 from tidegate.engine.replay.json_values import EVENT, TIME
+from tidegate.engine.replay.nothing import check_calendar, nothing_detected
 from tidegate.engine.replay.printing import Printer
 from tidegate.engine.replay.progress import Progress
 from tidegate.engine.replay.spool import times
@@ -38,6 +39,7 @@ def simulate(
     bucket: int | None = None,
     out: IO[bytes],
     progress: Progress | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Write what the rulebook at `path` detects over the lines of `trace`, one JSON object a
     detection, to `out`.
@@ -45,7 +47,8 @@ def simulate(
     `context` overrides every rule's; lines after `until` (seconds, or ISO 8601) are skipped;
     `bucket` cuts the trace into buckets of so many instants and keeps the state as bytes between
     them, which makes no difference to the output. Memory is bounded by the rules and not by the
-    trace, which is read and checked first: one that does not fit is sorted on disk.
+    trace, which is read and checked first: one that does not fit is sorted on disk. `tell` is
+    called with the rulebook's warnings and, where nothing is detected, with what could be why.
     Raises `InputError`, before anything is written.
     """
     book = rules.load(path, features=SIMULATED)
@@ -53,11 +56,16 @@ def simulate(
         chosen = _context(context)
         overridden = {n: replace(r, context=chosen, selection=None) for n, r in book.rules.items()}
         book = replace(book, rules=overridden)
+    for warning in book.warnings:
+        tell(f"warning: {warning}")
     last = instant(until)
     told = progress or Progress()
     with told, tempfile.TemporaryDirectory(prefix="tidegate-") as folder:
         occurrences = read(trace, book, last, Path(folder), told.read)
-        run(book, occurrences, bucket, out, last, told.detected)
+        check_calendar(book, occurrences, str(trace))
+        count = run(book, occurrences, bucket, out, last, told.detected)
+    if not count:
+        tell(nothing_detected(book, occurrences, last))
 
 
 def run(
@@ -67,24 +75,26 @@ def run(
     out: IO[bytes],
     until: int | None = None,
     progress: Callable[[int, int], None] = lambda _, __: None,
-) -> None:
-    """Detect over a trace that has been read, active from its first instant on.
+) -> int:
+    """Detect over a trace that has been read, active from its first instant on; returns how many
+    detections there are.
 
     After the last line time goes on to `until`; without it own terminators and `+ [d]` run out.
     """
     if trace.first is None or trace.last is None:
-        return
+        return 0
     activation = min(trace.first, trace.earliest)  # a transaction begins before its line's instant
     detector = Detector(book, dict.fromkeys(book.rules, activation), json_values)
     printer = Printer(book, trace.iso)
     carried = Carried()
-    begin, watermark, done = trace.first, trace.first, 0
+    begin, watermark, done, count = trace.first, trace.first, 0, 0
     for window in buckets(trace, bucket):
         watermark = int(times(window)[-1])
         last = min(watermark, trace.last if until is None else until)
         arrived = batches(trace, window) | clock_batches(book, begin, last)
         found, carried = detector.step(carried, arrived, watermark, last)
         printer.write(found, out)
+        count += sum(map(len, found))
         begin = max(begin, watermark + 1)
         done += len(window)
         progress(done, trace.count)
@@ -96,6 +106,8 @@ def run(
         last = trace.last if until is None else until
         found, carried = detector.step(carried, clocks, end, last)
         printer.write(found, out)
+        count += sum(map(len, found))
+    return count
 
 
 def buckets(trace: Trace, bucket: int | None) -> Iterator[pa.Table]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tidegate.engine.replay.json_values import LINE, common, typed
 from tidegate.engine.replay.lines import LAST, Lines, key_fields
+from tidegate.engine.replay.seen import Seen
 from tidegate.engine.replay.spool import Spool, times
 from tidegate.rules.model import Rulebook
 
@@ -25,7 +26,8 @@ class Trace:
     Its tables have, of each line, the columns of `json_values`: `EVENT` (a code of `events`),
     `TIME`, `LINE`, and the key fields by name. `first`, `last`: the instants of the first and the
     last line, None without lines; `earliest`: that of the first occurrence; `count`: how many there
-    are; `iso`: their times are ISO 8601. What does not fit into one table is in `spool`.
+    are; `iso`: their times are ISO 8601. What does not fit into one table is in `spool`; `seen`
+    counts lines.
     """
 
     iso: bool
@@ -37,6 +39,7 @@ class Trace:
     key_types: dict[str, pa.DataType]
     table: pa.Table | None
     spool: Spool
+    seen: Seen
 
     def windows(self) -> Iterator[pa.Table]:
         """All occurrences in order of time, about a chunk at a time, no instant in two windows.
@@ -85,6 +88,7 @@ def read(
         wanted,
         table,
         spool,
+        lines.seen,
     )
 
 

@@ -86,6 +86,59 @@ def test_a_setting_can_be_overridden_and_an_unknown_one_is_refused(
     assert "lease_seconds" in refused.stdout
 
 
+def test_validate_says_last_that_the_rest_of_the_sql_is_for_tables(
+    tidegate: Tidegate, doors: Path
+) -> None:
+    doors.write_text(SIGNALS + "    if: count(*) > 1\n")
+    said = tidegate("validate", doors).stdout.splitlines()
+    assert said[0].startswith(f"{doors}: ok")
+    assert said[1:] == ["the rest of the SQL is checked by --tables, against the tables themselves"]
+    doors.write_text(SIGNALS + "    if: count(* > 1\n")
+    refused = tidegate("validate", doors)
+    assert refused.stdout == f"{doors}:9:14: '(' is not closed (rules.passed.if)\n"
+    assert refused.exit_code == 1
+
+
+def test_an_unknown_setting_proposes_the_known_ones(tidegate: Tidegate, doors: Path) -> None:
+    near = tidegate("validate", doors, "--set", "bucket_rows=5").stdout
+    assert "unknown setting bucket_rows" in near
+    assert "did you mean 'bucket_rows_max'?" in near
+    far = tidegate("validate", doors, "--set", "poll=5").stdout
+    assert "known: bucket_rows_max, carried_per_key_max, commit_slack_ms" in far
+    doors.write_text(SIGNALS + "settings: {poll: 5}\n")
+    assert "lease_seconds, max_cascade_depth" in tidegate("validate", doors).stdout
+
+
+def test_simulate_says_warnings_and_why_nothing_is_detected_on_stderr(
+    tidegate: Tidegate, doors: Path, tmp_path: Path
+) -> None:
+    doors.write_text(SIGNALS.replace("opened ; closed", "opened ; closed within 5"))
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text('{"event": "opened", "time": 1}\n')
+    for more in ([], ["--compare-contexts"]):
+        found = tidegate("simulate", doors, "--trace", trace, *more)
+        assert found.exit_code == 0
+        assert f"warning: {doors}:7:32: 5 without a unit is seconds" in found.stderr
+    found = tidegate("simulate", doors, "--trace", trace)
+    assert found.stdout == ""
+    last = "0 detections over 1 line: door is missing in 1 line of opened; no line is closed"
+    assert found.stderr.splitlines()[-1] == last
+
+
+def test_a_misspelt_context_proposes_its_plain_name(
+    tidegate: Tidegate, doors: Path, tmp_path: Path
+) -> None:
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text("")
+    found = tidegate("simulate", doors, "--trace", trace, "--context", "RECNT")
+    assert found.exit_code == 1
+    assert "did you mean 'recent'?" in found.stderr
+    assert (
+        "known: chronicle, continuous"
+        in tidegate("simulate", doors, "--trace", trace, "--context", "x").stderr
+    )
+
+
 def test_simulate_prints_a_line_a_detection(
     tidegate: Tidegate, doors: Path, tmp_path: Path
 ) -> None:

@@ -179,7 +179,8 @@ def test_the_kind_of_a_statement_says_which_events_it_raises(
     file.write_text(
         "rulebook: t\ntables: {t: {path: /t, key: [x]}, other: {path: /o}}\n"
         f"events:\n  go: {{signal: {{}}}}\n{events}"
-        f"rules:\n{rules}  writer:\n    on: go\n    do:\n      - sql: |\n          {statement}\n"
+        f"rules:\n{rules}  writer:\n    on: go\n    at_least_once: true\n"
+        f"    do:\n      - sql: |\n          {statement}\n"
     )
     assert [t["triggers"] for t in as_json(file, "writer")["triggers"]] == triggered
 

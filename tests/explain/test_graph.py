@@ -83,12 +83,13 @@ def test_the_choice_at_the_root_is_named_by_its_context(tmp_path: Path) -> None:
 
 
 def test_g13_broadcasts_repeated_for_each_key_are_warned_of(tmp_path: Path) -> None:
-    found = explained(tmp_path, r="on: '((t - a) ; b) within 5', per: {a: k, b: k}")
+    found = explained(tmp_path, r="on: '((t - a) ; b) within 5 s', per: {a: k, b: k}")
     assert "every key" in {node["operator"] for node in found["nodes"]}
-    (warning,) = found["warnings"]
-    assert (
-        warning["message"] == "r never forgets: it keeps every key it has seen, to tell them apart"
-    )
+    assert [warning["message"] for warning in found["warnings"]] == [
+        "t takes no time: only a at the same microsecond is absent here",
+        "'t' has no k: each of its occurrences goes to every k",
+        "r never forgets: it keeps every key it has seen, to tell them apart",
+    ]
     assert found["rules"][0]["stores"]["restricted"]["forgets_micros"] is None
 
 

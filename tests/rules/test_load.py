@@ -91,7 +91,7 @@ def test_malformed_yaml_has_one_place(tmp_path: Path) -> None:
     (problem,) = caught.value.problems
     assert (problem.place.file, problem.place.line) == (str(file), 3)
     assert problem.message.startswith("YAML")
-    assert "quotes" in problem.hint
+    assert problem.hint == 'inside { } quote it: on: "L: (a)"'
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "- a\n", "bank\n"])

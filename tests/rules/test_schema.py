@@ -64,9 +64,16 @@ def test_what_is_readable_is_valid(validator: jsonschema.Draft202012Validator) -
         "{rulebook: b, events: {a: {on: insrt, table: t}}}",
         "{rulebook: b, rules: {r: {}}}",
         "{rulebook: b, rules: {r: {on: a, do: [{sql: x, signal: a}]}}}",
+        "{rulebook: b, rules: {r: {on: a, do: [[sql]]}}}",
+        "{rulebook: b, rules: {r: {on: a, do: 7}}}",
         "{rulebook: b, rules: {r: {on: a, context: sometimes}}}",
         "{rulebook: b, settings: {lease_seconds: 0}}",
     ],
 )
 def test_what_is_refused_is_invalid(text: str, validator: jsonschema.Draft202012Validator) -> None:
     assert not validator.is_valid(plain(text))
+
+
+@pytest.mark.parametrize("form", ["INSERT INTO t", "[INSERT INTO t]", "{sql: x}", "{signal: a}"])
+def test_the_forms_of_do_are_valid(form: str, validator: jsonschema.Draft202012Validator) -> None:
+    validator.validate(plain(f"{{rulebook: b, rules: {{r: {{on: a, do: {form}}}}}}}"))

@@ -302,3 +302,40 @@ def test_options_are_kept_as_plain_values() -> None:
         "cooldown": 5_000_000,
         "ignore_own": True,
     }
+
+
+def test_an_action_may_stand_without_its_list_and_its_key() -> None:
+    text = "INSERT INTO t (x) SELECT x FROM event"
+    forms = [
+        f"do: [{{sql: '{text}'}}]",
+        f"do: {{sql: '{text}'}}",
+        f"do: '{text}'",
+        f"do: ['{text}']",
+        f"do:\n      {text}",
+        f"do:\n      - >-\n        {text}",
+        f"do:\n      sql: {text}",
+    ]
+    for form in forms:
+        book = load(
+            "rulebook: b\ntables: {t: {path: /t}}\nevents: {a: {signal: {x: int}}}\n"
+            f"rules:\n  r:\n    on: a\n    {form}\n"
+        )
+        (action,) = book.rules["r"].actions
+        assert isinstance(action, Sql)
+        assert action.text == text
+    raised = load("rulebook: b\nevents: {a: {signal: {}}}\nrules: {r: {on: a, do: {signal: a}}}\n")
+    assert [type(action) for action in raised.rules["r"].actions] == [SignalAction]
+
+
+@pytest.mark.parametrize("text", ["1 hour", "60 minutes", "1h", "0.5h30min", "PT1H", "PT30M1800S"])
+def test_lengths_of_time_of_keys_are_those_of_expressions(text: str) -> None:
+    book = load(
+        "rulebook: b\ntables: {t: {path: /t}}\n"
+        f"events: {{a: {{on: insert, table: t, time: at, lateness: {text}}}}}\n"
+        f"rules: {{r: {{on: a ; a within {text}, cooldown: {text}}}}}\n"
+    )
+    event, node = book.events["a"], book.rules["r"].on
+    assert isinstance(event, TableEvent)
+    assert event.lateness_micros == 3_600_000_000
+    assert node == parse("a ; a within 1 h")
+    assert "no-unit" not in {warning.code for warning in book.warnings}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate.rules.clocks import cron
-from tidegate.rules.durations import duration, duration_micros, format_duration
+from tidegate.rules.durations import duration, duration_micros, format_duration, lacks_unit
 from tidegate.rules.expression import Duration
 from tidegate.rules.sqltypes import sql_type
 from tidegate.rules.sqlwords import image_words, unsteady_words
@@ -25,6 +25,12 @@ DAY = 86_400_000_000
         ("2 months", Duration(2, 0)),
         ("0", Duration(0, 0)),
         ("(01:02:03)04/05/06", Duration(76, 5 * DAY + 3_723_000_000)),
+        ("30 minutes", Duration(0, 1_800_000_000)),
+        ("1h30m", Duration(0, 5_400_000_000)),
+        (" 1 hour 30 seconds ", Duration(0, 3_630_000_000)),
+        ("1 month 2 s", Duration(1, 2_000_000)),
+        ("PT5M", Duration(0, 300_000_000)),
+        ("P1Y2M1DT0.5S", Duration(14, DAY + 500_000)),
     ],
 )
 def test_duration(text: str, value: Duration) -> None:
@@ -33,11 +39,34 @@ def test_duration(text: str, value: Duration) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "min", "5 5", "-5", "5 min 3 s", "1,5 s", "٣ s", "1 month 2 s"]
+    "text",
+    [
+        "",
+        "min",
+        "5 5",
+        "-5",
+        "5 min 3 min",
+        "1h30",
+        "1,5 s",
+        "٣ s",
+        "P",
+        "PT",
+        "PT5",
+        "P1H",
+        "pt5m",
+    ],
 )
 def test_no_duration(text: str) -> None:
     with pytest.raises(ValueError, match="is not a length of time"):
         duration(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "lacking"),
+    [("5", True), (" 1.5 ", True), ("0", False), ("5 s", False), ("PT5S", False)],
+)
+def test_a_number_alone_lacks_its_unit(text: str, lacking: bool) -> None:
+    assert lacks_unit(text) is lacking
 
 
 @pytest.mark.parametrize(

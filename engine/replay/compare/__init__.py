@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,14 +29,22 @@ DETECTIONS_MAX = 5_000
 _INSTANTS = 20  # counted at once
 
 
-def compare(path: Path, trace: Path, rule: str | None, until: str | None) -> Comparison:
+def compare(
+    path: Path,
+    trace: Path,
+    rule: str | None,
+    until: str | None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Comparison:
     """What a rule of the rulebook at `path` detects over `trace` in each context, and what is then
-    used up. `rule` may be left out where there is but one.
+    used up. `rule` may be left out where there is but one. `tell` is called with each warning.
 
     Raises `InputError` for a wrong rulebook, trace or rule, and for a trace of more than
     `LINES_MAX` lines. A context that cannot be detected says so in its column.
     """
     book = rules.load(path, features=SIMULATED)
+    for warning in book.warnings:
+        tell(f"warning: {warning}")
     return compared(book, _chosen(book, rule), trace, instant(until))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from tidegate.engine.replay.compare import compare
@@ -19,10 +20,11 @@ def show(
     html: Path | None,
     *,
     as_json: bool,
+    tell: Callable[[str], None],
 ) -> None:
-    """Compare, print, and write the picture where it is asked for; what does not fit into it is
-    said on stderr. Raises `InputError`."""
-    compared = compare(path, trace, rule, until)
+    """Compare, print, and write the picture where it is asked for; `tell` is called with the
+    rulebook's warnings and what does not fit into the picture. Raises `InputError`."""
+    compared = compare(path, trace, rule, until, tell)
     if as_json:
         sys.stdout.write(as_lines(compared))
     else:
@@ -36,4 +38,4 @@ def show(
         message = f"the picture cannot be written: {error.strerror}"
         raise InputError([Problem("unwritable", message, Place(str(html)))]) from error
     for note in left_out:
-        print(f"{html}: {note}", file=sys.stderr)
+        tell(f"{html}: {note}")

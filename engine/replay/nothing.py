@@ -1,0 +1,112 @@
+"""Why a simulation may have detected nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tidegate.engine.detector.clocks import clock_batches, name_of
+from tidegate.engine.moments import micros_text
+from tidegate.engine.replay.seen import looks_like
+from tidegate.engine.replay.trace import Trace
+from tidegate.rules import expression as x
+from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.model import ClockEvent, Rulebook
+
+_SECOND = 1_000_000
+_CALENDAR_END = 253_402_214_400 * _SECOND  # 9999-12-31
+
+
+def nothing_detected(book: Rulebook, trace: Trace, until: int | None) -> str:
+    """The last line of a simulation that has detected nothing, with what could be the reason."""
+    said = f"0 detections over {_lines(trace.seen.lines)}"
+    reasons = "; ".join(_reasons(book, trace, until))
+    return f"{said}: {reasons}" if reasons else said
+
+
+def _reasons(book: Rulebook, trace: Trace, until: int | None) -> Iterator[str]:
+    seen = trace.seen
+    if not seen.lines:
+        yield "the trace is empty"
+        return
+    if seen.later == seen.lines:
+        yield "all of them are later than --until"
+        return
+    if unit := "" if trace.iso else looks_like((trace.last or 0) / _SECOND):
+        yield f"the times look like {unit}: a number is seconds since the epoch"
+    rules = [rule for rule in book.rules.values() if rule.enabled]
+    if not rules:
+        yield "no rule is enabled"
+    for name, columns in dict.fromkeys(item for rule in rules for item in rule.per.items()):
+        for column in columns:
+            if lacking := seen.lacking[name, column]:
+                yield f"{column} is missing in {_lines(lacking)} of {name}"
+    needed = dict.fromkeys(name for rule in rules for name in _needed(rule.on))
+    absent = [n for n in needed if n not in book.rules and not _happens(book, n) and not seen.of[n]]
+    if absent:
+        yield f"no line is {' or '.join(absent)}"
+    yield from _clocks(book, [rule.on for rule in rules], trace, until)
+
+
+def _clocks(
+    book: Rulebook, expressions: Sequence[x.Expression], trace: Trace, until: int | None
+) -> Iterator[str]:
+    """Time goes on to the last line, or to --until."""
+    if trace.first is None or trace.last is None:
+        return
+    end = trace.last if until is None else until
+    names = dict.fromkeys(name for one in expressions for name in _clock_names(book, one))
+    reached = clock_batches(book, trace.first, end) if names else {}
+    if missed := [name for name in names if name not in reached]:
+        upto = (
+            f"{micros_text(end)}Z" if trace.iso else f"{end / _SECOND:.6f}".rstrip("0").rstrip(".")
+        )
+        remedy = "--until TIME lets time go on" if until is None else "give a later --until"
+        yield f"the clock never reached {' or '.join(missed)} (time ends at {upto}): {remedy}"
+    elif until is not None and any(
+        isinstance(node, x.Own | x.Plus) for one in expressions for node in one.walk()
+    ):
+        yield "lengths of time that run out after --until are not waited for"
+
+
+def check_calendar(book: Rulebook, trace: Trace, file: str) -> None:
+    """Clocks go up to the year 9999. Raises `InputError` for a trace that goes on."""
+    rules = [rule for rule in book.rules.values() if rule.enabled]
+    timed = any(True for rule in rules for _ in _clock_names(book, rule.on))
+    if timed and trace.last is not None and trace.last > _CALENDAR_END:
+        unit = "" if trace.iso else looks_like(trace.last / _SECOND)
+        hint = f"the times look like {unit}: a number is seconds since the epoch" if unit else ""
+        message = "the trace goes beyond the year 9999, where there are no clock events"
+        raise InputError([Problem("time", message, Place(file), hint)])
+
+
+def _clock_names(book: Rulebook, expression: x.Expression) -> Iterator[str]:
+    for node in expression.walk():
+        if isinstance(node, x.Clock | x.Cron):
+            yield name_of(node)
+        elif isinstance(node, x.Name) and _happens(book, node.name):
+            yield node.name
+
+
+def _happens(book: Rulebook, name: str) -> bool:
+    return isinstance(book.events.get(name), ClockEvent)
+
+
+def _needed(node: x.Expression) -> Iterator[str]:
+    """The event types of an expression but those that must be absent."""
+    match node:
+        case x.Name(name=name) | x.BeginOf(name=name) | x.EndOf(name=name):
+            yield name
+        case x.Minus(part=part):
+            yield from _needed(part)
+        case x.Not(opener=opener, closer=closer):
+            yield from _needed(opener)
+            yield from _needed(closer)
+        case x.Or() | x.AnyOf():
+            return  # the others may happen
+        case _:
+            for part in node.operands():
+                yield from _needed(part)
+
+
+def _lines(count: int) -> str:
+    return f"{count:,} line{'' if count == 1 else 's'}"

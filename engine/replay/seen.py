@@ -1,0 +1,26 @@
+"""What the lines of a trace hold, counted while they are read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+# Seconds since the epoch: later than the year 5138, which as milliseconds is 1973.
+_MILLISECONDS = 100_000_000_000
+
+
+@dataclass(slots=True)
+class Seen:
+    """`lines` that are not blank, `later` than --until, `of` each event type; `lacking`: those of
+    an event type that have no value of a key field."""
+
+    lines: int = 0
+    later: int = 0
+    of: Counter[str] = field(default_factory=Counter)
+    lacking: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+
+def looks_like(seconds: float) -> str:
+    """The unit that a number is probably in, where it is too large for seconds."""
+    powers = (("nanoseconds", 10**17), ("microseconds", 10**14), ("milliseconds", _MILLISECONDS))
+    return next((unit for unit, least in powers if abs(seconds) >= least), "")

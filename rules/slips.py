@@ -1,0 +1,188 @@
+"""What people write for an operator, a function or a length of time that the language says
+otherwise: each with the text that was probably meant."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+Said = tuple[str, str] | None  # message and hint
+
+CONDITIONS = (
+    "a condition on rows stands in the event's `where:`, one on a firing in the rule's `if:`"
+)
+LENGTHS = "write 5 min, 30 s, 1h30m, 2 days"
+_COUNTED = "so many of one event: any(3, a*), or every(3, a); a number of rows: `if: count(*) >= 3`"
+
+JOINS = "write a ; b (one after the other), a and b (in any order), a or b (one of them)"
+
+_NOT_OPERATORS = {
+    **dict.fromkeys(("followed_by", "followedby", "followed", "before", "next", "seq"), JOINS),
+    "after": "what comes first stands first: a ; b",
+    **dict.fromkeys(("in", "during", "for"), "write a ; b within 5 min"),
+    **dict.fromkeys(("if", "when", "where", "having", "with"), CONDITIONS),
+    **dict.fromkeys(("unless", "except"), "write not(b)[a, [5 min]], or a without b"),
+    **dict.fromkeys(("times", "x"), _COUNTED),
+}
+_NOT_FUNCTIONS = {
+    **dict.fromkeys(("count", "times", "repeat", "atleast", "at_least"), _COUNTED),
+    **dict.fromkeys(
+        ("sum", "avg", "min", "max"), "a sum over a firing's rows stands in the rule's `if:`"
+    ),
+    **dict.fromkeys(("seq", "sequence", "followed_by", "before", "after", "next"), JOINS),
+    **dict.fromkeys(("absent", "missing", "none", "no"), "write not(b)[a, [5 min]]"),
+    **dict.fromkeys(("window", "timer", "wait"), "write a ; b within 5 min, or a + [5 min]"),
+    **dict.fromkeys(("where", "filter", "when", "if"), CONDITIONS),
+    "one_of": JOINS,
+}
+_KEYWORD_FORMS = {
+    "any": "write any(2, a, b), or any(3, a*)",
+    "all": "write all(a, b)",
+    "every": 'write every(2, a): each second one; a clock is an event: cron: "*/5 * * * *"',
+    "not": "write not(b)[a, c], or not(b)[a, [5 min]]",
+    "at": "write at(08:00), or <(08:00:00)*/*/*>",
+    "cron": 'write cron("0 17 * * mon-fri")',
+}
+_FORMS = {
+    "any": "any(m, a, b) or any(m, a*)",
+    "all": "all(a, b)",
+    "every": "every(n, a)",
+    "not": "not(b)[a, c] or not(b)[a, [5 min]]",
+    "A": "A(a, b, c)",
+    "A*": "A*(a, b, c)",
+    "P": "P(a, [5 min], c)",
+    "P*": "P*(a, [5 min], c)",
+}
+_ARROW = re.compile(r"[-=~]+>|>>+|→|⇒")
+_OPENED = re.compile(r"\b(any|all|every|not|[AP]\s*\*?)\s*(?:\([^()]*\)\s*)?$")
+_LENGTH = frozenset({"INT", "DEC", "SPAN"})
+
+
+@dataclass(frozen=True, slots=True)
+class Unexpected:
+    """The token that did not fit, and the kinds of token that would have."""
+
+    text: str
+    kind: str
+    word: str
+    start: int
+    accepted: frozenset[str]
+
+    @property
+    def before(self) -> str:
+        return self.text[: self.start]
+
+    @property
+    def after(self) -> str:
+        return self.text[self.start + len(self.word) :]
+
+
+def arrow(text: str, position: int) -> tuple[int, int] | None:
+    """Where an arrow stands that has a character at `position`."""
+    for found in _ARROW.finditer(text):
+        if found.start() <= position < found.end():
+            return found.span()
+    return None
+
+
+def joins(text: str, start: int, end: int) -> str:
+    """How the events on both sides of a piece of text are joined."""
+    left = re.search(r"([A-Za-z_]\w*)\s*$", text[:start])
+    right = re.match(r"\s*([A-Za-z_]\w*)", text[end:])
+    if not left or not right:
+        return JOINS
+    a, b = left[1], right[1]
+    return f"write {a} ; {b} (one after the other), {a} and {b} (in any order), {a} or {b}"
+
+
+def form(before: str, bracket: int) -> str:
+    """The form of the function whose bracket opens at `bracket`; "" where it is of none."""
+    found = _OPENED.search(before[:bracket])
+    return _FORMS.get(re.sub(r"\s", "", found[1]), "") if found else ""
+
+
+def length(found: Unexpected) -> Said:
+    """What stands where a length of time should."""
+    if found.kind == "COLON" and re.search(r"\bat\s*\([\d:\s]*$", found.before):
+        return "a time of day has no seconds here", _KEYWORD_FORMS["at"]
+    if found.kind == "COLON" and re.search(r"\d\s*$", found.before):
+        return "a length of time is no clock time", f"{LENGTHS}, or (hh:mm:ss)mm/dd/yy"
+    if found.kind == "COMMA" and re.search(r"\d$", found.before) and re.match(r"\d", found.after):
+        before, after = (re.search(r"\d+$", found.before), re.match(r"\d+", found.after))
+        hint = f"write {before and before[0]}.{after and after[0]}"
+        return "a number has a point, not a comma", hint
+    if not found.accepted >= _LENGTH or found.kind == "$END":
+        return None
+    if found.kind in ("LSQB", "LPAR"):
+        return f"{found.word!r} cannot stand here", "within takes no brackets: a within 5 min"
+    return f"{found.word!r} is not a length of time", LENGTHS
+
+
+def added(found: Unexpected) -> Said:
+    """`a + 5 min` for `a + [5 min]`, `a ; 5 min` for `a ; [5 min]`, `3 a` for `any(3, a*)`."""
+    if found.kind not in ("INT", "DEC") or not found.accepted & {"LSQB", "NAME"}:
+        return None
+    given = re.match(r"[\d.]+\s*[A-Za-z]*", found.text[found.start :])
+    amount = given[0].strip() if given else found.word
+    named = re.match(r"\s*(?:x\s+|\*\s*)?([A-Za-z_]\w*)", found.after)
+    timed = re.match(
+        r"\s*(?:us|ms|s|m|h|d|w|sec|min|hour|day|week|month|year)[a-z]*\b", found.after
+    )
+    message = f"{found.word!r} is not an event"
+    if named and not timed:
+        return message, f"so many of one event: any({found.word}, {named[1]}*)"
+    shown = amount if timed else f"{found.word} s"
+    left = re.search(r"([A-Za-z_]\w*)\s*(\+|;)\s*$", found.before)
+    if left:
+        joined = f"{left[1]} + [{shown}]" if left[2] == "+" else f"{left[1]} ; [{shown}]"
+        return message, f"a length of time stands in brackets: {joined}"
+    return message, f"a length of time stands in brackets: [{shown}]"
+
+
+def joined(found: Unexpected) -> Said:
+    """A comma between events, and words that are operators elsewhere."""
+    if found.kind == "COMMA" and "COMMA" not in found.accepted:
+        return "',' joins no events", joins(found.text, found.start, found.start + 1)
+    if found.kind == "NAME" and "_WITHIN" in found.accepted:
+        hint = _NOT_OPERATORS.get(found.word.lower())
+        return (f"{found.word!r} is not an operator", hint) if hint else None
+    if found.kind == "NAME" and found.before.rstrip().endswith("+") and "LSQB" in found.accepted:
+        return "a plus sign adds a length of time: a + [5 min]", JOINS
+    return None
+
+
+def called(name: str) -> str:
+    """The hint for a function that there is not; "" where none is known."""
+    return _NOT_FUNCTIONS.get(name.lower(), "")
+
+
+def keyword(found: Unexpected) -> Said:
+    """A function's name without what it takes."""
+    if found.kind == "STRING" and "NAME" in found.accepted:
+        return "a name has no quotes", f"write {found.word[1:-1]}"
+    if "NAME" in found.accepted:
+        return None
+    if found.kind == "NAME" and found.accepted == {"COMMA"}:
+        every = re.search(r"\bevery\s*\(\s*\d+\s*$", found.before)
+        hint = _KEYWORD_FORMS["every" if every else "any"]
+        return f"a comma is missing before {found.word!r}", hint
+    inside = re.search(r"\b(at|cron)\s*\(\s*$", found.before)
+    if inside:
+        return f"{found.word!r} cannot stand here", _KEYWORD_FORMS[inside[1]]
+    before = re.search(r"\b(any|all|every|at|cron)\s*$", found.before)
+    closed = re.search(r"\bnot\s*\([^()]*\)\s*$", found.before)
+    if before and found.kind != "LPAR":
+        return f"{found.word!r} cannot stand behind {before[1]!r}", _KEYWORD_FORMS[before[1]]
+    if closed and found.accepted == {"LSQB"}:
+        return "not takes a window", _KEYWORD_FORMS["not"]
+    return None
+
+
+def ends_early(found: Unexpected) -> str:
+    """The hint for an expression that ends early; "" where none is known."""
+    if found.accepted >= _LENGTH:
+        return LENGTHS
+    if found.accepted == {"LSQB"}:
+        return _KEYWORD_FORMS["not"]
+    last = re.search(r"\b(any|all|every|not|at|cron)\s*$", found.before)
+    return _KEYWORD_FORMS[last[1]] if last else ""

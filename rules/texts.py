@@ -1,0 +1,114 @@
+"""Short texts of a rulebook: pauses, zones, instants, columns, days. A text that is none raises
+`ValueError` with `message; hint` for the user."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import zoneinfo
+
+from tidegate.rules.clocks import clock, cron, daily
+from tidegate.rules.durations import duration_micros
+from tidegate.rules.expression import Clock
+from tidegate.rules.kinds import did_you_mean
+
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_CRON_WORDS = {
+    **dict.fromkeys(("@hourly", "hourly"), "0 * * * *"),
+    **dict.fromkeys(("@daily", "@midnight", "daily", "midnight"), "0 0 * * *"),
+    **dict.fromkeys(("@weekly", "weekly"), "0 0 * * mon"),
+    **dict.fromkeys(("@monthly", "monthly"), "0 0 1 * *"),
+    **dict.fromkeys(("@yearly", "@annually", "yearly"), "0 0 1 1 *"),
+}
+NAME = "[A-Za-z_][A-Za-z0-9_]*"
+
+
+def positive_micros(text: str) -> int:
+    value = duration_micros(text)
+    if value == 0:
+        raise ValueError("the length of time must be above 0")
+    return value
+
+
+def backoff(text: str) -> tuple[int, int]:
+    first, dots, last = text.partition("..")
+    if not dots:
+        raise ValueError(f"{text!r} is not a pair of pauses; write 1s..1m")
+    low, high = positive_micros(first), positive_micros(last)
+    if low > high:
+        raise ValueError(f"{text!r}: the first pause is longer than the last")
+    return low, high
+
+
+def zone(text: str) -> str:
+    try:
+        zoneinfo.ZoneInfo(text)
+    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
+        hint = did_you_mean(text, zoneinfo.available_timezones())
+        message = f"{text!r} is not a time zone of the IANA database"
+        raise ValueError(f"{message}; {hint or 'write Europe/Berlin'}") from None
+    return text
+
+
+def instant(text: str) -> datetime.datetime:
+    try:
+        return datetime.datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not an instant; write 2026-03-02T09:00:00Z") from None
+
+
+def date(text: str) -> str:
+    try:
+        return datetime.date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise ValueError(f"{text!r} is not a date; write 2026-12-25") from None
+
+
+def column(text: str) -> tuple[str, str]:
+    """`b as c` -> (parameter c, column b)."""
+    words = re.split(r"\s+as\s+", text.strip(), flags=re.IGNORECASE)
+    if len(words) > 2 or not all(re.fullmatch(rf"{NAME}|`[^`]+`", word) for word in words):
+        raise ValueError(f"{text!r} is not a column; write a, or b as c")
+    return words[-1].strip("`"), words[0].strip("`")
+
+
+def full_name(text: str) -> tuple[str, ...]:
+    """`bank.`2026`.rates` -> its parts."""
+    parts = re.findall(rf"({NAME}|`[^`/\\:]+`)(?:\.|$)", text)
+    if len(parts) < 2 or ".".join(parts) != text:
+        raise ValueError(f"{text!r} is no table's full name; write catalog.db.table")
+    return tuple(part.strip("`") for part in parts)
+
+
+def days(text: str) -> tuple[int, ...]:
+    found: set[int] = set()
+    for part in text.lower().split(","):
+        first, dash, last = (word.strip() for word in part.partition("-"))
+        if first not in WEEKDAYS or (dash and last not in WEEKDAYS):
+            meant = first[:3] if first[:3] in WEEKDAYS and not dash else "mon-fri, or sat"
+            raise ValueError(f"{part.strip()!r} is not a day of the week; write {meant}")
+        begin, end = WEEKDAYS.index(first), WEEKDAYS.index(last or first)
+        if begin > end:
+            raise ValueError(f"{part.strip()!r}: the range goes backwards")
+        found.update(range(begin, end + 1))
+    return tuple(sorted(found))
+
+
+def absolute(text: str) -> Clock:
+    """A clock literal, or the HH:MM of every day."""
+    text = text.strip()
+    if re.fullmatch(r"\d{1,2}:\d{2}", text, re.ASCII):
+        return daily(text)
+    if not text.startswith("<"):
+        hint = 'write 08:00, or "<(08:00:00)*/*/*>"; for a rhythm cron: "*/5 * * * *"'
+        raise ValueError(f"{text!r} is no time of day; {hint}")
+    return clock(text)
+
+
+def cron_line(text: str) -> str:
+    """The five fields of a cron line, a blank between them."""
+    if text.strip().lower() in _CRON_WORDS:
+        line = _CRON_WORDS[text.strip().lower()]
+        raise ValueError(f'{text.strip()!r} is no cron line; write "{line}"')
+    cron(text)
+    return " ".join(text.split())

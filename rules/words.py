@@ -1,0 +1,66 @@
+"""What people write for a key or a word of the language, and what it is called here."""
+
+from __future__ import annotations
+
+RULEBOOK_WORDS = {
+    **dict.fromkeys(("name", "book", "id"), "rulebook"),
+    **dict.fromkeys(("tz", "zone", "time_zone"), "timezone"),
+    **dict.fromkeys(("sources", "source", "lake"), "tables"),
+    **dict.fromkeys(("signals", "triggers"), "events"),
+    **dict.fromkeys(("limits", "config", "options"), "settings"),
+}
+TABLE_WORDS = {
+    **dict.fromkeys(("location", "uri", "url", "file", "delta"), "path"),
+    **dict.fromkeys(("name", "catalog"), "table"),
+    **dict.fromkeys(("keys", "primary_key", "pk", "id", "columns"), "key"),
+    **dict.fromkeys(("from", "since", "version"), "start"),
+}
+EVENT_WORDS = {
+    **dict.fromkeys(("type", "change", "operation", "kind"), "on"),
+    **dict.fromkeys(("if", "when", "filter", "condition", "having"), "where"),
+    **dict.fromkeys(("source", "from", "path"), "table"),
+    **dict.fromkeys(("fields", "parameters", "schema"), "signal"),
+    **dict.fromkeys(("schedule", "crontab"), "cron"),
+    **dict.fromkeys(("clock", "daily"), "at"),
+    **dict.fromkeys(("timestamp", "event_time"), "time"),
+    **dict.fromkeys(("watermark", "delay"), "lateness"),
+    **dict.fromkeys(("tz", "zone", "time_zone"), "timezone"),
+}
+RULE_WORDS = {
+    **dict.fromkeys(("when", "condition", "conditions", "having", "where", "filter"), "if"),
+    **dict.fromkeys(("then", "action", "actions", "execute", "run", "sql"), "do"),
+    **dict.fromkeys(("key", "keys", "by", "group_by", "partition_by", "for"), "per"),
+    **dict.fromkeys(("event", "events", "pattern", "expression", "trigger", "match"), "on"),
+    **dict.fromkeys(("policy", "mode", "consumption"), "context"),
+    **dict.fromkeys(("retries", "attempts"), "retry"),
+    **dict.fromkeys(("else", "fallback"), "otherwise"),
+    **dict.fromkeys(("active", "disabled"), "enabled"),
+}
+ACTION_WORDS = {
+    **dict.fromkeys(("insert", "merge", "update", "query", "statement", "spark_sql"), "sql"),
+    **dict.fromkeys(("raise", "emit", "send", "publish", "event", "notify"), "signal"),
+    **dict.fromkeys(("http", "post", "url", "call"), "webhook"),
+}
+CHANGE_WORDS = {
+    **dict.fromkeys(("append", "added", "new", "create", "created", "write"), "insert"),
+    **dict.fromkeys(("upsert", "any", "all", "modify"), "change"),
+    **dict.fromkeys(("remove", "removed"), "delete"),
+    **dict.fromkeys(("commit", "load"), "transaction"),
+}
+CONTEXT_WORDS = {
+    **dict.fromkeys(("latest", "last", "newest"), "recent"),
+    **dict.fromkeys(("fifo", "oldest", "first", "chronological"), "chronicle"),
+    **dict.fromkeys(("all", "any", "general"), "unrestricted"),
+    **dict.fromkeys(("sliding", "each"), "continuous"),
+    **dict.fromkeys(("batch", "together"), "cumulative"),
+    **dict.fromkeys(("default", "regular"), "restricted"),
+}
+COUPLING_WORDS = {
+    **dict.fromkeys(("async", "asynchronous", "separate", "decoupled"), "detached"),
+    **dict.fromkeys(("sync", "now"), "immediate"),
+}
+START_WORDS = {
+    **dict.fromkeys(("beginning", "begin", "first", "oldest", "all", "start"), "earliest"),
+    **dict.fromkeys(("latest", "end", "head", "newest", "current"), "now"),
+    **dict.fromkeys(("existing", "initial"), "snapshot"),
+}

@@ -1,0 +1,114 @@
+"""What was probably meant where a YAML parser gives up: quotes or another indentation."""
+
+from __future__ import annotations
+
+import re
+
+ALIGNED = "the keys of one mapping stand below each other, what belongs to a key further right"
+_KEY = re.compile(r"\s*(?:-\s+)*([\w.-]+|\"[^\"]*\"|'[^']*')\s*:(?:\s+(.*))?$")
+_IN_FLOW = re.compile(r"([\w.-]+):\s+")
+_CLOSES = {"(": ")", "[": "]", "{": "}"}
+
+
+def yaml_hint(problem: str, source: str, line: int, column: int, begun: int | None) -> str:
+    """The remedy for a parser's `problem` at a line and column (from 0); `begun`: the line where
+    what it was reading began, if it says so."""
+    lines = source.split("\n")
+    text = lines[line] if line < len(lines) else ""
+    at = text[column : column + 1]
+    if at == "\t" or (not text[:column].strip() and "\t" in text[:column]):
+        return "indent with spaces, not tabs"
+    if "',' or '}'" in problem or "',' or ']'" in problem:
+        return _in_flow(text, line, column, begun)
+    if "mapping values are not allowed" in problem:
+        return _second_colon(lines, line, column)
+    if "end of stream" in problem and begun is not None:
+        return f"the quote that opens in line {begun + 1} is not closed"
+    if "invalid Unicode character escape code" in problem:
+        return "write the character itself"
+    if "unknown escape character" in problem:
+        return "in single quotes a backslash stands for itself"
+    if "expected ':'" in problem:
+        return "write name: value; a text over several lines is indented further than its key"
+    if "expected '-'" in problem:
+        return "each item of a list begins with a dash; the keys of a mapping have none"
+    if "block scalar" in problem or "comment or line break" in problem or at in "`@%":
+        return _quoted(text) or "quote the text"
+    if "expected key" in problem or "<block end>" in problem:
+        return _quoted(text) if text[:column].strip(" -") else _aligned(lines, line)
+    return ""
+
+
+def _in_flow(text: str, line: int, column: int, begun: int | None) -> str:
+    """A text inside { } or [ ] that holds a character of YAML's own, or a bracket left open."""
+    if (
+        begun is not None
+        and begun != line
+        and column <= len(text) - len(text.lstrip()) + 1 + len(text.lstrip().partition(":")[0])
+    ):
+        return f"a bracket that opens in line {begun + 1} is not closed"
+    for key in _IN_FLOW.finditer(text):
+        begin = key.end()
+        end = _flow_end(text, begin)
+        if text[begin : begin + 1] not in "{[\"'" and begin <= column <= end:
+            return f"inside {{ }} quote it: {key[1]}: {_in_quotes(text[begin:end].strip())}"
+    return "inside { } and [ ] a text with , : [ ] { } needs quotes"
+
+
+def _flow_end(text: str, begin: int) -> int:
+    """Where a text inside { } probably ends: at a comma or bracket that is not its own."""
+    opened: list[str] = []
+    for position in range(begin, len(text)):
+        character = text[position]
+        if character in _CLOSES:
+            opened.append(_CLOSES[character])
+        elif opened and character == opened[-1]:
+            opened.pop()
+        elif not opened and character in ",}]":
+            return position
+    return len(text)
+
+
+def _second_colon(lines: list[str], line: int, column: int) -> str:
+    """A `: ` inside a text, a key that is indented too far, or a line before it without a colon."""
+    text = lines[line]
+    before = next((one for one in reversed(lines[:line]) if one.strip()), "")
+    begins = re.fullmatch(r"\s*[\w.-]+", text[:column]) is not None
+    if begins and not _KEY.match(before):
+        return f"a colon is missing in the line before: write {before.split()[0]}: .."
+    if begins:
+        return _aligned(lines, line)
+    hint = _quoted(text)
+    return f"{hint} (in event expressions L:(a) needs none)" if hint else ALIGNED
+
+
+def _aligned(lines: list[str], line: int) -> str:
+    """Where a line that begins with a key should begin: below the key that is nearest."""
+    above: list[tuple[int, str, int]] = []  # column, key and line of what the line may stand below
+    for number, text in enumerate(lines[:line]):
+        if found := _KEY.match(text):
+            column = found.start(1)
+            above = [*(known for known in above if known[0] < column), (column, found[1], number)]
+    begins = _KEY.match(lines[line])
+    if not begins or not above:
+        return ALIGNED
+    column = begins.start(1)
+    nearest, key, number = min(above, key=lambda known: (abs(known[0] - column), -known[2]))
+    below = f"as {key!r} in line {number + 1}"
+    return f"begin {begins[1]!r} in column {nearest + 1}, {below}: {ALIGNED}"
+
+
+def _quoted(text: str) -> str:
+    """`key: value` of a line with its value in quotes."""
+    key = _KEY.match(text)
+    if not key or not key[2]:
+        return ""
+    if re.fullmatch(r"\{.*\}+|\[.*\]+", key[2].strip()):
+        return "a bracket is closed that is not open"
+    return f"quote the text: {key[1]}: {_in_quotes(key[2].strip())}"
+
+
+def _in_quotes(text: str) -> str:
+    if '"' in text or "\\" in text:
+        return "'" + text.replace("'", "''") + "'"
+    return f'"{text}"'

@@ -1,0 +1,110 @@
+"""`simulate` where nothing is detected: the last line on stderr says what could be the reason."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from tidegate.engine.replay.simulate import simulate
+from tidegate.rules.errors import InputError
+
+BOOK = """
+rulebook: orders
+events:
+  placed: {signal: {order_id: bigint}}
+  paid: {signal: {order_id: bigint}}
+  noon: {at: 12:00}
+rules:
+"""
+PAIR = "  pair: {on: placed ; paid within 5 s, per: order_id}\n"
+LUNCH = "  lunch: {on: placed ; noon}\n"
+DAILY = '  daily: {on: "cron(\\"0 0 * * *\\")"}\n'
+PLACED = '{{"event": "placed", "time": {}, "order_id": 7}}\n'
+KEYLESS = '{"event": "placed", "time": 1}\n{"event": "paid", "time": 2, "order_id": 8}\n'
+
+
+def told(folder: Path, rules: str, trace: str, until: str | None = None) -> list[str]:
+    book, lines = folder / "book.yaml", folder / "trace.jsonl"
+    book.write_text(BOOK + rules)
+    lines.write_text(trace)
+    said: list[str] = []
+    simulate(book, lines, until=until, out=io.BytesIO(), tell=said.append)
+    return said
+
+
+@pytest.mark.parametrize(
+    ("rules", "trace", "until", "last"),
+    [
+        (PAIR, "\n", None, "0 detections over 0 lines: the trace is empty"),
+        (PAIR, PLACED.format(9), "8", "0 detections over 1 line: all of them are later than --un"),
+        (
+            PAIR,
+            KEYLESS + PLACED.format(3),
+            None,
+            "0 detections over 3 lines: order_id is missing in 1 line of placed",
+        ),
+        (PAIR, PLACED.format(1) * 2, None, "0 detections over 2 lines: no line is paid"),
+        (
+            PAIR,
+            PLACED.format(1700000000000),
+            None,
+            "0 detections over 1 line: the times look like milliseconds: a number is seconds since"
+            " the epoch; no line is paid",
+        ),
+        (
+            LUNCH,
+            PLACED.format(1.5),
+            None,
+            "0 detections over 1 line: the clock never reached noon (time ends at 1.5):"
+            " --until TIME lets time go on",
+        ),
+        (
+            DAILY,
+            PLACED.format('"2026-03-02T09:00:00Z"'),
+            "2026-03-02T23:00:00Z",
+            "0 detections over 1 line: the clock never reached 0 0 * * *"
+            " (time ends at 2026-03-02T23:00:00Z): give a later --until",
+        ),
+        (
+            "  late: {on: \"not(paid)[placed, [1 h]]\"}\n",
+            PLACED.format(1),
+            "60",
+            "0 detections over 1 line: lengths of time that run out after --until are not waited",
+        ),
+        (
+            "  off: {on: placed, enabled: false}\n",
+            PLACED.format(1),
+            None,
+            "0 detections over 1 line: no rule is enabled",
+        ),
+    ],
+)  # fmt: skip
+def test_the_last_line(
+    tmp_path: Path, rules: str, trace: str, until: str | None, last: str
+) -> None:
+    assert told(tmp_path, rules, trace, until)[-1].startswith(last)
+
+
+def test_s13_warnings_are_told_first_and_nothing_else_where_something_is_detected(
+    tmp_path: Path,
+) -> None:
+    rules = '  late: {on: "placed without paid within 24 h"}\n'
+    (warning,) = told(tmp_path, rules, PLACED.format(1))
+    assert warning.startswith(f"warning: {tmp_path}/book.yaml:8:15: placed takes no time")
+    assert "not(paid)[placed, [1 day]]" in warning
+    assert told(tmp_path, "  each: {on: placed}\n", PLACED.format(1)) == []
+
+
+@pytest.mark.parametrize(
+    ("rules", "time", "unit"),
+    [
+        (PAIR, 1700000000000000, "microseconds"),
+        (PAIR, 1700000000000000000, "nanoseconds"),
+        (LUNCH, 1700000000000, "milliseconds"),
+    ],
+)
+def test_times_too_large_for_seconds(tmp_path: Path, rules: str, time: int, unit: str) -> None:
+    with pytest.raises(InputError, match=f"look like {unit}: a number is seconds since the epoch"):
+        told(tmp_path, rules, PLACED.format(time))

@@ -1,0 +1,79 @@
+"""SQL judged without Spark: nothing that an honest rulebook says is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.hostile.conftest import honest
+from tidegate.rules.sqlforms import (
+    SqlFault,
+    action_fault,
+    expression_fault,
+    query_fault,
+    statement_fault,
+    unread,
+)
+
+JUDGES = {"action": action_fault, "query": query_fault}
+
+
+def test_honest_texts_have_no_fault() -> None:
+    texts = honest()
+    assert len(texts) >= 200
+    found = [(text, JUDGES.get(place, expression_fault)(text)) for place, text in texts]
+    assert [text for text, fault in found if fault] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INSERT INTO t SELECT ';', \"(\", `]`, 'it''s', 'a\\'b', r'\\' FROM event",
+        "-- it's (a comment;\nINSERT INTO t SELECT x /* ' ( ; /* ] */ */ FROM event;\n-- end",
+        "/* DELETE FROM t */ merge INTO t USING event ON true WHEN MATCHED THEN DELETE",
+        "WITH a AS (SELECT 1), b AS (DELETE) UPDATE t SET x = a[0]",
+        "FROM event INSERT INTO t SELECT x",
+    ],
+)
+def test_quotes_comments_and_brackets_are_sparks(text: str) -> None:
+    assert action_fault(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "offset", "message"),
+    [
+        ("UPDATE t SET x = 'a\\'", 17, "the quote ' is not closed"),
+        ("UPDATE t SET x = (1]", 17, "'(' is closed by ']'"),
+        ("UPDATE t SET x = 1 /* /* */", 19, "the comment /* is not closed"),
+        ("UPDATE t SET x = 1; ;", 20, "something stands behind the semicolon"),
+        ("/* a */ ; ", 0, "there is nothing but comments"),
+        ("Delete from a.t where x", 0, "DELETE is refused: one that deletes nothing leaves no"),
+        ("(SELECT 1)", 0, "a query alone writes nothing"),
+        ("-- why\nVACUUM t", 7, "VACUUM is no action"),
+        ("updte t SET x = 1", 0, "'updte' begins no statement"),
+    ],
+)
+def test_what_is_no_action(text: str, offset: int, message: str) -> None:
+    fault = action_fault(text)
+    assert isinstance(fault, SqlFault)
+    assert (fault.offset, fault.message[: len(message)]) == (offset, message)
+
+
+def test_what_the_operator_may_allow_is_only_looked_at_for_its_form() -> None:
+    assert statement_fault("OPTIMIZE t") is None
+    assert statement_fault("OPTIMIZE (t") is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("SELECT * FROM EVENT", None),
+        ("SELECT * FROM `event`", None),
+        ("SELECT p_r.x FROM p_r", None),
+        ("SELECT 'event' FROM t -- event", "select from event"),
+        ("SELECT event(x) FROM t", "select from event"),
+        ("SELECT x FROM evnt", "did you mean 'event' for 'evnt'?"),
+    ],
+)
+def test_a_text_that_never_reads_event(text: str, hint: str | None) -> None:
+    found = unread(text, ("event", "p_r"))
+    assert found is None if hint is None else str(found).startswith(hint)
