@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from tests.detector.history import run
 from tests.reference.evaluate import Line
+from tests.reference.hits import detecting, saw
 from tests.reference.meaning import is_composite
-from tests.reference.strategies import EVERYTHING, cases
+from tests.reference.planted import cases
+from tests.reference.strategies import EVERYTHING
 from tidegate.rules.errors import EngineError
 from tidegate.rules.expression import AnyRepeat, AperiodicStar, Expression, Name, PeriodicStar
 from tidegate.rules.model import Context, Rulebook
@@ -22,7 +24,7 @@ from tidegate.rules.parser import parse
 
 Case = tuple[Rulebook, list[Line]]
 CASES = cases(operators=EVERYTHING)
-SOME = settings(max_examples=60, deadline=None)
+SOME = settings(max_examples=25, deadline=None)
 USING_UP = [Context.RECENT, Context.CHRONICLE, Context.CONTINUOUS, Context.CUMULATIVE]
 
 
@@ -63,6 +65,7 @@ def repeats(on: Expression) -> bool:
     return any(isinstance(e, AnyRepeat) and is_composite(e.part) for e in on.walk())
 
 
+@detecting
 @SOME
 @given(CASES, st.sampled_from([c for c in Context if c is not Context.CUMULATIVE]))
 def test_every_context_but_cumulative_detects_members_of_unrestricted(
@@ -70,9 +73,10 @@ def test_every_context_but_cumulative_detects_members_of_unrestricted(
 ) -> None:
     on = case[0].rules["r0"].on
     assume(not windows(on) and not repeats(on))
-    assert counted(found(case, context)) <= counted(found(case, Context.UNRESTRICTED))
+    assert counted(saw(found(case, context))) <= counted(found(case, Context.UNRESTRICTED))
 
 
+@detecting
 @SOME
 @given(CASES)
 def test_restricted_detects_once_whenever_there_is_an_instance_with_the_latest_start(
@@ -82,29 +86,32 @@ def test_restricted_detects_once_whenever_there_is_an_instance_with_the_latest_s
     for d in found(case, Context.UNRESTRICTED):
         where = str(d["key"]), d["end"]
         latest[where] = max(latest.get(where, d["start"]), d["start"])
-    chosen = found(case, Context.RESTRICTED)
+    chosen = saw(found(case, Context.RESTRICTED))
     assert sorted((str(d["key"]), d["end"], d["start"]) for d in chosen) == sorted(
         (*where, start) for where, start in latest.items()
     )
 
 
+@detecting
 @SOME
 @given(CASES, st.sampled_from(USING_UP))
 def test_restricted_detects_wherever_any_context_does(case: Case, context: Context) -> None:
     assume(not windows(case[0].rules["r0"].on))
-    assert instants(found(case, context)) <= instants(found(case, Context.RESTRICTED))
+    assert instants(saw(found(case, context))) <= instants(found(case, Context.RESTRICTED))
 
 
+@detecting
 @SOME
 @given(CASES)
 def test_in_chronicle_an_occurrence_is_in_at_most_one_detection(case: Case) -> None:
     seen: Counter[tuple[str, int]] = Counter()
-    for d in found(case, Context.CHRONICLE):
+    for d in saw(found(case, Context.CHRONICLE)):
         held = {c["v"] for c in d["constituents"] if "v" in c}
         seen.update((str(d["key"]), v) for v in held)
     assert all(count == 1 for count in seen.values())
 
 
+@detecting
 @SOME
 @given(cases(operators=EVERYTHING, contexts=USING_UP), st.data())
 def test_rules_never_use_up_each_others_occurrences(case: Case, data: st.DataObject) -> None:
@@ -112,10 +119,11 @@ def test_rules_never_use_up_each_others_occurrences(case: Case, data: st.DataObj
     first = rulebook.rules["r0"]
     other = replace(first, name="r1", context=data.draw(st.sampled_from(list(Context))))
     together = replace(rulebook, rules={"r0": first, "r1": other})
-    mine = [d for d in found((together, history), None) if d["rule"] == "r0"]
+    mine = saw([d for d in found((together, history), None) if d["rule"] == "r0"])
     assert counted(mine) == counted(found(case, None))
 
 
+@detecting
 @SOME
 @given(CASES, st.sampled_from(list(Context)), st.randoms(use_true_random=False))
 def test_s01_nothing_depends_on_the_order_of_lines(
