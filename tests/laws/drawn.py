@@ -8,8 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from tests.laws.table import sides
-from tests.reference.alone import History, seconds, world
-from tests.reference.meaning import Meaning
+from tests.reference.alone import History, has_instance, seconds, world
 from tests.reference.planted import TRIES
 from tests.reference.strategies import CARLSON_LISPER, expressions
 from tidegate.rules.expression import Expression, Minus, Name
@@ -39,7 +38,7 @@ def cases(draw: st.DrawFn, law: Law) -> Case:
         if NEVER in (left, right):
             left, right = Minus(variables["x"], left), Minus(variables["x"], right)
         history = draw(seconds(left))
-        if Meaning(world(history)).of(left):
+        if has_instance(left, world(history)):
             break
     return Case(left, right, history)
 

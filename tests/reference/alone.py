@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.reference.meaning import World
+from tests.reference.meaning import Meaning, TooLargeError, World
 from tests.reference.planted import planted
 from tests.reference.strategies import NAMES, PLACE, SECOND
 from tests.reference.timing import clock_instants
@@ -45,6 +45,14 @@ def world(history: Iterable[tuple[str, int]], *clocks_of: Expression) -> World:
             instants = clock_instants(node, min(times), horizon, "UTC")
             found[node] = [Occurrence(node, node.text, t, t) for t in instants]
     return World(found, horizon, instances_max=1_000)
+
+
+def has_instance(on: Expression, seeing: World) -> bool:
+    """Few enough of them to be compared."""
+    try:
+        return bool(Meaning(seeing).of(on))
+    except TooLargeError:
+        return False
 
 
 def seen(instances: Iterable[Instance]) -> set[Any]:

@@ -30,7 +30,8 @@ TRIES = 4
 
 
 class NoRoomError(Exception):
-    """The instance needs more occurrences than wanted, or an instant that is gone."""
+    """The instance needs more occurrences than wanted, an event that never happens, or an instant
+    that is gone."""
 
 
 @dataclass
@@ -60,7 +61,7 @@ class Planter:
     def name(self, node: Any, low: int) -> Extent:
         if node.name in self.rulebook.rules:
             return self.plant(self.rulebook.rules[node.name].on, low)
-        if len(self.places) == self.lines_max:
+        if len(self.places) == self.lines_max or node.name not in self.rulebook.events:
             raise NoRoomError
         at = low + self.gap()
         self.places.append((node.name, at))

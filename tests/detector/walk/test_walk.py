@@ -62,7 +62,7 @@ def chains(draw: st.DrawFn) -> str:
 @st.composite
 def plain_chains(draw: st.DrawFn) -> str:
     names = draw(st.permutations(NAMES))[: draw(st.integers(2, 4))]
-    within = draw(st.sampled_from(["", " within 2 s", " within 4 s"]))
+    within = draw(st.sampled_from(["", " within 3 s", " within 4 s"]))
     return " ; ".join(names) + within
 
 
