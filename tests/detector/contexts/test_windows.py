@@ -24,7 +24,7 @@ WINDOWS = (
     "A*(a, b, c) within 3 s",
     "A*(c, b, a) - d",
     "A*(b, a, [3 s]) - c within 5 s",
-    "A*(a, b, [3 s]) within 2 s",
+    "A*(a, b, [3 s]) within 4 s",
 )
 
 
