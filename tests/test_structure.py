@@ -77,6 +77,17 @@ def test_light_commands_start_without_spark_and_sqlalchemy(command: str) -> None
     subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, capture_output=True)
 
 
+def test_the_reference_shares_the_language_with_the_detector_and_no_ruling() -> None:
+    """What both took from one place would be wrong in both."""
+    shared = [["rules", n] for n in ("errors", "expression", "formatter", "model", "parser")]
+    files = [
+        f for folder in ("reference", "golden") for f in (ROOT / "tests" / folder).glob("*.py")
+    ]
+    ours = [n for f in files for n in imported(f) if n.split(".")[0] == "tidegate"]
+    assert ours
+    assert not [name for name in ours if name.split(".")[1:3] not in shared]
+
+
 def test_everything_is_imported_as_a_part_of_tidegate() -> None:
     """A user's own `rules.py` or `engine/` is never taken for ours, nor ours imported twice."""
     names = {"rules", "engine", "connectors", "migrations"}

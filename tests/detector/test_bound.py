@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from tests.detector.history import batches
 from tests.reference.evaluate import Line
+from tests.reference.hits import detecting, saw
+from tests.reference.planted import planted
 from tests.reference.strategies import EVERYTHING, NAMES, SECOND, expressions
 from tidegate import rules
 from tidegate.engine.detector.clocks import clock_batches
@@ -85,17 +87,16 @@ def check(found: Bound, now: int, carried: Carried, keys: int) -> None:
         assert now - first <= found.forgets_micros
 
 
+@detecting
 @given(
     rule=st.tuples(expressions(EVERYTHING, depth=3), st.just(Context.RESTRICTED))
     | st.tuples(expressions(EVERYTHING, depth=2), st.sampled_from(Context)),
-    history=st.lists(
-        st.tuples(st.sampled_from(NAMES), st.integers(0, 15), st.integers(1, 2)), max_size=40
-    ),
+    data=st.data(),
     keyed=st.booleans(),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_never_more_is_stored_than_the_bound(
-    rule: tuple[Expression, Context], history: History, keyed: bool
+    rule: tuple[Expression, Context], data: st.DataObject, keyed: bool
 ) -> None:
     on, context = rule
     try:
@@ -104,8 +105,15 @@ def test_never_more_is_stored_than_the_bound(
     except (EngineError, InputError):  # not built in this context, or no key in every instance
         assume(False)
     found = Bounds(rulebook.rules).of_rule(rulebook.rules["r"])
+    assume(found.instances_max != 0)
+    lines = data.draw(planted(rulebook, 30))
+    history = [(name, time // SECOND, fields["k"]) for name, time, fields in lines]
+    keys = len({key for _, _, key in history}) if keyed else 1
+    kept = 0
     for now, carried in steps(rulebook, history):
-        check(found, now, carried, keys=2 if keyed else 1)
+        check(found, now, carried, keys)
+        kept = max(kept, stored(carried).total())
+    saw(range(kept))
 
 
 @pytest.mark.parametrize(
@@ -140,7 +148,7 @@ def test_never_more_is_stored_than_the_bound(
 )
 def test_the_bound_is_reached_and_no_more(on: str, context: str) -> None:
     draw = np.random.default_rng(7)
-    history = [(str(draw.choice(NAMES)), second, 1) for second in range(600)]
+    history = [(str(draw.choice(NAMES)), second, 1) for second in range(150)]
     rulebook = book(on, context=Context(context))
     found = Bounds(rulebook.rules).of_rule(rulebook.rules["r"])
     reached = max(stored(carried).total() for _, carried in steps(rulebook, history))

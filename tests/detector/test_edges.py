@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from tests.detector.history import printed, run
 from tests.golden.load import Case, cases
 from tests.reference.evaluate import canonical
+from tests.reference.hits import detecting, saw
 from tests.reference.keys import needs_keyed
-from tests.reference.strategies import EVERYTHING, SECOND, cuts, expected, expressions, histories
+from tests.reference.planted import planted, untils
+from tests.reference.strategies import EVERYTHING, SECOND, cuts, expected, expressions
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.values import Batch, Carried
 from tidegate.rules.errors import Place
@@ -44,14 +46,15 @@ def book(on: Expression, context: Context, keyed: bool) -> Rulebook:
     return Rulebook("b", None, "", "UTC", {}, {**SIGNALS, **tables}, {"r": rule})
 
 
+@detecting
 @given(data=st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_s10_edges_are_those_of_the_reference_for_any_cut(data: st.DataObject) -> None:
     on = data.draw(expressions(EVERYTHING, NAMES, 2))
     rulebook = book(on, data.draw(st.sampled_from(Context)), data.draw(st.booleans()))
-    history = data.draw(histories(Rulebook("b", None, "", "UTC", {}, SIGNALS, {}), 8))
-    until = data.draw(st.none() | st.integers(0, 9).map(lambda second: second * SECOND))
-    answer = expected(rulebook, history, until=until)
+    history = data.draw(planted(rulebook, 8))
+    until = data.draw(untils(history))
+    answer = saw(expected(rulebook, history, until=until))
     whole = sorted(history, key=lambda line: line[1])
     assert run(rulebook, [whole], until) == answer
     assert run(rulebook, data.draw(cuts(history)), until) == answer

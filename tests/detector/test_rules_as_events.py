@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from tests.detector.history import run, through_ipc
 from tests.golden.load import read
 from tests.reference.evaluate import Line, reference
-from tests.reference.strategies import EVERYTHING, SECOND, UNTIMED, cases, cuts, expected
+from tests.reference.hits import detecting, saw
+from tests.reference.planted import cases, untils
+from tests.reference.strategies import EVERYTHING, UNTIMED, cuts, expected, of_last
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.values import Batch, Carried
 from tidegate.rules.model import Context, Rulebook
@@ -26,24 +28,28 @@ def lines(text: str) -> list[Line]:
     return list(read(f"title: x\nhistory: {text}", "here").history)
 
 
+@detecting
 @given(data=st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_s08_rules_as_events_are_those_of_the_reference_for_any_cut(data: st.DataObject) -> None:
     rulebook, history = data.draw(
         cases(operators=UNTIMED, depth=2, rules_max=3, contexts=[*Context])
     )
     answer = expected(rulebook, history)
+    saw(of_last(rulebook, answer))
     whole = sorted(history, key=lambda line: line[1])
     assert run(rulebook, [whole]) == answer
     assert run(rulebook, data.draw(cuts(history))) == answer
 
 
+@detecting
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_s08_with_timers_below_too(data: st.DataObject) -> None:
     rulebook, history = data.draw(cases(operators=EVERYTHING, depth=2, rules_max=3))
-    until = data.draw(st.none() | st.integers(0, 9).map(lambda second: second * SECOND))
+    until = data.draw(untils(history))
     answer = expected(rulebook, history, until=until)
+    saw(of_last(rulebook, answer))
     whole = sorted(history, key=lambda line: line[1])
     assert run(rulebook, [whole], until) == answer
     assert run(rulebook, data.draw(cuts(history)), until) == answer

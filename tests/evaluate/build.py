@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -131,7 +132,7 @@ def batch(
     """Occurrences in order of time; each id is made of the time alone."""
     table = pa.Table.from_pylist(list(rows), schema=parameter_schema(book, event, TABLES))
     ids = np.stack(
-        [np.array(times, np.uint64), np.full(len(times), hash(event) % 97, np.uint64)], 1
+        [np.array(times, np.uint64), np.full(len(times), crc32(event.encode()), np.uint64)], 1
     )
     return Batch(
         event,

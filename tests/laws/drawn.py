@@ -8,32 +8,39 @@ import pytest
 from hypothesis import strategies as st
 
 from tests.laws.table import sides
-from tests.reference.strategies import CARLSON_LISPER, NAMES, expressions
-from tidegate.rules.expression import Expression
+from tests.reference.alone import History, has_instance, seconds, world
+from tests.reference.planted import TRIES
+from tests.reference.strategies import CARLSON_LISPER, expressions
+from tidegate.rules.expression import Expression, Minus, Name
 from tidegate.rules.laws import LAWS, Law
 
-VARIABLES = expressions(CARLSON_LISPER, depth=1)
+VARIABLES = st.fixed_dictionaries(dict.fromkeys("xyz", expressions(CARLSON_LISPER, depth=1)))
 SPANS = st.integers(0, 5)
+NEVER = Name("never")
 
 
 @dataclass(frozen=True)
 class Case:
-    """`history`: events by name, each at a second."""
+    """Both sides of a law, and a history: events by name, each at a second."""
 
-    variables: dict[str, Expression]
-    s: int
-    t: int
-    history: list[tuple[str, int]]
-
-    def sides(self, law: Law) -> tuple[Expression, Expression]:
-        return sides(law, self.variables, self.s, self.t)
+    left: Expression
+    right: Expression
+    history: History
 
 
-CASES = st.builds(
-    Case,
-    variables=st.fixed_dictionaries(dict.fromkeys("xyz", VARIABLES)),
-    s=SPANS,
-    t=SPANS,
-    history=st.lists(st.tuples(st.sampled_from(NAMES), SPANS), max_size=8),
-)
+@st.composite
+def cases(draw: st.DrawFn, law: Law) -> Case:
+    """A case where the left side has an instance. Where it has none by law, each side is what must
+    be absent from one of x."""
+    for _ in range(TRIES):
+        variables = draw(VARIABLES)
+        left, right = sides(law, variables, draw(SPANS), draw(SPANS))
+        if NEVER in (left, right):
+            left, right = Minus(variables["x"], left), Minus(variables["x"], right)
+        history = draw(seconds(left))
+        if has_instance(left, world(history)):
+            break
+    return Case(left, right, history)
+
+
 each_law = pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)

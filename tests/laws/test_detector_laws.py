@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from unittest.mock import patch
 
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.detector.history import run
-from tests.laws.drawn import CASES, Case, each_law
-from tests.reference.strategies import NAMES, PLACE, SECOND
+from tests.laws.drawn import cases, each_law
+from tests.reference.alone import History, alone
+from tests.reference.hits import detecting, saw
+from tests.reference.strategies import SECOND
 from tidegate.rules.expression import Expression
 from tidegate.rules.laws import LAWS, Law, Use
-from tidegate.rules.model import Context, Rule, Rulebook, SignalEvent
-
-EVENTS = {name: SignalEvent(name, PLACE, {"v": "bigint"}) for name in NAMES}
+from tidegate.rules.model import Context
 
 
-def found(on: Expression, context: Context, history: list[tuple[str, int]]) -> list[str]:
-    rule = Rule("r", PLACE, on, "", context)
-    book = Rulebook("laws", None, "", "UTC", {}, EVENTS, {"r": rule})
+def found(on: Expression, context: Context, history: History) -> list[str]:
+    book = alone(on)
+    book = replace(book, rules={"r": replace(book.rules["r"], context=context)})
     lines = [(name, second * SECOND, {"v": None}) for name, second in sorted(history, key=str)]
     with patch("tidegate.engine.detector.detector.as_detected", lambda book: book):
-        return run(book, [sorted(lines, key=lambda line: line[1])])
+        return saw(run(book, [sorted(lines, key=lambda line: line[1])]))
 
 
 def spans(lines: list[str]) -> list[tuple[int, int]]:
@@ -30,16 +32,19 @@ def spans(lines: list[str]) -> list[tuple[int, int]]:
 
 
 @each_law
-@given(case=CASES)
-@settings(max_examples=10, deadline=None)
-def test_law(law: Law, case: Case) -> None:
-    left, right = case.sides(law)
-    both = [found(side, Context.RESTRICTED, case.history) for side in (left, right)]
+@detecting
+@given(data=st.data())
+@settings(max_examples=8, deadline=None)
+def test_law(law: Law, data: st.DataObject) -> None:
+    case = data.draw(cases(law))
+    both = [found(side, Context.RESTRICTED, case.history) for side in (case.left, case.right)]
     assert spans(both[0]) == spans(both[1])
     if law.instances:
         assert both[0] == both[1]
-        both = [found(side, Context.UNRESTRICTED, case.history) for side in (left, right)]
-        assert {*both[0]} == {*both[1]}
+        left, right = (
+            found(side, Context.UNRESTRICTED, case.history) for side in (case.left, case.right)
+        )
+        assert {*left} == {*right}
 
 
 def test_s09_what_rewrites_keeps_the_constituents_too() -> None:

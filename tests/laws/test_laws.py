@@ -2,47 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
 from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
-from tests.laws.drawn import CASES, Case, each_law
+from tests.laws.drawn import cases, each_law
 from tests.laws.table import sides
+from tests.reference.alone import seen, spans, world
 from tests.reference.contexts import detections
+from tests.reference.hits import detecting, saw
 from tests.reference.meaning import TooLargeError, World
-from tests.reference.strategies import NAMES, SECOND
-from tests.reference.values import Instance, Occurrence, distinct
+from tests.reference.values import Instance
 from tidegate.rules.expression import Expression, Name
 from tidegate.rules.laws import LAWS, Law
 from tidegate.rules.model import Context
 
 
-def world(history: Iterable[tuple[str, int]]) -> World:
-    found: dict[Any, list[Occurrence]] = {name: [] for name in NAMES}
-    for name, second in history:
-        found[name].append(Occurrence(name, name, second * SECOND, second * SECOND))
-    return World(found, 10 * SECOND, instances_max=1_000)
-
-
-def seen(instances: Iterable[Instance]) -> set[Any]:
-    return {(i.start, i.end, i.constituents()) for i in distinct(instances)}
-
-
-def spans(instances: Iterable[Instance]) -> list[tuple[int, int]]:
-    return [(i.start, i.end) for i in instances]
-
-
-def agree(law: Law, left: Expression, right: Expression, seeing: World) -> None:
-    """Assert what the law says of one history."""
+def found(on: Expression, context: Context, seeing: World) -> list[Instance]:
     try:
-        if law.instances:
-            both = [detections(e, seeing, Context.UNRESTRICTED) for e in (left, right)]
-            assert seen(both[0]) == seen(both[1])
-        both = [detections(e, seeing, Context.RESTRICTED) for e in (left, right)]
-        assert spans(both[0]) == spans(both[1])
+        return saw(detections(on, seeing, context))
     except TooLargeError:
         assume(False)
+        raise
 
 
 def test_there_are_36_laws_each_with_its_own_name() -> None:
@@ -50,11 +30,17 @@ def test_there_are_36_laws_each_with_its_own_name() -> None:
 
 
 @each_law
-@given(case=CASES)
-@settings(max_examples=25, deadline=None)
-def test_law(law: Law, case: Case) -> None:
-    left, right = case.sides(law)
-    agree(law, left, right, world(case.history))
+@detecting
+@given(data=st.data())
+@settings(max_examples=12, deadline=None)
+def test_law(law: Law, data: st.DataObject) -> None:
+    case = data.draw(cases(law))
+    seeing = world(case.history)
+    if law.instances:
+        left, right = (found(e, Context.UNRESTRICTED, seeing) for e in (case.left, case.right))
+        assert seen(left) == seen(right)
+    left, right = (found(e, Context.RESTRICTED, seeing) for e in (case.left, case.right))
+    assert spans(left) == spans(right)
 
 
 def test_and_is_idempotent_in_restricted_only() -> None:

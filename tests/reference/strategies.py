@@ -16,7 +16,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from tests.golden.load import default_context
-from tests.reference.evaluate import Line, reference
+from tests.reference.evaluate import Detection, Line, canonical, evaluate
 from tests.reference.keys import needs_keyed
 from tests.reference.meaning import TooLargeError
 from tidegate.rules.errors import Place
@@ -73,9 +73,13 @@ def durations(least: int = 1) -> st.SearchStrategy[Duration]:
     return st.integers(least, 4).map(lambda seconds: Duration(0, seconds * SECOND))
 
 
-_CLOCKS = st.integers(0, 6).map(
-    lambda s: Clock(0, 0, s, None, None, None, text=f"<(00:00:{s:02})*/*/*>")
-)
+def _clock(second: int, minute: int | None) -> Clock:
+    text = f"<(00:{'*' if minute is None else '00'}:{second:02})*/*/*>"
+    return Clock(0, minute, second, None, None, None, text=text)
+
+
+# Most of them are every minute of an hour: there is a next one.
+_CLOCKS = st.builds(_clock, st.integers(0, 6), st.sampled_from([None, None, 0]))
 _LABELS = st.sampled_from(["L", "M"])
 _COUNTS = st.integers(1, 3)
 
@@ -116,7 +120,7 @@ def expressions(
     and clock literals."""
     leaves: Operands = st.sampled_from(names).map(Name)
     if Clock in operators:
-        leaves = leaves | leaves | leaves | _CLOCKS
+        leaves = st.one_of(*[leaves] * 5, _CLOCKS)
     builders = [build for operator, build in _BUILD.items() if operator in operators]
     closers = st.one_of(leaves, *(build(leaves, leaves) for build in builders))
     if Own in operators:
@@ -230,37 +234,6 @@ def rulebooks(
     return Rulebook("generated", None, "", "UTC", {}, events, rules)
 
 
-def histories(rulebook: Rulebook, lines_max: int = 10) -> st.SearchStrategy[list[Line]]:
-    """Lines of the rulebook's signals in any order: few instants, few values, duplicates, nulls."""
-    signals = [event for event in rulebook.events.values() if isinstance(event, SignalEvent)]
-    return _histories(tuple((event.name, *event.fields) for event in signals), lines_max)
-
-
-@cache
-def _histories(
-    signals: tuple[tuple[str, ...], ...], lines_max: int
-) -> st.SearchStrategy[list[Line]]:
-    values: dict[str, list[int | None]] = {"k": [1, 1, 2, None], "j": [1, 1, 2], "v": [0, 1, None]}
-    seconds = st.integers(0, 6).map(lambda second: second * SECOND)
-    lines = [
-        st.tuples(
-            st.just(name),
-            seconds,
-            st.fixed_dictionaries({field: st.sampled_from(values[field]) for field in fields}),
-        )
-        for name, *fields in signals
-    ]
-    least = st.sampled_from([0, lines_max // 2, lines_max])  # most cases shall detect something
-    return least.flatmap(lambda n: st.lists(st.one_of(lines), min_size=n, max_size=lines_max))
-
-
-def cases(lines_max: int = 10, **options: Any) -> st.SearchStrategy[tuple[Rulebook, list[Line]]]:
-    """A rulebook (see `rulebooks` for the options) and a history for it."""
-    return rulebooks(**options).flatmap(
-        lambda rulebook: st.tuples(st.just(rulebook), histories(rulebook, lines_max))
-    )
-
-
 @st.composite
 def cuts(draw: st.DrawFn, history: Iterable[Line]) -> list[list[Line]]:
     """The history cut between instants into buckets, some of them empty."""
@@ -271,10 +244,21 @@ def cuts(draw: st.DrawFn, history: Iterable[Line]) -> list[list[Line]]:
     return [[line for line in lines if low <= line[1] < high] for low, high in pairwise(edges)]
 
 
-def expected(rulebook: Rulebook, history: Iterable[Line], **options: Any) -> list[str]:
-    """The reference's canonical answer; a case too large for it is given up."""
+def answered(rulebook: Rulebook, history: Iterable[Line], **options: Any) -> list[Detection]:
+    """The reference's answer; a case too large for it is given up."""
     try:
-        return reference(rulebook, history, instances_max=2_000, **options)
+        return evaluate(rulebook, history, instances_max=2_000, **options)
     except TooLargeError:
         assume(False)
         raise
+
+
+def expected(rulebook: Rulebook, history: Iterable[Line], **options: Any) -> list[str]:
+    """The same, canonical."""
+    return canonical(d.printed() for d in answered(rulebook, history, **options))
+
+
+def of_last(rulebook: Rulebook, answer: Iterable[str]) -> list[str]:
+    """The detections of the last rule, for which histories are planted."""
+    name = [*rulebook.rules][-1]
+    return [line for line in answer if f'"rule": "{name}"' in line]

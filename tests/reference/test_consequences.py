@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import combinations
 from typing import Any
 
 from hypothesis import assume, given, settings
@@ -10,16 +11,19 @@ from hypothesis import strategies as st
 
 from tests.golden.load import read
 from tests.golden.write import fixture
+from tests.reference.alone import seconds, world
 from tests.reference.evaluate import Detection, Line, canonical, evaluate
+from tests.reference.hits import detecting, saw
 from tests.reference.keys import needs_keyed
-from tests.reference.meaning import Meaning, TooLargeError, World, is_composite
-from tests.reference.strategies import EVERYTHING, NAMES, SECOND, cases, expressions
-from tests.reference.values import Occurrence
-from tidegate.rules.expression import AnyRepeat, AperiodicStar, Clock, Expression, PeriodicStar
+from tests.reference.meaning import Meaning, TooLargeError, is_composite
+from tests.reference.planted import cases
+from tests.reference.strategies import EVERYTHING, NAMES, SECOND, expressions
+from tidegate.rules.expression import AnyRepeat, AperiodicStar, Expression, PeriodicStar
 from tidegate.rules.model import Context, Rulebook
 
-ALL = settings(max_examples=100, deadline=None)
+ALL = settings(max_examples=40, deadline=None)
 CONTEXTS = tuple(Context)
+MEMBERS = [context for context in Context if context is not Context.CUMULATIVE]
 
 
 def run(rulebook: Rulebook, history: list[Line], **options: Any) -> list[Detection]:
@@ -48,17 +52,19 @@ def chooses_inside(expression: Expression) -> bool:
     )
 
 
+@detecting
 @ALL
-@given(cases(operators=EVERYTHING), st.sampled_from(CONTEXTS))
+@given(cases(operators=EVERYTHING), st.sampled_from(MEMBERS))
 def test_every_context_but_cumulative_detects_members_of_unrestricted(
     case: tuple[Rulebook, list[Line]], context: Context
 ) -> None:
     rulebook, history = case
-    assume(context is not Context.CUMULATIVE and not chooses_inside(root(rulebook)))
+    assume(not chooses_inside(root(rulebook)))
     everything = held(run(rulebook, history, context=Context.UNRESTRICTED))
-    assert held(run(rulebook, history, context=context)) <= everything
+    assert held(saw(run(rulebook, history, context=context))) <= everything
 
 
+@detecting
 @ALL
 @given(cases(operators=EVERYTHING))
 def test_restricted_detects_once_whenever_unrestricted_does_with_the_latest_start(
@@ -68,12 +74,13 @@ def test_restricted_detects_once_whenever_unrestricted_does_with_the_latest_star
     for d in run(*case, context=Context.UNRESTRICTED):
         where = (str(d.key), d.end)
         latest[where] = max(latest.get(where, d.start), d.start)
-    chosen = run(*case, context=Context.RESTRICTED)
+    chosen = saw(run(*case, context=Context.RESTRICTED))
     assert sorted((str(d.key), d.end, d.start) for d in chosen) == sorted(
         (*where, start) for where, start in latest.items()
     )
 
 
+@detecting
 @ALL
 @given(cases(operators=EVERYTHING), st.sampled_from(CONTEXTS))
 def test_restricted_detects_wherever_any_context_does(
@@ -82,22 +89,24 @@ def test_restricted_detects_wherever_any_context_does(
     """Semantics 4: the exact, cheap pre-filter; not for `A*`, `P*`."""
     assume(not any(isinstance(e, AperiodicStar | PeriodicStar) for e in root(case[0]).walk()))
     at_all = {(str(d.key), d.end) for d in run(*case, context=Context.RESTRICTED)}
-    assert {(str(d.key), d.end) for d in run(*case, context=context)} <= at_all
+    assert {(str(d.key), d.end) for d in saw(run(*case, context=context))} <= at_all
 
 
+@detecting
 @ALL
 @given(cases(operators=EVERYTHING))
 def test_in_chronicle_an_occurrence_is_in_at_most_one_detection(
     case: tuple[Rulebook, list[Line]],
 ) -> None:
     by_key: dict[str, list[Detection]] = {}
-    for d in run(*case, context=Context.CHRONICLE):
+    for d in saw(run(*case, context=Context.CHRONICLE)):
         by_key.setdefault(str(d.key), []).append(d)
     for found in by_key.values():
         numbers = [c.number for d in found for c in d.constituents if hasattr(c, "number")]
         assert len(numbers) == len(set(numbers))
 
 
+@detecting
 @ALL
 @given(cases(operators=EVERYTHING), st.sampled_from(CONTEXTS), st.randoms(use_true_random=False))
 def test_s01_nothing_depends_on_the_order_of_lines(
@@ -105,24 +114,28 @@ def test_s01_nothing_depends_on_the_order_of_lines(
 ) -> None:
     rulebook, history = case
     shuffled = random.sample(history, len(history))
-    assert held(run(rulebook, history, context=context)) == held(
+    assert held(saw(run(rulebook, history, context=context))) == held(
         run(rulebook, shuffled, context=context)
     )
 
 
+@detecting
 @ALL
-@given(cases(operators=EVERYTHING), st.sampled_from(CONTEXTS), st.integers(0, 7))
+@given(cases(operators=EVERYTHING), st.sampled_from(CONTEXTS), st.data())
 def test_nothing_is_detected_in_the_past(
-    case: tuple[Rulebook, list[Line]], context: Context, second: int
+    case: tuple[Rulebook, list[Line]], context: Context, data: st.DataObject
 ) -> None:
     """Cutting the history off changes no detection up to the cut."""
     rulebook, history = case
-    assume(history and min(time for _, time, _ in history) <= second * 1_000_000)
-    cut = run(rulebook, history, context=context, until=second * 1_000_000)
-    whole = run(rulebook, history, context=context, until=10_000_000)
-    assert held(cut) == held([d for d in whole if d.end <= second * 1_000_000])
+    last = max((time for _, time, _ in history), default=0)
+    whole = run(rulebook, history, context=context, until=last + 5 * SECOND)
+    instants = sorted({d.end for d in whole}) or [last]
+    until = data.draw(st.sampled_from(instants)) + data.draw(st.integers(0, 1)) * SECOND
+    cut = saw(run(rulebook, history, context=context, until=until))
+    assert held(cut) == held([d for d in whole if d.end <= until])
 
 
+@detecting
 @ALL
 @given(cases(operators=EVERYTHING, contexts=CONTEXTS, rules_max=2))
 def test_rules_never_use_up_each_others_occurrences(case: tuple[Rulebook, list[Line]]) -> None:
@@ -131,16 +144,17 @@ def test_rules_never_use_up_each_others_occurrences(case: tuple[Rulebook, list[L
     alone = Rulebook(
         "generated", None, "", "UTC", {}, rulebook.events, {"r0": rulebook.rules["r0"]}
     )
-    first = [d for d in together if d.rule == "r0"]
+    first = saw([d for d in together if d.rule == "r0"])
     assert held(first) == held(run(alone, history))
 
 
+@detecting
 @ALL
 @given(cases(operators=EVERYTHING, contexts=CONTEXTS, rules_max=2))
 def test_a_case_survives_being_kept_as_a_fixture(case: tuple[Rulebook, list[Line]]) -> None:
     rulebook, history = case
     assume(history)
-    printed = [d.printed() for d in run(rulebook, history)]
+    printed = saw([d.printed() for d in run(rulebook, history)])
     again = read(_joined(fixture("kept", rulebook, history, printed)), "kept.txt")
     assert canonical(d.printed() for d in run(again.rulebook, list(again.history))) == canonical(
         again.expected[None]
@@ -152,22 +166,17 @@ def _joined(block: str) -> str:
     return block.replace("\n  ", " ").strip()
 
 
+@detecting
 @ALL
-@given(
-    expressions(EVERYTHING),
-    st.sets(st.sampled_from(NAMES), min_size=1),
-    st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 6)), max_size=8),
-)
+@given(expressions(EVERYTHING), st.data())
 def test_s07_what_needs_a_keyed_occurrence_has_no_instance_without_one(
-    on: Expression, keyed: set[str], history: list[tuple[str, int]]
+    on: Expression, data: st.DataObject
 ) -> None:
-    assume(needs_keyed(on, keyed))
-    seen: dict[Any, list[Occurrence]] = {}
-    for name, second in history:
-        if name not in keyed:
-            time = second * SECOND
-            seen.setdefault(name, []).append(Occurrence(name, name, time, time))
-    for node in on.walk():
-        if isinstance(node, Clock):
-            seen[node] = [Occurrence(node, node.text, SECOND, SECOND)]
-    assert not Meaning(World(seen, 6 * SECOND)).of(on)
+    choices = [set(names) for n in (1, 2) for names in combinations(NAMES, n)]
+    needed = [keyed for keyed in choices if needs_keyed(on, keyed)]
+    assume(needed)
+    keyed = data.draw(st.sampled_from(needed))
+    history = data.draw(seconds(on))
+    saw(Meaning(world(history, on)).of(on))
+    without = [(name, second) for name, second in history if name not in keyed]
+    assert not Meaning(world(without, on)).of(on)

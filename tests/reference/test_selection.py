@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.reference.alone import History, seconds, seen, world
 from tests.reference.contexts import detections
-from tests.reference.meaning import World
+from tests.reference.hits import detecting, saw
 from tests.reference.selection import select
-from tests.reference.strategies import SECOND
-from tests.reference.values import Instance, Occurrence
 from tidegate.rules.expression import And, Expression, Name, Seq
 from tidegate.rules.model import Context, Selection
 
 A, B = Name("a"), Name("b")
 PAIRS = st.sampled_from([Seq(A, B), And((A, B))])
-EARLY = settings(max_examples=200, deadline=None)
+EARLY = settings(max_examples=50, deadline=None)
 CHOICES = st.builds(
     Selection,
     first=st.sampled_from(["first", "last", "all"]),
@@ -28,39 +24,37 @@ CHOICES = st.builds(
 )
 
 
-def world(history: Iterable[tuple[str, int]]) -> World:
-    found: dict[Any, list[Occurrence]] = {"a": [], "b": []}
-    for name, second in history:
-        found[name].append(Occurrence(name, name, second * SECOND, second * SECOND))
-    return World(found, 10 * SECOND)
+PLANTED = PAIRS.flatmap(lambda on: st.tuples(st.just(on), seconds(on, "ab")))
 
 
-WORLDS = st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 5)), max_size=8).map(world)
-
-
-def shown(instances: Iterable[Instance]) -> set[Any]:
-    return {(i.start, i.end, i.constituents()) for i in instances}
-
-
+@detecting
 @EARLY
-@given(PAIRS, WORLDS)
-def test_all_of_both_in_every_later_run_is_unrestricted(on: Expression, seeing: World) -> None:
+@given(PLANTED)
+def test_all_of_both_in_every_later_run_is_unrestricted(case: tuple[Expression, History]) -> None:
+    on, history = case
+    seeing = world(history)
     how = Selection(first="all", then="all", pairs="all")
     everything = detections(on, seeing, Context.UNRESTRICTED)
-    assert shown(select(on, how, seeing)) == shown(everything)
+    assert seen(saw(select(on, how, seeing))) == seen(everything)
 
 
+@detecting
 @EARLY
-@given(PAIRS, WORLDS, CHOICES)
-def test_a_choice_is_among_the_unrestricted(on: Expression, seeing: World, how: Selection) -> None:
+@given(PLANTED, CHOICES)
+def test_a_choice_is_among_the_unrestricted(
+    case: tuple[Expression, History], how: Selection
+) -> None:
+    on, history = case
+    seeing = world(history)
     everything = detections(on, seeing, Context.UNRESTRICTED)
-    assert shown(select(on, how, seeing)) <= shown(everything)
+    assert seen(saw(select(on, how, seeing))) <= seen(everything)
 
 
+@detecting
 @EARLY
-@given(WORLDS)
-def test_first_first_unique_repeated_uses_an_occurrence_once(seeing: World) -> None:
+@given(seconds(Seq(A, B), "ab"))
+def test_first_first_unique_repeated_uses_an_occurrence_once(history: History) -> None:
     how = Selection(first="first", then="first", pairs="unique", repeat=True)
-    found = select(Seq(A, B), how, seeing)
+    found = saw(select(Seq(A, B), how, world(history)))
     held = [o for instance in found for o in instance.occurrences()]
     assert len(held) == len(set(held))

@@ -14,7 +14,8 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.reference.strategies import cases
+from tests.reference.hits import detecting, saw
+from tests.reference.planted import cases
 from tests.replay.traces import simulated, write
 from tidegate.engine.cli import main
 from tidegate.engine.replay import compare as comparing
@@ -85,8 +86,9 @@ def test_what_opens_a_window_is_used_up_without_being_a_constituent(tmp_path: Pa
     assert found["chronicle"] == [((4,), (2, 4)), ((), (3,)), ((), (5,))]
 
 
+@detecting
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_each_context_is_that_of_simulate_and_what_is_used_up_is_gone(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -99,7 +101,7 @@ def test_each_context_is_that_of_simulate_and_what_is_used_up_is_gone(
         changed = replace(rule, context=column.context, selection=None)
         alone = replace(book, rules={**book.rules, "r0": changed})
         if not column.error:
-            printed = [json.loads(found.text) for found in column.found]
+            printed = saw([json.loads(found.text) for found in column.found])
             assert printed == simulated(alone, history, folder)
         if column.context in (Context.CHRONICLE, Context.CUMULATIVE, Context.RECENT):
             assert_gone(column.found)

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from tests.laws.test_laws import seen, spans, world
+from tests.reference.alone import seconds, seen, spans, world
 from tests.reference.contexts import detections
+from tests.reference.hits import detecting, saw
 from tests.reference.meaning import TooLargeError
-from tests.reference.strategies import EVERYTHING, NAMES, PLACE, SECOND, expressions
+from tests.reference.strategies import EVERYTHING, PLACE, SECOND, expressions
 from tests.rules.test_transform import written
 from tidegate import rules
 from tidegate.rules.bound import bound
@@ -73,22 +74,20 @@ def test_g13_what_is_only_looked_at_is_forgotten_with_what_looks(on: str, second
     assert found.forgets_micros == seconds * SECOND
 
 
-@given(
-    expressions(EVERYTHING, depth=3),
-    st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 6)), max_size=7),
-)
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
-def test_s09_every_context_detects_the_same(on: Expression, history: list[tuple[str, int]]) -> None:
+@detecting
+@given(expressions(EVERYTHING, depth=3), st.data())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+def test_s09_every_context_detects_the_same(on: Expression, data: st.DataObject) -> None:
     run = written(detected(rule(on)))
     assert {*labels(run)} == {*labels(on)}
     assume(run != on)
-    seeing = world(history)
+    seeing = world(data.draw(seconds(on)), on)
     for context in Context:
         try:
             before, after = (detections(e, seeing, context) for e in (on, run))
         except TooLargeError:
             assume(False)
-        assert seen(after) == seen(before), context
+        assert seen(after) == seen(saw(before)), context
         assert sorted(spans(after)) == sorted(spans(before)), context
 
 

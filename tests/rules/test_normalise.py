@@ -6,17 +6,16 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from tests.laws.test_laws import seen, spans, world
+from tests.reference.alone import seconds, seen, spans, world
 from tests.reference.contexts import detections
+from tests.reference.hits import detecting, saw
 from tests.reference.meaning import TooLargeError
-from tests.reference.strategies import CARLSON_LISPER, EVERYTHING, NAMES, expressions
+from tests.reference.strategies import CARLSON_LISPER, EVERYTHING, expressions
 from tidegate.rules.expression import Expression
 from tidegate.rules.formatter import format_expression
 from tidegate.rules.model import Context
 from tidegate.rules.normalise import normalise
 from tidegate.rules.parser import parse
-
-HISTORIES = st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 5)), max_size=7)
 
 
 @pytest.mark.parametrize(
@@ -48,8 +47,9 @@ def test_normal_form(written: str, normal: str) -> None:
 @pytest.mark.parametrize(
     "operators", [CARLSON_LISPER, EVERYTHING], ids=["Carlson and Lisper", "everything"]
 )
+@detecting
 @given(data=st.data())
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 def test_s09_the_normal_form_means_the_same(
     operators: tuple[type[Expression], ...], data: st.DataObject
 ) -> None:
@@ -58,11 +58,11 @@ def test_s09_the_normal_form_means_the_same(
     assert parse(format_expression(normal)) == normal
     assert normalise(normal) == normal
     assume(normal != expression)
-    seeing = world(data.draw(HISTORIES))
+    seeing = world(data.draw(seconds(expression)), expression)
     for context in Context:
         try:
             before, after = (detections(e, seeing, context) for e in (expression, normal))
         except TooLargeError:
             assume(False)
-        assert seen(after) == seen(before), context
+        assert seen(after) == seen(saw(before)), context
         assert sorted(spans(after)) == sorted(spans(before)), context

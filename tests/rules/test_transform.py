@@ -6,10 +6,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.laws.test_laws import seen, world
+from tests.reference.alone import seconds as planted_seconds
+from tests.reference.alone import seen, world
 from tests.reference.contexts import detections
+from tests.reference.hits import detecting, saw
 from tests.reference.meaning import TooLargeError, World
-from tests.reference.strategies import EVERYTHING, NAMES, SECOND, expressions
+from tests.reference.strategies import EVERYTHING, SECOND, expressions
 from tests.reference.values import Instance
 from tidegate.rules.expression import (
     BoundedSeq,
@@ -24,8 +26,6 @@ from tidegate.rules.expression import (
 from tidegate.rules.model import Context
 from tidegate.rules.parser import parse
 from tidegate.rules.transform import Transformed, transform
-
-HISTORIES = st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 6)), max_size=8)
 
 
 def seconds(number: int) -> Duration:
@@ -90,19 +90,20 @@ def found_in(expression: Expression, seeing: World) -> list[Instance]:
         raise
 
 
+@detecting
 @given(
     expressions(EVERYTHING, depth=3),
-    st.none() | st.integers(0, 4).map(lambda s: s * SECOND),
-    HISTORIES,
+    st.none() | st.integers(1, 4).map(lambda s: s * SECOND),
+    st.data(),
 )
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_what_is_short_enough_is_the_same(
-    expression: Expression, limit: int | None, history: list[tuple[str, int]]
+    expression: Expression, limit: int | None, data: st.DataObject
 ) -> None:
     given_ = expression if limit is None else Within(expression, Duration(0, limit))
     made, length = transform(expression, limit)
     after = made if limit is None else Within(made, Duration(0, limit))
-    seeing = world(history)
-    assert seen(found_in(written(after), seeing)) == seen(found_in(given_, seeing))
+    seeing = world(data.draw(planted_seconds(given_)), given_)
+    assert seen(found_in(written(after), seeing)) == seen(saw(found_in(given_, seeing)))
     if length is not None:
         assert all(i.end - i.start <= length for i in found_in(written(made), seeing))

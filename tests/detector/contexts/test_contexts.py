@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.detector.history import run
-from tests.reference.strategies import SECOND, cuts, expected, histories
+from tests.reference.hits import detecting, saw
+from tests.reference.planted import planted
+from tests.reference.strategies import SECOND, cuts, expected
 from tidegate.rules.errors import Place
 from tidegate.rules.expression import Name
 from tidegate.rules.model import Context, Rule, Rulebook, SignalEvent
@@ -24,16 +26,17 @@ CHAINS = st.sampled_from(["a ; b", "a ; b ; c", "a ; (b ; c) within 3 s", "c ; a
 
 
 @pytest.mark.parametrize("context", CHOOSING)
+@detecting
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_plain_sequences_are_those_of_the_reference_for_any_cut(
     context: Context, data: st.DataObject
 ) -> None:
     text = data.draw(CHAINS)
     keys = data.draw(st.sampled_from([(), ("k",)]))
     rulebook = signals(text, context, keys)
-    history = data.draw(histories(rulebook, lines_max=16))
-    answer = expected(rulebook, history)
+    history = data.draw(planted(rulebook, 16))
+    answer = saw(expected(rulebook, history))
     whole = sorted(history, key=lambda line: line[1])
     assert run(rulebook, [whole]) == answer
     assert run(rulebook, data.draw(cuts(history))) == answer

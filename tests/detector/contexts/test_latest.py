@@ -6,7 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.detector.history import run
-from tests.reference.strategies import PLACE, SECOND, cuts, expected, histories, written
+from tests.reference.hits import detecting, saw
+from tests.reference.planted import planted
+from tests.reference.strategies import PLACE, SECOND, cuts, expected, written
 from tidegate.rules.expression import And, Duration, Expression, Name, Seq, Within
 from tidegate.rules.model import Context, Rule, Rulebook, SignalEvent
 
@@ -23,8 +25,9 @@ def flat(draw: st.DrawFn, names: tuple[str, ...]) -> Expression:
     return Seq(left, right) if draw(st.booleans()) else And((left, right))
 
 
+@detecting
 @given(data=st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_s03_recent_detects_what_the_reference_detects_for_any_cut(data: st.DataObject) -> None:
     on = data.draw(flat(NAMES[: data.draw(st.integers(2, 4))]))
     if data.draw(st.booleans()):
@@ -34,5 +37,5 @@ def test_s03_recent_detects_what_the_reference_detects_for_any_cut(data: st.Data
     per = dict.fromkeys(NAMES, keys) if keys else {}
     rule = Rule("r", PLACE, written(on), "", Context.RECENT, key_names=keys, per=per)
     book = Rulebook("flat", None, "", "UTC", {}, events, {"r": rule})
-    history = data.draw(histories(book, lines_max=16))
-    assert run(book, data.draw(cuts(history))) == expected(book, history)
+    history = data.draw(planted(book, 16))
+    assert run(book, data.draw(cuts(history))) == saw(expected(book, history))

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from tests.detector.contexts.test_contexts import signals
 from tests.detector.history import run
-from tests.reference.strategies import SECOND, cuts, expected, histories
+from tests.reference.hits import detecting, saw
+from tests.reference.planted import planted, untils
+from tests.reference.strategies import SECOND, cuts, expected
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Context, Rulebook, Selection
 
@@ -52,15 +54,16 @@ def selecting(on: str, how: Selection, keys: tuple[str, ...] = ()) -> Rulebook:
     return replace(rulebook, rules={"r0": replace(rulebook.rules["r0"], selection=how)})
 
 
+@detecting
 @given(pair=PAIRS, keys=st.sampled_from([(), ("k",)]), data=st.data())
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_s12_selections_are_those_of_the_reference_for_any_cut(
     pair: tuple[str, Selection], keys: tuple[str, ...], data: st.DataObject
 ) -> None:
     rulebook = selecting(*pair, keys)
-    history = data.draw(histories(rulebook, lines_max=12))
-    until = data.draw(st.none() | st.integers(0, 9).map(lambda second: second * SECOND))
-    answer = expected(rulebook, history, until=until)
+    history = data.draw(planted(rulebook, 12))
+    until = data.draw(untils(history))
+    answer = saw(expected(rulebook, history, until=until))
     whole = sorted(history, key=lambda line: line[1])
     assert run(rulebook, [whole], until) == answer
     assert run(rulebook, data.draw(cuts(history)), until) == answer

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from tests.detector.contexts.test_stages import book
 from tests.detector.history import run
-from tests.reference.strategies import SECOND, cuts, expected, histories
+from tests.reference.hits import detecting, saw
+from tests.reference.planted import planted, untils
+from tests.reference.strategies import cuts, expected
 from tidegate.engine.detector.contexts.choice import Choice
 from tidegate.engine.detector.detector import Detector
 from tidegate.rules.model import Context
@@ -31,16 +33,17 @@ SINGLE = (
 
 
 @pytest.mark.parametrize("context", [c for c in Context if c is not Context.RESTRICTED])
+@detecting
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_single_occurrences_are_those_of_the_reference_for_any_cut(
     context: Context, data: st.DataObject
 ) -> None:
     on = parse(data.draw(st.sampled_from(SINGLE)))
     rulebook = book(on, context, data.draw(st.sampled_from([(), ("k",)])))
-    history = data.draw(histories(rulebook, lines_max=14))
-    until = data.draw(st.none() | st.integers(0, 9).map(lambda second: second * SECOND))
-    answer = expected(rulebook, history, until=until)
+    history = data.draw(planted(rulebook, 14))
+    until = data.draw(untils(history))
+    answer = saw(expected(rulebook, history, until=until))
     assert run(rulebook, [sorted(history, key=lambda line: line[1])], until) == answer
     assert run(rulebook, data.draw(cuts(history)), until) == answer
 

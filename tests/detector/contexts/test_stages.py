@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.detector.history import run
-from tests.reference.strategies import PLACE, SECOND, cuts, expected, histories, written
+from tests.reference.hits import detecting, saw
+from tests.reference.planted import planted
+from tests.reference.strategies import PLACE, SECOND, cuts, expected, written
 from tidegate.engine.detector.contexts.stages import Stages
 from tidegate.engine.detector.detector import Detector
 from tidegate.rules.expression import (
@@ -85,15 +87,16 @@ def book(on: Expression, context: Context, keys: tuple[str, ...]) -> Rulebook:
 
 
 @pytest.mark.parametrize("context", CHOOSING)
+@detecting
 @given(data=st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_flat_expressions_are_those_of_the_reference_for_any_cut(
     context: Context, data: st.DataObject
 ) -> None:
     on = data.draw(filtered(recent=context is Context.RECENT))
     rulebook = book(on, context, data.draw(st.sampled_from([(), ("k",)])))
-    history = data.draw(histories(rulebook, lines_max=14))
-    answer = expected(rulebook, history)
+    history = data.draw(planted(rulebook, 14))
+    answer = saw(expected(rulebook, history))
     assert run(rulebook, [sorted(history, key=lambda line: line[1])]) == answer
     assert run(rulebook, data.draw(cuts(history))) == answer
 

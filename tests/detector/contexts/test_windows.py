@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from tests.detector.contexts.test_stages import CHOOSING, book
 from tests.detector.history import run
-from tests.reference.strategies import SECOND, cuts, expected, histories
+from tests.reference.hits import detecting, saw
+from tests.reference.planted import planted, untils
+from tests.reference.strategies import cuts, expected
 from tidegate.engine.detector.contexts.windows import Windows
 from tidegate.engine.detector.detector import Detector
 from tidegate.rules.model import Context
@@ -22,21 +24,22 @@ WINDOWS = (
     "A*(a, b, c) within 3 s",
     "A*(c, b, a) - d",
     "A*(b, a, [3 s]) - c within 5 s",
-    "A*(a, b, [3 s]) within 2 s",
+    "A*(a, b, [3 s]) within 4 s",
 )
 
 
 @pytest.mark.parametrize("context", CHOOSING)
+@detecting
 @given(data=st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_s04_windows_are_those_of_the_reference_for_any_cut(
     context: Context, data: st.DataObject
 ) -> None:
     on = parse(data.draw(st.sampled_from(WINDOWS)))
     rulebook = book(on, context, data.draw(st.sampled_from([(), ("k",)])))
-    history = data.draw(histories(rulebook, lines_max=16))
-    until = data.draw(st.none() | st.integers(0, 9).map(lambda second: second * SECOND))
-    answer = expected(rulebook, history, until=until)
+    history = data.draw(planted(rulebook, 16))
+    until = data.draw(untils(history))
+    answer = saw(expected(rulebook, history, until=until))
     assert run(rulebook, [sorted(history, key=lambda line: line[1])], until) == answer
     assert run(rulebook, data.draw(cuts(history)), until) == answer
 
