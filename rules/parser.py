@@ -20,7 +20,7 @@ NESTING_MAX = 200  # operators inside each other; every later stage walks trees 
 COUNT_MAX = 1_000_000
 
 # Tokens that say something; all are kept, for a node stands where its first to its last token does.
-_VALUES = {"NAME", "INT", "DEC", "UNIT", "SPAN", "CLOCK", "HHMM", "STRING"}
+_VALUES = {"NAME", "INT", "DEC", "ISO", "UNIT", "SPAN", "CLOCK", "HHMM", "STRING"}
 
 T = TypeVar("T")
 Locate = Callable[[int], Place]

@@ -60,7 +60,7 @@ def query_fault(text: str) -> SqlFault | None:
 def expression_fault(text: str) -> SqlFault | None:
     """What keeps a text from being one expression."""
     found = _form(text)
-    first = next(sql_words(text), None)
+    first = next(iter(sql_words(text)), None)
     if found or first is None or first.called or first.quoted or first.qualifies:
         return found
     word = first.text.upper()
