@@ -40,10 +40,10 @@ class Commands(click.Group):
 @click.option("-v", "--verbose", is_flag=True, help="More log lines on stderr.")
 def main(verbose: bool) -> None:
     """Event-condition-action rules on Delta tables, exactly once, on Spark."""
-    level = logging.DEBUG if verbose else logging.WARNING
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(output.LogFormatter("%(levelname)s %(message)s"))
-    logging.basicConfig(level=level, handlers=[handler])
+    handler.setFormatter(output.LogFormatter())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    logging.getLogger("tidegate").setLevel(logging.DEBUG if verbose else logging.INFO)
     logging.getLogger("py4j").setLevel(logging.WARNING)
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
@@ -84,6 +84,17 @@ def pairs(items: tuple[str, ...], option: str) -> dict[str, str]:
             raise click.UsageError(f"{option} names {name} twice: {found[name]!r} and {value!r}")
         found[name] = value
     return found
+
+
+def seconds_of(text: str, option: str) -> float:
+    """A duration on the command line; a usage error where it is none."""
+    from tidegate.rules.durations import duration_micros
+
+    try:
+        return 0 if text == "0" else duration_micros(text) / 1e6
+    except ValueError as error:
+        said = f"{option} takes a duration such as 500ms, 2s or 5m: {error}"
+        raise click.UsageError(said) from error
 
 
 @main.command()
@@ -210,6 +221,15 @@ def _leave_out_pandas() -> None:
 @click.option("--once", is_flag=True, help="Everything visible at the start, then end.")
 @click.option("--until-idle", is_flag=True, help="End when there is nothing left to do.")
 @click.option("--poll", default="500ms", show_default=True, help="Pause between two looks.")
+@click.option("--lease-wait", default="0", metavar="D", help="Wait so long for another engine.")
+@click.option(
+    "--if-held",
+    type=click.Choice(["fail", "skip"]),
+    default="fail",
+    show_default=True,
+    help="Where another engine runs the rulebook: an error, or nothing is done and all is well.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Also how long each stage of a bucket took.")
 @store_url
 @overrides
 @spark_conf
@@ -220,6 +240,9 @@ def run(
     once: bool,
     until_idle: bool,
     poll: str,
+    lease_wait: str,
+    if_held: str,
+    verbose: bool,
     store: str | None,
     settings: tuple[str, ...],
     spark_conf: tuple[str, ...],
@@ -228,15 +251,11 @@ def run(
 ) -> None:
     """Run a rulebook on its tables."""
     from tidegate.engine.app import Engine, stop_on_signals
-    from tidegate.rules.durations import duration_micros
 
     if once and until_idle:
         raise click.UsageError("--once and --until-idle exclude each other")
-    try:
-        poll_micros = duration_micros(poll)
-    except ValueError as error:
-        raise click.UsageError(f"--poll takes a duration such as 500ms or 2s: {error}") from error
-    if not poll_micros:
+    poll_seconds = seconds_of(poll, "--poll")
+    if not poll_seconds:
         raise click.UsageError("--poll takes a duration above 0")
     engine = Engine(
         rulebook,
@@ -244,16 +263,24 @@ def run(
         settings=pairs(settings, "--set"),
         spark_conf=pairs(spark_conf, "--spark-conf"),
         policy=policy,
+        lease_wait_seconds=seconds_of(lease_wait, "--lease-wait"),
     )
     stop_on_signals(engine)
-    with engine:
-        stop_on_signals(engine)  # again: a Spark that was started has set its own
-        report = output.bucket_printer(as_json=as_json)
-        if once:
-            engine.run_once(on_bucket=report)
-        else:
-            engine.run(poll_seconds=poll_micros / 1e6, until_idle=until_idle, on_bucket=report)
-        left = engine.obstacles() if once or until_idle else ()
+    verbose = verbose or log.isEnabledFor(logging.DEBUG)
+    report = output.bucket_printer(as_json=as_json, stages=verbose)
+    try:
+        with engine:
+            stop_on_signals(engine)  # again: a Spark that was started has set its own
+            if once:
+                engine.run_once(on_bucket=report)
+            else:
+                engine.run(poll_seconds=poll_seconds, until_idle=until_idle, on_bucket=report)
+            left = engine.obstacles() if once or until_idle else ()
+    except EngineError as error:
+        if error.code != "lease-held" or if_held == "fail":
+            raise
+        log.debug("%s", error.message)
+        left = ()
     for obstacle in left:
         output.say(obstacle, err=True)
     raise SystemExit(OBSTRUCTED if left else 0)

@@ -31,8 +31,13 @@ def the_store(url: str | None, rulebook: Path | None = None) -> str:
     if url:
         return url
     if rulebook is not None:
-        return f"sqlite:///{rulebook.resolve().with_suffix('.db')}"
+        return default_store(rulebook)
     raise click.UsageError(
         "no store is named: give --store URL or set TIDEGATE_STORE (`run` uses "
         "sqlite:///<rulebook>.db by default)"
     )
+
+
+def default_store(rulebook: Path) -> str:
+    """SQLite beside the rulebook: `bank.yaml` -> `bank.db`."""
+    return f"sqlite:///{rulebook.resolve().with_suffix('.db')}"

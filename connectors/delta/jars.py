@@ -40,10 +40,14 @@ class Jar:
 JARS = tuple(
     Jar(*line.split())
     for line in """\
-io.delta delta-spark_4.2_2.13 4.4.0 27d4fd8b1f879535c573ed1c718177d6a27f24d3e626ba02e216369725721ead
-io.delta delta-storage 4.4.0 c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc
-io.delta delta-kernel-api 4.4.0 ee9b5a14ac3b7efdff4d61a58478fe8eb0e5a3fbca43889dca7290795fe79a11
-io.delta delta-kernel-defaults 4.4.0 225c975199e4718b38ee5b7e6da7f19e9585024262b2cec2656b32151a856b0b
+io.delta delta-spark_4.2_2.13 4.4.0 \
+27d4fd8b1f879535c573ed1c718177d6a27f24d3e626ba02e216369725721ead
+io.delta delta-storage 4.4.0 \
+c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc
+io.delta delta-kernel-api 4.4.0 \
+ee9b5a14ac3b7efdff4d61a58478fe8eb0e5a3fbca43889dca7290795fe79a11
+io.delta delta-kernel-defaults 4.4.0 \
+225c975199e4718b38ee5b7e6da7f19e9585024262b2cec2656b32151a856b0b
 io.delta delta-kernel-unitycatalog 4.4.0 \
 cea22dfb4ac562b3cd27bf652697750e8336009d73fb06631363aaaad5345ffa
 io.unitycatalog unitycatalog-client 0.6.0 \
@@ -52,10 +56,12 @@ io.unitycatalog unitycatalog-hadoop 0.6.0 \
 c47b63c961c87102b9e1d63809a0915ba4c86b7652f57c8d39ca3a05b441a150
 com.fasterxml.jackson.datatype jackson-datatype-jdk8 2.13.5 \
 e58761751fea8a00dc626aae1c5f1be38c5cfd487aeb333d933a4ab5f5a73c55
-org.roaringbitmap shims 0.9.25 0b82ed6cb1caf0706304b42358d568eb6faf190eadea7f2b2d365cb63156b40d
+org.roaringbitmap shims 0.9.25 \
+0b82ed6cb1caf0706304b42358d568eb6faf190eadea7f2b2d365cb63156b40d
 javax.annotation javax.annotation-api 1.3.2 \
 e04ba5195bcd555dc95650f7cc614d151e4bcd52d29a10b8aa2197f3ab89ab9b
-commons-logging commons-logging 1.3.0 66d3c980470b99b0c511dad3dfc0ae7b265ec1fb144e96bc0253a8a175fd34d9
+commons-logging commons-logging 1.3.0 \
+66d3c980470b99b0c511dad3dfc0ae7b265ec1fb144e96bc0253a8a175fd34d9
 """.splitlines()
 )
 

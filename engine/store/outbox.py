@@ -149,6 +149,12 @@ def settle(connection: sa.Connection, rulebook: str, outcome: Outcome) -> tuple[
         return ()
     if outcome.state == DONE:
         signals.raise_by_entry(connection, rulebook, entry, outcome.signals)
+    if outcome.firings is not None:
+        f = t.firings.c
+        same = (f.rulebook == rulebook) & (f.bucket == entry.bucket) & (f.rule == entry.rule)
+        same &= f.firing_count == len(outcome.firings)
+        decided = table_to_bytes(outcome.firings.firings)
+        connection.execute(sa.update(t.firings).where(same).values(firings=decided))
     if outcome.control is not None:
         controls.answer(connection, rulebook, outcome.control, outcome.state)
     return insert_entries(connection, rulebook, entry.bucket, outcome.successors)
