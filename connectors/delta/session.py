@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pyspark
 from pyspark.sql import SparkSession
@@ -93,6 +94,7 @@ def check_session(spark: SparkSession) -> None:
             f"spark.sql.catalog.spark_catalog={CATALOG}, or let tidegate start its own",
         )
     _check_substitution(spark)
+    _quieten(spark)
 
 
 def new_session(spark: SparkSession) -> SparkSession:
@@ -104,6 +106,15 @@ def new_session(spark: SparkSession) -> SparkSession:
     for key, value in SMALL_JOBS.items():
         session.conf.set(key, value)
     return session
+
+
+def _quieten(spark: SparkSession) -> None:
+    """Delta logs as an error that a filter is not for Parquet, which is then applied elsewhere."""
+    jvm: Any = spark._jvm
+    log4j = jvm.org.apache.logging.log4j
+    name = "org.apache.spark.sql.delta.DeltaParquetFileFormat"
+    for logger in (name, f"{name}Base"):
+        log4j.core.config.Configurator.setLevel(logger, log4j.Level.OFF)
 
 
 def _check_substitution(spark: SparkSession) -> None:

@@ -28,14 +28,14 @@ def rulebook_status(
     UTC; lists hold mappings or names.
 
     `stopped` says why the engine stopped, None if it did not; `vanished` is the holder of a lease
-    that ended without a word. `adjusted_commits` are those whose
-    instant had to be moved (G1); they, `firings` and `rejected_rows` count what is forgotten, too.
-    `rules` count the firings that are kept, and the entries that are not finished.
-    `entries` are, of each state, the first that are not finished: a pending one that has an error
-    has failed and will be tried again; `commands` are the ways past a held or a dead one: one whose
-    rule is not among `rules`, if they are given, can only be skipped. A signal whose event is not
-    among the `declared` ones, if they are given, waits for a rulebook that declares it. `answered` is what came of what was asked for last: a bucket carried it out, or it
-    was answered.
+    that ended without a word. `adjusted_commits` are those whose instant had to be moved (G1);
+    they, `firings` and `rejected_rows` count what is forgotten, too. `rules` count the firings that
+    are kept, and the entries that are not finished. `entries` are, of each state, the first that
+    are not finished: a pending one that has an error has failed and will be tried again; `commands`
+    are the ways past a held or a dead one: one whose rule is not among `rules`, if they are given,
+    can only be skipped. A signal whose event is not among the `declared` ones, if they are given,
+    waits for a rulebook that declares it. `answered` is what came of what was asked for last: a
+    bucket carried it out, or it was answered.
     """
     b = t.buckets.c
     last = connection.execute(
