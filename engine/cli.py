@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from tidegate.engine import operations, output
-from tidegate.engine.options import as_json, of_store, store_url, the_store
+from tidegate.engine.options import as_json, pairs, seconds_of, store_url, the_store
 from tidegate.rules.errors import EngineError, TidegateError
 
 
@@ -71,30 +71,6 @@ policy_file = click.option(
 def exit_code(error: TidegateError) -> int:
     """3 where the engine failed, but not for what it was asked wrongly."""
     return OF_THE_CALLER.get(getattr(error, "code", ""), error.exit_code)
-
-
-def pairs(items: tuple[str, ...], option: str) -> dict[str, str]:
-    """`("a=1", ..)` as a mapping; a usage error where there is no `=`, or a name twice."""
-    found: dict[str, str] = {}
-    for item in items:
-        name, equals, value = item.partition("=")
-        if not equals or not name:
-            raise click.UsageError(f"{option} takes NAME=VALUE, got {item!r}")
-        if name in found:
-            raise click.UsageError(f"{option} names {name} twice: {found[name]!r} and {value!r}")
-        found[name] = value
-    return found
-
-
-def seconds_of(text: str, option: str) -> float:
-    """A duration on the command line; a usage error where it is none."""
-    from tidegate.rules.durations import duration_micros
-
-    try:
-        return 0 if text == "0" else duration_micros(text) / 1e6
-    except ValueError as error:
-        said = f"{option} takes a duration such as 500ms, 2s or 5m: {error}"
-        raise click.UsageError(said) from error
 
 
 @main.command()
@@ -287,59 +263,6 @@ def run(
 
 
 @main.command()
-@click.argument("event")
-@click.argument("fields", nargs=-1, metavar="K=V ..")
-@click.option("--id", "signal_id", help="The client's id: the same id twice is one occurrence.")
-@click.option(
-    "--rulebook-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Register this rulebook first; its default store is used.",
-)
-@of_store
-def signal(
-    event: str,
-    fields: tuple[str, ...],
-    signal_id: str | None,
-    rulebook_file: Path | None,
-    store: str | None,
-    name: str | None,
-    as_json: bool,
-) -> None:
-    """Raise an explicit event, durably."""
-    from tidegate.engine.operate import raise_signal
-
-    result = raise_signal(
-        the_store(store, rulebook_file),
-        name,
-        rulebook_file,
-        event,
-        pairs(fields, "a field"),
-        signal_id,
-    )
-    output.record(result, as_json=as_json)
-
-
-@main.command()
-@of_store
-def status(store: str | None, name: str | None, as_json: bool) -> None:
-    """Where the engine stands: watermark, cursors, outbox, lease."""
-    from tidegate.engine.operate import rulebook_status
-
-    output.status(rulebook_status(the_store(store), name), as_json=as_json)
-
-
-@main.command()
-@click.argument("table")
-@click.option("--from", "start", required=True, metavar="now|VERSION")
-@of_store
-def reset(table: str, start: str, store: str | None, name: str | None, as_json: bool) -> None:
-    """Set a table's cursor: to its head, or to read from VERSION on (takes effect at `run`)."""
-    from tidegate.engine.operate import reset_table
-
-    output.record(reset_table(the_store(store), name, table, start), as_json=as_json)
-
-
-@main.command()
 @rulebook_file
 @click.option("--repeat", is_flag=True, help="Do what the store has forgotten again.")
 @click.option("--from", "start", type=click.Choice(["now"]), help="Pass over it.")
@@ -369,7 +292,7 @@ def adopt(
         settings=pairs(settings, "--set"),
         spark_conf=pairs(spark_conf, "--spark-conf"),
     )
-    output.status(result, as_json=as_json)
+    output.summary(result, as_json=as_json)
 
 
 @main.command()

@@ -165,10 +165,10 @@ def test_g13_what_is_past_its_retention_is_forgotten_under_once_too(
         for n in (1, 2):
             shop.order((n, 60))
             engine.run_once()
-        assert len(list(list_firings(shop.store, None, None, None))) == 2
+        assert len(list(list_firings(shop.store, None))) == 2
         monkeypatch.setattr("tidegate.engine.app.engine.MICROS_PER_DAY", 0)  # everything is old
         assert engine.run_once() == ()
-        assert list(list_firings(shop.store, None, None, None)) == []
+        assert list(list_firings(shop.store, None)) == []
         shop.order((3, 60))
         engine.run_once()
     assert shop.status()["firings"] == 3

@@ -32,7 +32,7 @@ _UNRESOLVED = (
     "DELTA_TABLE_NOT_FOUND",
 )
 _IN_MEMORY = (
-    "Spark's own catalog is in memory here, and empty at each start: say `path:`, or name a lasting "
+    "Spark's catalog is in memory here, and empty at each start: say `path:`, or name a lasting "
     "catalog, with `--spark-conf spark.sql.catalogImplementation=hive` (and spark.hadoop.hive."
     "metastore.uris) or `--spark-conf spark.sql.catalog.NAME=CLASS`"
 )

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from tidegate.connectors.delta.log import TableLog
 from tidegate.engine.entries import Entry, Fate
 
-log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 
 class Effects:
@@ -39,7 +39,7 @@ class Effects:
                     return Fate.SEALED
                 if note.get("ids") == list(ids) and note.get("firings") == firings:
                     rows = "" if commit.written is None else f": {commit.written:,} rows"
-                    log.info("%s wrote %s version %d%s", entry.rule, entry.target, version, rows)
+                    _LOG.info("%s wrote %s version %d%s", entry.rule, entry.target, version, rows)
                     return Fate.EFFECT
             version += 1
         return None

@@ -26,8 +26,8 @@ def told_of_failure(
     try:
         yield
     except TidegateError as error:
-        text = isinstance(rulebook, Rulebook) or (isinstance(rulebook, str) and is_text(rulebook))
-        if not text:
+        text = isinstance(rulebook, str) and is_text(rulebook)
+        if not (text or isinstance(rulebook, Rulebook)):
             with suppress(EngineError):  # there may be no store yet, or another engine
                 file = Path(os.fspath(rulebook)).resolve()
                 _keep(store or default_store(file), file, str(error))

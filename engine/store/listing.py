@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -191,6 +191,7 @@ def _of_bucket(
         _of_rule(bucket, fired, entries.get(fired.rule, []), wanted.since, limit)
         for fired in payloads
     ]
+    merged: Iterable[tuple[int, dict[str, Any]]]
     merged = heapq.merge(*streams, key=lambda timed: (timed[0], timed[1]["rule"]))
     if wanted.until is not None:
         last = wanted.until

@@ -350,6 +350,13 @@ class SqlStore:
             raise EngineError("firing-unclear", f"several firings begin with {digits}", hint)
         return listing.Cut(*place, known[0])
 
+    def cursor(self, rulebook: str, table: str) -> int | None:
+        """The last version of a table that was read."""
+        c = t.cursors.c
+        query = sa.select(c.version).where(c.rulebook == rulebook, c.table_name == table)
+        with self._database.read() as connection:
+            return connection.execute(query).scalar_one_or_none()
+
     def entry(
         self, rulebook: str, number: int, rules: Collection[str] | None = None
     ) -> dict[str, Any] | None:
