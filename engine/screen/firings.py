@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from tidegate.engine.screen.text import cut, pairs_text, time_text, value_text
+from tidegate.engine.screen.text import cut, pairs_text, time_text, value_text, wrapped
 
 ID_DIGITS = 8  # of a firing's id
 ROWS_MAX = 8  # of a firing
+HEAD_LINES_MAX = 4
 
 
 def firing_lines(firings: Iterable[Mapping[str, Any]], width: int) -> Iterator[str]:
@@ -18,7 +19,7 @@ def firing_lines(firings: Iterable[Mapping[str, Any]], width: int) -> Iterator[s
         if firing["key"]:
             words.append(pairs_text(firing["key"]))
         words.append(_fate(firing))
-        yield cut("  ".join(words), width)
+        yield from wrapped(cut("  ".join(words), HEAD_LINES_MAX * width), width)
         rows = firing["constituents"]
         for row in rows[:ROWS_MAX]:
             fields = {name: v for name, v in row.items() if name not in ("event", "time")}
