@@ -16,6 +16,16 @@ QUIET_SECONDS = 60.0  # until an idle engine is told of; then after twice as lon
 QUIET_SECONDS_MAX = 3600.0
 TABLES_TOLD_MAX = 8
 
+STAGES = {
+    "plan": "looking for new commits",
+    "capture": "reading changes",
+    "detect": "detecting",
+    "evaluate": "asking conditions",
+    "commit": "writing to the store",
+    "act": "running actions",
+}
+"""What the stages of a bucket do."""
+
 Stage = tuple[str, float]
 """What is being done, and since when on the monotonic clock, seconds."""
 

@@ -26,7 +26,7 @@ from tidegate.engine.capture.resets import with_resets
 from tidegate.engine.capture.sources import Sources, sources
 from tidegate.engine.detector.contexts.limits import RuleLimitError
 from tidegate.engine.detector.detector import Detector
-from tidegate.engine.doing import Stage
+from tidegate.engine.doing import STAGES, Stage
 from tidegate.engine.entries import Control
 from tidegate.engine.evaluate.evaluate import evaluate
 from tidegate.engine.failpoints import failpoint
@@ -34,7 +34,7 @@ from tidegate.engine.outage import looking_at_tables
 from tidegate.engine.ports import Arrivals, Conditions, Feed, Store, Unplaced
 from tidegate.engine.present import Present
 from tidegate.engine.state import BucketReport, Parked, State, Taken
-from tidegate.engine.told import STAGES, tell
+from tidegate.engine.told import tell
 from tidegate.engine.values import Bucket, Carried, Detections, Plan
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Rulebook

@@ -17,6 +17,7 @@ from typing import IO, Any
 import click
 import orjson
 
+from tidegate.engine.doing import STAGES
 from tidegate.engine.moments import micros_text
 from tidegate.engine.printable import in_json, in_line, printable, shortened
 from tidegate.engine.screen.firings import entry_lines, firing_lines
@@ -163,7 +164,8 @@ def bucket_printer(*, as_json: bool, stages: bool = False) -> Callable[[BucketRe
             _count(report.entries, "action"),
             f"{sum(report.seconds.values()):.2f} s",
         )
-        each = ", ".join(f"{name} {seconds:.3f}" for name, seconds in report.seconds.items())
+        known = [name for name in STAGES if name in report.seconds]
+        each = ", ".join(f"{name} {report.seconds[name]:.3f}" for name in known)
         at = time.strftime("%H:%M:%S")
         say(f"{at} bucket {report.bucket}: {', '.join(parts)}{f' ({each})' if stages else ''}")
 

@@ -11,15 +11,6 @@ from tidegate.engine.values import Firings
 
 log = logging.getLogger(__name__)
 
-STAGES = {
-    "plan": "looking for new commits",
-    "capture": "reading changes",
-    "detect": "detecting",
-    "evaluate": "asking conditions",
-    "commit": "writing to the store",
-    "act": "running actions",
-}
-
 
 def tell(taken: Taken) -> None:
     """Tell of a bucket once it is committed; without a value of the user's tables."""

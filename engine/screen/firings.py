@@ -32,7 +32,7 @@ def firing_lines(firings: Iterable[Mapping[str, Any]], width: int) -> Iterator[s
 def entry_lines(entry: Mapping[str, Any], width: int) -> Iterator[str]:
     """An outbox entry: a line a field, all of it, then its firings."""
     for name, value in entry.items():
-        if name != "firings":
+        if name != "firings" and value not in (None, []):
             shown = "; ".join(value) if name == "commands" else value_text(value)
             yield f"{name}: {shown}".replace("\n", "\n    ")
     yield f"firings: {len(entry['firings'])}"
