@@ -161,10 +161,9 @@ class Loop:
     @property
     def watching(self) -> Mapping[str, int] | None:
         """By table, the version that is read next; None before the first plan."""
-        cursors = self.state.cursors
-        if not self.state.bucket or any(t not in cursors for t in self._sources.tables):
-            return None
-        return {table: cursors[table].version + 1 for table in self._sources.tables}
+        cursors, tables = self.state.cursors, self._sources.tables
+        found = {table: cursors[table].version + 1 for table in tables if table in cursors}
+        return found if self.state.bucket and len(found) == len(tables) else None
 
     @property
     def waiting(self) -> bool:
@@ -386,9 +385,8 @@ def _of(basis: Basis) -> Detector:
 
 
 def _carried_out_by_a_bucket(control: Control, listing: Listing) -> bool:
-    return control.kind == "enable" or (
-        control.kind == "reset" and control.subject in listing.heads
-    )
+    listed = control.subject in listing.heads
+    return control.kind == "enable" or (control.kind == "reset" and listed)
 
 
 def _stuck(plan: Plan, error: Exception) -> EngineError:

@@ -117,3 +117,7 @@ def _fetch(lacking: list[Jar], folder: Path, conf: Mapping[str, str]) -> None:
         write_whole(folder / jar.name, content)
         size = len(content) / 1e6
         log.info("fetched %d of %d: %s, %.1f MB", number, len(lacking), jar.name, size)
+
+
+if __name__ == "__main__":  # where an image is built
+    delta_jars()
