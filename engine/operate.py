@@ -96,7 +96,7 @@ def list_firings(
 
 
 def count_firings(url: str, name: str | None, rule: str | None) -> int:
-    """How many firings are kept, of all rules or of one."""
+    """How many firings there were, of all rules or of one."""
     with open_store(url, create=False) as store:
         return store.count_firings(the_rulebook(store, name).name, rule)
 

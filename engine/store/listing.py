@@ -86,8 +86,8 @@ def _newest(database: Database, wanted: Wanted, limit: int) -> list[dict[str, An
 
 
 def count_firings(connection: sa.Connection, rulebook: str, rule: str | None) -> int:
-    """How many firings are kept, of all rules or of one."""
-    c = t.firings.c
+    """How many firings there were, of all rules or of one."""
+    c = t.rule_totals.c
     query = sa.select(sa.func.coalesce(sa.func.sum(c.firing_count), 0))
     query = query.where(c.rulebook == rulebook)
     if rule is not None:

@@ -334,7 +334,7 @@ class SqlStore:
         return listing.list_firings(self._database, wanted)
 
     def count_firings(self, rulebook: str, rule: str | None = None) -> int:
-        """How many firings are kept."""
+        """How many firings there were."""
         with self._database.read() as connection:
             return listing.count_firings(connection, rulebook, rule)
 

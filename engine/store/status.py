@@ -29,13 +29,13 @@ def rulebook_status(
 
     `stopped` says why the engine stopped, None if it did not; `vanished` is the holder of a lease
     that ended without a word. `adjusted_commits` are those whose instant had to be moved (G1);
-    they, `firings` and `rejected_rows` count what is forgotten, too. `rules` count the firings that
-    are kept, and the entries that are not finished. `entries` are, of each state, the first that
-    are not finished: a pending one that has an error has failed and will be tried again; `commands`
-    are the ways past a held or a dead one: one whose rule is not among `rules`, if they are given,
-    can only be skipped. A signal whose event is not among the `declared` ones, if they are given,
-    waits for a rulebook that declares it. `answered` is what came of what was asked for last: a
-    bucket carried it out, or it was answered.
+    they, firings and `rejected_rows` count what is forgotten, too. `rules` count also the entries
+    that are not finished. `entries` are, of each state, the first that are not finished: a pending
+    one that has an error has failed and will be tried again; `commands` are the ways past a held or
+    a dead one: one whose rule is not among `rules`, if they are given, can only be skipped. A
+    signal whose event is not among the `declared` ones, if they are given, waits for a rulebook
+    that declares it. `answered` is what came of what was asked for last: a bucket carried it out,
+    or it was answered.
     """
     b = t.buckets.c
     last = connection.execute(
@@ -139,12 +139,11 @@ def _active(connection: sa.Connection, rulebook: str) -> list[str]:
 
 def _rules(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
     """Of each active or parked rule what it did; entries are those that are not finished."""
-    f, o = t.firings.c, t.outbox.c
+    f, o = t.rule_totals.c, t.outbox.c
     stopped = parked.names(connection, rulebook)
     names = sorted({*_active(connection, rulebook), *stopped})
-    count, last = sa.func.sum(f.firing_count), sa.func.max(f.last_detected_at)
-    query = sa.select(f.rule, count, last).where(f.rulebook == rulebook).group_by(f.rule)
-    fired = {rule: (int(n), at) for rule, n, at in connection.execute(query)}
+    query = sa.select(f.rule, f.firing_count, f.last_detected_at).where(f.rulebook == rulebook)
+    fired = {rule: (n, at) for rule, n, at in connection.execute(query)}
     query = sa.select(o.rule, o.state, sa.func.count()).where(o.rulebook == rulebook, t.UNFINISHED)
     rows = connection.execute(query.group_by(o.rule, o.state))
     left = {(rule, state): n for rule, state, n in rows}
