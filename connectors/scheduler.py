@@ -7,6 +7,7 @@ import logging
 import threading
 from types import TracebackType
 
+from apscheduler.executors.debug import DebugExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.interval import IntervalTrigger
 
@@ -20,7 +21,10 @@ class Wakeup:
     def __init__(self, poll_seconds: float) -> None:
         self._event = threading.Event()
         self._stopped = False
-        self._scheduler = BackgroundScheduler(timezone="UTC", logger=_LOG)
+        # In the scheduler's own thread: a pool takes nothing more once the main thread has ended,
+        # and the loop may run in another one.
+        executors = {"default": DebugExecutor()}
+        self._scheduler = BackgroundScheduler(timezone="UTC", logger=_LOG, executors=executors)
         self._scheduler.add_job(
             self._event.set,
             IntervalTrigger(seconds=poll_seconds, timezone="UTC"),

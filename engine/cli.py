@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from tidegate.engine import operations, output
-from tidegate.engine.options import as_json, of_store, store_url, the_store
+from tidegate.engine.options import as_json, pairs, seconds_of, store_url, the_store
 from tidegate.rules.errors import EngineError, TidegateError
 
 
@@ -40,10 +40,10 @@ class Commands(click.Group):
 @click.option("-v", "--verbose", is_flag=True, help="More log lines on stderr.")
 def main(verbose: bool) -> None:
     """Event-condition-action rules on Delta tables, exactly once, on Spark."""
-    level = logging.DEBUG if verbose else logging.WARNING
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(output.LogFormatter("%(levelname)s %(message)s"))
-    logging.basicConfig(level=level, handlers=[handler])
+    handler.setFormatter(output.LogFormatter())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    logging.getLogger("tidegate").setLevel(logging.DEBUG if verbose else logging.INFO)
     logging.getLogger("py4j").setLevel(logging.WARNING)
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
@@ -71,19 +71,6 @@ policy_file = click.option(
 def exit_code(error: TidegateError) -> int:
     """3 where the engine failed, but not for what it was asked wrongly."""
     return OF_THE_CALLER.get(getattr(error, "code", ""), error.exit_code)
-
-
-def pairs(items: tuple[str, ...], option: str) -> dict[str, str]:
-    """`("a=1", ..)` as a mapping; a usage error where there is no `=`, or a name twice."""
-    found: dict[str, str] = {}
-    for item in items:
-        name, equals, value = item.partition("=")
-        if not equals or not name:
-            raise click.UsageError(f"{option} takes NAME=VALUE, got {item!r}")
-        if name in found:
-            raise click.UsageError(f"{option} names {name} twice: {found[name]!r} and {value!r}")
-        found[name] = value
-    return found
 
 
 @main.command()
@@ -220,6 +207,15 @@ def _leave_out_pandas() -> None:
 @click.option("--once", is_flag=True, help="Everything visible at the start, then end.")
 @click.option("--until-idle", is_flag=True, help="End when there is nothing left to do.")
 @click.option("--poll", default="500ms", show_default=True, help="Pause between two looks.")
+@click.option("--lease-wait", default="0", metavar="D", help="Wait so long for another engine.")
+@click.option(
+    "--if-held",
+    type=click.Choice(["fail", "skip"]),
+    default="fail",
+    show_default=True,
+    help="Where another engine runs the rulebook: an error, or nothing is done and all is well.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Also how long each stage of a bucket took.")
 @store_url
 @overrides
 @spark_conf
@@ -230,6 +226,9 @@ def run(
     once: bool,
     until_idle: bool,
     poll: str,
+    lease_wait: str,
+    if_held: str,
+    verbose: bool,
     store: str | None,
     settings: tuple[str, ...],
     spark_conf: tuple[str, ...],
@@ -238,15 +237,11 @@ def run(
 ) -> None:
     """Run a rulebook on its tables."""
     from tidegate.engine.app import Engine, stop_on_signals
-    from tidegate.rules.durations import duration_micros
 
     if once and until_idle:
         raise click.UsageError("--once and --until-idle exclude each other")
-    try:
-        poll_micros = duration_micros(poll)
-    except ValueError as error:
-        raise click.UsageError(f"--poll takes a duration such as 500ms or 2s: {error}") from error
-    if not poll_micros:
+    poll_seconds = seconds_of(poll, "--poll")
+    if not poll_seconds:
         raise click.UsageError("--poll takes a duration above 0")
     engine = Engine(
         rulebook,
@@ -254,72 +249,27 @@ def run(
         settings=pairs(settings, "--set"),
         spark_conf=pairs(spark_conf, "--spark-conf"),
         policy=policy,
+        lease_wait_seconds=seconds_of(lease_wait, "--lease-wait"),
     )
     stop_on_signals(engine)
-    with engine:
-        stop_on_signals(engine)  # again: a Spark that was started has set its own
-        report = output.bucket_printer(as_json=as_json)
-        if once:
-            engine.run_once(on_bucket=report)
-        else:
-            engine.run(poll_seconds=poll_micros / 1e6, until_idle=until_idle, on_bucket=report)
-        left = engine.obstacles() if once or until_idle else ()
+    verbose = verbose or log.isEnabledFor(logging.DEBUG)
+    report = output.bucket_printer(as_json=as_json, stages=verbose)
+    try:
+        with engine:
+            stop_on_signals(engine)  # again: a Spark that was started has set its own
+            if once:
+                engine.run_once(on_bucket=report)
+            else:
+                engine.run(poll_seconds=poll_seconds, until_idle=until_idle, on_bucket=report)
+            left = engine.obstacles() if once or until_idle else ()
+    except EngineError as error:
+        if error.code != "lease-held" or if_held == "fail":
+            raise
+        log.debug("%s", error.message)
+        left = ()
     for obstacle in left:
         output.say(obstacle, err=True)
     raise SystemExit(OBSTRUCTED if left else 0)
-
-
-@main.command()
-@click.argument("event")
-@click.argument("fields", nargs=-1, metavar="K=V ..")
-@click.option("--id", "signal_id", help="The client's id: the same id twice is one occurrence.")
-@click.option(
-    "--rulebook-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Register this rulebook first; its default store is used.",
-)
-@of_store
-def signal(
-    event: str,
-    fields: tuple[str, ...],
-    signal_id: str | None,
-    rulebook_file: Path | None,
-    store: str | None,
-    name: str | None,
-    as_json: bool,
-) -> None:
-    """Raise an explicit event, durably."""
-    from tidegate.engine.operate import raise_signal
-
-    result = raise_signal(
-        the_store(store, rulebook_file),
-        name,
-        rulebook_file,
-        event,
-        pairs(fields, "a field"),
-        signal_id,
-    )
-    output.record(result, as_json=as_json)
-
-
-@main.command()
-@of_store
-def status(store: str | None, name: str | None, as_json: bool) -> None:
-    """Where the engine stands: watermark, cursors, outbox, lease."""
-    from tidegate.engine.operate import rulebook_status
-
-    output.status(rulebook_status(the_store(store), name), as_json=as_json)
-
-
-@main.command()
-@click.argument("table")
-@click.option("--from", "start", required=True, metavar="now|VERSION")
-@of_store
-def reset(table: str, start: str, store: str | None, name: str | None, as_json: bool) -> None:
-    """Set a table's cursor: to its head, or to read from VERSION on (takes effect at `run`)."""
-    from tidegate.engine.operate import reset_table
-
-    output.record(reset_table(the_store(store), name, table, start), as_json=as_json)
 
 
 @main.command()
@@ -352,7 +302,7 @@ def adopt(
         settings=pairs(settings, "--set"),
         spark_conf=pairs(spark_conf, "--spark-conf"),
     )
-    output.status(result, as_json=as_json)
+    output.summary(result, as_json=as_json)
 
 
 @main.command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from tidegate.engine.values import Signal
+from tidegate.engine.values import Firings, Signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,8 @@ class Outcome:
 
     `signals` were raised by it; they are inserted when it is marked done (G22). `successors` are
     stored and numbered in the same transaction: the entry that takes the place of a redriven one,
-    or the actions of a condition that was asked again. `control` is what is answered by it.
+    or the actions of a condition that was asked again; `firings` are that one's, decided. `control`
+    is what is answered by it.
     """
 
     entry: Entry
@@ -109,4 +110,5 @@ class Outcome:
     details: str | None = None
     fate: str | None = None
     successors: tuple[Entry, ...] = ()
+    firings: Firings | None = None
     control: int | None = None

@@ -34,15 +34,20 @@ _NUMBER = re.compile(
 def check_fields(
     event: SignalEvent, fields: Mapping[str, Any], *, text: bool = False
 ) -> dict[str, Any]:
-    """The fields as they are stored. Missing ones are null; with `text`, values are as on a command
-    line. Raises InputError with a problem for each field that is unknown or of another type."""
+    """The fields as they are stored; with `text`, values are as on a command line. Raises
+    InputError with a problem for each field that is unknown, missing or of another type."""
     problems, stored = [], {}
     for name in fields:
         if name not in event.fields:
             hint = did_you_mean(name, event.fields) or _declared(event)
             problems.append(_problem(event, name, f"`{event.name}` has no field `{name}`", hint))
     for name, ddl in event.fields.items():
-        kind, value = arrow_type(ddl), fields.get(name)
+        if name not in fields:
+            message = f"field `{name}` of `{event.name}` is missing ({ddl})"
+            null = f"`--null {name}`" if text else "None"
+            problems.append(_problem(event, name, message, f"give it a value, or {null}"))
+            continue
+        kind, value = arrow_type(ddl), fields[name]
         try:
             value = _from_text(value, kind) if text and isinstance(value, str) else value
             stored[name] = _stored(_convert(value, kind))

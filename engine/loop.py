@@ -26,6 +26,7 @@ from tidegate.engine.capture.resets import with_resets
 from tidegate.engine.capture.sources import Sources, sources
 from tidegate.engine.detector.contexts.limits import RuleLimitError
 from tidegate.engine.detector.detector import Detector
+from tidegate.engine.doing import STAGES, Stage
 from tidegate.engine.entries import Control
 from tidegate.engine.evaluate.evaluate import evaluate
 from tidegate.engine.failpoints import failpoint
@@ -33,6 +34,7 @@ from tidegate.engine.outage import looking_at_tables
 from tidegate.engine.ports import Arrivals, Conditions, Feed, Store, Unplaced
 from tidegate.engine.present import Present
 from tidegate.engine.state import BucketReport, Parked, State, Taken
+from tidegate.engine.told import tell
 from tidegate.engine.values import Bucket, Carried, Detections, Plan
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Rulebook
@@ -84,6 +86,7 @@ class Loop:
     stopped: Callable[[], bool] = lambda: False  # looked at between entries
     idle: bool = field(default=False, init=False)  # nothing more was visible when last looked
     due: int | None = field(default=None, init=False)  # when what is visible can be planned
+    stage: Stage | None = field(default=None, init=False)  # what is being done
     _sources: Sources = field(init=False)
     _targets: Targets = field(init=False)
     _seconds: dict[str, float] = field(default_factory=dict, init=False)
@@ -156,6 +159,13 @@ class Loop:
         return max(WAIT_SECONDS_MIN, (self.due - self.now()) / 1e6)
 
     @property
+    def watching(self) -> Mapping[str, int] | None:
+        """By table, the version that is read next; None before the first plan."""
+        cursors, tables = self.state.cursors, self._sources.tables
+        found = {table: cursors[table].version + 1 for table in tables if table in cursors}
+        return found if self.state.bucket and len(found) == len(tables) else None
+
+    @property
     def waiting(self) -> bool:
         """Whether some entry waits for its next attempt."""
         return any(w.entry.state == "pending" for w in self.runner.queues)
@@ -214,7 +224,8 @@ class Loop:
 
     def _run(self) -> int:
         """Run the entries that are due; returns how many were done."""
-        return self.runner.work(self._present(), self.stopped)
+        with self._timed("act"):
+            return self.runner.work(self._present(), self.stopped)
 
     def _carry_out(self, arrived: Arrivals) -> int:
         """What operators asked for and no bucket carries out; how much that was."""
@@ -300,8 +311,8 @@ class Loop:
         for span in plan.ranges:
             self.instants.forget(span.cursor.table_id, span.cursor.version)
         self.runner.add(taken.entries, taken.firings)
-        with self._timed("act"):  # 9. marked statements, 10. each settled
-            self._run()
+        tell(taken)
+        self._run()  # 9. marked statements, 10. each settled
         self._targets.wrote({entry.target for entry in taken.entries if entry.target})
         self.store.acted(basis.rulebook.name, self.epoch, plan.bucket, self._seconds["act"])
         return BucketReport(
@@ -359,9 +370,11 @@ class Loop:
     @contextmanager
     def _timed(self, stage: str) -> Iterator[None]:
         begun = time.perf_counter()
+        self.stage = STAGES[stage], time.monotonic()
         try:
             yield
         finally:
+            self.stage = None
             self._seconds[stage] = round(time.perf_counter() - begun, 6)
 
 
@@ -372,9 +385,8 @@ def _of(basis: Basis) -> Detector:
 
 
 def _carried_out_by_a_bucket(control: Control, listing: Listing) -> bool:
-    return control.kind == "enable" or (
-        control.kind == "reset" and control.subject in listing.heads
-    )
+    listed = control.subject in listing.heads
+    return control.kind == "enable" or (control.kind == "reset" and listed)
 
 
 def _stuck(plan: Plan, error: Exception) -> EngineError:

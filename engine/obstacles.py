@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from tidegate.engine.act.past import way_past
 from tidegate.engine.entries import Entry
 from tidegate.engine.state import Parked
 
 
-def sentence(obstacle: Entry | Parked) -> str:
-    """What is stopped, why, and the commands that get past it."""
+def sentence(obstacle: Entry | Parked, rules: Container[str]) -> str:
+    """What is stopped, why, and the commands that get past it; `rules`: those that there are."""
     if isinstance(obstacle, Parked):
         return (
             f"rule {obstacle.rule} is parked: {obstacle.reason}\n"
@@ -17,5 +19,5 @@ def sentence(obstacle: Entry | Parked) -> str:
     state = "waits for its next attempt" if obstacle.state == "pending" else f"is {obstacle.state}"
     return (
         f"entry {obstacle.number} of rule {obstacle.rule} {state}: {obstacle.error or 'not tried'}"
-        f"\n    {way_past(obstacle)}"
+        f"\n    {way_past(obstacle, rules)}"
     )

@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from tidegate import rules
+from tidegate.engine.chosen import Chosen, unknown
 from tidegate.engine.explicit import make_signal
+from tidegate.engine.locallog import ahead
 from tidegate.engine.store import FINISHED, SqlStore, open_store
 from tidegate.engine.store import migrate as migrate_schema
 from tidegate.engine.store.address import parse_url, redacted
 from tidegate.rules.errors import EngineError, InputError, Place, Problem
-from tidegate.rules.kinds import did_you_mean
-from tidegate.rules.model import Rulebook, TableEvent
+from tidegate.rules.model import Rulebook, Table, TableEvent
 
-_FIRING_ID = re.compile("[0-9a-f]{32}")
+_NOTHING = {"last_fired": None, "firings": 0, "pending": 0, "held": 0, "dead": 0}
 
 
 def raise_signal(
@@ -24,7 +25,7 @@ def raise_signal(
     name: str | None,
     rulebook_file: Path | None,
     event: str,
-    fields: Mapping[str, str],
+    fields: Mapping[str, str | None],
     signal_id: str | None,
 ) -> dict[str, Any]:
     """Insert one explicit occurrence, unplaced (G4); `rulebook_file` is registered first.
@@ -55,35 +56,56 @@ def the_rulebook(store: SqlStore, name: str | None) -> Rulebook:
 
 
 def rulebook_status(url: str, name: str | None) -> dict[str, Any]:
-    """`tidegate status`: what the store knows of a rulebook."""
+    """`tidegate status`: what the store knows of a rulebook, and how far tables on this machine are
+    ahead of it."""
     with open_store(url, create=False) as store:
         book = the_rulebook(store, name)
-        return store.status(book.name, declared=book.events)
+        status = store.status(book.name, declared=book.events, rules=book.rules)
+    for row in status["tables"]:
+        table = book.tables.get(row["table"])
+        seen = ahead(table, row["version"]) if table is not None else None
+        row["commits_behind"] = seen.commits if seen else None
+        row["seconds_behind"] = seen.seconds if seen else None
+    known = {row["rule"] for row in status["rules"]}
+    status["rules"] += [
+        {"rule": rule.name, "state": "not active" if rule.enabled else "disabled"} | _NOTHING
+        for rule in book.rules.values()
+        if rule.name not in known
+    ]
+    return status
 
 
 def list_firings(
     url: str,
     name: str | None,
-    rule: str | None,
-    limit: int | None,
-    before: str | None = None,
+    chosen: Chosen = Chosen(),  # noqa: B008, it is frozen
 ) -> Iterator[Mapping[str, Any]]:
     """`tidegate firings`: one mapping each, as `language.md` 3 has it."""
     with open_store(url, create=False) as store:
         book = the_rulebook(store, name)
-        if rule is not None and rule not in book.rules:
-            raise InputError([_unknown("rules", rule, book)])
-        if before is not None and not _FIRING_ID.fullmatch(before):
-            hint = "32 hexadecimal digits, as `tidegate firings` prints them"
-            place = Place(file="--before", path=before)
-            raise InputError([Problem("bad-firing", "this is no firing's id", place, hint)])
-        yield from store.firings(book.name, rule=rule, before=before, limit=limit)
+        chosen.check(book)
+        yield from store.firings(
+            book.name,
+            rule=chosen.rule,
+            since=chosen.since,
+            until=chosen.until,
+            before=chosen.before,
+            limit=chosen.limit,
+            match=chosen.matches if chosen.key or chosen.state else None,
+        )
+
+
+def count_firings(url: str, name: str | None, rule: str | None) -> int:
+    """How many firings there were, of all rules or of one."""
+    with open_store(url, create=False) as store:
+        return store.count_firings(the_rulebook(store, name).name, rule)
 
 
 def show_entry(url: str, name: str | None, number: int) -> dict[str, Any]:
     """`tidegate firings --entry`: an entry with all that was said of its failure."""
     with open_store(url, create=False) as store:
-        found = store.entry(the_rulebook(store, name).name, number)
+        book = the_rulebook(store, name)
+        found = store.entry(book.name, number, book.rules)
     if found is None:
         raise InputError([_no_entry(number)])
     return found
@@ -118,7 +140,7 @@ def enable_rule(url: str, name: str | None, rule: str) -> dict[str, Any]:
     with open_store(url, create=False) as store:
         book = the_rulebook(store, name)
         if rule not in book.rules:
-            raise InputError([_unknown("rules", rule, book)])
+            raise InputError([unknown("rules", rule, book)])
         if rule not in store.parked(book.name):
             place = Place(file="RULE", path=rule)
             hint = "`tidegate status` lists the rules that are"
@@ -133,7 +155,7 @@ def reset_table(url: str, name: str | None, table: str, start: str) -> dict[str,
     with open_store(url, create=False) as store:
         book = the_rulebook(store, name)
         if table not in book.tables:
-            raise InputError([_unknown("tables", table, book)])
+            raise InputError([unknown("tables", table, book)])
         if not any(isinstance(e, TableEvent) and e.table == table for e in book.events.values()):
             place = book.tables[table].place
             message = f"table `{table}` raises no events, so it has no cursor to set"
@@ -142,9 +164,32 @@ def reset_table(url: str, name: str | None, table: str, start: str) -> dict[str,
             place = Place(file="--from", path=start)
             problem = Problem("bad-version", f"{start!r} is not a version", place, "now|VERSION")
             raise InputError([problem])
+        cursor = store.cursor(book.name, table)
+        told = _passed_over(book.tables[table], start, cursor)
         store.ask(book.name, "reset", table, None if start == "now" else int(start))
-        asked = {"asked_for": "reset", "table": table, "from": start}
+        asked = {"asked_for": "reset", "table": table, "from": start, **told}
         return {"rulebook": book.name, **asked, "effective": _effective(store, book)}
+
+
+def _passed_over(table: Table, start: str, cursor: int | None) -> dict[str, str]:
+    """What a reset skips or repeats, as far as it can be said. Raises InputError for a version
+    beyond the head."""
+    seen = ahead(table, -1 if cursor is None else cursor)
+    if start != "now" and seen is not None and int(start) > seen.head + 1:
+        message = f"version {start} is beyond the head of `{table.name}`, version {seen.head}"
+        hint = f"the next version is {seen.head + 1}; `now` goes on behind the head"
+        raise InputError([Problem("beyond-head", message, Place("--from", path=start), hint)])
+    if cursor is None:
+        return {}
+    first, read = cursor + 1, f"version {cursor} was read last"
+    if start == "now":
+        behind = f" ({seen.commits} now)" if seen is not None else ""
+        return {"skips": f"all from version {first} on that is there by then{behind}; {read}"}
+    if int(start) > first:
+        return {"skips": f"versions {first} to {int(start) - 1}; {read}"}
+    if int(start) < first:
+        return {"repeats": f"versions {start} to {cursor}, as new occurrences; {read}"}
+    return {}
 
 
 def migrate_store(url: str) -> dict[str, Any]:
@@ -164,10 +209,3 @@ def _no_entry(number: int) -> Problem:
     message = f"there is no entry {number} (any more)"
     hint = "`tidegate status` lists those that are not finished"
     return Problem("no-entry", message, Place(file="ENTRY", path=str(number)), hint)
-
-
-def _unknown(section: str, name: str, book: Rulebook) -> Problem:
-    known = book.tables if section == "tables" else book.rules
-    hint = did_you_mean(name, known)
-    place = Place(file=book.file or "<text>", path=f"{section}.{name}")
-    return Problem(f"unknown-{section[:-1]}", f"`{name}` is not declared", place, hint)

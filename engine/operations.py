@@ -2,37 +2,139 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from tidegate.engine import output
-from tidegate.engine.options import of_store, the_store
+from tidegate.engine.options import instant_of, of_store, pairs, the_store
+
+
+@click.command()
+@click.argument("event")
+@click.argument("fields", nargs=-1, metavar="K=V ..")
+@click.option("--null", "nulls", multiple=True, metavar="FIELD", help="A field without a value.")
+@click.option("--id", "signal_id", help="The client's id: the same id twice is one occurrence.")
+@click.option(
+    "--rulebook-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Register this rulebook first; its default store is used.",
+)
+@of_store
+def signal(
+    event: str,
+    fields: tuple[str, ...],
+    nulls: tuple[str, ...],
+    signal_id: str | None,
+    rulebook_file: Path | None,
+    store: str | None,
+    name: str | None,
+    as_json: bool,
+) -> None:
+    """Raise an explicit event, durably."""
+    from tidegate.engine.operate import raise_signal
+
+    given: dict[str, str | None] = {**pairs(fields, "a field")}
+    if twice := [field for field in nulls if field in given]:
+        raise click.UsageError(f"{twice[0]} is given a value, and --null")
+    given |= dict.fromkeys(nulls)
+    result = raise_signal(
+        the_store(store, rulebook_file),
+        name,
+        rulebook_file,
+        event,
+        given,
+        signal_id,
+    )
+    output.record(result, as_json=as_json)
+
+
+@click.command()
+@of_store
+def status(store: str | None, name: str | None, as_json: bool) -> None:
+    """Where the engine stands: watermark, cursors, outbox, lease."""
+    from tidegate.engine.operate import rulebook_status
+
+    output.status(rulebook_status(the_store(store), name), as_json=as_json)
+
+
+@click.command()
+@click.argument("table")
+@click.option("--from", "start", required=True, metavar="now|VERSION")
+@of_store
+def reset(table: str, start: str, store: str | None, name: str | None, as_json: bool) -> None:
+    """Set a table's cursor: to its head, or to read from VERSION on (takes effect at `run`)."""
+    from tidegate.engine.operate import reset_table
+
+    output.record(reset_table(the_store(store), name, table, start), as_json=as_json)
 
 
 @click.command()
 @click.option("--rule", help="Only this rule's.")
-@click.option("--limit", type=click.IntRange(min=1), help="Only the newest so many.")
+@click.option("--key", multiple=True, metavar="COLUMN=VALUE", help="Only those of this key.")
+@click.option("--since", metavar="TIME", help="Only those that ended then or later; or `1 h`: ago.")
+@click.option("--until", metavar="TIME", help="Only those that ended then or before.")
+@click.option(
+    "--state",
+    type=click.Choice(["pending", "held", "dead", "done", "skipped", "redriven", "failed"]),
+    help="Only those with an action in this state; failed: whose condition does not hold.",
+)
 @click.option("--before", metavar="FIRING", help="Only those that come before this one.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="The newest so many."
+)
+@click.option("--all", "all_", is_flag=True, help="All of them, in place of the newest.")
 @click.option("--entry", type=int, help="One entry: its statement, all of its error, its firings.")
 @of_store
+@click.pass_context
 def firings(
+    context: click.Context,
     rule: str | None,
-    limit: int | None,
+    key: tuple[str, ...],
+    since: str | None,
+    until: str | None,
+    state: str | None,
     before: str | None,
+    limit: int,
+    all_: bool,
     entry: int | None,
     store: str | None,
     name: str | None,
     as_json: bool,
 ) -> None:
-    """What fired, for which rows, and what became of it."""
-    from tidegate.engine.operate import list_firings, show_entry
+    """What fired, for which rows, and what became of it: the newest."""
+    from tidegate.engine.chosen import Chosen
+    from tidegate.engine.operate import count_firings, list_firings, show_entry
 
-    if entry is None:
-        found = list_firings(the_store(store), name, rule, limit, before)
-        output.firings(found, as_json=as_json)
+    url = the_store(store)
+    if entry is not None:
+        given = {name for name in context.params if _given(context, name)}
+        if given - {"entry", "store", "name", "as_json"}:
+            raise click.UsageError("--entry goes with none of the other choices")
+        output.entry(show_entry(url, name, entry), as_json=as_json)
         return
-    if rule or limit or before:
-        raise click.UsageError("--entry goes with none of --rule, --limit and --before")
-    output.entry(show_entry(the_store(store), name, entry), as_json=as_json)
+    chosen = Chosen(
+        rule,
+        pairs(key, "--key"),
+        state,
+        instant_of(since, "--since"),
+        instant_of(until, "--until"),
+        before,
+        None if all_ else limit,
+    )
+    found = list_firings(url, name, chosen)
+    if as_json:
+        output.firings(found, as_json=True)
+        return
+    shown = list(found)
+    count = count_firings(url, name, rule)
+    match = " that match" if chosen.narrow else ""
+    title = f"{'all' if all_ else 'the newest'} {len(shown):,}{match} of {count:,} firings"
+    output.firings(shown, title, as_json=False)
+
+
+def _given(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
 
 @click.command()
@@ -85,4 +187,4 @@ def enable(rule: str, store: str | None, name: str | None, as_json: bool) -> Non
     output.record(enable_rule(the_store(store), name, rule), as_json=as_json)
 
 
-COMMANDS = (firings, rejected, skip, redrive, enable)
+COMMANDS = (signal, status, reset, firings, rejected, skip, redrive, enable)

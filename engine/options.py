@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,49 @@ def the_store(url: str | None, rulebook: Path | None = None) -> str:
     if url:
         return url
     if rulebook is not None:
-        return f"sqlite:///{rulebook.resolve().with_suffix('.db')}"
+        return default_store(rulebook)
     raise click.UsageError(
         "no store is named: give --store URL or set TIDEGATE_STORE (`run` uses "
         "sqlite:///<rulebook>.db by default)"
     )
+
+
+def default_store(rulebook: Path) -> str:
+    """SQLite beside the rulebook: `bank.yaml` -> `bank.db`."""
+    return f"sqlite:///{rulebook.resolve().with_suffix('.db')}"
+
+
+def pairs(items: tuple[str, ...], option: str) -> dict[str, str]:
+    """`("a=1", ..)` as a mapping; a usage error where there is no `=`, or a name twice."""
+    found: dict[str, str] = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not equals or not name:
+            raise click.UsageError(f"{option} takes NAME=VALUE, got {item!r}")
+        if name in found:
+            raise click.UsageError(f"{option} names {name} twice: {found[name]!r} and {value!r}")
+        found[name] = value
+    return found
+
+
+def seconds_of(text: str, option: str) -> float:
+    """A duration on the command line; a usage error where it is none."""
+    from tidegate.rules.durations import duration_micros
+
+    try:
+        return 0 if text == "0" else duration_micros(text) / 1e6
+    except ValueError as error:
+        said = f"{option} takes a duration such as 500ms, 2s or 5m: {error}"
+        raise click.UsageError(said) from error
+
+
+def instant_of(text: str | None, option: str) -> int | None:
+    """A time on the command line, ISO 8601, seconds, or how long ago; microseconds."""
+    from tidegate.engine.replay.times import of_argument
+
+    if text is None:
+        return None
+    try:
+        return of_argument(text)
+    except ValueError:
+        return int((time.time() - seconds_of(text, option)) * 1e6)

@@ -9,15 +9,19 @@ import dataclasses
 import json
 import logging
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from decimal import Decimal
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 import orjson
 
+from tidegate.engine.doing import STAGES
 from tidegate.engine.printable import in_json, in_line, printable, shortened
+from tidegate.engine.screen.firings import entry_lines, firing_lines
+from tidegate.engine.screen.status import status_lines
+from tidegate.engine.screen.text import plain, screen_width
 from tidegate.rules.errors import Problem
 from tidegate.rules.model import Rulebook
 
@@ -66,25 +70,24 @@ class _Terminal:
 
 
 class LogFormatter(logging.Formatter):
-    """Log lines as they may be shown."""
+    """Log lines as they may be shown: what is done with the time of day, what is wrong with its
+    level."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return printable(super().format(record))
+        first = record.levelname
+        if record.levelno == logging.INFO:
+            first = time.strftime("%H:%M:%S", time.localtime(record.created))
+        return printable(f"{first} {super().format(record)}")
 
 
 def json_line(value: Mapping[str, Any]) -> None:
     """One JSON object and a newline on stdout, at once (a reader may be waiting)."""
     try:
-        text = orjson.dumps(value, default=_plain).decode()
+        text = orjson.dumps(value, default=plain).decode()
     except TypeError:  # half a surrogate pair, which only an escape can tell
         text = json.dumps(value, default=str)
     sys.stdout.write(in_json(text) + "\n")
     sys.stdout.flush()
-
-
-def _plain(value: Any) -> Any:
-    """A decimal is a number with its scale; anything else JSON has no form for is its text."""
-    return orjson.Fragment(str(value)) if isinstance(value, Decimal) else str(value)
 
 
 def instant_text(micros: int | None) -> str:
@@ -155,21 +158,30 @@ def _problem(problem: Problem) -> dict[str, Any]:
     }
 
 
-def bucket_printer(*, as_json: bool) -> Callable[[BucketReport], None]:
-    """A callback that prints one line a bucket."""
+def bucket_printer(*, as_json: bool, stages: bool = False) -> Callable[[BucketReport], None]:
+    """A callback that prints one line a bucket, for people with `stages` the seconds of each."""
 
     def as_line(report: BucketReport) -> None:
         json_line(dataclasses.asdict(report))
 
     def as_text(report: BucketReport) -> None:
-        seconds = sum(report.seconds.values())
-        say(
-            f"bucket {report.bucket}  up to {instant_text(report.watermark)}  "
-            f"{report.rows} rows  {report.detections} detections  {report.firings} firings  "
-            f"{report.entries} entries  {seconds:.2f} s"
+        parts = (
+            _count(report.rows, "row"),
+            _count(report.detections, "detection"),
+            _count(report.firings, "firing"),
+            _count(report.entries, "action"),
+            f"{sum(report.seconds.values()):.2f} s",
         )
+        known = [name for name in STAGES if name in report.seconds]
+        each = ", ".join(f"{name} {report.seconds[name]:.3f}" for name in known)
+        at = time.strftime("%H:%M:%S")
+        say(f"{at} bucket {report.bucket}: {', '.join(parts)}{f' ({each})' if stages else ''}")
 
     return as_line if as_json else as_text
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def record(value: Mapping[str, Any], *, as_json: bool) -> None:
@@ -183,7 +195,15 @@ def record(value: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def status(value: Mapping[str, Any], *, as_json: bool) -> None:
-    """`tidegate status`: scalars first, then a table for each list."""
+    """`tidegate status`."""
+    if as_json:
+        json_line(value)
+        return
+    _lines(status_lines(value, screen_width()))
+
+
+def summary(value: Mapping[str, Any], *, as_json: bool) -> None:
+    """A result with lists: scalars first, then a table for each list."""
     if as_json:
         json_line(value)
         return
@@ -210,42 +230,30 @@ def mappings(title: str, rows: Sequence[Mapping[str, Any]], *, as_json: bool) ->
 
 
 def entry(value: Mapping[str, Any], *, as_json: bool) -> None:
-    """`tidegate firings --entry`: a line a field, then a table of its firings."""
+    """`tidegate firings --entry`: a line a field, then its firings."""
     if as_json:
         json_line(value)
         return
-    fields = {name: _plainly(cell) for name, cell in value.items() if name != "firings"}
-    record(fields, as_json=False)
-    firings([{**firing, "entries": ()} for firing in value["firings"]], as_json=False)
+    _lines(entry_lines(value, screen_width()))
 
 
 def _plainly(value: Any) -> Any:
     """A list or mapping as people read it."""
     if isinstance(value, list):
         return "; ".join(map(str, value))
-    return orjson.dumps(value, default=_plain).decode() if isinstance(value, Mapping) else value
+    return orjson.dumps(value, default=plain).decode() if isinstance(value, Mapping) else value
 
 
-def firings(found: Iterable[Mapping[str, Any]], *, as_json: bool) -> None:
-    """`tidegate firings`: a JSON line each, or a table."""
+def firings(found: Iterable[Mapping[str, Any]], title: str = "", *, as_json: bool) -> None:
+    """`tidegate firings`: a JSON line each, or a title and a few lines each."""
     if as_json:
         for firing in found:
             json_line(firing)
         return
-    table(
-        "firings",
-        ["firing_id", "rule", "key", "start", "end", "constituents", "condition", "entries"],
-        (
-            [
-                f["firing_id"],
-                f["rule"],
-                ", ".join(f"{k}={v}" for k, v in f["key"].items()),
-                f["start"],
-                f["end"],
-                len(f["constituents"]),
-                f["condition"],
-                ", ".join(f"{e['number']} {e['state']}" for e in f["entries"]),
-            ]
-            for f in found
-        ),
-    )
+    say(title)
+    _lines(firing_lines(found, screen_width()))
+
+
+def _lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        say(line)

@@ -24,9 +24,9 @@ class Present:
     conditions: Conditions
     feed: Feed
 
-    def entries(self, entry: Entry, firings: Firings) -> tuple[Entry, ...]:
+    def entries(self, entry: Entry, firings: Firings) -> tuple[tuple[Entry, ...], Firings]:
         """The condition of the entry's rule asked again: the entries of its actions, for those of
-        its firings that hold, in its place. Raises SinkError."""
+        its firings that hold, in its place; and its firings, decided. Raises SinkError."""
         rule = self.basis.rulebook.rules.get(entry.rule)
         if rule is None:
             raise SinkError(f"rule {entry.rule} is not in the rulebook any more")
@@ -48,7 +48,7 @@ class Present:
         held = firings.firings.filter(pc.not_equal(firings.firings["condition"], "failed"))
         ids = tuple(replace(firings, firings=held).hex_ids().to_pylist())
         stamp = self._stamp()
-        return tuple(
+        successors = tuple(
             replace(
                 stamp.on(replace(one, place=entry.place)),
                 target_version=one.target_version,
@@ -56,6 +56,7 @@ class Present:
             )
             for one in made
         )
+        return successors, firings
 
     def renewed(self, entry: Entry) -> Entry | str:
         """The entry that takes another one's place, with the present text of its action; or why

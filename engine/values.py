@@ -262,11 +262,13 @@ class Question:
 @dataclass(frozen=True, slots=True)
 class Failure:
     """Why something failed: `error` is one line without values of the user's tables, `details` all
-    that was said. `lasting`: it would fail again if it were tried at once."""
+    that was said. `lasting`: it would fail again if it were tried at once. `attempts`: how often it
+    was tried."""
 
     error: str
     details: str | None = None
     lasting: bool = False
+    attempts: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,10 @@ def test_every_wrong_field_is_named_at_once() -> None:
     assert len(refused.value.problems) == 3
     assert "did you mean 'account'?" in messages
     assert "field `total` of `s` is to be double, but is 'y'" in messages
-    assert check_fields(declared, {"account": 1}) == {"account": 1, "total": None}
+    assert check_fields(declared, {"account": 1, "total": None}) == {"account": 1, "total": None}
+    with pytest.raises(InputError, match=r"`total` of `s` is missing \(double\)") as missing:
+        check_fields(declared, {"account": "1"}, text=True)
+    assert "--null total" in str(missing.value)
 
 
 def test_parameters_of_event_types() -> None:

@@ -689,7 +689,10 @@ def test_g25_a_condition_that_fails_for_good_makes_its_firings_dead_and_can_be_r
     (dead,) = store.obstacles("loop")
     assert isinstance(dead, Entry)
     assert (dead.kind, dead.error) == ("condition", "[DIVIDE_BY_ZERO] division")
-    assert "tried again" not in sentence(dead)
+    assert dead.attempts == 3
+    assert "tried again" not in sentence(dead, bench.loop.basis.rulebook.rules)
+    assert "redrive" not in sentence(dead, {})  # nothing would say what to run
+    assert {f["condition"] for f in store.firings("loop", rule="a")} == {"none"}
     bench.feed.commits = 3
     conditions.why = None
     bench.drain()
@@ -698,6 +701,7 @@ def test_g25_a_condition_that_fails_for_good_makes_its_firings_dead_and_can_be_r
     bench.drain()
     assert bench.states() == []
     assert bench.sink.effects == bench.expected()
+    assert {f["condition"] for f in store.firings("loop", rule="a")} == {"held"}
 
 
 def test_g18_what_takes_the_place_of_an_entry_is_marked_as_a_new_one(store: SqlStore) -> None:
@@ -712,7 +716,7 @@ def test_g18_what_takes_the_place_of_an_entry_is_marked_as_a_new_one(store: SqlS
     with pytest.raises(SinkError, match="DIVIDE_BY_ZERO"):
         present.entries(dead, firings)
     conditions.why = None
-    (asked,) = present.entries(dead, firings)
+    (asked,), _ = present.entries(dead, firings)
     assert asked.firing_ids == tuple(firings.hex_ids().to_pylist())
     spent = {"state": "held", "attempts": 9, "error": "x", "details": "x", "fate": "passed"}
     renewed = present.renewed(replace(done, text="old", target="gone", **spent))  # type: ignore[arg-type]

@@ -32,7 +32,12 @@ def test_all_that_commands_print_is_harmless(capsys: pytest.CaptureFixture[str])
     output.json_line({"value": ATTACK})
     output.table(ATTACK, ["firing_id", "[red]"], [["[link=x]y[/link] [/]", ATTACK + "z" * 9_000]])
     output.record({"stopped": f"{ATTACK}\nok: forged"}, as_json=False)
-    output.status({"entries": [{"error": ATTACK}], "names": [ATTACK]}, as_json=False)
+    output.summary({"entries": [{"error": ATTACK}], "names": [ATTACK]}, as_json=False)
+    row = {"event": "e", "time": "2026-03-02T09:00:00Z", "by": ATTACK}
+    fired = {"firing_id": "f" * 32, "end": row["time"], "rule": "r", "key": {"by": ATTACK}}
+    fired |= {"constituents": [row], "condition": "none", "entries": []}
+    output.firings([fired], "newest", as_json=False)
+    output.entry({"error": f"{ATTACK}\nok: forged", "firings": [fired]}, as_json=False)
     output.document(f'"{ATTACK[:-1]}"\n', as_json=True)
     said = capsys.readouterr()
     assert harmless(said.out)

@@ -20,9 +20,9 @@ def cache_folder() -> Path:
     return folder
 
 
-def write_whole(file: Path, text: str, mode: int = 0o644) -> None:
+def write_whole(file: Path, content: str | bytes, mode: int = 0o644) -> None:
     """Writes `file` so that another process sees all of it or nothing."""
     draft = file.with_name(f".{file.name}.{os.getpid()}")
-    draft.write_text(text, encoding="utf-8")
+    draft.write_bytes(content.encode() if isinstance(content, str) else content)
     draft.chmod(mode)
     draft.replace(file)

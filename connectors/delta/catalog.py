@@ -24,6 +24,18 @@ from tidegate.rules.model import Rulebook, Table
 LOCAL_RELATION_BYTES = 262_144
 
 log = logging.getLogger(__name__)
+_UNRESOLVED = (
+    "TABLE_OR_VIEW_NOT_FOUND",
+    "SCHEMA_NOT_FOUND",
+    "CATALOG_NOT_FOUND",
+    "REQUIRES_SINGLE_PART_NAMESPACE",  # so many names, and the first is no catalog's
+    "DELTA_TABLE_NOT_FOUND",
+)
+_IN_MEMORY = (
+    "Spark's catalog is in memory here, and empty at each start: say `path:`, or name a lasting "
+    "catalog, with `--spark-conf spark.sql.catalogImplementation=hive` (and spark.hadoop.hive."
+    "metastore.uris) or `--spark-conf spark.sql.catalog.NAME=CLASS`"
+)
 _CREATE = "create it before the engine starts, or correct its path or name"
 
 
@@ -63,7 +75,7 @@ class Catalog:
                 at = location.replace("\\", "\\\\").replace("'", "\\'")
                 self._sql(f"CREATE TABLE {self._name(table.name)} USING delta LOCATION '{at}'")
             except SPARK_ERRORS as error:
-                problems.append((table.name, _missing(table, error)))
+                problems.append((table.name, self._missing(table, error)))
             except InputError as error:
                 problems += [(table.name, problem) for problem in error.problems]
         for problem in [p for table, p in problems if table in spared]:
@@ -126,6 +138,17 @@ class Catalog:
             raise InputError([Problem("table-not-delta", message, table.place, hint)])
         return str(detail["location"])
 
+    def _missing(self, table: Table, error: BaseException) -> Problem:
+        found = fault(error)
+        where = table.path or table.catalog
+        message = f"table {table.name}: {where} cannot be used as a Delta table: {found.line}"
+        hint = _CREATE
+        if table.catalog is not None and found.condition.startswith(_UNRESOLVED):
+            message = f"table {table.name}: Spark's catalog knows no {where}"
+            if self.spark.conf.get("spark.sql.catalogImplementation", "in-memory") == "in-memory":
+                hint = _IN_MEMORY
+        return Problem("table-missing", message, table.place, hint)
+
     def _name(self, table: str = "") -> str:
         name = f"spark_catalog.{quoted(self.database)}"
         return f"{name}.{quoted(table)}" if table else name
@@ -166,10 +189,3 @@ def show(session: SparkSession, table: pa.Table, *names: str) -> DataFrame:
 def quoted(name: str) -> str:
     """A name as SQL has it, whatever characters are in it."""
     return "`" + name.replace("`", "``") + "`"
-
-
-def _missing(table: Table, error: BaseException) -> Problem:
-    found = fault(error)
-    where = table.path or table.catalog
-    message = f"table {table.name}: {where} cannot be used as a Delta table: {found.line}"
-    return Problem("table-missing", message, table.place, _CREATE)

@@ -19,6 +19,7 @@ _COUNT = re.compile(r"[0-9]{1,15}")
 # Other writers than Spark may put blanks between the signs.
 _HEAD_ACTION = re.compile(r'\s*\{\s*"(?:commitInfo|metaData|protocol)"')
 _DATA_MARKS = (re.compile(r'"dataChange"\s*:\s*true'), re.compile(r'\{\s*"cdc"\s*:'))
+_MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 _IMAGES = 2  # rows of the feed for one updated row
 MILLISECOND = 1_000
 INSTANT_MS_MAX = 1 << 53
@@ -59,6 +60,7 @@ class LoggedCommit:
     file (G1). `rows`: an estimate of its rows in the feed, 0 = unknown. `depth`: cascade depth of
     the action that wrote it (G16), 0 for anybody else's. `metadata`: its metadata action, if any.
     `note`: what an entry's commit says of it in its userMetadata; empty for anybody else's.
+    `written`: how many rows it inserted, changed or deleted, if it says so.
     """
 
     version: int
@@ -70,6 +72,7 @@ class LoggedCommit:
     metadata: Metadata | None
     features: frozenset[str]
     note: Mapping[str, Any] = field(default_factory=dict)
+    written: int | None = None
 
 
 class DamagedCommit(ValueError):
@@ -111,6 +114,7 @@ def _parsed(version: int, text: str, modified_ms: int, own_stores: Collection[st
         metadata=parse_metadata(_fields(actions, "metaData")) if "metaData" in actions else None,
         features=parse_features(_fields(actions, "protocol")),
         note=note,
+        written=_written(_metrics(info)),
     )
 
 
@@ -178,8 +182,7 @@ def _instant_ms(info: Mapping[str, Any], modified_ms: int) -> int:
 
 
 def _rows(info: Mapping[str, Any], text: str) -> int:
-    told = info.get("operationMetrics")
-    metrics = {k: int(v) for k, v in told.items() if _is_count(v)} if type(told) is dict else {}
+    metrics = _metrics(info)
     if "numTargetRowsInserted" in metrics:
         updated = metrics.get("numTargetRowsUpdated", 0) * _IMAGES
         return metrics["numTargetRowsInserted"] + updated + metrics.get("numTargetRowsDeleted", 0)
@@ -190,6 +193,17 @@ def _rows(info: Mapping[str, Any], text: str) -> int:
     if "numOutputRows" in metrics:
         return metrics["numOutputRows"]
     return sum(int(rows) for rows in _ROWS_OF_ADD.findall(text))
+
+
+def _metrics(info: Mapping[str, Any]) -> Mapping[str, int]:
+    told = info.get("operationMetrics")
+    return {k: int(v) for k, v in told.items() if _is_count(v)} if type(told) is dict else {}
+
+
+def _written(metrics: Mapping[str, int]) -> int | None:
+    merged = [metrics[name] for name in _MERGED if name in metrics]
+    others = (metrics.get(name) for name in ("numUpdatedRows", "numDeletedRows", "numOutputRows"))
+    return sum(merged) if merged else next((n for n in others if n is not None), None)
 
 
 def _is_count(value: Any) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
 from tidegate.connectors.delta.log import TableLog
 from tidegate.engine.entries import Entry, Fate
+
+_LOG = logging.getLogger(__name__)
 
 
 class Effects:
@@ -35,6 +38,8 @@ class Effects:
                 if note.get("sealed") is True:
                     return Fate.SEALED
                 if note.get("ids") == list(ids) and note.get("firings") == firings:
+                    rows = "" if commit.written is None else f": {commit.written:,} rows"
+                    _LOG.info("%s wrote %s version %d%s", entry.rule, entry.target, version, rows)
                     return Fate.EFFECT
             version += 1
         return None

@@ -44,6 +44,9 @@ _NAMES_OF = {  # the same, of single classes: in others they are values
 _LOOK_AT_DATA = ("DELTA_REPLACE_WHERE_MISMATCH", "DELTA_CONSTRAINT_DATA", "DELTA_CONCURRENT")
 _ANALYSIS = "org.apache.spark.sql.AnalysisException"
 _ABOUT_PLACES = ("java.io.", "java.net.", "java.nio.file.", "org.apache.hadoop.")
+# The names of `connectors.delta.catalog` for the rulebook's tables.
+_INTERNAL = re.compile(r"(?:`?spark_catalog`?\.)?(?<![/\w])`?tidegate_\w+`?\.(?=`?\w)")
+_VALUES_FOLLOW = re.compile(r" by row with values:.*")
 FRAGMENT_MAX = 100  # characters of a SQL text in a message
 
 
@@ -78,11 +81,11 @@ def fault(error: BaseException) -> Fault:
         chain.append(cause)
     for candidate in reversed(chain):
         if condition := _call(candidate, "getCondition"):
-            details = candidate.getMessage() or condition
+            details = _in_users_names(candidate.getMessage() or condition)
             message = _without_values(candidate, condition, details)
             return Fault(condition, message, details, _offset(candidate))
     java = chain[-1]
-    details = java.getMessage() or java.toString()
+    details = _in_users_names(java.getMessage() or java.toString())
     place = java.getClass().getName().startswith(_ABOUT_PLACES)
     name = java.getClass().getSimpleName()
     return Fault(name, _line(details) if place else "Spark failed with it", details)
@@ -98,12 +101,17 @@ def _without_values(java: Any, condition: str, details: str) -> str:
         parameters = {str(k): str(v) for k, v in dict(java.getMessageParameters()).items()}
     except SPARK_ERRORS:
         return "its message may hold values"
-    values = [(v, k) for k, v in parameters.items() if v and k not in known]
+    named = {k: _in_users_names(v) for k, v in parameters.items()}
+    values = [(v, k) for k, v in named.items() if v and k not in known]
     for value, name in sorted(values, key=lambda pair: -len(pair[0])):
         details = details.replace(value, f"<{name}>")
-    message = _line(details).removeprefix(f"[{condition}] ")
+    message = _VALUES_FOLLOW.sub("", _line(details).removeprefix(f"[{condition}] "))
     fragment = _fragment(java)
     return f"{message} (in `{fragment}`)" if fragment else message
+
+
+def _in_users_names(text: str) -> str:
+    return _INTERNAL.sub("", text)
 
 
 def _is_analysis(java: Any) -> bool:

@@ -1,78 +1,123 @@
-"""Delta's jars: resolved by name once for each user and pair of versions, then only listed."""
+"""Delta's jars: named with their digests, fetched once for each user, then only looked for."""
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable
-from importlib.metadata import version
+import hashlib
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import pyspark
-from pyspark import SparkConf, java_gateway
 
 from tidegate.connectors.delta.cache import cache_folder, write_whole
+from tidegate.connectors.delta.fetch import FetchError, fetch
+from tidegate.connectors.delta.repositories import MIRRORS, local_files, repositories, shown
 from tidegate.rules.errors import EngineError
 
-SCALA = "2.13"
-_launch: Callable[..., Any] = java_gateway.launch_gateway  # carries no types
+log = logging.getLogger(__name__)
 
 
-def delta_coordinate() -> str:
-    """Maven's name of the Delta that the installed `delta-spark` belongs to."""
-    spark = ".".join(pyspark.__version__.split(".")[:2])
-    return f"io.delta:delta-spark_{spark}_{SCALA}:{version('delta-spark')}"
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """One jar: Maven's group, artifact and version, and the SHA-256 of its bytes."""
+
+    group: str
+    artifact: str
+    version: str
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.artifact}-{self.version}.jar"
+
+    @property
+    def path(self) -> str:
+        """Where it stands in a repository."""
+        folder = self.group.replace(".", "/")
+        return f"{folder}/{self.artifact}/{self.version}/{self.name}"
 
 
-def delta_jars() -> list[str]:
-    """Paths of Delta's jars. The first call on a machine downloads them through Ivy.
+# What Delta 4.4.0 for Spark 4.2 depends on, without what Spark ships.
+JARS = tuple(
+    Jar(*line.split())
+    for line in """\
+io.delta delta-spark_4.2_2.13 4.4.0 \
+27d4fd8b1f879535c573ed1c718177d6a27f24d3e626ba02e216369725721ead
+io.delta delta-storage 4.4.0 \
+c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc
+io.delta delta-kernel-api 4.4.0 \
+ee9b5a14ac3b7efdff4d61a58478fe8eb0e5a3fbca43889dca7290795fe79a11
+io.delta delta-kernel-defaults 4.4.0 \
+225c975199e4718b38ee5b7e6da7f19e9585024262b2cec2656b32151a856b0b
+io.delta delta-kernel-unitycatalog 4.4.0 \
+cea22dfb4ac562b3cd27bf652697750e8336009d73fb06631363aaaad5345ffa
+io.unitycatalog unitycatalog-client 0.6.0 \
+48257499a86b801a3e2372cec55ac226ca1c1c7eabe5c118e7302f29a1fdbc19
+io.unitycatalog unitycatalog-hadoop 0.6.0 \
+c47b63c961c87102b9e1d63809a0915ba4c86b7652f57c8d39ca3a05b441a150
+com.fasterxml.jackson.datatype jackson-datatype-jdk8 2.13.5 \
+e58761751fea8a00dc626aae1c5f1be38c5cfd487aeb333d933a4ab5f5a73c55
+org.roaringbitmap shims 0.9.25 \
+0b82ed6cb1caf0706304b42358d568eb6faf190eadea7f2b2d365cb63156b40d
+javax.annotation javax.annotation-api 1.3.2 \
+e04ba5195bcd555dc95650f7cc614d151e4bcd52d29a10b8aa2197f3ab89ab9b
+commons-logging commons-logging 1.3.0 \
+66d3c980470b99b0c511dad3dfc0ae7b265ec1fb144e96bc0253a8a175fd34d9
+""".splitlines()
+)
 
-    Raises EngineError `jars-unresolved`.
+
+def delta_jars(conf: Mapping[str, str] | None = None) -> list[str]:
+    """Paths of Delta's jars. What is not there yet is taken from this user's Maven or Ivy folders,
+    else fetched; `conf` are Spark's entries, which may name repositories.
+
+    Raises EngineError `jars-unresolved`; what was fetched until then stays.
     """
-    names = [*delta_coordinate().split(":")[1:], pyspark.__version__]
-    listed = cache_folder() / f"jars-{'-'.join(names)}.txt"
-    if listed.exists():
-        jars = listed.read_text(encoding="utf-8").splitlines()
-        if jars and all(Path(jar).exists() for jar in jars):
-            return jars
-    jars = _resolve()
-    write_whole(listed, "\n".join(jars) + "\n")
-    return jars
+    folder = cache_folder() / "jars"
+    folder.mkdir(exist_ok=True)
+    given = conf or {}
+    lacking = [jar for jar in JARS if _whole(folder / jar.name, jar) is None]
+    lacking = [jar for jar in lacking if not _copied(jar, folder, given)]
+    if lacking:
+        _fetch(lacking, folder, given)
+    return [str(folder / jar.name) for jar in JARS]
 
 
-def _resolve() -> list[str]:
-    """Starts a JVM without Spark, only for its launcher to resolve the names."""
-    conf = SparkConf(loadDefaults=False).set("spark.jars.packages", delta_coordinate())
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
+def _copied(jar: Jar, folder: Path, conf: Mapping[str, str]) -> bool:
+    """Whether the jar was found whole on this machine."""
+    for file in local_files(jar.group, jar.path, conf):
+        if (content := _whole(file, jar)) is not None:
+            write_whole(folder / jar.name, content)
+            return True
+    return False
+
+
+def _whole(file: Path, jar: Jar) -> bytes | None:
+    """A file's bytes, if they are the jar's."""
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return None
+    return content if hashlib.sha256(content).hexdigest() == jar.sha256 else None
+
+
+def _fetch(lacking: list[Jar], folder: Path, conf: Mapping[str, str]) -> None:
+    places = repositories(conf)
+    log.info("fetching Delta's jars from %s, once for this user", shown(places[0]))
+    for number, jar in enumerate(lacking, 1):
         try:
-            gateway = _launch(conf, {"stdout": log, "stderr": log})
-        except Exception as error:
-            log.seek(0)
+            content = fetch([f"{place}/{jar.path}" for place in places], jar.sha256)
+        except FetchError as error:
             raise EngineError(
                 "jars-unresolved",
-                f"Delta's jars ({delta_coordinate()}) could not be resolved: {_cause(log.read())}",
-                "the first start needs a Maven repository: connect, or name a mirror in "
-                "spark.jars.ivySettings of conf/spark-defaults.conf, and start again",
+                f"Delta's jars, which Spark needs, could not be fetched: {error}",
+                "start again once the network is there, it goes on with what was fetched "
+                f"({len(JARS) - len(lacking) + number - 1} of {len(JARS)}); "
+                f"{MIRRORS}=https://.. names a Maven mirror",
             ) from error
-        names = gateway.jvm.System.getProperty("spark.jars") or ""
-        gateway.shutdown()
-        gateway.proc.stdin.close()
-        gateway.proc.wait(timeout=60)
-    ours = {_artifact(Path(jar).name) for jar in Path(pyspark.__file__).parent.glob("jars/*.jar")}
-    jars = [jar.removeprefix("file://") for jar in names.split(",") if jar]
-    return [jar for jar in jars if _artifact(Path(jar).name.split("_", 1)[1]) not in ours]
+        write_whole(folder / jar.name, content)
+        size = len(content) / 1e6
+        log.info("fetched %d of %d: %s, %.1f MB", number, len(lacking), jar.name, size)
 
 
-def _artifact(file: str) -> str:
-    """`delta-storage-4.4.0.jar` -> `delta-storage`."""
-    words = file.removesuffix(".jar").split("-")
-    while len(words) > 1 and words[-1][:1].isdigit():
-        words.pop()
-    return "-".join(words)
-
-
-def _cause(log: str) -> str:
-    """The line of Ivy's log that says most."""
-    lines = [line.strip() for line in log.splitlines()]
-    told = [n for n in lines if "unresolved dependency" in n or "Exception" in n or "Error" in n]
-    return (told or lines or ["no output"])[0]
+if __name__ == "__main__":  # where an image is built
+    delta_jars()

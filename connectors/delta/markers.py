@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from multiprocessing.pool import ThreadPool  # works on while the interpreter ends, as engines do
 from typing import Any
 
 import orjson
@@ -33,7 +33,7 @@ class DeltaMarkers:
         """See `engine.markers.Markers`. Tables are read beside each other."""
         if not tables:
             return ()
-        with ThreadPoolExecutor(min(len(tables), _TABLES_AT_ONCE), "markers") as threads:
+        with ThreadPool(min(len(tables), _TABLES_AT_ONCE)) as threads:
             return tuple(threads.map(self._latest, tables))
 
     def noted(self, table: str, after: int) -> Notes:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import pyspark
 from pyspark.sql import SparkSession
 
 from tidegate.connectors.delta.faults import SPARK_ERRORS, fault
 from tidegate.connectors.delta.jars import delta_jars
-from tidegate.connectors.delta.java import ensure_java
+from tidegate.connectors.delta.java import java_for_spark
 from tidegate.connectors.delta.plans import Plans
+from tidegate.engine.doing import doing
 from tidegate.rules.errors import EngineError
 
+log = logging.getLogger(__name__)
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
@@ -51,12 +56,13 @@ def start_session(app: str = "tidegate", conf: Mapping[str, str] | None = None) 
         check_session(active)
         return active
     _refuse_connect("SPARK_REMOTE" in os.environ)
-    ensure_java()
     builder = SparkSession.builder.appName(app)
-    for key, value in {**_process_conf(), **SMALL_JOBS, **(conf or {})}.items():
+    for key, value in {**_process_conf(conf or {}), **SMALL_JOBS, **(conf or {})}.items():
         builder = builder.config(key, value)
+    log.info("starting Spark %s", pyspark.__version__)
     try:
-        spark = builder.getOrCreate()
+        with java_for_spark(), doing("starting Spark"):
+            spark = builder.getOrCreate()
     except SPARK_ERRORS as error:
         raise EngineError(
             "session-failed",
@@ -88,6 +94,7 @@ def check_session(spark: SparkSession) -> None:
             f"spark.sql.catalog.spark_catalog={CATALOG}, or let tidegate start its own",
         )
     _check_substitution(spark)
+    _quieten(spark)
 
 
 def new_session(spark: SparkSession) -> SparkSession:
@@ -101,6 +108,15 @@ def new_session(spark: SparkSession) -> SparkSession:
     return session
 
 
+def _quieten(spark: SparkSession) -> None:
+    """Delta logs as an error that a filter is not for Parquet, which is then applied elsewhere."""
+    jvm: Any = spark._jvm
+    log4j = jvm.org.apache.logging.log4j
+    name = "org.apache.spark.sql.delta.DeltaParquetFileFormat"
+    for logger in (name, f"{name}Base"):
+        log4j.core.config.Configurator.setLevel(logger, log4j.Level.OFF)
+
+
 def _check_substitution(spark: SparkSession) -> None:
     """Whether a text in a session of ours stays what it is, seen on one."""
     probe = "${spark.sql.session.timeZone}"
@@ -112,13 +128,13 @@ def _check_substitution(spark: SparkSession) -> None:
         )
 
 
-def _process_conf() -> dict[str, str]:
+def _process_conf(given: Mapping[str, str]) -> dict[str, str]:
     scratch = tempfile.mkdtemp(prefix="tidegate-")
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     logging = Path(__file__).with_name("log4j2.properties").as_uri()
     return {
         "spark.master": "local[*]",
-        "spark.jars": ",".join(delta_jars()),
+        "spark.jars": given.get("spark.jars") or ",".join(delta_jars(given)),
         "spark.sql.extensions": EXTENSION,
         "spark.sql.catalog.spark_catalog": CATALOG,
         "spark.sql.catalogImplementation": "in-memory",

@@ -104,6 +104,7 @@ def _dead_condition(rule: Rule, firings: Firings, why: Failure) -> Entry:
         None,
         0,
         state="dead",
+        attempts=why.attempts,
         error=why.error,
         details=why.details,
         depth=depth,

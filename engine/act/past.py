@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import replace
 
 from tidegate.engine.entries import Control, Entry, Fate, Outcome
@@ -16,15 +16,17 @@ Renew = Callable[[Entry], Entry | str]
 """The entry that takes another one's place, with its rule's present text; or why there is none."""
 
 
-def way_past(entry: Entry) -> str:
-    """The commands that get past an entry which is held or dead."""
+def way_past(entry: Entry, rules: Container[str]) -> str:
+    """The commands that get past an entry which is held or dead; `rules`: those that there are."""
     number = entry.number
     unknown = entry.fate == Fate.UNKNOWN.value
+    skip = f"`tidegate skip {number}{' --unsealed' if unknown else ''}` (it never runs)"
+    if entry.rule not in rules:
+        return skip
     return (
         f"{'' if entry.state == 'dead' else 'it is tried again; or '}"
         f"`tidegate redrive {number}{' --may-double' if unknown else ''}` "
-        f"(with the rule's present text), `tidegate skip {number}"
-        f"{' --unsealed' if unknown else ''}` (it never runs)"
+        f"(with the rule's present text), {skip}"
     )
 
 

@@ -55,9 +55,9 @@ class Outbox(Protocol):
 class Present(Protocol):
     """What the rules say now, for entries that were stored before."""
 
-    def entries(self, entry: Entry, firings: Firings) -> tuple[Entry, ...]:
-        """The rule's condition asked again; the entries of its actions, for the firings that hold.
-        Raises SinkError."""
+    def entries(self, entry: Entry, firings: Firings) -> tuple[tuple[Entry, ...], Firings]:
+        """The rule's condition asked again; the entries of its actions, for the firings that hold,
+        and all of them, decided. Raises SinkError."""
         ...
 
     def renewed(self, entry: Entry) -> Entry | str:
@@ -171,7 +171,7 @@ class Runner:
             self.queues.put([Waiting(entry, self.now() + self._pause(entry), tried=True)])
         self.queues.put(Waiting(one) for one in successors if one.state in OPEN)
         if outcome.state == "held" and before.state != "held":
-            log.error("%s", _held(entry))
+            log.error("%s", _held(entry, self.rulebook))
         return outcome.state == "done"
 
     def _attempt(self, waiting: Waiting, present: Present) -> Outcome:
@@ -193,14 +193,19 @@ class Runner:
         entry = waiting.entry
         signals: tuple[Signal, ...] = ()
         successors: tuple[Entry, ...] = ()
+        decided: Firings | None = None
         if entry.kind == "signal":
             signals = signals_of(entry, firings, self.sink, self.now())
+            for event in dict.fromkeys(signal.event for signal in signals):
+                log.info("%s raised signal %s, %d times", entry.rule, event, len(signals))
         elif entry.kind == "condition":
-            successors = present.entries(entry, firings)
+            successors, decided = present.entries(entry, firings)
         elif (fate := self._fate(waiting, firings)) is not Fate.EFFECT:
             return self._failed(entry, Failure(_STOPPED_BY[fate]), fate)
         attempts = entry.attempts + 1
-        return Outcome(entry, "done", attempts, signals=signals, successors=successors)
+        return Outcome(
+            entry, "done", attempts, signals=signals, successors=successors, firings=decided
+        )
 
     def _fate(self, waiting: Waiting, firings: Firings) -> Fate:
         """Run a statement unless it may have landed; only its log says what became of it."""
@@ -248,10 +253,10 @@ def firings_of_entry(entry: Entry, firings: Firings) -> Firings:
     return replace(kept, relation=firings.relation.filter(rows))
 
 
-def _held(entry: Entry) -> str:
+def _held(entry: Entry, rulebook: Rulebook) -> str:
     what = f" it writes {entry.target};" if entry.target else ""
     return (
         f"rule {entry.rule}: entry {entry.number} of bucket {entry.bucket} failed "
         f"{entry.attempts} times and holds the later entries of its rule:{what} {entry.error}\n"
-        f"    {way_past(entry)}"
+        f"    {way_past(entry, rulebook.rules)}"
     )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
-import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any, Self
 
 from pyspark.sql import SparkSession
@@ -27,6 +27,7 @@ from tidegate.connectors.delta.sink import DeltaSink
 from tidegate.connectors.scheduler import Wakeup
 from tidegate.engine.act.run import Runner
 from tidegate.engine.adopt import check_store
+from tidegate.engine.app.failed import told_of_failure
 from tidegate.engine.app.tables import open_catalog, preparing, schemas_now
 from tidegate.engine.basis import make_basis
 from tidegate.engine.capture.instants import Instants
@@ -34,9 +35,11 @@ from tidegate.engine.capture.now import Now
 from tidegate.engine.capture.resets import with_resets
 from tidegate.engine.detector.detect import detect
 from tidegate.engine.detector.edges import with_edges
+from tidegate.engine.doing import Quiet, doing, telling, watching_text
 from tidegate.engine.explicit import make_signal
 from tidegate.engine.loop import Loop
 from tidegate.engine.obstacles import sentence
+from tidegate.engine.options import default_store
 from tidegate.engine.outage import Outages
 from tidegate.engine.policy import load_policy
 from tidegate.engine.proven import only_written, proven_rules
@@ -46,16 +49,13 @@ from tidegate.rules.errors import EngineError, TidegateError
 from tidegate.rules.formatter import format_expression
 from tidegate.rules.model import Rule, Rulebook
 
+log = logging.getLogger(__name__)
+
 OnBucket = Callable[[BucketReport], None]
 PURGE_EVERY_BUCKETS = 1_000
 PURGED_ROWS = 1_000  # in one transaction
 PURGES_MAX = 100  # transactions one after the other
 MICROS_PER_DAY = 86_400_000_000
-
-
-def default_store(rulebook: Path) -> str:
-    """SQLite beside the rulebook: `bank.yaml` -> `bank.db`."""
-    return f"sqlite:///{rulebook.resolve().with_suffix('.db')}"
 
 
 class Engine:
@@ -64,7 +64,10 @@ class Engine:
     `rulebook`: a path, YAML text, or a `Rulebook`; `spark`: a classic session with Delta, by
     default one is started (and stopped at the end); `store`: a database URL, by default SQLite
     beside the rulebook; `settings` override the rulebook's; `spark_conf` configures a session that
-    is started here; `policy`: the file of what the operator allows, by default TIDEGATE_POLICY.
+    is started here; `policy`: the file of what the operator allows, by default TIDEGATE_POLICY;
+    `lease_wait_seconds`: how long to wait for another engine of the same rulebook to end.
+
+    What it does is told on the loggers under `tidegate`, level INFO.
 
         with Engine("bank.yaml", spark=spark, store="sqlite:///bank.db") as engine:
             engine.signal("atm_empty", atm_id=4, amount=100)
@@ -85,16 +88,21 @@ class Engine:
         settings: Mapping[str, str] | None = None,
         spark_conf: Mapping[str, str] | None = None,
         policy: str | os.PathLike[str] | None = None,
+        lease_wait_seconds: float = 0,
     ) -> None:
-        self.rulebook = (
-            rulebook
-            if isinstance(rulebook, Rulebook)
-            else rules.load(rulebook, settings=settings or {})
-        )
+        with told_of_failure(rulebook, store):
+            self.rulebook = (
+                rulebook
+                if isinstance(rulebook, Rulebook)
+                else rules.load(rulebook, settings=settings or {})
+            )
+            self._policy = load_policy(policy)
         self._store_url = store or self._default_store()
         self._given_spark = spark
         self._spark_conf = dict(spark_conf or {})
-        self._policy = load_policy(policy)
+        self._lease_wait_seconds = lease_wait_seconds
+        self._open = False
+        self._told_ready = False
         self._stop = threading.Event()
         self._interrupted = False  # by an error: what the loop knows may be older than the store
         self._wakeup: Wakeup | None = None
@@ -102,8 +110,9 @@ class Engine:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            self._loop = self._open(stack)
+            self._loop = self._opened(stack)
             self._stack = stack.pop_all()
+        self._open = True
         return self
 
     def __exit__(
@@ -112,6 +121,7 @@ class Engine:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._open = False
         self._stack.__exit__(kind, error, trace)
 
     def signal(
@@ -126,6 +136,7 @@ class Engine:
         """Raise an explicit event, durably (G4); returns its id. The same `id` and fields again are
         accepted and insert nothing. Fields are `named`, or in `fields` (one called `id` must be).
         Raises InputError, or EngineError `signal-conflict`."""
+        self._check_open("signal")
         values = {**(fields or {}), **named}
         raised = make_signal(self.rulebook, event, values, id, self._store.wall())
         self._store.raise_signal(self.rulebook.name, raised)
@@ -137,15 +148,18 @@ class Engine:
         """Everything visible at the start, in as many buckets as it takes. Waits for the slack of
         late commits (G2), not for retries: `obstacles` says what is left. Raises EngineError; what
         is committed stays."""
+        self._check_open("run_once")
         reports = []
-        with self._stopping_cause():
+        with self._stopping_cause(), telling(lambda: self._loop.stage):
             through = self._outages(self._stop.wait).through
+            self._tell_ready()
             through(self._loop.work)
             seen = through(self._loop.visible)
             while not self._stop.is_set() and not through(lambda: self._loop.done(seen)):
                 report = through(self._loop.bucket)
                 if report is not None:
                     reports.append(report)
+                    self._tell_ready()
                     if on_bucket:
                         on_bucket(report)
                 elif self._loop.full:
@@ -170,13 +184,22 @@ class Engine:
         `on_bucket` is called after a bucket's actions; `on_idle` whenever there is nothing left to
         do: true ends the run. Raises EngineError; what is committed stays.
         """
-        with Wakeup(poll_seconds) as self._wakeup, self._stopping_cause():
+        self._check_open("run")
+        quiet = Quiet()
+        with (
+            Wakeup(poll_seconds) as self._wakeup,
+            self._stopping_cause(),
+            telling(lambda: self._loop.stage),
+        ):
             if self._stop.is_set():
                 return
             through = self._outages(self._wakeup.wait).through
+            self._tell_ready()
             while not self._wakeup.stopped:
                 report = through(self._loop.bucket)
                 if report is not None:
+                    self._tell_ready()
+                    quiet.over()
                     if on_bucket:
                         on_bucket(report)
                     if report.bucket % PURGE_EVERY_BUCKETS == 0:
@@ -186,14 +209,18 @@ class Engine:
                 elif (until_idle and not self._loop.waiting) or (on_idle is not None and on_idle()):
                     return
                 else:
+                    quiet.go_on(self._loop.waiting)
                     self._wakeup.wait()
 
     def obstacles(self) -> tuple[str, ...]:
         """What stands in the way of rules: parked rules, entries that are held, dead or wait for
         their next attempt; each as a sentence with the commands that get past it."""
+        self._check_open("obstacles")
         found = self._store.obstacles(self.rulebook.name)
         rules = self.rulebook.rules
-        return tuple(sentence(o) for o in found if not isinstance(o, Parked) or o.rule in rules)
+        return tuple(
+            sentence(o, rules) for o in found if not isinstance(o, Parked) or o.rule in rules
+        )
 
     def stop(self) -> None:
         """End the run after the bucket in hand. May be called from any thread."""
@@ -208,21 +235,45 @@ class Engine:
             )
         return default_store(Path(self.rulebook.file))
 
-    def _open(self, stack: ExitStack) -> Loop:
+    def _check_open(self, method: str) -> None:
+        if not self._open:
+            raise EngineError(
+                "engine-not-open",
+                f"`{method}` needs an engine that is open",
+                f"write `with Engine(..) as engine:` and `engine.{method}(..)` inside of it",
+            )
+
+    def _tell_ready(self) -> None:
+        """Once every source has its place: what is committed from here on is seen."""
+        watching = None if self._told_ready else self._loop.watching
+        if watching is not None:
+            self._told_ready = True
+            log.info("ready, %s", watching_text(watching))
+
+    def _opened(self, stack: ExitStack) -> Loop:
         book = with_edges(self.rulebook, self.rulebook.events)
         self._store = store = stack.enter_context(open_store(self._store_url, create=True))
-        _check_clock(store, book)
-        lease = LeaseKeeper(store, book.name, book.settings.lease_seconds, self._lease_lost)
+        lease = LeaseKeeper(
+            store,
+            book.name,
+            book.settings.lease_seconds,
+            self._lease_lost,
+            wait_seconds=self._lease_wait_seconds,
+            given_up=self._stop,
+        )
         stack.enter_context(lease)
         self._epoch = lease.epoch
-        store.introduce(book.name, book.text, book.file)
+        store.introduce(book.name, book.text, _absolute(book.file))
         with self._stopping_cause():
-            return self._loop_of(book, lease, stack)
+            _check_clock(store, book)
+            self._spark = self._session(stack)
+            with doing("checking tables and SQL"):
+                return self._loop_of(book, lease, stack)
 
     def _loop_of(self, book: Rulebook, lease: LeaseKeeper, stack: ExitStack) -> Loop:
         """The loop, once everything that it needs is there and checked."""
         store = self._store
-        self._spark = spark = self._session(stack)
+        spark = self._spark
         state = store.load(book.name)
         self._check_cursors(state)
         functions = self._policy.functions
@@ -263,7 +314,7 @@ class Engine:
             stopped=self._stop.is_set,
         )
         stack.callback(loop.close)
-        store.register(book.name, book.text, book.file)
+        store.register(book.name, book.text, _absolute(book.file))
         return loop
 
     def _session(self, stack: ExitStack) -> SparkSession:
@@ -326,16 +377,9 @@ class Engine:
                 return
 
 
-def stop_on_signals(engine: Engine) -> None:
-    """SIGTERM and Ctrl-C end the engine after the bucket in hand; a second one at once."""
-
-    def handler(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-        signal.signal(number, signal.SIG_DFL)
-        # Not here: the interrupted thread may hold the lock that `stop` takes.
-        threading.Thread(target=engine.stop).start()
-
-    signal.signal(signal.SIGTERM, handler)
-    signal.signal(signal.SIGINT, handler)
+def _absolute(file: str | None) -> str | None:
+    """Commands that need the store only are called from other folders."""
+    return file and os.path.abspath(file)
 
 
 def _check_clock(store: SqlStore, book: Rulebook) -> None:

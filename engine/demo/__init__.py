@@ -44,7 +44,10 @@ def demo(keep: Path | None = None) -> int:
 
 
 def _show(folder: Path, screen: Screen, *, kept: bool) -> None:
+    from tidegate.connectors.delta.jars import delta_jars
+
     rulebook = copy_rulebook("bank", folder)
+    delta_jars()  # before two processes ask for them
     with OtherProcess(folder) as other:
         screen.part(
             "1. A small lake",
@@ -87,7 +90,7 @@ def _run(rulebook: Path, spark: SparkSession, other: OtherProcess, screen: Scree
 
     def bucket_done(report: BucketReport) -> None:
         if report.firings:
-            for firing in list_firings(store, None, None, None):
+            for firing in list_firings(store, None):
                 if firing["firing_id"] not in shown:
                     shown.add(firing["firing_id"])
                     screen.firing(firing)

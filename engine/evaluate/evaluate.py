@@ -39,10 +39,11 @@ def evaluate(
     held: frozenset[str] = frozenset()
     failed: dict[str, Failure] = {}
     left = list(asked.values())
-    for _ in range(ATTEMPTS if asked else 0):
+    for attempt in range(1, ATTEMPTS + 1 if asked else 1):
         answers = conditions.hold(left, plan.pinned)
         held |= answers.held
-        failed = {rule: why for rule, why in failed.items() if why.lasting} | {**answers.failed}
+        failed = {rule: why for rule, why in failed.items() if why.lasting}
+        failed |= {rule: replace(why, attempts=attempt) for rule, why in answers.failed.items()}
         left = [asked[rule] for rule, why in failed.items() if not why.lasting]
         if not left:
             break

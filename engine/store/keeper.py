@@ -15,6 +15,8 @@ from tidegate.rules.errors import EngineError
 
 log = logging.getLogger(__name__)
 
+WAIT_SECONDS = 1.0  # between two looks at a lease that another engine has
+
 
 class LeaseKeeper:
     """Takes a rulebook's lease on entry, renews it in a thread, gives it back on exit.
@@ -22,7 +24,8 @@ class LeaseKeeper:
     The lease is renewed at a third of its time. It is lost when another engine has it: `lost` is
     set then. A lease that could not be renewed before it ran out, as the store is away, is in
     doubt: `check` fails until the store answers, and says then whether it is lost. `on_loss` is
-    called in both cases, once, from the thread. Entry raises EngineError `lease-held`.
+    called in both cases, once, from the thread. Where another engine has the lease, entry waits for
+    it up to `wait_seconds`, unless `given_up` is set; then it raises EngineError `lease-held`.
     """
 
     epoch: int
@@ -33,18 +36,22 @@ class LeaseKeeper:
         rulebook: str,
         seconds: int,
         on_loss: Callable[[EngineError], None] | None = None,
+        *,
+        wait_seconds: float = 0,
+        given_up: threading.Event | None = None,
     ) -> None:
         self._store = store
         self._rulebook = rulebook
         self._seconds = seconds
         self._on_loss = on_loss
+        self._wait_seconds = wait_seconds
+        self._given_up = given_up or threading.Event()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="lease", daemon=True)
         self.lost: EngineError | None = None
 
     def __enter__(self) -> Self:
-        self._renewed = time.monotonic()
-        self.epoch = self._store.acquire(self._rulebook, this_holder(), self._seconds)
+        self.epoch = self._acquired()
         self._thread.start()
         return self
 
@@ -72,6 +79,22 @@ class LeaseKeeper:
         """Raise the EngineError `lease-lost` if it is known here; the store is not asked."""
         if self.lost is not None:
             raise self.lost
+
+    def _acquired(self) -> int:
+        end = time.monotonic() + self._wait_seconds
+        told = False
+        while True:
+            self._renewed = time.monotonic()
+            try:
+                return self._store.acquire(self._rulebook, this_holder(), self._seconds)
+            except EngineError as error:
+                left = end - time.monotonic()
+                if error.code != "lease-held" or left <= 0 or self._given_up.is_set():
+                    raise
+                if not told:
+                    log.info("waiting up to %.0f s: %s", left, error.message)
+                    told = True
+            self._given_up.wait(min(left, WAIT_SECONDS))
 
     def _keep(self) -> None:
         doubted = False

@@ -24,8 +24,8 @@ def acquire(connection: sa.Connection, rulebook: str, holder: str, seconds: int)
             "lease-held",
             f"rulebook {rulebook!r} is run by {held.holder} (machine/process), whose lease lasts "
             f"until {until:%Y-%m-%d %H:%M:%S} UTC unless it is renewed",
-            "stop that engine, or give this one another store; if its machine is gone, start again "
-            "after that time",
+            "stop that engine, or wait for it: `--lease-wait 5m` (`--if-held skip`: all is well); "
+            "if its machine is gone, start again after that time",
         )
     values = {"holder": holder, "epoch": held.epoch + 1, "expires_at": now + seconds * 1_000_000}
     connection.execute(sa.update(leases).where(leases.c.rulebook == rulebook).values(values))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,7 @@ from tidegate.engine.store import plain
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import ids_from_bytes, table_from_bytes
 from tidegate.engine.store.database import Database
+from tidegate.engine.store.outbox import to_entry
 from tidegate.engine.store.status import entry_commands
 from tidegate.engine.values import Firings
 
@@ -48,28 +48,56 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which firings are listed: a rule's; that ended at `since` (microseconds) or later; that stand
-    before another one; the newest `limit`. None: no such bound."""
+    """Which firings are listed: a rule's; that ended at `since` (microseconds) or later, and at
+    `until` or before; that stand before another one; that `match`, as they are shown; the newest
+    `limit`. None: no such bound."""
 
     rulebook: str
     rule: str | None = None
     since: int | None = None
+    until: int | None = None
     before: Cut | None = None
+    match: Callable[[Mapping[str, Any]], bool] | None = None
     limit: int | None = None
 
 
 def list_firings(database: Database, wanted: Wanted) -> Iterator[dict[str, Any]]:
     """Firings, ordered by end, rule, key, start; a bucket's are in memory at a time."""
-    rows = _rows(database, wanted) if wanted.limit is None else _newest(database, wanted)
-    found = (
+    if wanted.limit is not None:
+        return iter(_newest(database, wanted, wanted.limit))
+    buckets = itertools.groupby(_rows(database, wanted), key=lambda row: row.bucket)
+    return (
         firing
-        for bucket, of_bucket in itertools.groupby(rows, key=lambda row: row.bucket)
+        for bucket, of_bucket in buckets
         for firing in _of_bucket(database, bucket, {row.rule for row in of_bucket}, wanted)
     )
-    return found if wanted.limit is None else iter(deque(found, maxlen=wanted.limit))
 
 
-def show_entry(database: Database, rulebook: str, number: int) -> dict[str, Any] | None:
+def _newest(database: Database, wanted: Wanted, limit: int) -> list[dict[str, Any]]:
+    """The last of the firings, a bucket after the other from the newest on."""
+    found: list[dict[str, Any]] = []
+    rows = _rows(database, wanted, newest_first=True)
+    for bucket, of_bucket in itertools.groupby(rows, key=lambda row: row.bucket):
+        if len(found) >= limit:
+            break
+        rules = {row.rule for row in of_bucket}
+        found = [*_of_bucket(database, bucket, rules, wanted), *found]
+    return found[-limit:]
+
+
+def count_firings(connection: sa.Connection, rulebook: str, rule: str | None) -> int:
+    """How many firings there were, of all rules or of one."""
+    c = t.rule_totals.c
+    query = sa.select(sa.func.coalesce(sa.func.sum(c.firing_count), 0))
+    query = query.where(c.rulebook == rulebook)
+    if rule is not None:
+        query = query.where(c.rule == rule)
+    return int(connection.execute(query).scalar_one())
+
+
+def show_entry(
+    database: Database, rulebook: str, number: int, rules: Collection[str] | None = None
+) -> dict[str, Any] | None:
     """One entry with its statement, all that was said of its failure, and its firings; None if
     there is none (any more)."""
     names = ("number", "rule", "bucket", "kind", "target", "state", "fate", "attempts", "error")
@@ -92,7 +120,7 @@ def show_entry(database: Database, rulebook: str, number: int) -> dict[str, Any]
     return {
         **shown,
         "stored_at": plain.instant(row.stored_at),
-        "commands": entry_commands(number, row.state, row.fate),
+        "commands": entry_commands(to_entry(row), rules),
         "text": row.text,
         "details": row.details,
         "firings": listed,
@@ -137,6 +165,8 @@ def _query(connection: sa.Connection, wanted: Wanted) -> sa.Select[int, str, int
         query = query.where(c.rule == wanted.rule)
     if wanted.before is not None:
         query = query.where(c.bucket <= wanted.before.bucket)
+    if wanted.until is not None:
+        query = query.where(c.first_detected_at <= wanted.until)
     if wanted.since is None:
         return query
     later = sa.select(c.bucket).where(
@@ -147,19 +177,6 @@ def _query(connection: sa.Connection, wanted: Wanted) -> sa.Select[int, str, int
     return query.where(sa.false() if first is None else c.bucket >= first)
 
 
-def _newest(database: Database, wanted: Wanted) -> list[sa.Row[int, str, int]]:
-    """The rows of as many buckets as hold the newest firings, oldest first."""
-    found: list[sa.Row[int, str, int]] = []
-    count = 0
-    for row in _rows(database, wanted, newest_first=True):
-        if count >= (wanted.limit or 0) and row.bucket != found[-1].bucket:
-            break
-        found.append(row)
-        if wanted.before is None or row.bucket < wanted.before.bucket:
-            count += row.firing_count
-    return found[::-1]
-
-
 def _of_bucket(
     database: Database, bucket: int, rules: set[str], wanted: Wanted
 ) -> Iterator[dict[str, Any]]:
@@ -168,17 +185,23 @@ def _of_bucket(
         looked = rules | {cut.rule} if cut else rules
         payloads = _payloads(connection, wanted.rulebook, bucket, looked)
         entries = _entries(connection, wanted.rulebook, bucket)
-    limit = None if cut else wanted.limit
+    whole = cut is not None or wanted.match is not None or wanted.until is not None
+    limit = None if whole else wanted.limit
     streams = [
         _of_rule(bucket, fired, entries.get(fired.rule, []), wanted.since, limit)
         for fired in payloads
     ]
+    merged: Iterable[tuple[int, dict[str, Any]]]
     merged = heapq.merge(*streams, key=lambda timed: (timed[0], timed[1]["rule"]))
+    if wanted.until is not None:
+        last = wanted.until
+        merged = itertools.takewhile(lambda timed: timed[0] <= last, merged)
     firings = (firing for _, firing in merged)
-    if cut is None:
-        return firings
-    earlier = itertools.takewhile(lambda firing: firing["firing_id"] != cut.firing_id, firings)
-    return (firing for firing in earlier if firing["rule"] in rules)
+    if cut is not None:
+        end = cut.firing_id
+        earlier = itertools.takewhile(lambda firing: firing["firing_id"] != end, firings)
+        firings = (firing for firing in earlier if firing["rule"] in rules)
+    return firings if wanted.match is None else filter(wanted.match, firings)
 
 
 def _payloads(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from tidegate.engine.store.blobs import (
     table_from_bytes,
     table_to_bytes,
 )
-from tidegate.engine.store.database import server_now
+from tidegate.engine.store.database import insert_new, server_now
 from tidegate.engine.values import Firings, Plan
 from tidegate.rules.errors import EngineError
 
@@ -48,8 +48,22 @@ def insert_firings(connection: sa.Connection, plan: Plan, firings: Sequence[Firi
         for ordinal, fired in enumerate(some)
     ]
     connection.execute(sa.insert(t.firings), rows)
+    for row in rows:
+        _add_up(connection, row)
     ids = [fired.firings.column("firing_id") for fired in some]
     runs.add(connection, plan.rulebook, plan.bucket, ids)
+
+
+def _add_up(connection: sa.Connection, row: Mapping[str, Any]) -> None:
+    """Add a bucket's firings of a rule to the rule's total."""
+    c = t.rule_totals.c
+    of_rule = {"rulebook": row["rulebook"], "rule": row["rule"]}
+    count, last = row["firing_count"], row["last_detected_at"]
+    first = {**of_rule, "firing_count": count, "last_detected_at": last}
+    if not insert_new(connection, t.rule_totals, first):
+        same = (c.rulebook == row["rulebook"]) & (c.rule == row["rule"])
+        values = {"firing_count": c.firing_count + count, "last_detected_at": last}
+        connection.execute(sa.update(t.rule_totals).where(same).values(values))
 
 
 def insert_entries(
@@ -149,6 +163,12 @@ def settle(connection: sa.Connection, rulebook: str, outcome: Outcome) -> tuple[
         return ()
     if outcome.state == DONE:
         signals.raise_by_entry(connection, rulebook, entry, outcome.signals)
+    if outcome.firings is not None:
+        f = t.firings.c
+        same = (f.rulebook == rulebook) & (f.bucket == entry.bucket) & (f.rule == entry.rule)
+        same &= f.firing_count == len(outcome.firings)
+        decided = table_to_bytes(outcome.firings.firings)
+        connection.execute(sa.update(t.firings).where(same).values(firings=decided))
     if outcome.control is not None:
         controls.answer(connection, rulebook, outcome.control, outcome.state)
     return insert_entries(connection, rulebook, entry.bucket, outcome.successors)

@@ -83,6 +83,23 @@ def find(connection: sa.Connection, rulebook: str, firing_id: str) -> tuple[int,
     return None
 
 
+def begin_with(connection: sa.Connection, rulebook: str, digits: str) -> list[str]:
+    """The ids of firings that begin with these hexadecimal digits, two of them at most."""
+    low, high = (bytes.fromhex(digits.ljust(2 * ID_BYTES, fill)) for fill in "0f")
+    r, c = t.firing_runs.c, t.firing_ids.c
+    found: set[str] = set()
+    runs = connection.execute(sa.select(r.run).where(r.rulebook == rulebook)).scalars().all()
+    for run in runs:
+        pieces = sa.select(c.first_id, c.ids).where(c.rulebook == rulebook, c.run == run)
+        pieces = pieces.where(c.first_id <= high).order_by(c.first_id.desc())
+        for piece in connection.execute(pieces):
+            ids = (piece.ids[at : at + ID_BYTES] for at in range(0, len(piece.ids), ID_BYTES))
+            found.update(one.hex() for one in ids if low <= one <= high)
+            if piece.first_id <= low or len(found) > 1:
+                break
+    return sorted(one for one in found if find(connection, rulebook, one))[:2]
+
+
 def forget(connection: sa.Connection, rulebook: str, rows_max: int) -> int:
     """Delete runs without firings, oldest first, about so many pieces at most; how many."""
     r, f = t.firing_runs.c, t.firings.c

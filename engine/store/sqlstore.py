@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -296,10 +296,15 @@ class SqlStore:
 
     # -- what commands show ---------------------------------------------------------------------
 
-    def status(self, rulebook: str, declared: Collection[str] | None = None) -> dict[str, Any]:
+    def status(
+        self,
+        rulebook: str,
+        declared: Collection[str] | None = None,
+        rules: Collection[str] | None = None,
+    ) -> dict[str, Any]:
         """See `engine.store.status`."""
         with self._database.read() as connection:
-            return status.rulebook_status(connection, rulebook, declared)
+            return status.rulebook_status(connection, rulebook, declared, rules)
 
     def parked(self, rulebook: str) -> frozenset[str]:
         """The rules that a limit has parked (G13)."""
@@ -318,23 +323,45 @@ class SqlStore:
         since: int | None = None,
         limit: int | None = None,
         before: str | None = None,
+        until: int | None = None,
+        match: Callable[[Mapping[str, Any]], bool] | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """The firings as language.md 3 has them, in the order of `simulate`; at most the newest
-        `limit`, none that ended before `since` (microseconds), none from the firing with the id
-        `before` on. EngineError `firing-gone` if the store has no such firing."""
-        cut = None
-        if before is not None:
-            place = self.find_firing(rulebook, before)
-            if place is None:
-                hint = "they are kept for firings_retention_days after their entries are finished"
-                raise EngineError("firing-gone", f"there is no firing {before} (any more)", hint)
-            cut = listing.Cut(*place, before)
-        wanted = listing.Wanted(rulebook, rule, since, cut, limit)
+        """The firings as language.md 3 has them, in the order of `simulate`: see
+        `engine.store.listing.Wanted`; none from the firing on whose id begins with `before`.
+        EngineError `firing-gone` if the store has no such firing, `firing-unclear`."""
+        cut = None if before is None else self._cut(rulebook, before)
+        wanted = listing.Wanted(rulebook, rule, since, until, cut, match, limit)
         return listing.list_firings(self._database, wanted)
 
-    def entry(self, rulebook: str, number: int) -> dict[str, Any] | None:
+    def count_firings(self, rulebook: str, rule: str | None = None) -> int:
+        """How many firings there were."""
+        with self._database.read() as connection:
+            return listing.count_firings(connection, rulebook, rule)
+
+    def _cut(self, rulebook: str, digits: str) -> listing.Cut:
+        with self._database.read() as connection:
+            known = runs.begin_with(connection, rulebook, digits)
+            place = runs.find(connection, rulebook, known[0]) if known else None
+        if place is None:
+            hint = "they are kept for firings_retention_days after their entries are finished"
+            raise EngineError("firing-gone", f"there is no firing {digits} (any more)", hint)
+        if len(known) > 1:
+            hint = f"give more digits: {known[0]}, {known[1]}"
+            raise EngineError("firing-unclear", f"several firings begin with {digits}", hint)
+        return listing.Cut(*place, known[0])
+
+    def cursor(self, rulebook: str, table: str) -> int | None:
+        """The last version of a table that was read."""
+        c = t.cursors.c
+        query = sa.select(c.version).where(c.rulebook == rulebook, c.table_name == table)
+        with self._database.read() as connection:
+            return connection.execute(query).scalar_one_or_none()
+
+    def entry(
+        self, rulebook: str, number: int, rules: Collection[str] | None = None
+    ) -> dict[str, Any] | None:
         """What `tidegate firings --entry` shows; None if there is no such entry (any more)."""
-        return listing.show_entry(self._database, rulebook, number)
+        return listing.show_entry(self._database, rulebook, number, rules)
 
     def rejected(self, rulebook: str, limit: int, *, whole: bool) -> list[dict[str, Any]]:
         """What `tidegate rejected` shows: see `engine.store.rejected`."""

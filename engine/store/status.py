@@ -7,10 +7,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tidegate.engine.entries import Fate
-from tidegate.engine.store import outbox, plain, rejected
+from tidegate.engine.entries import Entry, Fate
+from tidegate.engine.store import outbox, parked, plain, rejected
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import server_now
+from tidegate.engine.store.holder import is_dead
 from tidegate.engine.store.outbox import DEAD, HELD, PENDING
 from tidegate.engine.store.signals import unplaced_by_event
 
@@ -18,18 +19,23 @@ NEWEST_SHOWN = 10
 
 
 def rulebook_status(
-    connection: sa.Connection, rulebook: str, declared: Collection[str] | None = None
+    connection: sa.Connection,
+    rulebook: str,
+    declared: Collection[str] | None = None,
+    rules: Collection[str] | None = None,
 ) -> dict[str, Any]:
     """Where a rulebook's engine stands, without a value of the user's tables. Times are ISO 8601,
     UTC; lists hold mappings or names.
 
-    `stopped` says why the engine stopped, None if it did not. `adjusted_commits` are those whose
-    instant had to be moved (G1); they, `firings` and `rejected_rows` count what is forgotten, too.
-    `entries` are, of each state, the first that are not finished: a pending one that has an error
-    has failed and will be tried again; `commands` are the ways past a held or a dead one. A signal
-    whose event is not among the `declared` ones, if they are given, waits for a rulebook that
-    declares it. `answered` is what came of what was asked for last: a bucket carried it out, or it
-    was answered.
+    `stopped` says why the engine stopped, None if it did not; `vanished` is the holder of a lease
+    that ended without a word. `adjusted_commits` are those whose instant had to be moved (G1);
+    they, firings and `rejected_rows` count what is forgotten, too. `rules` count also the entries
+    that are not finished. `entries` are, of each state, the first that are not finished: a pending
+    one that has an error has failed and will be tried again; `commands` are the ways past a held or
+    a dead one: one whose rule is not among `rules`, if they are given, can only be skipped. A
+    signal whose event is not among the `declared` ones, if they are given, waits for a rulebook
+    that declares it. `answered` is what came of what was asked for last: a bucket carried it out,
+    or it was answered.
     """
     b = t.buckets.c
     last = connection.execute(
@@ -50,9 +56,10 @@ def rulebook_status(
         "unplaced_signals": sum(unplaced.values()),
         **_entry_counts(connection, rulebook),
         "active_rules": _active(connection, rulebook),
+        "rules": _rules(connection, rulebook),
         "parked_rules": _parked(connection, rulebook),
         "tables": _tables(connection, rulebook),
-        "entries": _entries(connection, rulebook),
+        "entries": _entries(connection, rulebook, rules),
         "rejected": rejected.newest(connection, rulebook, NEWEST_SHOWN, whole=False),
         "undeclared_signals": [
             {"event": event, "signals": count}
@@ -74,10 +81,12 @@ def _lease(connection: sa.Connection, rulebook: str) -> dict[str, Any]:
     c = t.leases.c
     query = sa.select(c.holder, c.expires_at).where(c.rulebook == rulebook)
     row = connection.execute(query).one_or_none()
-    held = row is not None and row.expires_at > server_now(connection)
+    held = row is not None and row.expires_at > server_now(connection) and not is_dead(row.holder)
+    gone = row is not None and not held and row.expires_at > 0
     return {
         "lease_holder": row.holder if row is not None and held else None,
         "lease_until": plain.instant(row.expires_at) if row is not None and held else None,
+        "vanished": row.holder if row is not None and gone else None,
     }
 
 
@@ -124,7 +133,30 @@ def _parked(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
 def _active(connection: sa.Connection, rulebook: str) -> list[str]:
     c = t.activations.c
     query = sa.select(c.rule).where(c.rulebook == rulebook)
-    return sorted(connection.execute(query).scalars())
+    active = set(connection.execute(query).scalars())
+    return sorted(active - parked.names(connection, rulebook))
+
+
+def _rules(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
+    """Of each active or parked rule what it did; entries are those that are not finished."""
+    f, o = t.rule_totals.c, t.outbox.c
+    stopped = parked.names(connection, rulebook)
+    names = sorted({*_active(connection, rulebook), *stopped})
+    query = sa.select(f.rule, f.firing_count, f.last_detected_at).where(f.rulebook == rulebook)
+    fired = {rule: (n, at) for rule, n, at in connection.execute(query)}
+    query = sa.select(o.rule, o.state, sa.func.count()).where(o.rulebook == rulebook, t.UNFINISHED)
+    rows = connection.execute(query.group_by(o.rule, o.state))
+    left = {(rule, state): n for rule, state, n in rows}
+    return [
+        {
+            "rule": rule,
+            "state": "parked" if rule in stopped else "active",
+            "last_fired": plain.instant(fired.get(rule, (0, None))[1]),
+            "firings": fired.get(rule, (0, None))[0],
+            **{state: left.get((rule, state), 0) for state in (PENDING, HELD, DEAD)},
+        }
+        for rule in names
+    ]
 
 
 def _tables(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
@@ -136,24 +168,28 @@ def _tables(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
     ]
 
 
-def _entries(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
+def _entries(
+    connection: sa.Connection, rulebook: str, rules: Collection[str] | None
+) -> list[dict[str, Any]]:
     names = ("number", "rule", "bucket", "kind", "target", "state", "attempts", "fate", "error")
     return [
         {
             **{name: getattr(entry, name) for name in names},
-            "commands": entry_commands(entry.number, entry.state, entry.fate),
+            "commands": entry_commands(entry, rules),
         }
         for entry in outbox.unfinished(connection, rulebook)
     ]
 
 
-def entry_commands(number: int, state: str, fate: str | None) -> list[str]:
-    """The ways past an entry that goes on by itself no more."""
-    if state not in (HELD, DEAD):
+def entry_commands(entry: Entry, rules: Collection[str] | None) -> list[str]:
+    """The ways past an entry that goes on by itself no more; `rules`: those that there are now."""
+    if entry.state not in (HELD, DEAD):
         return []
-    if fate == Fate.UNKNOWN.value:  # it may not be possible to seal it
-        return [f"tidegate redrive {number} --may-double", f"tidegate skip {number} --unsealed"]
-    return [f"tidegate redrive {number}", f"tidegate skip {number}"]
+    unknown = entry.fate == Fate.UNKNOWN.value  # it may not be possible to seal it
+    skip = f"tidegate skip {entry.number}{' --unsealed' if unknown else ''}"
+    if rules is not None and entry.rule not in rules:
+        return [skip]
+    return [f"tidegate redrive {entry.number}{' --may-double' if unknown else ''}", skip]
 
 
 def _asked_for(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:

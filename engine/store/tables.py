@@ -150,6 +150,16 @@ totals = Table(
     Column("adjusted_commits", BigInteger, nullable=False),
 )
 
+# The firings of each rule, those included that are forgotten, and when the last one ended.
+rule_totals = Table(
+    "rule_totals",
+    metadata,
+    Column("rulebook", Text, primary_key=True),
+    Column("rule", Text, primary_key=True),
+    Column("firing_count", BigInteger, nullable=False),
+    Column("last_detected_at", BigInteger, nullable=False),
+)
+
 
 def _of_bucket() -> ForeignKeyConstraint:
     return ForeignKeyConstraint(["rulebook", "bucket"], ["buckets.rulebook", "buckets.bucket"])

@@ -131,7 +131,7 @@ class FakeOutbox:
 class Unasked:
     """Nothing is asked of the rules of now."""
 
-    def entries(self, entry: Entry, firings: Firings) -> tuple[Entry, ...]:
+    def entries(self, entry: Entry, firings: Firings) -> tuple[tuple[Entry, ...], Firings]:
         raise AssertionError
 
     def renewed(self, entry: Entry) -> Entry | str:

@@ -12,7 +12,11 @@ import click
 import pytest
 
 from tests.cli.conftest import SIGNALS, Tidegate
+from tests.store import make
+from tidegate import Engine
 from tidegate.engine import output
+from tidegate.engine.store import open_store
+from tidegate.rules.errors import EngineError
 
 
 def test_validate_says_ok_and_counts(tidegate: Tidegate, doors: Path) -> None:
@@ -168,7 +172,7 @@ def test_g04_a_signal_is_durable_before_the_first_run(tidegate: Tidegate, doors:
     store = f"sqlite:///{doors.with_suffix('.db')}"
     again = tidegate("signal", *words, "--store", store)
     assert (again.exit_code, json.loads(again.stdout)["inserted"]) == (0, False)
-    other = tidegate("signal", "opened", "door=8", "--id", "x1", "--store", store)
+    other = tidegate("signal", "opened", "door=8", "by=x", "--id", "x1", "--store", store)
     assert other.exit_code == 1  # not 3: to try again would not help
     assert "x1" in other.stderr
     status = json.loads(tidegate("status", "--store", store, "--json").stdout)
@@ -182,6 +186,8 @@ def test_g04_a_signal_is_durable_before_the_first_run(tidegate: Tidegate, doors:
         (["opened", "dor=7"], "did you mean 'door'?"),
         (["opened", "door=seven"], "is to be bigint"),
         (["opened", "door=7", "--id", ""], "cannot be a signal's id"),
+        (["opened", "door=7"], "`by` of `opened` is missing (string)"),
+        (["opened", "door=7", "--null", "bye"], "did you mean 'by'?"),
     ],
 )
 def test_a_wrong_signal_is_refused_and_nothing_is_stored(
@@ -190,6 +196,15 @@ def test_a_wrong_signal_is_refused_and_nothing_is_stored(
     result = tidegate("signal", *words, "--rulebook-file", doors)
     assert result.exit_code == 1
     assert said in result.stderr
+
+
+def test_a_field_without_a_value_is_said_to_be_so(tidegate: Tidegate, doors: Path) -> None:
+    words = ("signal", "opened", "door=7", "--null", "by", "--rulebook-file", doors)
+    assert tidegate(*words).exit_code == 0
+    assert tidegate(*words, "--null", "door").exit_code == 2
+    with open_store(f"sqlite:///{doors.with_suffix('.db')}", create=False) as store:
+        (raised,) = store.unplaced_signals("doors", {"opened"}, 0, 9).signals
+    assert raised.fields == {"door": 7, "by": None}
 
 
 def test_commands_of_the_store_ask_for_one(tidegate: Tidegate) -> None:
@@ -237,6 +252,39 @@ def test_reset_is_asked_for_and_shown(tidegate: Tidegate, tmp_path: Path) -> Non
     assert tidegate("reset", "t", "--from", "yesterday", "--store", store).exit_code == 1
     silent = tidegate("reset", "out", "--from", "now", "--store", store)
     assert (silent.exit_code, "raises no events" in silent.stderr) == (1, True)
+
+
+def test_reset_says_what_it_skips_or_repeats_and_is_refused_beyond_the_head(
+    tidegate: Tidegate, tmp_path: Path
+) -> None:
+    file, url = tmp_path / "r.yaml", f"sqlite:///{tmp_path / 'r.db'}"
+    file.write_text(
+        "rulebook: r\ntables: {t: {path: ./t, key: [id]}}\n"
+        "events: {e: {on: insert, table: t}}\nrules: {x: {on: e}}\n"
+    )
+    log = tmp_path / "t/_delta_log"
+    log.mkdir(parents=True)
+    for version in range(10):
+        (log / f"{version:020}.json").touch()
+    with open_store(url, create=True) as store:
+        store.register("r", file.read_text(), str(file))
+        epoch = store.acquire("r", "one", 60)
+        make.commit(store, epoch, make.plan(rulebook="r", ranges=(make.a_range("t", 3, 6),)))
+        store.release("r", epoch)
+
+    def asked(start: str) -> dict[str, str]:
+        found = json.loads(tidegate("reset", "t", "--from", start, "--store", url, "--json").stdout)
+        return {name: found[name] for name in ("skips", "repeats") if name in found}
+
+    assert asked("4") == {"repeats": "versions 4 to 6, as new occurrences; version 6 was read last"}
+    assert asked("7") == {}
+    assert asked("9") == {"skips": "versions 7 to 8; version 6 was read last"}
+    assert asked("now")["skips"].startswith("all from version 7 on that is there by then (3 now)")
+    beyond = tidegate("reset", "t", "--from", "11", "--store", url)
+    assert (beyond.exit_code, beyond.stdout) == (1, "")
+    assert "version 11 is beyond the head of `t`, version 9" in beyond.stderr
+    (table,) = json.loads(tidegate("status", "--store", url, "--json").stdout)["tables"]
+    assert (table["version"], table["commits_behind"]) == (6, 3)
 
 
 def test_migrate_makes_a_store_and_is_idempotent(tidegate: Tidegate, tmp_path: Path) -> None:
@@ -310,10 +358,10 @@ def test_a_row_of_a_table_is_a_line_where_it_is_no_terminal(
 
 
 def test_titles_are_whole_lines_with_and_without_rows(capsys: pytest.CaptureFixture[str]) -> None:
-    output.status({"undeclared_signals": [{"event": "s", "signals": 1}]}, as_json=False)
+    output.summary({"in_doubt": [{"table": "s", "commits": 1}]}, as_json=False)
     output.mappings("rejected", [], as_json=False)
     titles = capsys.readouterr().out.splitlines()
-    assert (titles[0], titles[-1]) == ("undeclared_signals", "rejected: -")
+    assert (titles[0], titles[-1]) == ("in_doubt", "rejected: -")
 
 
 class HeldEngine(StartingEngine):
@@ -337,3 +385,39 @@ def test_what_stands_in_the_way_is_told_without_acting_on_the_terminal(
     result = tidegate("run", "--once", doors)
     told = "entry 1 is held: \\x1b]0;name\\x07\n    `tidegate skip 1`\n"
     assert (result.exit_code, result.stderr) == (4, told)
+
+
+def test_a_held_lease_is_waited_for_or_left_alone(
+    tidegate: Tidegate, doors: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = f"sqlite:///{doors.with_suffix('.db')}"
+    with open_store(url, create=True) as store:
+        store.acquire("doors", "elsewhere/1", 600)
+    left = tidegate("run", doors, "--once", "--if-held", "skip")
+    assert (left.exit_code, left.stdout, left.stderr) == (0, "", "")
+    waited = tidegate("run", doors, "--once", "--lease-wait", "300 ms")
+    assert waited.exit_code == 3
+    assert "waiting up to 0 s: rulebook 'doors' is run by elsewhere/1" in caplog.text
+    assert "--lease-wait" in waited.stderr
+    assert tidegate("run", doors, "--lease-wait", "soon").exit_code == 2
+
+
+def test_g07_status_knows_why_a_rulebook_could_not_be_started(
+    tidegate: Tidegate, doors: Path
+) -> None:
+    url = f"sqlite:///{doors.with_suffix('.db')}"
+    assert tidegate("signal", "closed", "door=7", "--rulebook-file", doors).exit_code == 0
+    with open_store(url, create=False) as store:
+        store.register("doors", doors.read_text(), str(doors))  # as an engine does
+    doors.write_text(doors.read_text().replace("opened ; closed", "opened ; closde"))
+    assert tidegate("run", doors, "--once").exit_code == 1
+    said = tidegate("status", "--store", url).stdout
+    assert said.startswith("rulebook doors: stopped:")
+    assert "closde" in said
+
+
+def test_an_engine_that_is_not_open_says_what_to_write(doors: Path) -> None:
+    engine = Engine(doors)
+    for call in (engine.run_once, engine.run, engine.obstacles, lambda: engine.signal("closed")):
+        with pytest.raises(EngineError, match=r"write `with Engine\(..\) as engine:`"):
+            call()  # type: ignore[operator]

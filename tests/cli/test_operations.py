@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.cli.conftest import SIGNALS, Tidegate
@@ -124,6 +127,73 @@ def test_status_shows_what_and_why_without_values(tidegate: Tidegate, url: str) 
     assert "tidegate redrive 3; tidegate skip 3" in text
     assert "it stores too much" in text
     assert "Ada" not in text + json.dumps(status)
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_status_says_first_whether_it_runs_and_fits_the_screen(
+    tidegate: Tidegate, url: str, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = tidegate("status", "--store", url).stdout.splitlines()
+    assert lines[0].startswith("rulebook doors: stopped (not running)")
+    assert max(map(len, lines)) <= width
+    (row,) = [line for line in lines if line.startswith("passed")]
+    assert row.split() == ["passed", "parked", "2026-03-02", "09:02:00", "2", "0", "1", "1"]
+    assert any(line.split()[:3] == ["other", "not", "active"] for line in lines)
+    with open_store(url, create=False) as store:
+        epoch = store.acquire(NAME, this_holder(), 60)
+        first = tidegate("status", "--store", url).stdout.splitlines()[0]
+        assert first.startswith(f"rulebook doors: running (process {os.getpid()} on ")
+        store.set_stopped(NAME, epoch, "no disk")
+        store.release(NAME, epoch)
+    assert tidegate("status", "--store", url).stdout.startswith("rulebook doors: stopped: no disk")
+
+
+def test_an_entry_of_a_rule_that_is_gone_can_only_be_skipped(tidegate: Tidegate, url: str) -> None:
+    with open_store(url, create=False) as store:
+        store.register(NAME, SIGNALS.replace("passed:", "renamed:"), None)
+    entries = answer(tidegate, "status", "--store", url)["entries"]
+    assert [e["commands"] for e in entries] == [["tidegate skip 2"], ["tidegate skip 3"]]
+
+
+def test_firings_are_the_newest_with_their_rows_and_what_became_of_them(
+    tidegate: Tidegate, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "75")
+    with open_store(url, create=False) as store:
+        epoch = store.acquire(NAME, this_holder(), 60)
+        columns = {"account_id": pa.array([None, Decimal("-1E-18")], pa.decimal128(38, 18))}
+        fired = make.firings("other", 2, 2, **columns)
+        make.commit(store, epoch, make.plan(2, rulebook=NAME), fired=[fired])
+        store.release(NAME, epoch)
+        ids = [firing["firing_id"] for firing in store.firings(NAME)]
+
+    def shown(*words: object) -> list[str]:
+        return tidegate("firings", *words, "--store", url).stdout.splitlines()
+
+    lines = shown()
+    assert lines[0] == "the newest 4 of 4 firings"
+    assert max(map(len, lines)) <= 75
+    heads = [line for line in lines[1:] if not line.startswith(" ")]
+    assert [line.split("  ")[0] for line in heads] == [one[:8] for one in ids]
+    assert heads[1].endswith("2026-03-02 09:02:00  passed  account_id=8  #1 done, #2 dead, #3")
+    assert lines[lines.index(heads[1]) + 1] == "  held"
+    assert heads[2].endswith("other  account_id=null")
+    assert "account_id=-0.000000000000000001" in heads[3]
+    assert sum(line.startswith("    withdrawal  ") for line in lines) == 4
+    assert shown("--rule", "passed", "--limit", 1)[0] == "the newest 1 of 2 firings"
+    for words, chosen in (
+        (["--before", ids[2][:8]], ids[:2]),
+        (["--rule", "other", "--all"], ids[2:]),
+        (["--state", "dead"], [ids[1]]),
+        (["--since", "2026-03-02T10:00:00"], ids[2:]),
+        (["--until", "2026-03-02T09:01:00Z"], ids[:1]),
+    ):
+        found = tidegate("firings", *words, "--store", url, "--json").stdout.splitlines()
+        assert [json.loads(line)["firing_id"] for line in found] == chosen, words
+    wrong = tidegate("firings", "--key", "dor=7", "--store", url)
+    assert (wrong.exit_code, "did you mean 'door'?" in wrong.stderr) == (1, True)
+    assert shown("--key", "door=7") == ["the newest 0 that match of 4 firings"]
 
 
 def test_values_are_shown_where_they_are_asked_for(tidegate: Tidegate, url: str) -> None:

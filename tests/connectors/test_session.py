@@ -11,7 +11,6 @@ import pytest
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from tidegate.connectors.delta import jars
 from tidegate.connectors.delta.session import check_session, new_session, start_session
 from tidegate.rules.errors import EngineError
 
@@ -78,27 +77,3 @@ def test_a_spark_that_does_not_start_is_no_surprise(monkeypatch: pytest.MonkeyPa
     with pytest.raises(EngineError, match="Java gateway process exited") as caught:
         start_session("other", {"spark.driver.memory": "1x"})
     assert (caught.value.code, "--spark-conf" in caught.value.hint) == ("session-failed", True)
-
-
-@pytest.mark.usefixtures("spark")
-def test_jars_are_listed_without_ivy_once_they_were_resolved(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(jars, "_resolve", lambda: pytest.fail("went through Ivy again"))
-    assert any("delta-spark" in jar for jar in jars.delta_jars())
-
-
-def test_unresolved_jars_name_the_coordinate_and_the_remedy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-
-    def fail(*_: object) -> None:
-        raise RuntimeError
-
-    monkeypatch.setattr(jars, "_launch", fail)
-    with pytest.raises(EngineError, match="could not be resolved") as caught:
-        jars.delta_jars()
-    assert caught.value.code == "jars-unresolved"
-    assert "Maven" in caught.value.hint
-    assert list((tmp_path / "tidegate").iterdir()) == []

@@ -143,7 +143,7 @@ def test_g13_a_condition_that_fails_is_asked_three_times_and_fails_alone() -> No
     assert [[q.rule for q in call] for call in asked.calls] == [["a", "b"], ["a"], ["a"]]
     assert not passing.failed
     result = evaluate(prepared, found, PLAN, Asked(a=3))
-    assert result.failed == {"a": Failure("it failed", "on account 7")}
+    assert result.failed == {"a": Failure("it failed", "on account 7", attempts=3)}
     assert [f.firings["condition"].to_pylist() for f in result.firings] == [
         ["none", "none"], ["failed", "held"],
     ]  # fmt: skip

@@ -225,7 +225,7 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
     enabled = store.pending_controls("bank")[-1].id
     plan = make.plan(
         ranges=spans,
-        activations={"b": 1, "a": 1},
+        activations={"blocked": 1, "b": 1, "c": 1},
         adjusted_commits=2,
         controls=(enabled,),
         enabled=frozenset("b"),
@@ -238,7 +238,7 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
         entries=[make.entry(order=n) for n in range(3)]
         + [make.entry(order=3, state="dead", error="x", details="for Ada's row")],
         rejected=[Rejected("withdrawal", "transactions", "no time", {"n": "Ada"}, "Ada")] * 3,
-        digests={"a": "1", "b": "1"},
+        digests={"blocked": "1", "b": "1", "c": "1"},
         parked=(Parked("c", "it stores too much", "bound it", make.BEGIN + make.SECOND),),
     )
     store.settle("bank", epoch, Outcome(numbered[0], "pending", 1, "table is gone"))
@@ -253,6 +253,20 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
     assert status.pop("lease_until") > "2026"
     for asked in status["answered"]:
         assert asked.pop("asked_at") > "2026"
+    idle = {"last_fired": None, "firings": 0, "pending": 0, "held": 0, "dead": 0}
+    assert status.pop("rules") == [
+        {"rule": "b", "state": "active", **idle},
+        {
+            "rule": "blocked",
+            "state": "active",
+            "last_fired": "2026-03-02T09:02:00Z",
+            "firings": 2,
+            "pending": 2,
+            "held": 1,
+            "dead": 1,
+        },
+        {"rule": "c", "state": "parked", **idle},
+    ]
     entries = status.pop("entries")
     assert [(e["number"], e["state"], e["error"], e["commands"]) for e in entries] == [
         (1, "pending", "table is gone", []),
@@ -274,7 +288,8 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
         "entries_failed": 1,
         "entries_held": 1,
         "entries_dead": 1,
-        "active_rules": ["a", "b"],
+        "vanished": None,
+        "active_rules": ["b", "blocked"],
         "parked_rules": [
             {
                 "rule": "c",

@@ -77,6 +77,7 @@ def test_a_store_of_the_first_schema_keeps_its_firings_and_counts(url: str) -> N
         insert("outbox", number=1, bucket=1, rule="a", state="pending", **entry)
     assert migrate(url) == ("0001", SCHEMA)
     with open_store(url, create=False) as store:
+        assert (store.count_firings("bank"), store.count_firings("bank", "a")) == (8, 4)
         (left,) = store.open_entries("bank")
         assert (left.place, left.app_id) == (1, "tidegate/s/bank/a")
         for n, fired in enumerate(firsts):

@@ -17,6 +17,7 @@ from tidegate.engine.store.tables import metadata
 from tidegate.engine.values import Rejected
 
 SMALL = {"meta", "rulebooks", "leases", "cursors", "activations", "parked", "carried", "totals"}
+SMALL.add("rule_totals")
 SHORT = {  # indexes of what will not stay, and the runs, which are merged
     "outbox_unfinished",
     "signals_unplaced",
@@ -71,6 +72,7 @@ def every_step(store: SqlStore) -> None:
     store.entry_firings("bank", 1, "blocked")
     store.status("bank", ())
     store.obstacles("bank")
+    store.count_firings("bank")
     store.rejected("bank", 5, whole=True)
     store.entry("bank", 1)
     some = make.hex_ids(make.firings(bucket=3))[0]

@@ -1,0 +1,65 @@
+"""Which firings a command shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidegate.engine.screen.text import value_text
+from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.kinds import did_you_mean
+from tidegate.rules.model import Rulebook
+
+_ID = re.compile("[0-9a-f]{6,32}")
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The newest `limit` firings of a rule, with a key (texts by column), with an entry in a
+    `state` (or `failed`: whose condition does not hold), that ended between two instants
+    (microseconds), before the firing whose id begins with `before`. None: all."""
+
+    rule: str | None = None
+    key: Mapping[str, str] = field(default_factory=dict)
+    state: str | None = None
+    since: int | None = None
+    until: int | None = None
+    before: str | None = None
+    limit: int | None = None
+
+    @property
+    def narrow(self) -> bool:
+        """Whether more than a rule is asked for."""
+        bounds = (self.state, self.since, self.until, self.before)
+        return bool(self.key) or any(bound is not None for bound in bounds)
+
+    def matches(self, firing: Mapping[str, Any]) -> bool:
+        """Whether a firing, as it is shown, has the key and the state."""
+        key = {name: value_text(value) for name, value in firing["key"].items()}
+        states = {entry["state"] for entry in firing["entries"]}
+        states |= {"failed"} & {firing["condition"]}
+        return self.key.items() <= key.items() and (self.state is None or self.state in states)
+
+    def check(self, book: Rulebook) -> None:
+        """Raises InputError for what the rulebook does not have, or is no firing's id."""
+        if self.rule is not None and self.rule not in book.rules:
+            raise InputError([unknown("rules", self.rule, book)])
+        rules = [r for r in book.rules.values() if self.rule in (None, r.name)]
+        names = {name for rule in rules for name in rule.key_names}
+        for name in self.key.keys() - names:
+            hint = did_you_mean(name, names) or f"they have {', '.join(sorted(names)) or 'none'}"
+            message = f"no such rule has the key column `{name}`"
+            raise InputError([Problem("unknown-key", message, Place("--key", path=name), hint)])
+        if self.before is not None and not _ID.fullmatch(self.before):
+            hint = "6 to 32 hexadecimal digits, as `tidegate firings` prints them"
+            place = Place(file="--before", path=self.before)
+            raise InputError([Problem("bad-firing", "this is no firing's id", place, hint)])
+
+
+def unknown(section: str, name: str, book: Rulebook) -> Problem:
+    """A table or a rule that the rulebook does not declare."""
+    hint = did_you_mean(name, book.tables if section == "tables" else book.rules)
+    place = Place(file=book.file or "<text>", path=f"{section}.{name}")
+    return Problem(f"unknown-{section[:-1]}", f"`{name}` is not declared", place, hint)

@@ -1,0 +1,1 @@
+"""What commands show people: text of the screen's width."""

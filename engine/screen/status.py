@@ -1,0 +1,98 @@
+"""`tidegate status` for people: running or stopped first, then tables, rules, what stands in the
+way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tidegate.engine.screen.text import columns, time_text, wrapped
+
+
+def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
+    """The lines; none is wider than `width`."""
+    yield from wrapped(f"rulebook {status['rulebook']}: {_state(status)}", width)
+    yield from wrapped(_progress(status), width, "  ")
+    yield from _tables(status["tables"], width)
+    yield from _rules(status["rules"], width)
+    for parked in status["parked_rules"]:
+        said = f"rule {parked['rule']} is parked since {time_text(parked['since'])}: "
+        said += f"{parked['reason']}\n{parked['hint']}; then {parked['commands'][0]}"
+        yield from _part(f"{said} ({parked['passed_over']:,} occurrences passed over)", width)
+    for entry in status["entries"]:
+        yield from _part(_entry(entry), width)
+    yield from _listed("rejected", "the newest rejected: `tidegate rejected -v`", status, width)
+    yield from _listed("undeclared_signals", "signals that no event declares", status, width)
+    yield from _listed("asked_for", "asked for", status, width)
+    yield from _listed("answered", "answered", status, width)
+
+
+def _state(status: Mapping[str, Any]) -> str:
+    if holder := status["lease_holder"]:
+        machine, _, process = holder.rpartition("/")[0].rpartition("/")
+        return f"running ({f'process {process} on {machine}' if process else holder})"
+    if status["stopped"]:
+        return f"stopped: {status['stopped']}"
+    if status["vanished"]:
+        return "stopped: its process ended without a word (killed?); `tidegate run` goes on"
+    return "stopped (not running); `tidegate run` goes on" if status["bucket"] else "never run yet"
+
+
+def _progress(status: Mapping[str, Any]) -> str:
+    parts = [
+        f"bucket {status['bucket']:,}",
+        f"everything up to {time_text(status['watermark'])} UTC",
+        f"{status['firings']:,} firings",
+        f"{status['rejected_rows']:,} rejected",
+        f"{status['unplaced_signals']:,} signals waiting",
+    ]
+    if status["adjusted_commits"]:
+        parts.append(f"{status['adjusted_commits']:,} commits with their time moved")
+    return ", ".join(parts)
+
+
+def _tables(tables: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+    if tables:
+        names = ("table", "version read", "its time", "commits behind", "seconds behind")
+        rows = [
+            (t["table"], t["version"], time_text(t["instant"]), t.get("commits_behind"),
+             t.get("seconds_behind"))
+            for t in tables
+        ]  # fmt: skip
+        yield ""
+        yield from columns(names, rows, width)
+
+
+def _rules(rules: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+    if rules:
+        names = ("rule", "state", "last fired", "firings", "pending", "held", "dead")
+        rows = [
+            (r["rule"], r["state"], time_text(r["last_fired"]), r["firings"], r["pending"],
+             r["held"], r["dead"])
+            for r in rules
+        ]  # fmt: skip
+        yield ""
+        yield from columns(names, rows, width, left=2)
+
+
+def _entry(entry: Mapping[str, Any]) -> str:
+    target = f", writes {entry['target']}" if entry["target"] else ""
+    tried = f", {entry['attempts']} attempts" if entry["attempts"] else ""
+    said = f"entry {entry['number']} of rule {entry['rule']}: {entry['state']}{tried}{target}"
+    said += f": {entry['error']}" if entry["error"] else ""
+    return "\n".join([said, "; ".join(entry["commands"])]) if entry["commands"] else said
+
+
+def _listed(name: str, title: str, status: Mapping[str, Any], width: int) -> Iterator[str]:
+    rows = status[name]
+    if rows:
+        yield ""
+        yield f"{title}:"
+        for row in rows:
+            told = (f"{k} {v}" for k, v in row.items() if v is not None and k != "ordinal")
+            yield from wrapped(", ".join(told), width, "  ")
+
+
+def _part(text: str, width: int) -> Iterator[str]:
+    yield ""
+    yield from wrapped(text, width)

@@ -1,0 +1,93 @@
+"""Text for a screen: its width, values, times, lines that fit."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import orjson
+from rich.cells import cell_len, set_cell_size
+
+from tidegate.engine.printable import in_line
+
+WIDTH_MIN = 40
+WIDTH_OF_NO_TERMINAL = 100
+
+
+def screen_width() -> int:
+    """Characters of a line; COLUMNS says how many where there is no terminal."""
+    return max(WIDTH_MIN, shutil.get_terminal_size((WIDTH_OF_NO_TERMINAL, 25)).columns)
+
+
+def value_text(value: Any) -> str:
+    """A value as people read it: as JSON has it, but texts without quotes."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    return orjson.dumps(value, default=plain).decode()
+
+
+def plain(value: Any) -> Any:
+    """A decimal is a number with its scale; anything else JSON has no form for is its text."""
+    return orjson.Fragment(format(value, "f")) if isinstance(value, Decimal) else str(value)
+
+
+def pairs_text(values: Mapping[str, Any]) -> str:
+    """`account_id=7, day=2026-03-02`."""
+    return ", ".join(f"{name}={value_text(value)}" for name, value in values.items())
+
+
+def time_text(instant: str | None) -> str:
+    """An ISO 8601 instant of the store, to the second."""
+    return "-" if instant is None else instant[:19].replace("T", " ")
+
+
+def cut(text: str, width: int) -> str:
+    """One line of at most `width` characters; those of East Asia count twice."""
+    line = in_line(text)
+    return line if cell_len(line) <= width else set_cell_size(line, width - 2).rstrip() + ".."
+
+
+def wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    """Lines of at most `width` characters; those after the first are indented further."""
+    lines: list[str] = []
+    for number, line in enumerate(text.splitlines() or [""]):
+        first = indent if not number else indent + "  "
+        wrapped_line = textwrap.wrap(
+            in_line(line.strip()),
+            width,
+            initial_indent=first,
+            subsequent_indent=indent + "  ",
+            break_on_hyphens=False,
+        )
+        lines += wrapped_line or [first.rstrip()]
+    return lines
+
+
+def columns(
+    names: Sequence[str], rows: Iterable[Sequence[Any]], width: int, *, left: int = 1
+) -> list[str]:
+    """A table in lines: the first `left` columns flush left, numbers flush right. The first column
+    is cut where a line would be wider than the screen."""
+    cells = [list(names)]
+    cells += [["-" if v is None else _cell(v) for v in row] for row in rows]
+    widths = [max(cell_len(row[n]) for row in cells) for n in range(len(names))]
+    rest = sum(widths[1:]) + 2 * (len(names) - 1)
+    widths[0] = max(8, min(widths[0], width - rest))
+    lines = []
+    for row in cells:
+        shown = [set_cell_size(cut(row[0], widths[0]), widths[0])]
+        shown += [
+            set_cell_size(cell, widths[n]) if n < left else cell.rjust(widths[n])
+            for n, cell in enumerate(row[1:], 1)
+        ]
+        lines.append(cut("  ".join(shown).rstrip(), width))
+    return lines
+
+
+def _cell(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else in_line(value_text(value))

@@ -1,0 +1,45 @@
+"""What an engine tells on the log of a bucket: which rules fired, for how many keys."""
+
+from __future__ import annotations
+
+import logging
+
+import pyarrow.compute as pc
+
+from tidegate.engine.state import Taken
+from tidegate.engine.values import Firings
+
+log = logging.getLogger(__name__)
+
+
+def tell(taken: Taken) -> None:
+    """Tell of a bucket once it is committed; without a value of the user's tables."""
+    for parked in taken.parked:
+        log.error("rule %s is parked: %s; %s", parked.rule, parked.reason, parked.hint)
+    for entry in taken.entries:
+        if entry.state == "dead":
+            log.error("rule %s: entry %d is dead: %s", entry.rule, entry.number, entry.error)
+    if log.isEnabledFor(logging.INFO):
+        unasked = {entry.rule for entry in taken.entries if entry.kind == "condition"}
+        for fired in taken.firings:
+            if fired.rule not in unasked:
+                log.info("%s %s", fired.rule, _fired(fired))
+
+
+def _fired(fired: Firings) -> str:
+    """`fired for 2 keys`; a firing whose condition does not hold is none."""
+    table = fired.firings
+    held = table.filter(pc.not_equal(table["condition"], "failed"))
+    count, keys = held.num_rows, 0
+    if fired.key_names:
+        keys = held.group_by(list(fired.key_names)).aggregate([]).num_rows
+    if not count:
+        return f"did not fire: its condition holds for none of {_count(len(fired), 'detection')}"
+    times = "fired" if count == max(keys, 1) else f"fired {count:,} times"
+    of = f" for {_count(keys, 'key')}" if keys else ""
+    rest = len(fired) - count
+    return f"{times}{of}" + (f"; its condition does not hold for {rest:,} more" if rest else "")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,70 @@
+"""What an engine tells of itself: what takes long, that it is idle, which rules fired."""
+
+from __future__ import annotations
+
+import time
+
+import pyarrow as pa
+import pytest
+
+from tests.store import make
+from tidegate.engine import doing
+from tidegate.engine.state import Taken
+from tidegate.engine.told import tell
+from tidegate.engine.values import Carried
+
+
+def test_what_takes_long_is_told_and_told_again(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level("INFO")
+    monkeypatch.setattr(doing, "FIRST_SECONDS", 0.01)
+    with doing.doing("starting Spark"):
+        while caplog.text.count("still starting Spark") < 2:
+            time.sleep(0.01)
+    stage = ("running actions", time.monotonic())
+    with doing.telling(lambda: stage):
+        while "still running actions" not in caplog.text:
+            time.sleep(0.01)
+
+
+def test_an_idle_engine_is_told_of_now_and_then(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level("INFO")
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    quiet = doing.Quiet()
+    for second in range(0, 7_200, 10):
+        now[0] = second
+        quiet.go_on(second > 3_600)
+    told = [record.getMessage() for record in caplog.records]
+    assert [line.split()[4] for line in told] == ["1", "3", "7", "15", "31", "63"]
+    assert told[-1] == "idle: nothing new for 63 min; an action waits for its next attempt"
+
+
+def test_which_rules_fired_is_told_without_a_value(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    fired = [
+        make.firings("a", 3),
+        make.firings("b", 3, condition=pa.array(["held", "failed", "held"])),
+        make.firings("c", 3, account_id=pa.array([7, 7, 8])),
+        make.firings("d", 1, condition=pa.array(["failed"])),
+        make.firings("e", 2),
+    ]
+    dead = make.entry("e", 0, kind="condition", state="dead", error="[DIVIDE_BY_ZERO] no", number=9)
+    tell(Taken(make.plan(), Carried({}), {}, tuple(fired), (dead,)))
+    assert [record.getMessage() for record in caplog.records] == [
+        "rule e: entry 9 is dead: [DIVIDE_BY_ZERO] no",
+        "a fired for 3 keys",
+        "b fired for 2 keys; its condition does not hold for 1 more",
+        "c fired 3 times for 2 keys",
+        "d did not fire: its condition holds for none of 1 detection",
+    ]
+
+
+def test_what_is_watched_is_named_with_the_versions_to_come() -> None:
+    assert doing.watching_text({"b": 3, "a": 1}) == "watching 2 tables from version: a 1, b 3"
+    assert doing.watching_text({}) == "watching for signals"
+    many = doing.watching_text({f"t{n:02}": 1 for n in range(20)})
+    assert (many[:18], many[-9:]) == ("watching 20 tables", "t07 1, ..")
