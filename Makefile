@@ -6,7 +6,7 @@ RUN = $(VENV)/bin/python
 STAMP = $(VENV)/.installed
 WORKERS = -n 2 --dist loadfile  # tests of a file share what they made
 
-.PHONY: install demo test test-long lint bench clean
+.PHONY: install demo test test-long mutants lint bench clean
 
 install: $(STAMP)
 
@@ -18,6 +18,9 @@ test: $(STAMP)
 
 test-long: $(STAMP)
 	$(RUN) -m pytest $(WORKERS) -m "long or not long"
+
+mutants: $(STAMP)
+	$(RUN) -m tests.mutants
 
 lint: $(STAMP)
 	$(RUN) -m ruff check .

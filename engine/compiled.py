@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,6 @@ from numba.core.caching import CacheImpl, _CacheLocator
 __all__ = ["njit"]
 
 _ENGINE = Path(__file__).parent
-_SOURCES = (_ENGINE / "hashing.py", _ENGINE / "compiled.py", _ENGINE / "detector")
 
 
 class KernelFolder(_CacheLocator):
@@ -70,13 +69,20 @@ def kernel_folder() -> Path:
 
 @cache
 def digest() -> str:
-    """Names the state of all sources that kernels are made of, and of numba."""
-    files = [file for source in _SOURCES for file in sorted(source.rglob("*.py")) or [source]]
+    """Names the state of all modules that hold kernels, and of numba. Such a module takes nothing
+    from others (a test holds it), so no kernel is made of anything else."""
     hashed = hashlib.sha256(numba.__version__.encode())
-    for file in files:
-        content = file.read_bytes()
+    for file, content in kernel_modules():
         hashed.update(f"{file.relative_to(_ENGINE)} {len(content)}\n".encode() + content)
     return hashed.hexdigest()[:16]
+
+
+def kernel_modules() -> Iterator[tuple[Path, bytes]]:
+    """The modules that import numba, from here or itself, and their sources."""
+    for file in [_ENGINE / "hashing.py", *sorted((_ENGINE / "detector").rglob("*.py"))]:
+        content = file.read_bytes()
+        if b"import njit" in content or b"from numba" in content:
+            yield file, content
 
 
 _USUAL = [locator.__name__ for locator in CacheImpl._locator_classes]

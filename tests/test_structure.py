@@ -12,7 +12,11 @@ from pathlib import Path
 
 import pytest
 
+import tidegate
+from tidegate.engine.compiled import kernel_modules
+
 ROOT = Path(__file__).parent.parent
+FOLDER = Path(tidegate.__file__).parent
 STAGES = ("capture", "detector", "evaluate", "act", "store")
 
 
@@ -61,6 +65,16 @@ def test_stages_do_not_import_each_other(stage: str) -> None:
 def test_the_detector_knows_neither_spark_nor_a_database() -> None:
     refused = {"pyspark", "py4j", "sqlalchemy", "connectors"}
     assert not [e for e in edges_from("engine.detector") if e[1].split(".")[0] in refused]
+
+
+def test_kernels_are_made_of_kernel_modules_alone() -> None:
+    """What was compiled is found by a digest of these: nothing else may be a part of it."""
+    files = [file for file, _ in kernel_modules()]
+    names = {".".join(file.relative_to(FOLDER).with_suffix("").parts) for file in files}
+    assert len(names) > 10
+    allowed = tuple(names | {"engine.compiled", "engine.values"})
+    outside = [e for name in names for e in edges_from(name) if e[1].startswith("engine")]
+    assert not [e for e in outside if not e[1].startswith(allowed)]
 
 
 @pytest.mark.parametrize("command", ["validate", "simulate"])

@@ -1,0 +1,83 @@
+"""`python -m tests.mutants [NAME ..]`: applies each mutation to a copy, runs its tests, and prints
+the survivors. Exit 1 if there are any, or if the tests fail without a mutation.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+
+from tests.mutants.mutants import ROOT, Mutant, mutants
+
+COPIED = ("tidegate", "rules", "engine", "connectors", "migrations", "tests", "pyproject.toml")
+WORKERS = 2
+SECONDS_MAX = 600  # a mutant that never ends is noticed
+
+
+def main(names: list[str]) -> int:
+    chosen = [mutant for mutant in mutants() if not names or mutant.name in names]
+    with tempfile.TemporaryDirectory() as folder:
+        copies: SimpleQueue[Path] = SimpleQueue()
+        for number in range(WORKERS):
+            copies.put(copied(Path(folder) / str(number)))
+        tests = sorted({test for mutant in chosen for test in mutant.tests})
+        copy = copies.get()
+        if not passes(copy, tests):
+            print("the tests fail without a mutation")
+            return 1
+        copies.put(copy)
+
+        def survives(mutant: Mutant) -> bool:
+            copy = copies.get()
+            file = copy / mutant.file
+            source = file.read_text(encoding="utf-8")
+            try:
+                file.write_text(mutant.mutated(source), encoding="utf-8")
+                lives = passes(copy, list(mutant.tests))
+            finally:
+                file.write_text(source, encoding="utf-8")
+                copies.put(copy)
+            print(f"{'SURVIVES' if lives else 'dies':8} {mutant.name}", flush=True)
+            return lives
+
+        with ThreadPoolExecutor(WORKERS) as pool:
+            survivors = sum(pool.map(survives, chosen))
+    print(f"{survivors} of {len(chosen)} mutants survive")
+    return 1 if survivors else 0
+
+
+def copied(folder: Path) -> Path:
+    """A checkout of its own, without what was compiled."""
+    folder.mkdir()
+    skipped = shutil.ignore_patterns("__pycache__")
+    for name in COPIED:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=skipped)
+        else:
+            shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+def passes(copy: Path, tests: list[str]) -> bool:
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+    try:
+        ended = subprocess.run(
+            command,
+            cwd=copy,
+            env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            timeout=SECONDS_MAX,
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return ended.returncode == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
