@@ -38,8 +38,7 @@ class Expression:
 
     def operands(self) -> tuple[Expression, ...]:
         """The child expressions from left to right."""
-        read = _OPERANDS.get(type(self)) or _operands_of(type(self))
-        return read(self)
+        return _READERS[type(self)](self)
 
     def walk(self) -> Iterator[Expression]:
         """This node and all below it, parents first."""
@@ -47,12 +46,11 @@ class Expression:
         while ahead:
             node = ahead.pop()
             yield node
-            ahead += node.operands()[::-1]
+            ahead += _READERS[type(node)](node)[::-1]
 
 
 _Operands = Callable[["Expression"], tuple["Expression", ...]]
 _NAMES: dict[type[Expression], tuple[str, ...]] = {}
-_OPERANDS: dict[type[Expression], _Operands] = {}
 
 
 def _operand_names(kind: type[Expression]) -> tuple[str, ...]:
@@ -62,13 +60,19 @@ def _operand_names(kind: type[Expression]) -> tuple[str, ...]:
     return _NAMES[kind]
 
 
-def _operands_of(kind: type[Expression]) -> _Operands:
-    if kind not in _OPERANDS:
+class _Readers(dict[type[Expression], _Operands]):
+    """How the operands of each kind of node are read, filled as kinds are met: rulebooks of many
+    rules are walked a million times."""
+
+    def __missing__(self, kind: type[Expression]) -> _Operands:
         names = _operand_names(kind)
         read: Callable[[Expression], Any] = attrgetter(*names) if names else lambda _: ()
         single = len(names) == 1 and not str(kind.__annotations__[names[0]]).startswith("tuple")
-        _OPERANDS[kind] = (lambda node: (read(node),)) if single else read
-    return _OPERANDS[kind]
+        self[kind] = (lambda node: (read(node),)) if single else read
+        return self[kind]
+
+
+_READERS = _Readers()
 
 
 @dataclass(frozen=True, slots=True)

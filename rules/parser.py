@@ -116,15 +116,14 @@ class _Builder:
             while inner.data == "prim":
                 inner = inner.children[1]
             return self.build(inner)[0], tree.children[0].start_pos, tree.children[-1].end_pos
-        built = [self.build(child) if isinstance(child, Tree) else child for child in tree.children]
-        first, last = built[0], built[-1]
-        begin = first.start_pos if isinstance(first, Token) else first[1]
-        end = last.end_pos if isinstance(last, Token) else last[2]
-        parts = [
-            part if isinstance(part, Token) else part[0]
-            for part in built
-            if not isinstance(part, Token) or part.type in _VALUES
+        built: list[tuple[Any, int, int]] = [
+            self.build(child)
+            if isinstance(child, Tree)
+            else (child, child.start_pos, child.end_pos)
+            for child in tree.children
         ]
+        begin, end = built[0][1], built[-1][2]
+        parts = [b[0] for b in built if not isinstance(b[0], Token) or b[0].type in _VALUES]
         return getattr(self, tree.data)(x.Span(begin, end), parts), begin, end
 
     def start(self, _: x.Span, parts: list[Any]) -> x.Expression:
