@@ -102,7 +102,7 @@ def test_every_operator_in_every_context_finds_the_same_however_time_goes_on(
     operators: list[Operator],
 ) -> None:
     @given(data=st.data())
-    @settings(max_examples=5, deadline=None)
+    @settings(max_examples=3, deadline=None)
     def some(operator: Operator, data: st.DataObject) -> None:
         rulebook, history = data.draw(cases(operators=EVERYTHING, depth=1, root=operator))
         until = data.draw(untils(history))

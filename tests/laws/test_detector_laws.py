@@ -34,7 +34,7 @@ def spans(lines: list[str]) -> list[tuple[int, int]]:
 @each_law
 @detecting
 @given(data=st.data())
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_law(law: Law, data: st.DataObject) -> None:
     case = data.draw(cases(law))
     both = [found(side, Context.RESTRICTED, case.history) for side in (case.left, case.right)]

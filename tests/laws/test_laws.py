@@ -32,7 +32,7 @@ def test_there_are_36_laws_each_with_its_own_name() -> None:
 @each_law
 @detecting
 @given(data=st.data())
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_law(law: Law, data: st.DataObject) -> None:
     case = data.draw(cases(law))
     seeing = world(case.history)

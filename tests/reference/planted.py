@@ -1,10 +1,10 @@
 """Hypothesis strategies for histories that hold what an expression asks for.
 
 An instance is planted: occurrences that make the expression true are built along its operators, at
-instants in the right order. Others are added around it, of the same and of other keys, then noise;
-lines come in any order. What is absent from an instance is left out of it; a plant that does not
-detect (an `a - a`, a `within` too short) is tried again, and the last one is kept as it is, so that
-a few examples show what must not be detected. Everything shrinks towards one bare instance.
+instants in the right order. Others are added around it, of the same and of other keys, some of them
+spoilt by what must be absent; then noise. Lines come in any order. A plant that does not detect (an
+`a - a`, a `within` too short) is tried again, and the last one is kept as it is, so that a few
+examples show what must not be detected. Everything shrinks towards one bare instance.
 """
 
 from __future__ import annotations
@@ -38,12 +38,14 @@ class NoRoomError(Exception):
 class Planter:
     """Occurrences of one instance, and how far time must go on to see it.
 
-    `tight`: as short as can be, nothing is drawn.
+    `tight`: as short as can be, nothing is drawn. `spoilt`: what must be absent is there, at an
+    edge of where it is looked for.
     """
 
     draw: st.DrawFn
     rulebook: Rulebook
     lines_max: int
+    spoilt: bool = False
     tight: bool = False
     places: list[Place] = field(default_factory=list)
     horizon: int = 0
@@ -125,11 +127,26 @@ class Planter:
             return opener[0], opener[1] + closer.duration.micros
         return opener[0], self.plant(closer, max(low, opener[1] + SECOND))[1]
 
+    def minus(self, node: x.Minus, low: int) -> Extent:
+        return self.spoil(node.absent, self.plant(node.part, low))
+
+    def spoil(self, absent: x.Expression, extent: Extent, after: int = 0) -> Extent:
+        """With what must be absent from an extent, `after` so long from its start or at its end."""
+        if self.spoilt:
+            start, end = extent
+            tight, self.tight = self.tight, True
+            self.plant(absent, end if self.draw(st.booleans()) else start + after)
+            self.tight = tight
+        return extent
+
     def seq(self, node: x.Seq, low: int) -> Extent:
         return self.closed(self.plant(node.first, low), node.then, low)
 
     def lacking(self, node: x.Not, low: int) -> Extent:
-        return self.closed(self.plant(node.opener, low), node.closer, low)
+        opened = self.plant(node.opener, low)
+        found = self.closed(opened, node.closer, low)
+        after = (opened[1] - opened[0]) + self.gap()  # at e(a) it is not looked for yet
+        return self.spoil(node.absent, found, after)
 
     def aperiodic(self, node: x.Aperiodic, low: int) -> Extent:
         opened = self.plant(node.opener, low)
@@ -169,7 +186,7 @@ _PLANT: dict[type[x.Expression], Callable[[Planter, Any, int], Extent]] = {
     x.EndOf: Planter.name,
     x.Clock: Planter.clock,
     x.Labelled: Planter.part,
-    x.Minus: Planter.part,
+    x.Minus: Planter.minus,
     x.Or: Planter.either,
     x.And: lambda planter, node, low: planter.together(node.parts, low),
     x.AnyOf: Planter.any_of,
@@ -207,9 +224,10 @@ class Lines:
         self.fields = fields_of(rulebook)
         self.found: list[Line] = []
 
-    def add_instance(self, rule: Rule, low: int) -> bool:
+    def add_instance(self, rule: Rule, low: int, *, spoilt: bool = False) -> bool:
         """Of one key; nothing is added if there is no room."""
-        planter = Planter(self.draw, self.rulebook, self.lines_max - len(self.found))
+        room = self.lines_max - len(self.found)
+        planter = Planter(self.draw, self.rulebook, room, spoilt)
         try:
             planter.plant(rule.on, low)
         except NoRoomError:
@@ -263,7 +281,8 @@ def _surrounded(draw: st.DrawFn, lines: Lines) -> list[Line]:
     rules = [*lines.rulebook.rules.values()]
     for _ in range(draw(st.integers(0, 3))):
         rule = rules[-1 - draw(st.integers(0, len(rules) - 1))]
-        lines.add_instance(rule, draw(st.integers(0, min(lasts, 6))) * SECOND)
+        low = draw(st.integers(0, min(lasts, 6))) * SECOND
+        lines.add_instance(rule, low, spoilt=draw(st.booleans()))
     lines.add_noise(max(3, lines.lines_max - len(lines.found)) if draw(st.booleans()) else 3)
     return draw(st.permutations(lines.found))
 
