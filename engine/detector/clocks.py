@@ -20,6 +20,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _SECOND = 1_000_000
 _DAY = 86_400 * _SECOND
+_FIRST, _LAST = -62_135_000_000 * _SECOND, 253_402_000_000 * _SECOND
+"""The years 1 to 9999, but for their first and last days."""
 _MARGIN = 2 * _DAY
 """More than a zone has ever skipped or repeated."""
 _ALL_HOURS, _ALL_MINUTES = range(24), range(60)
@@ -27,7 +29,9 @@ _ALL_HOURS, _ALL_MINUTES = range(24), range(60)
 
 def clock_batches(book: Rulebook, first: int, last: int) -> dict[str, Batch]:
     """Every clock occurrence in [first, last], microseconds: of named clock events by name, of the
-    rules' literals by their text, in the rulebook's zone. Only those that a rule names."""
+    rules' literals by their text, in the rulebook's zone. Only those that a rule names, in years
+    that a clock literal can."""
+    first, last = max(first, _FIRST), min(last, _LAST)
     found: dict[str, Int64] = {}
     nodes = [node for rule in book.rules.values() if rule.enabled for node in rule.on.walk()]
     for node in nodes:

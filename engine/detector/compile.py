@@ -82,8 +82,10 @@ class _Builder(Operators):
         self, expression: x.Expression, core: x.Expression | None, context: Context | Selection
     ) -> Node | None:
         """Occurrences that pass one by one, of `core`, all of one key or all without; else None."""
-        rows = core and self._rows(core, None)
-        if rows is None or (rows.own and rows.every):
+        if core is None:
+            return None
+        rows = self._rows(core, None)
+        if rows.own and rows.every:
             return None
         self.core = core
         found = self._node(expression, None)

@@ -18,7 +18,6 @@ from tidegate.rules.expression import (
     AperiodicStar,
     Duration,
     Every,
-    Expression,
     Labelled,
     Name,
     Nth,
@@ -91,7 +90,9 @@ def histories(book: Rulebook) -> st.SearchStrategy[list[Line]]:
         for event in book.events.values()
         if isinstance(event, SignalEvent)
     )
-    return st.lists(lines, min_size=6, max_size=7, unique_by=repr)
+    return st.lists(
+        lines, min_size=6, max_size=7, unique_by=lambda line: (*line[:2], *sorted(line[2].items()))
+    )
 
 
 @pytest.mark.parametrize("context", Context)
