@@ -2,8 +2,8 @@
 
 Every value is mixed with the name of its column by a bijection of 64 bits (the finaliser of
 SplitMix64), twice with different seeds, and the columns' hashes are added: so a null, which adds
-nothing, is as if the column were not there, and the order of columns does not matter. Integers of
-any width, and both widths of floats, hash alike; -0.0 is 0.0 and there is one NaN.
+nothing, is as if the column were not there, and the order of columns does not matter. Equal numbers
+hash alike, of whatever type: 7, 7.0 and 7.00; -0.0 is 0.0 and there is one NaN.
 """
 
 from __future__ import annotations
@@ -110,6 +110,8 @@ def _add_column(total: UInt64, name: str, array: pa.Array) -> None:
         _add_binary(total, seed, valid, ends, octets)
     elif pa.types.is_list(array.type) or pa.types.is_map(array.type):
         _add_list(total, seed, valid, array)
+    elif pa.types.is_decimal(array.type):
+        _add_decimals(total, seed, valid, array)
     else:
         _add_words(total, seed, valid, _words(array))
 
@@ -174,14 +176,10 @@ def _valid(array: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def _words(array: pa.Array) -> npt.NDArray[np.uint64]:
-    """The values as uint64[n, w]: w = 3 for decimals (low, high, scale), else 1."""
+    """The values as uint64[n, 1]: whole numbers as 64 bits, others as those of a double."""
     kind = array.type
-    if pa.types.is_decimal(kind):
-        return _decimal_words(array)
     if pa.types.is_floating(kind):
-        values = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
-        values = np.where(np.isnan(values), np.nan, values)
-        return values.view(np.uint64).reshape(-1, 1)
+        return _double_words(array.cast(pa.float64()).fill_null(0.0).to_numpy())
     if pa.types.is_null(kind):
         return np.zeros((len(array), 1), np.uint64)
     if pa.types.is_timestamp(kind):
@@ -196,14 +194,83 @@ def _words(array: pa.Array) -> npt.NDArray[np.uint64]:
     return np.asarray(filled.to_numpy(zero_copy_only=False)).view(np.uint64).reshape(-1, 1)
 
 
-def _decimal_words(array: pa.Array) -> npt.NDArray[np.uint64]:
-    """Low and high word of the unscaled value, and the scale: 1.5 and 1.50 are not the same."""
-    if not pa.types.is_decimal128(array.type):
-        array = array.cast(pa.decimal128(38, array.type.scale))
+def _double_words(values: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
+    """Whole numbers as int64 has them, where it does."""
+    values = np.where(np.isnan(values), np.nan, values + 0.0)
+    integral = (np.floor(values) == values) & (values >= -(2.0**63)) & (values < 2.0**63)
+    numbers = np.where(integral, values, 0.0).astype(np.int64).view(np.uint64)
+    return np.where(integral, numbers, values.view(np.uint64)).reshape(-1, 1)
+
+
+def _add_decimals(
+    total: UInt64, seed: UInt64, valid: npt.NDArray[np.bool_], array: pa.Array
+) -> None:
+    """A decimal is the whole number or the double that is equal to it; else the low and high word
+    of its digits without zeros at the end, and its scale."""
+    words, near, kind = np.zeros((len(array), 3), np.uint64), np.zeros(len(array)), array.type
+    if pa.types.is_decimal256(kind):
+        array = array.cast(pa.decimal128(38, kind.scale))
     data = np.frombuffer(array.buffers()[1], np.uint64).reshape(-1, 2)
-    rows = data[array.offset : array.offset + len(array)]
-    scale = np.full((len(array), 1), array.type.scale, np.uint64)
-    return np.hstack([rows, scale])
+    rows = np.ascontiguousarray(data[array.offset : array.offset + len(array)])
+    form = np.zeros(len(array), np.int8)
+    _decimals(rows, kind.scale, words, near, form)
+    double = form == _DOUBLE
+    words[double, 0] = near[double].view(np.uint64)
+    _add_words(total, seed, valid & (form != _OWN), words[:, :1])
+    if (form == _OWN).any():
+        _add_words(total, seed, valid & (form == _OWN), words)
+
+
+_DOUBLE, _OWN = 1, 2
+_ONE, _TWO32, _TWO53, _TWO63 = (np.uint64(1 << n) for n in (0, 32, 53, 63))
+_FIVE, _TEN = np.uint64(5), np.uint64(10)
+
+
+@njit(cache=True)
+def _divide(low, high, by):  # type: ignore[no-untyped-def]
+    """128 bits by a small number: quotient and rest."""
+    half, mask = np.uint64(32), _TWO32 - _ONE
+    rest = high % by
+    top = high // by
+    upper = (rest << half) | (low >> half)
+    lower = ((upper % by) << half) | (low & mask)
+    return ((upper // by) << half) | (lower // by), top, lower % by
+
+
+@njit(cache=True)
+def _decimals(rows, scale, words, near, form):  # type: ignore[no-untyped-def]
+    """Of each decimal, low and high word, the words; `near` and `form` of those that are doubles,
+    or only themselves."""
+    zero = np.uint64(0)
+    for i in range(rows.shape[0]):
+        low, high, left = rows[i, 0], rows[i, 1], scale
+        negative = high >= _TWO63
+        if negative:
+            low, high = ~low + _ONE, ~high + (_ONE if low == zero else zero)
+        while left > 0:
+            quotient, top, rest = _divide(low, high, _TEN)
+            if rest != zero:
+                break
+            low, high, left = quotient, top, left - 1
+        if left == 0 and high == zero and (low < _TWO63 or (negative and low == _TWO63)):
+            words[i, 0] = ~low + _ONE if negative else low
+            continue
+        odd, over, fives, twos = low, high, left, -left
+        while fives > 0:
+            quotient, top, rest = _divide(odd, over, _FIVE)
+            if rest != zero:
+                break
+            odd, over, fives = quotient, top, fives - 1
+        while fives == 0 and odd & _ONE == zero:
+            odd, over, twos = (odd >> _ONE) | (over << np.uint64(63)), over >> _ONE, twos + 1
+        if fives == 0 and over == zero and odd < _TWO53:
+            near[i] = np.float64(odd) * 2.0**twos * (-1.0 if negative else 1.0)
+            form[i] = _DOUBLE
+            continue
+        if negative:
+            low, high = ~low + _ONE, ~high + (_ONE if low == zero else zero)
+        words[i, 0], words[i, 1], words[i, 2] = low, high, np.uint64(left)
+        form[i] = _OWN
 
 
 @njit(cache=True)

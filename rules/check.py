@@ -9,7 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 from tidegate.rules import expression as x
 from tidegate.rules import selection
 from tidegate.rules.book import Book, refuse
-from tidegate.rules.keys import TRANSACTION_COLUMNS
+from tidegate.rules.keytypes import TRANSACTION_COLUMNS
 from tidegate.rules.kinds import Record, Report
 from tidegate.rules.model import Change, SignalAction, SignalEvent, Switch, TableEvent
 from tidegate.rules.reader import Fields, Node, Scalar

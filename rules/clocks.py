@@ -71,7 +71,8 @@ def _clock_text(parts: list[int | None]) -> str:
 class CronFields:
     """The five fields of a cron line as sets. `weekdays` has 0 = Sunday (7 is folded into it).
 
-    `either_day`: day of month and day of week are both restricted, so that one of them is enough.
+    `every_hour`: the hour is a wildcard (`*`, `*/n`). `either_day`: day of month and day of week
+    are both restricted, so that one of them is enough.
     """
 
     minutes: frozenset[int]
@@ -79,6 +80,7 @@ class CronFields:
     days: frozenset[int]
     months: frozenset[int]
     weekdays: frozenset[int]
+    every_hour: bool
     either_day: bool
 
 
@@ -110,7 +112,8 @@ def cron(text: str) -> CronFields:
         longest = max(calendar.monthrange(_LEAP_YEAR, month)[1] for month in months)
         if min(days) > longest:
             raise ValueError(f"no month of {words[3]!r} has a day {min(days)}")
-    return CronFields(minutes, hours, days, months, weekdays, either)
+    every_hour = words[1].startswith("*")
+    return CronFields(minutes, hours, days, months, weekdays, every_hour, either)
 
 
 def _cron_field(word: str, name: str, low: int, high: int, names: dict[str, int]) -> frozenset[int]:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 
 from tidegate.rules import expression as x
 from tidegate.rules.model import Context
+from tidegate.rules.plain import plain
 
 Window = x.AperiodicStar | x.PeriodicStar
 
@@ -25,16 +26,6 @@ def chosen_closers(
         return frozenset(_chosen(expression, rules, seen=False))
     counted = (node for node in expression.walk() if isinstance(node, x.Every | x.Nth))
     return frozenset(found for node in counted for found in _chosen(node, rules, seen=True))
-
-
-def plain(node: x.Expression) -> bool:
-    """An event type's or a rule's name, a clock, or an `or` of these, labels aside."""
-    match node:
-        case x.Labelled(part=part):
-            return plain(part)
-        case x.Or(parts=parts):
-            return all(plain(part) for part in parts)
-    return isinstance(node, x.Name | x.Clock | x.Cron | x.BeginOf | x.EndOf)
 
 
 def _chosen(node: x.Expression, rules: Collection[str], *, seen: bool) -> Iterator[x.Expression]:

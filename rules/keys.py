@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from tidegate.rules import expression as x
 from tidegate.rules.book import Book, refuse
+from tidegate.rules.keytypes import TRANSACTION_COLUMNS, check_key_types
 from tidegate.rules.kinds import BAD, Record, Report, did_you_mean
 from tidegate.rules.model import Change, ClockEvent, SignalEvent, TableEvent
 from tidegate.rules.reader import Fields
 
 Per = dict[str, tuple[str, ...]]
-
-TRANSACTION_COLUMNS = (
-    "operation",
-    "operation_parameters",
-    "operation_metrics",
-    "user_metadata",
-    "version",
-    "read_version",
-)
 
 
 def resolve_keys(book: Book, rule: str, report: Report) -> tuple[tuple[str, ...], Per]:
@@ -31,6 +23,8 @@ def resolve_keys(book: Book, rule: str, report: Report) -> tuple[tuple[str, ...]
     used = event_names(node)
     listed = isinstance(record.get("per"), dict)
     per = _listed(book, record, used, report) if listed else _inferred(book, record, used, report)
+    if len(report.problems) == before:
+        check_key_types(book, record, names, per, report)
     rules = book.records("rules")
     known = all(name in book.events or name in rules for name in used)
     if len(report.problems) > before or not known or _needs_key(node, per):

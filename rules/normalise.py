@@ -13,7 +13,8 @@ from tidegate.rules import expression as x
 from tidegate.rules.formatter import format_expression
 from tidegate.rules.laws import LAWS, Use, fill
 from tidegate.rules.never import fires_never
-from tidegate.rules.parser import own_terminator, parse, unlabelled
+from tidegate.rules.parser import own_terminator, parse
+from tidegate.rules.plain import plain
 
 Found = Mapping[str, x.Expression | x.Duration]
 Pattern = tuple[x.Expression, x.Expression]
@@ -45,22 +46,12 @@ def keeping(node: x.Expression, operands: Iterable[x.Expression]) -> x.Expressio
     if isinstance(node, x.Periodic | x.PeriodicStar):
         return node
     old, new = list(node.operands()), list(operands)
-    if isinstance(node, x.AnyRepeat | x.Every | x.Nth) and not same_kind(old[0], new[0]):
+    if isinstance(node, x.AnyRepeat | x.Every | x.Nth) and plain(old[0]) != plain(new[0]):
         new = old
-    if isinstance(node, x.AperiodicStar) and not same_kind(old[1], new[1]):
+    if isinstance(node, x.AperiodicStar) and plain(old[1]) != plain(new[1]):
         new[1] = old[1]
     made = x.with_operands(node, new)
     return node if _makes_own(made) else made
-
-
-def is_composite(node: x.Expression) -> bool:
-    """Anything but an event type's or rule's name or a clock, labels aside (S9)."""
-    return not isinstance(unlabelled(node), x.Name | x.Clock | x.Cron | x.BeginOf | x.EndOf)
-
-
-def same_kind(old: x.Expression, new: x.Expression) -> bool:
-    """Whether both are composite or both are not."""
-    return is_composite(old) == is_composite(new)
 
 
 def _makes_own(node: x.Expression) -> bool:

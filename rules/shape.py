@@ -38,6 +38,7 @@ from tidegate.rules.model import (
     TableEvent,
     Webhook,
 )
+from tidegate.rules.plain import plain
 from tidegate.rules.reader import Fields, Items, Node, Scalar
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
@@ -80,15 +81,6 @@ def shape_settings(record: Record | None, overrides: Mapping[str, str], report: 
             values[name] = value
     known = {f.name for f in fields(Settings)}
     return Settings(**{name: value for name, value in values.items() if name in known})
-
-
-def is_composite(node: x.Expression) -> bool:
-    """Anything but a name, a clock, `begin_of`, `end_of`, or an `or` of these (S9, semantics 3)."""
-    if isinstance(node, x.Labelled):
-        return is_composite(node.part)
-    if isinstance(node, x.Or):
-        return any(is_composite(part) for part in node.parts)
-    return not isinstance(node, x.Name | x.Clock | x.Cron | x.BeginOf | x.EndOf)
 
 
 def _table(book: Book, name: str, record: Record, file: str | None, report: Report) -> Table:
@@ -210,7 +202,7 @@ def _rule(book: Book, name: str, node: x.Expression, scalar: Scalar, report: Rep
 
 
 def _context(record: Record, node: x.Expression) -> tuple[Context, Selection | None]:
-    default = Context.RESTRICTED if is_composite(node) else Context.UNRESTRICTED
+    default = Context.UNRESTRICTED if plain(node) else Context.RESTRICTED
     given = record.get("context")
     if given is None:
         return default, None

@@ -7,7 +7,7 @@ an occurrence count twice: all contexts but `cumulative` choose as `restricted` 
 from __future__ import annotations
 
 from tidegate.rules import expression as x
-from tidegate.rules.closers import plain
+from tidegate.rules.plain import plain
 
 
 def single(e: x.Expression) -> x.Expression | None:

@@ -19,8 +19,8 @@ from tidegate.rules.model import (
     Sql,
     TableEvent,
 )
+from tidegate.rules.plain import compared, plain
 from tidegate.rules.reader import Scalar
-from tidegate.rules.shape import is_composite
 from tidegate.rules.sqlwords import insert_without_columns
 
 
@@ -94,10 +94,10 @@ def _passed_over(
     book: Book, rule: Rule, node: x.Expression, scalar: Scalar, report: Report
 ) -> None:
     """Rows of one commit are simultaneous, so `restricted` detects one of them."""
-    if rule.context is not Context.RESTRICTED or rule.selection or not is_composite(node):
+    if rule.context is not Context.RESTRICTED or rule.selection or plain(node):
         return
-    for below in node.walk():
-        event = book.events.get(below.name) if isinstance(below, x.Name) else None
+    for below in compared(node):
+        event = book.events.get(below.name)
         if not isinstance(event, TableEvent) or event.change is Change.TRANSACTION:
             continue
         if event.time is None and event.name not in rule.per:

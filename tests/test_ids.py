@@ -7,6 +7,8 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tidegate.engine.hashing import match_rows, row_hash
 from tidegate.engine.ids import (
@@ -34,12 +36,12 @@ GOLDEN = pa.table(
 )
 
 GOLDEN_IDS = [
-    "33c678e8e83acb778ed62563925e51c3",
-    "a1967ba21751d07e6861aa234794e047",
+    "bda55fcd5408b447f84f4e1fa7bb2c74",
+    "42e16bcba024b3c5196c715a425893a7",
     "7e9f92860111a3d4c84c862fb1702091",
 ]
 GOLDEN_FIRINGS = [
-    "856cb60821cfa0a3e647829ac25a4451",
+    "f7a92f2685e14d5dd68312956bc7cebd",
     "df8b9c7058f5333843f8e4fc373c96a4",
 ]
 GOLDEN_SIGNALS = [
@@ -86,6 +88,59 @@ def test_g06_an_added_null_column_and_a_wider_type_change_nothing() -> None:
     assert ids(GOLDEN.append_column("new", pa.nulls(3, pa.string()))) == whole
     assert ids(GOLDEN.set_column(0, "n", GOLDEN.column("n").cast(pa.int64()))) == whole
     assert ids(GOLDEN.select(list(reversed(GOLDEN.column_names)))) == whole
+
+
+SEVENS = [
+    pa.array([7], pa.int8()),
+    pa.array([7], pa.uint64()),
+    pa.array([7.0], pa.float32()),
+    pa.array([7.0]),
+    pa.array([Decimal("7")]),
+    pa.array([Decimal("7.000")]),
+    pa.array([Decimal("7")], pa.decimal256(60, 20)),
+]
+
+
+@pytest.mark.parametrize(
+    ("equal", "others"),
+    [
+        (SEVENS, [pa.array(["7"]), pa.array([7.5])]),
+        ([pa.array([-0.0]), pa.array([0.0]), pa.array([0]), pa.array([Decimal("0.00")])], []),
+        ([pa.array([1.5]), pa.array([Decimal("1.50")])], [pa.array([1])]),
+        ([pa.array([float("nan")]), pa.array([-float("nan")], pa.float32())], []),
+        ([pa.array([Decimal("0.1")]), pa.array([Decimal("0.10")])], [pa.array([0.1])]),
+        ([pa.array([2**53]), pa.array([2.0**53])], [pa.array([2**53 + 1])]),
+        ([pa.array([1e20]), pa.array([Decimal(10**20)])], [pa.array([Decimal(10**20 + 1)])]),
+        ([pa.array([-(2**63)]), pa.array([-(2.0**63)]), pa.array([Decimal(-(2**63))])], []),
+    ],
+    ids=["7", "0", "1.5", "nan", "0.1", "2**53", "10**20", "-2**63"],
+)
+def test_g06_equal_numbers_hash_alike_whatever_their_types(
+    equal: list[pa.Array], others: list[pa.Array]
+) -> None:
+    hashes = [row_hash(pa.table({"k": array})).tolist() for array in (*equal, *others)]
+    assert hashes[: len(equal)] == [hashes[0]] * len(equal)
+    assert hashes[0] not in hashes[len(equal) :]
+
+
+@given(
+    st.integers(-(10**30), 10**30).map(lambda n: Decimal(n).scaleb(-8))
+    | st.integers(-(2**65), 2**65).map(Decimal)
+    | st.floats(-60_000, 60_000, width=16).map(Decimal)
+)
+@settings(max_examples=300, deadline=None)
+def test_g06_a_decimal_hashes_as_the_equal_number_of_another_type(value: Decimal) -> None:
+    def hashed(array: pa.Array) -> list[list[int]]:
+        found: list[list[int]] = row_hash(pa.table({"k": array})).tolist()
+        return found
+
+    scale = max(-int(value.normalize().as_tuple().exponent), 0)
+    own = hashed(pa.array([value], pa.decimal128(38, scale)))
+    if scale < 12:
+        assert own == hashed(pa.array([value], pa.decimal128(38, scale + 4)))
+    assert (own == hashed(pa.array([float(value)]))) == (Decimal(float(value)) == value)
+    if value == int(value) and abs(value) < 2**63:
+        assert own == hashed(pa.array([int(value)]))
 
 
 @pytest.mark.parametrize("name", GOLDEN.column_names)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, time, timedelta
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -17,12 +19,19 @@ from tidegate.rules.model import ClockEvent, Rulebook
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _SECOND = 1_000_000
+_DAY = 86_400 * _SECOND
+_FIRST, _LAST = -62_135_000_000 * _SECOND, 253_402_000_000 * _SECOND
+"""The years 1 to 9999, but for their first and last days."""
+_MARGIN = 2 * _DAY
+"""More than a zone has ever skipped or repeated."""
 _ALL_HOURS, _ALL_MINUTES = range(24), range(60)
 
 
 def clock_batches(book: Rulebook, first: int, last: int) -> dict[str, Batch]:
     """Every clock occurrence in [first, last], microseconds: of named clock events by name, of the
-    rules' literals by their text, in the rulebook's zone. Only those that a rule names."""
+    rules' literals by their text, in the rulebook's zone. Only those that a rule names, in years
+    that a clock literal can."""
+    first, last = max(first, _FIRST), min(last, _LAST)
     found: dict[str, Int64] = {}
     nodes = [node for rule in book.rules.values() if rule.enabled for node in rule.on.walk()]
     for node in nodes:
@@ -54,76 +63,113 @@ def instants(
     days: tuple[int, ...] = (),
     excluded: tuple[str, ...] = (),
 ) -> Int64:
-    """The matching instants in [first, last] on the zone's clock: a skipped local time is none, a
-    repeated one is taken first. `days` (0 = Monday) limits the days, `excluded` (ISO dates) takes
-    some out."""
-    place = ZoneInfo(zone)
-    seconds = _seconds(expression)
-    parts = [np.empty(0, np.int64)]
-    for day in _days(first, last, place):
-        if (days and day.weekday() not in days) or day.isoformat() in excluded:
-            continue
-        if _fits(expression, day):
-            parts.append(_of_day(day, seconds, place))
-    found = np.concatenate(parts)
+    """The matching instants in [first, last] on the zone's clock. `days` (0 = Monday) limits the
+    local dates, `excluded` (ISO dates) takes some out.
+
+    Where the hour is given, each local time that matches is taken once: a repeated one the first
+    time, a skipped one at the end of the gap. Where it is a wildcard, each instant is that reads
+    as a local time that matches.
+    """
+    if first > last:
+        return np.empty(0, np.int64)
+    readings = _Readings(expression, days, frozenset(excluded))
+    parts = []
+    read = first - _MARGIN - _DAY  # the local time up to which all has been read off the clock
+    for begin, end, offset in _offsets(first - _MARGIN, last + 1, ZoneInfo(zone)):
+        low, high = max(begin, first) + offset, end + offset
+        if not readings.every_hour:
+            low = read if begin >= first else max(read, low)
+        parts.append(np.maximum(readings.between(low, high), begin + offset) - offset)
+        read = max(read, high)
+    found = np.unique(np.concatenate(parts))
     return found[(found >= first) & (found <= last)]
 
 
-def _days(first: int, last: int, place: ZoneInfo) -> Iterator[date]:
-    """The local dates from one instant to another."""
-    if first > last:
-        return
-    day, end = ((_EPOCH + t * _MICROSECOND).astimezone(place).date() for t in (first, last))
-    while day <= end:
-        yield day
-        day += timedelta(days=1)
+def _offsets(first: int, until: int, place: ZoneInfo) -> Iterator[tuple[int, int, int]]:
+    """The spans of [first, until) in which local time runs evenly: begin, end, how far it is ahead
+    of UTC."""
+    begin, ahead, at = first, _ahead(first, place), first
+    while at < until:
+        following = min(at + _DAY, until)
+        changed = _ahead(following, place)
+        if changed != ahead:
+            low, high = at, following
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (middle, high) if _ahead(middle, place) == ahead else (low, middle)
+            yield begin, high, ahead
+            begin, ahead = high, changed
+        at = following
+    if begin < until:
+        yield begin, until, ahead
 
 
-def _fits(expression: x.Clock | x.Cron, day: date) -> bool:
-    if isinstance(expression, x.Clock):
-        return (
-            expression.year in (None, day.year)
-            and expression.month in (None, day.month)
-            and expression.day in (None, day.day)
+def _ahead(instant: int, place: ZoneInfo) -> int:
+    offset = (_EPOCH + instant * _MICROSECOND).astimezone(place).utcoffset()
+    return (offset or timedelta(0)) // _MICROSECOND
+
+
+@dataclass(frozen=True)
+class _Readings:
+    """The local times that match, as microseconds since the epoch that a clock on UTC would read
+    so."""
+
+    expression: x.Clock | x.Cron
+    days: tuple[int, ...]
+    excluded: frozenset[str]
+
+    def between(self, low: int, high: int) -> Int64:
+        """Those in [low, high)."""
+        parts = [np.empty(0, np.int64)]
+        for day in range(low // _DAY, -(-high // _DAY)):
+            if self._fits(_EPOCH.date() + timedelta(days=day)):
+                parts.append(day * _DAY + self._of_day)
+        found = np.concatenate(parts)
+        return found[(found >= low) & (found < high)]
+
+    def _fits(self, day: date) -> bool:
+        if (self.days and day.weekday() not in self.days) or day.isoformat() in self.excluded:
+            return False
+        if isinstance(self.expression, x.Clock):
+            return (
+                self.expression.year in (None, day.year)
+                and self.expression.month in (None, day.month)
+                and self.expression.day in (None, day.day)
+            )
+        fields = self._cron
+        on_day, on_weekday = day.day in fields.days, day.isoweekday() % 7 in fields.weekdays
+        matches = (on_day or on_weekday) if fields.either_day else (on_day and on_weekday)
+        return day.month in fields.months and matches
+
+    @property
+    def every_hour(self) -> bool:
+        """Whether the hour is a wildcard."""
+        if isinstance(self.expression, x.Clock):
+            return self.expression.hour is None
+        return self._cron.every_hour
+
+    @cached_property
+    def _cron(self) -> texts.CronFields:
+        return texts.cron(self.expression.text)
+
+    @cached_property
+    def _of_day(self) -> Int64:
+        """The matching times of a day, ascending."""
+        if isinstance(self.expression, x.Clock):
+            parts = (self.expression.hour, self.expression.minute, self.expression.second)
+            hours, minutes, seconds = (
+                [part] if part is not None else list(whole)
+                for part, whole in zip(parts, (_ALL_HOURS, _ALL_MINUTES, _ALL_MINUTES), strict=True)
+            )
+        else:
+            hours, minutes, seconds = sorted(self._cron.hours), sorted(self._cron.minutes), [0]
+        grid = (
+            np.array(hours)[:, None, None] * 3600
+            + np.array(minutes)[:, None] * 60
+            + np.array(seconds)[None, None, :]
         )
-    fields = texts.cron(expression.text)
-    on_day, on_weekday = day.day in fields.days, day.isoweekday() % 7 in fields.weekdays
-    matches = (on_day or on_weekday) if fields.either_day else (on_day and on_weekday)
-    return day.month in fields.months and matches
-
-
-def _seconds(expression: x.Clock | x.Cron) -> Int64:
-    """The matching seconds of a day, ascending."""
-    if isinstance(expression, x.Clock):
-        parts = (expression.hour, expression.minute, expression.second)
-        hours, minutes, seconds = (
-            [part] if part is not None else list(whole)
-            for part, whole in zip(parts, (_ALL_HOURS, _ALL_MINUTES, _ALL_MINUTES), strict=True)
-        )
-    else:
-        fields = texts.cron(expression.text)
-        hours, minutes, seconds = sorted(fields.hours), sorted(fields.minutes), [0]
-    grid = (
-        np.array(hours)[:, None, None] * 3600
-        + np.array(minutes)[:, None] * 60
-        + np.array(seconds)[None, None, :]
-    )
-    found: Int64 = grid.reshape(-1).astype(np.int64)
-    return found
-
-
-def _of_day(day: date, seconds: Int64, place: ZoneInfo) -> Int64:
-    midnight = datetime.combine(day, time(), place)
-    offset, following = midnight.utcoffset(), midnight + timedelta(days=1)
-    if offset == following.utcoffset() == (midnight - timedelta(hours=2)).utcoffset():
-        return (midnight - _EPOCH) // _MICROSECOND + seconds * _SECOND
-    found = []
-    for second in seconds.tolist():
-        local = datetime.combine(day, time(second // 3600, second // 60 % 60, second % 60), place)
-        instant = local.astimezone(UTC)
-        if instant.astimezone(place).replace(tzinfo=None) == local.replace(tzinfo=None):
-            found.append((instant - _EPOCH) // _MICROSECOND)
-    return np.unique(np.array(found, dtype=np.int64))
+        found: Int64 = grid.reshape(-1).astype(np.int64) * _SECOND
+        return found
 
 
 def _no_parameters(rows: int) -> pa.Table:

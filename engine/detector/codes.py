@@ -10,10 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.detector import carried as tables
+from tidegate.engine.detector.comparable import KeyTypeError
 from tidegate.engine.detector.graph import Graph, Node, Stream
 from tidegate.engine.detector.instances import EVERY_KEY, Int32
 from tidegate.engine.detector.keys import NO_KEYS, Columns, Keys, encode
 from tidegate.engine.values import Batch, Carried
+from tidegate.rules.errors import InputError, Place, Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +69,31 @@ def encode_step(
     found: dict[object, Int32] = {}
     keys: dict[int | None, Keys] = {None: NO_KEYS}
     for domain, parts in chunks.items():
-        codes, keys[domain] = encode(list(parts.values()))
+        try:
+            codes, keys[domain] = encode(list(parts.values()))
+        except KeyTypeError as error:
+            looked = [s for s in graph.domains if graph.domains[s] == domain and s[0] in batches]
+            raise _wrong(looked, batches, error) from None
         found |= zip(parts, codes, strict=True)
     arrivals = {
         stream: found[stream] if whole is None else found[whole][batches[stream[0]].row]
         for stream, whole in streams.items()
     }
     return Codes(arrivals, {name: found[name] for name in names}, keys)
+
+
+def _wrong(
+    streams: Iterable[Stream], batches: Mapping[str, Batch], error: KeyTypeError
+) -> InputError:
+    """The error that names the columns of keys that cannot be compared."""
+    columns = []
+    for event, names in sorted(streams):
+        schema = batches[event].table.schema
+        kinds = {name: schema.field(name).type for name in names if name in schema.names}
+        columns += [f"{name} of {event} ({kind})" for name, kind in kinds.items()]
+    message = f"keys cannot be compared with each other or with those before: {', '.join(columns)}"
+    hint = f"{error}; give the columns of a key one type"
+    return InputError([Problem("key-type", message, Place("<occurrences>"), hint)])
 
 
 def _by_table(

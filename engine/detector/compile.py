@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tidegate.engine.detector.building import first_roles
 from tidegate.engine.detector.contexts.at_once import AtOnce
 from tidegate.engine.detector.contexts.build import chosen
 from tidegate.engine.detector.contexts.chain import CONTEXTS, Chain, event_types
@@ -13,14 +12,14 @@ from tidegate.engine.detector.contexts.reading import read
 from tidegate.engine.detector.contexts.stages import Stages, direct
 from tidegate.engine.detector.contexts.windows import Windows, window
 from tidegate.engine.detector.graph import Census, Node, digest
-from tidegate.engine.detector.operator_nodes import Operators, type_of
-from tidegate.engine.detector.operators.either import Either
+from tidegate.engine.detector.operator_nodes import Operators
 from tidegate.engine.detector.operators.every import Every
 from tidegate.engine.detector.operators.shape import Shape
 from tidegate.rules import expression as x
-from tidegate.rules.closers import Window, chosen_closers, plain
+from tidegate.rules.closers import Window, chosen_closers
 from tidegate.rules.model import Context, Rule, Rulebook, Selection
 from tidegate.rules.parser import unlabelled
+from tidegate.rules.plain import plain
 from tidegate.rules.recent import unused
 from tidegate.rules.singles import single
 from tidegate.rules.stages import stages
@@ -62,7 +61,7 @@ class _Builder(Operators):
         if context is Context.RESTRICTED:
             return self._node(expression, None)
         if context is Context.UNRESTRICTED and plain(expression):
-            return self._every_row(expression)
+            return self._rows(expression, None)
         return (
             self._single(expression, core, context)
             or self._chain(expression, context)
@@ -73,7 +72,7 @@ class _Builder(Operators):
 
     def _node(self, e: x.Expression, horizon: int | None) -> Node:
         if e is self.core:
-            return self._every_row(e)
+            return self._rows(e, None)
         return _named(super()._node(e, horizon), e)
 
     def _all_rows(self, e: x.Expression) -> bool:
@@ -83,7 +82,10 @@ class _Builder(Operators):
         self, expression: x.Expression, core: x.Expression | None, context: Context | Selection
     ) -> Node | None:
         """Occurrences that pass one by one, of `core`, all of one key or all without; else None."""
-        if core is None or len({o.own for o in self._types(core)}) > 1:
+        if core is None:
+            return None
+        rows = self._rows(core, None)
+        if rows.own and rows.every:
             return None
         self.core = core
         found = self._node(expression, None)
@@ -178,27 +180,6 @@ class _Builder(Operators):
             timed=root.timed or shape.where.from_start,
         )
         return _named(replace(found, roles=root.roles), expression)
-
-    def _every_row(self, e: x.Expression) -> Node:
-        """`unrestricted` over event types: all rows, each event type once (D is a set, S5)."""
-        operands = self._types(e)
-        if len(operands) == 1:
-            return operands[0]
-        found = self._make(
-            Either(first_roles(operands), all_rows=True),
-            operands,
-            own=any(o.own for o in operands),
-            every=any(o.every for o in operands),
-            point=all(o.point for o in operands),
-            horizon=None,
-        )
-        return _named(found, e)
-
-    def _types(self, e: x.Expression) -> tuple[Node, ...]:
-        """The event types of a plain expression, every row of them."""
-        leaves = (n for n in e.walk() if isinstance(n, x.Name | x.Clock | x.Cron))
-        names = dict.fromkeys(map(type_of, leaves))
-        return tuple(self._event(name, all_rows=True) for name in names)
 
     def _lasting(self, e: x.Expression) -> frozenset[str]:
         """The rules in an expression whose detections, as occurrences, are no instants."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 from tidegate import rules
 from tidegate.engine.detector import listing, result
 from tidegate.engine.detector.clocks import clock_batches
+from tidegate.engine.detector.comparable import incomparable
 from tidegate.engine.detector.detector import FOREVER, Detector
 from tidegate.engine.detector.edges import BEGIN, begun, edge_micros
 from tidegate.engine.detector.log import Log, read_log, wrong
@@ -21,7 +22,7 @@ from tidegate.engine.detector.walk.restricted import walk_restricted
 from tidegate.engine.detector.walk.route import Route, route, walks
 from tidegate.engine.values import Batch, Carried
 from tidegate.rules.kinds import did_you_mean
-from tidegate.rules.model import ClockEvent, Rulebook
+from tidegate.rules.model import ClockEvent, Rule, Rulebook
 from tidegate.rules.unbuilt import SIMULATED
 
 
@@ -43,6 +44,8 @@ def detect(rulebook: str | os.PathLike[str] | Rulebook, occurrences: pa.Table) -
     log = read_log(occurrences)
     for event in log.present:
         _check_event(book, event)
+    for rule in book.rules.values():
+        _check_keys(rule, log)
     seen = _first(book, log)
     detector = Detector(book, dict.fromkeys(book.rules, seen))
     found = _walked(book, detector, log)
@@ -111,6 +114,23 @@ def _batches(book: Rulebook, log: Log) -> dict[str, Batch]:
             if event in begun(book):
                 batches[BEGIN + event] = replace(batch, time=batch.time - edge)
     return batches
+
+
+def _check_keys(rule: Rule, log: Log) -> None:
+    """Whether the occurrences have the columns that are the rule's key, of types that compare."""
+    schema = log.table.schema
+    for number, key in enumerate(rule.key_names if rule.enabled else ()):
+        columns = {e: names[number] for e, names in rule.per.items() if e in log.present}
+        for event, name in columns.items():
+            if name not in schema.names:
+                message = f"occurrences of {event} lack the column {name}, a key of {rule.name}"
+                raise wrong("no-column", message, f"add {name}; it may be null")
+        if reason := incomparable(schema.field(name).type for name in columns.values()):
+            listed = ", ".join(
+                f"{name} of {event} ({schema.field(name).type})" for event, name in columns.items()
+            )
+            message = f"key {key} of rule {rule.name} cannot be compared: {listed}"
+            raise wrong("key-type", message, f"{reason}; give these columns one type")
 
 
 def _check_event(book: Rulebook, event: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 
 from tidegate.engine.detector import order
 from tidegate.engine.detector.chunks import whole
+from tidegate.engine.detector.comparable import KeyTypeError, united
 from tidegate.engine.detector.instances import Int32
 from tidegate.engine.values import Int64
 
@@ -63,8 +65,8 @@ NO_KEYS = Keys((), 0)
 def encode(chunks: Sequence[Columns]) -> tuple[list[Int32], Keys]:
     """The codes of each chunk's rows, chunk by chunk, and the keys they stand for.
 
-    A chunk is a list of key columns; a key may be of different types in two chunks, then their
-    common one is taken. Null is a key value.
+    A chunk is a list of key columns, in two chunks perhaps of different types: equal numbers are
+    one key. Null is a key value. Raises `KeyTypeError`.
     """
     sizes = np.cumsum([0, *(len(chunk[0]) for chunk in chunks)])
     single = [_encode_column([chunk[c] for chunk in chunks]) for c in range(len(chunks[0]))]
@@ -96,25 +98,21 @@ def _from_one(values: Int32 | Int64, low: int) -> Int32:
 
 
 def _encode_column(parts: list[pa.ChunkedArray]) -> tuple[Int32, pa.Array]:
-    """Codes from 1 of all parts together, and the values they stand for."""
-    types = {part.type for part in parts}
-    if len(types) > 1:
-        table = pa.concat_tables(
-            [pa.table([p], ["k"]) for p in parts], promote_options="permissive"
-        )
-        joined = table.column("k")
-    else:
-        joined = pa.chunked_array([chunk for part in parts for chunk in part.chunks], types.pop())
-    if pa.types.is_dictionary(joined.type):
-        joined = joined.cast(joined.type.value_type)
+    """Codes from 1 of all parts together, and the values they stand for. Raises `KeyTypeError`."""
+    joined = united(parts)
     if pa.types.is_floating(joined.type):
         joined = pc.add(joined, 0.0)  # -0.0 is 0.0
+        if pc.any(odd := pc.is_nan(joined)).as_py():
+            joined = pc.if_else(odd, pa.scalar(math.nan, joined.type), joined)  # there is one NaN
     if own := _own_codes(joined):
         values, low, column = own
         return _from_one(values, low), column
     if pa.types.is_null(joined.type):
         return np.ones(len(joined), dtype=np.int32), pa.nulls(1)
-    encoded = whole(joined).dictionary_encode(null_encoding="encode")
+    try:
+        encoded = whole(joined).dictionary_encode(null_encoding="encode")
+    except pa.ArrowNotImplementedError:
+        raise KeyTypeError(f"{joined.type} is no type of a key") from None
     return _from_one(encoded.indices.to_numpy(), 0), encoded.dictionary
 
 

@@ -16,6 +16,8 @@ from tidegate.engine.detector.keys import NO_KEYS, Keys
 from tidegate.engine.values import Int64, UInt64
 from tidegate.rules.errors import InputError, Place, Problem
 
+FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""The years 1 to 9999 in microseconds."""
 _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 
 
@@ -100,10 +102,15 @@ def _times(column: pa.ChunkedArray) -> Int64:
             column = column.cast(pa.timestamp("us", column.type.tz))
         elif not pa.types.is_integer(column.type):
             raise wrong("time-type", f"column time is {column.type}, not int64 or a timestamp")
-        return _frozen(whole(column.cast(pa.int64())).to_numpy())
+        found = _frozen(whole(column.cast(pa.int64())).to_numpy())
     except pa.ArrowInvalid as error:
         hint = "an instant is an int64 count of microseconds; round finer ones first"
         raise wrong("time", f"column time has values that are no instants: {error}", hint) from None
+    outside = (found < FIRST) | (found > LAST)
+    if outside.any():
+        message = f"column time has {found[outside][0]} us, which is not in the years 1 to 9999"
+        raise wrong("time", message, "an instant is an int64 count of microseconds since 1970")
+    return found
 
 
 def _events(column: pa.ChunkedArray) -> pa.DictionaryArray:

@@ -12,10 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.detector import listing
+from tidegate.engine.detector.comparable import KeyTypeError, united
 from tidegate.engine.detector.edges import is_tick, shown_name
 from tidegate.engine.detector.instances import Bools, Int16
 from tidegate.engine.detector.kernels import TICK_RANK
 from tidegate.engine.values import Batch, Int64, UInt64
+from tidegate.rules.errors import InputError, Place, Problem
 
 
 class Ranking(Protocol):
@@ -308,10 +310,31 @@ def _joined(stored: Batch, new: Batch) -> Batch:
         new.event,
         np.concatenate([stored.time, new.time]),
         np.concatenate([stored.row, new.row + stored.table.num_rows]),
-        stack([stored.table, new.table]),
+        _one_type(new.event, stored.table, new.table),
         {name: np.concatenate([_ids(stored, name), ids]) for name, ids in new.ids.items()},
         depth,
     )
+
+
+def _one_type(event: str, stored: pa.Table, new: pa.Table) -> pa.Table:
+    """Parameters carried before those that arrive; a column may have got another type since."""
+    tables = [stored, new]
+    for name in {*stored.column_names} & {*new.column_names}:
+        kinds = [table.schema.field(name).type for table in tables]
+        if kinds[0] != kinds[1] and not any(map(pa.types.is_nested, kinds)):
+            try:
+                column = united([table.column(name) for table in tables])
+            except KeyTypeError as error:
+                message = f"column {name} of {event} was {kinds[0]} and is {kinds[1]} now"
+                hint = f"{error}; declare it as it was, or rename it"
+                place = Place("<occurrences>")
+                raise InputError([Problem("column-type", message, place, hint)]) from None
+            parts = column.slice(0, len(stored)), column.slice(len(stored))
+            tables = [
+                table.set_column(table.column_names.index(name), name, part)
+                for table, part in zip(tables, parts, strict=True)
+            ]
+    return stack(tables)
 
 
 def stack(tables: Iterable[pa.Table]) -> pa.Table:

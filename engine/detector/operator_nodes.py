@@ -27,8 +27,10 @@ from tidegate.engine.detector.operators.shape import Shape
 from tidegate.engine.detector.operators.until import Until
 from tidegate.engine.detector.operators.within import Within
 from tidegate.rules import expression as x
-from tidegate.rules.closers import Window, plain
+from tidegate.rules.closers import Window
 from tidegate.rules.errors import EngineError
+from tidegate.rules.parser import unlabelled
+from tidegate.rules.plain import plain
 
 
 class Operators(Building):
@@ -259,24 +261,9 @@ class Operators(Building):
         )  # fmt: skip
 
     def _closer(self, window: Window, horizon: int | None) -> Node:
-        """What closes windows of `A*` or `P*`: of event types every row, for these are chosen among
-        (S4); of anything else what is greatest, for it cannot be seen which c it is."""
-        e = window.closer
-        if not plain(e):
-            return self._node(e, horizon)
-        leaves = [n for n in e.walk() if isinstance(n, x.Name | x.Clock | x.Cron)]
-        operands = tuple(self._event(type_of(leaf), all_rows=True) for leaf in leaves)
-        operands = self._alike(operands, horizon)
-        if len(operands) == 1:
-            return operands[0]
-        return self._make(
-            Either(first_roles(operands), all_rows=True),
-            operands,
-            own=any(o.own for o in operands),
-            every=any(o.every for o in operands),
-            point=all(o.point for o in operands),
-            horizon=horizon,
-        )
+        """What closes windows of `A*` or `P*`: of plain events every row, for these are chosen
+        among (S4); of anything else what is greatest, for it cannot be seen which c it is."""
+        return self._each(window.closer, horizon)
 
     def _counted(
         self, shape: AnyRepeat | Every | Nth, part: x.Expression, horizon: int | None
@@ -289,14 +276,27 @@ class Operators(Building):
         )
 
     def _each(self, part: x.Expression, horizon: int | None) -> Node:
-        """What counts as an occurrence of `part`: every row of an event type, a composite once per
-        instant (S1)."""
-        plain = part
-        while isinstance(plain, x.Labelled):
-            plain = plain.part
-        if isinstance(plain, x.Name | x.Clock | x.Cron):
-            return self._event(type_of(plain), all_rows=True)
-        return self._node(part, horizon)
+        """What counts as an occurrence of `part`: every row of what is plain, a composite once per
+        instant (S1, S9)."""
+        return self._rows(part, horizon) if plain(part) else self._node(part, horizon)
+
+    def _rows(self, e: x.Expression, horizon: int | None) -> Node:
+        """Every row of plain events, of an event type once: in the first role that it has."""
+        leaves = (n for n in e.walk() if isinstance(n, x.Name | x.Clock | x.Cron))
+        names = [type_of(leaf) for leaf in leaves]
+        types = [*dict.fromkeys(names)]
+        operands = self._alike(tuple(self._event(t, all_rows=True) for t in types), horizon)
+        if len(names) == 1:
+            return operands[0]
+        found = self._make(
+            Either(tuple(map(names.index, types)), all_rows=True),
+            operands,
+            own=any(o.own for o in operands),
+            every=any(o.every for o in operands),
+            point=all(o.point for o in operands),
+            horizon=horizon,
+        )
+        return replace(found, roles=tuple(names), expression=unlabelled(e))
 
 
 def type_of(leaf: x.Name | x.Clock | x.Cron) -> str:

@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.detector import listing
+from tidegate.engine.detector.comparable import KeyTypeError, united
 from tidegate.engine.detector.instances import Bools
 from tidegate.engine.detector.keys import Keys
-from tidegate.engine.detector.log import Log
+from tidegate.engine.detector.log import Log, wrong
 from tidegate.engine.detector.walk.found import Found
 from tidegate.engine.values import Detections, Int64
 from tidegate.rules.model import Rule, Rulebook
@@ -32,20 +33,32 @@ def joined(
         pa.array([], pa.list_(pa.int64())),
         pa.array([], pa.list_(_TICK)),
     )
-    table = pa.concat_tables([empty, *parts], promote_options="permissive")
+    fixed = pa.concat_tables([part.select(empty.column_names) for part in (empty, *parts)])
+    table = pa.table(
+        {"rule": fixed.column("rule")}
+        | {n: _keys(parts, n, _key_type(book, n, occurrences.schema)) for n in names}
+        | {n: fixed.column(n) for n in ("start", "end", "constituents", "ticks")}
+    )
     if len(found) > 1:
         end = table.column("end").cast(pa.int64()).to_numpy()
         table = table.take(pa.array(np.argsort(end, kind="stable")))
-    keys = {
-        n: table.column(n)
-        if n in table.column_names
-        else pa.nulls(len(table), _key_type(book, n, occurrences.schema))
-        for n in names
-    }
-    return pa.table(
-        {"rule": table.column("rule"), **keys}
-        | {n: table.column(n) for n in ("start", "end", "constituents", "ticks")}
-    )
+    return table
+
+
+def _keys(parts: Sequence[pa.Table], name: str, kind: pa.DataType) -> pa.ChunkedArray:
+    """One key column of all rules, null where a rule does not have it; `kind` is its type where
+    no rule does."""
+    columns = [
+        p.column(name) if name in p.column_names else pa.chunked_array([pa.nulls(len(p))])
+        for p in parts
+    ]
+    if all(pa.types.is_null(column.type) for column in columns):
+        return pa.chunked_array([pa.nulls(sum(map(len, columns)), kind)])
+    try:
+        return united(columns)
+    except KeyTypeError as error:
+        hint = "name the keys of these rules differently, or give their columns one type"
+        raise wrong("key-type", f"keys {name} of several rules: {error}", hint) from None
 
 
 def _key_type(book: Rulebook, name: str, schema: pa.Schema) -> pa.DataType:

@@ -22,7 +22,7 @@ def firings_of(rulebook: str, prepared: PreparedRule, detections: Detections) ->
     table = pa.table(
         [
             as_binary(ids),
-            *(d.keys[field.name].cast(field.type) for field in key),
+            *(d.keys[field.name].cast(field.type, safe=False) for field in key),  # exact in the id
             pa.array(d.start).cast(INSTANT),
             pa.array(d.end).cast(INSTANT),
             pa.array(_depths(d)),

@@ -164,6 +164,7 @@ def _key_schema(
     rule: Rule, rulebook: Rulebook, tables: Mapping[str, pa.Schema], problems: list[Problem]
 ) -> pa.Schema:
     kinds: list[pa.DataType | None] = [pa.null() for _ in rule.key_names]
+    listed: list[list[str]] = [[] for _ in rule.key_names]
     for name, columns in rule.per.items():
         if name in rulebook.rules:
             schema = _key_schema(rulebook.rules[name], rulebook, tables, [])  # its own `per:` (S7)
@@ -177,13 +178,16 @@ def _key_schema(
                 hint = f"it has {', '.join(schema.names) or 'none'}"
                 problems.append(Problem("unknown-column", message, rule.place, hint))
                 continue
-            known = kinds[n]
-            kinds[n] = common_type(known, schema.field(column).type) if known is not None else None
+            known, kind = kinds[n], schema.field(column).type
+            listed[n].append(f"{column} of {name} is {kind}")
+            alike = known is not None and not pa.types.is_nested(kind)
+            kinds[n] = common_type(known, kind) if alike else None
     fields = []
-    for key, kind in zip(rule.key_names, kinds, strict=True):
+    for key, kind, said in zip(rule.key_names, kinds, listed, strict=True):
         if kind is None:
-            message = f"per: the columns that {key} is taken from have no common type"
-            problems.append(Problem("key-type", message, rule.place))
+            message = f"per: the columns of the key {key} do not compare: {', '.join(said)}"
+            hint = "a key is of one type: a number, text, a time, boolean or binary"
+            problems.append(Problem("key-type", message, rule.place, hint))
         elif key.lower() in {*ENGINE_COLUMNS, *_FIRING_COLUMNS, OLD, "new"}:
             message = f"per: {key} is a name of the engine's"
             problems.append(Problem("reserved-column", message, rule.place, _COLUMNS_HINT))

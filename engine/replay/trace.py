@@ -77,7 +77,8 @@ def read(
     table = _merged(chunk) if chunk else None
     if table is not None and len(spool):
         spool.add(table)
-    wanted = {name: common(known) for name, known in types.items()}
+    compared = key_fields(book)  # with one another, whatever the name
+    wanted = {n: common(set().union(*(types[m] for m in compared[n]))) for n in types}
     return Trace(
         lines.iso,
         lines.events,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -130,6 +131,76 @@ def test_keys_of_any_type_keep_it(key: pa.DataType) -> None:
     pairs = found.filter(pa.compute.equal(found.column("rule"), "pair"))
     assert pairs.column("account").type == key
     assert pairs.column("account").to_pylist() == [account[0].as_py(), None]
+
+
+MAPPED = """
+rulebook: b
+events: {a: {signal: {k: bigint}}, b: {signal: {x: bigint}}}
+rules:
+  r: {on: a and b, per: {a: k, b: x}}
+  s: {on: a ; b, per: {a: k, b: x}}
+  t: {on: a or b, per: {a: k, b: x}}
+"""
+
+
+@pytest.mark.parametrize(
+    "seven", [7.0, Decimal("7.00"), pa.scalar(7, pa.uint64()), pa.scalar(7, pa.int8())], ids=str
+)
+def test_keys_are_compared_by_value(seven: object) -> None:
+    """7 and 7.0 are one key; 2**53 as a double is that number and not the next one."""
+    value = seven if isinstance(seven, pa.Scalar) else pa.scalar(seven)
+    x = pa.array([None, None, value.as_py()], value.type)
+    events, times = ["a", "a", "b"], [1, 2, 3]
+    occurrences = pa.table({"event": events, "time": times, "k": [2**53 + 1, 7, None], "x": x})
+    found = detect(MAPPED, occurrences).select(["rule", "k", "constituents"]).to_pylist()
+    pairs = [row for row in found if row["rule"] != "t"]
+    assert [(r["rule"], r["k"], r["constituents"]) for r in pairs] == [
+        ("r", 7, [1, 2]),
+        ("s", 7, [1, 2]),
+    ]
+    assert [row["k"] for row in found if row["rule"] == "t"] == [2**53 + 1, 7, 7]
+
+
+@pytest.mark.parametrize(
+    ("k", "x", "said"),
+    [
+        (pa.array([7, None]), pa.array([None, "7"]), ["k of a (int64)", "x of b (string)"]),
+        (pa.array([True, None]), pa.array([None, 1]), ["k of a (bool)", "x of b (int64)"]),
+        (pa.array([[7], None]), pa.array([None, [7]]), ["k of a (list<item: int64>)"]),
+        (
+            pa.array([2**53 + 1, None]),
+            pa.array([None, 1e300]),
+            ["k of a (int64)", "x of b (double)"],
+        ),
+    ],
+    ids=["a text", "true", "a list", "too far apart"],
+)
+def test_keys_that_do_not_compare_are_named(k: pa.Array, x: pa.Array, said: list[str]) -> None:
+    occurrences = pa.table({"event": ["a", "b"], "time": [1, 2], "k": k, "x": x})
+    with pytest.raises(InputError) as caught:
+        detect(MAPPED, occurrences)
+    assert all(part in str(caught.value) for part in said)
+
+
+def test_a_key_column_that_is_missing_is_named() -> None:
+    with pytest.raises(InputError, match="occurrences of b lack the column x, a key of r"):
+        detect(MAPPED, pa.table({"event": ["a", "b"], "time": [1, 2], "k": [7, 7]}))
+    only_a = pa.table({"event": ["a"], "time": [1], "k": [7]})
+    assert detect(MAPPED, only_a).column("rule").to_pylist() == ["t"]
+
+
+@pytest.mark.parametrize("micros", [2**62, -(2**63), 253_402_300_800_000_000])
+def test_times_out_of_range_are_named(micros: int) -> None:
+    with pytest.raises(InputError, match=rf"column time has {micros} us"):
+        detect(MAPPED, pa.table({"event": ["a", "a"], "time": [1, micros], "k": [7, 7]}))
+
+
+def test_keys_of_one_name_in_rules_of_other_types() -> None:
+    book = MAPPED + "  u: {on: a, per: k}\n"
+    k, x = [2**53 + 1, None], pa.array([None, Decimal("0.5")])
+    found = detect(book, pa.table({"event": ["a", "b"], "time": [1, 2], "k": k, "x": x}))
+    keys = [(row["rule"], row["k"]) for row in found.to_pylist()]
+    assert keys == [("t", 2**53 + 1), ("u", 2**53 + 1), ("t", Decimal("0.5"))]
 
 
 def test_keys_of_several_columns_and_of_differing_types() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from tidegate import rules
 from tidegate.engine.detector.detections import ABSENT
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.values import Batch, Carried, Detections
-from tidegate.rules.errors import EngineError
+from tidegate.rules.errors import EngineError, InputError
 from tidegate.rules.model import Rulebook
 
 SIGNALS = "".join(f"  {n}: {{signal: {{k: bigint, v: bigint}}}}\n" for n in "abc")
@@ -50,6 +51,35 @@ def steps(
 
 def nodes(carried: Carried) -> set[str]:
     return {name for name in carried.tables if name.startswith("node:")}
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [(7, 7.0), (7.0, 7), (7, Decimal("7.00")), (Decimal("7.0"), 7.0), (Decimal("7.0"), 7)],
+    ids=str,
+)
+def test_a_key_is_carried_to_a_bucket_where_it_has_another_type(first: Any, then: Any) -> None:
+    """So are the parameters of what is carried."""
+    other = type(first)(9)
+    found, _ = steps(
+        book(r="a ; b", s="any(2, a*)"),
+        {"a": batch("a", [1, 2], k=[first, other], v=[first, other])},
+        {"a": batch("a", [3], k=[then], v=[then]), "b": batch("b", [4, 5], k=[then, then])},
+    )
+    assert [(d.rule, d.keys.column("k").to_pylist()) for d in found] == [("r", [7, 7]), ("s", [7])]
+    assert [len(d.event_row) for d in found] == [4, 2]
+
+
+def test_keys_that_do_not_compare_with_those_carried_are_named() -> None:
+    with pytest.raises(InputError, match=r"k of b \(string\)") as caught:
+        steps(book(r="a ; b"), {"a": batch("a", [1], k=[7])}, {"b": batch("b", [4], k=["7"])})
+    assert "int64 and string are never equal" in str(caught.value)
+
+
+def test_a_parameter_that_does_not_go_with_what_is_carried_is_named() -> None:
+    buckets = [{"a": batch("a", [n], k=[1], v=[v])} for n, v in ((1, 7), (2, "7"))]
+    with pytest.raises(InputError, match="column v of a was int64 and is string now"):
+        steps(book(r="any(3, a*)"), *buckets)
 
 
 def test_occurrences_before_the_activation_are_not_seen() -> None:

@@ -48,6 +48,16 @@ def test_g09_nodes_are_the_detectors_by_their_digests(tmp_path: Path) -> None:
     assert shared["rules"] == ["r", "q"]
 
 
+def test_s09_every_row_of_plain_events_is_shown(tmp_path: Path) -> None:
+    found = explained(tmp_path, r="on: 'A*(a, b or L:(c), t) or any(2, (b or t)*)'")
+    shown = {node["expression"]: node["operator"] for node in found["nodes"]}
+    assert {name: shown[name] for name in ("a", "b", "c", "t", "b or c", "b or t")} == {
+        "a": "event",
+        **dict.fromkeys(("b", "c", "t"), "every row"),
+        **dict.fromkeys(("b or c", "b or t"), "or"),
+    }
+
+
 @pytest.mark.parametrize(
     "rule",
     [

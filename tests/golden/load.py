@@ -4,7 +4,8 @@
     on: a ; b                          the expression of rule r; or several `rule NAME: a ; b`
     per: k                             key columns (also `per NAME:`); context (`context NAME:`)
     events: a(k) opening               declarations; those of the history are inferred
-    clock opening: <(08:00:00)*/*/*>   a named clock event
+    clock opening: <(08:00:00)*/*/*>   a named clock event; after it days=sat,sun
+                                       except=2026-12-25,2026-12-26 zone=Europe/Berlin
     table tx: transaction              an event type of the changes of a table
     select: first=last then=first pairs=unique repeat evaluate=early
     timezone: Europe/Berlin            default UTC
@@ -29,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from tidegate.rules.errors import Place
-from tidegate.rules.expression import BeginOf, Clock, EndOf, Expression, Labelled, Name, Or
+from tidegate.rules.expression import BeginOf, Clock, Cron, EndOf, Expression, Labelled, Name, Or
 from tidegate.rules.model import (
     Change,
     ClockEvent,
@@ -45,6 +46,7 @@ from tidegate.rules.parser import parse
 
 FOLDER = Path(__file__).parent
 PLACE = Place()
+_WEEKDAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OCCURRENCE = re.compile(r"(<[^>]*>|\w+)@([^\s(){}]+)(?:\(([^)]*)\))?")
 _DETECTION = re.compile(r"(\w+ +)?((?:\w+=\S+ +)*)\[([^,\]]+),([^\]]+)\] *\{([^}]*)\}")
@@ -226,12 +228,16 @@ def _columns(name: str, events: Mapping[str, EventType], rules: Mapping[str, Rul
 
 
 def default_context(on: Expression) -> Context:
-    """Section 3: unrestricted for plain types and an `or` of these, else restricted."""
+    """Section 3: unrestricted for plain types (S9), else restricted."""
+    return Context.UNRESTRICTED if _plain(on) else Context.RESTRICTED
+
+
+def _plain(on: Expression) -> bool:
     if isinstance(on, Labelled):
-        return default_context(on.part)
-    parts = on.parts if isinstance(on, Or) else (on,)
-    flat = all(isinstance(part, Name | Clock | BeginOf | EndOf) for part in parts)
-    return Context.UNRESTRICTED if flat else Context.RESTRICTED
+        return _plain(on.part)
+    if isinstance(on, Or):
+        return all(map(_plain, on.parts))
+    return isinstance(on, Name | Clock | Cron | BeginOf | EndOf)
 
 
 def _selection(text: str) -> Selection:
@@ -259,5 +265,18 @@ def _events(entries: dict[str, str], history: list[Line], zone: str) -> dict[str
         events[name] = TableEvent(name, PLACE, Change(entries.pop(key)), "t", columns=parameters)
     for key in [key for key in entries if key.startswith("clock ")]:
         name = key.removeprefix("clock ")
-        events[name] = ClockEvent(name, PLACE, parse(entries.pop(key)), zone)
+        events[name] = _clock(name, entries.pop(key), zone)
     return events
+
+
+def _clock(name: str, text: str, zone: str) -> ClockEvent:
+    expression, *options = re.split(r" (?=(?:days|except|zone)=)", text)
+    given = dict(option.strip().split("=") for option in options)
+    return ClockEvent(
+        name,
+        PLACE,
+        parse(expression),
+        given.get("zone", zone),
+        tuple(_WEEKDAYS.index(day) for day in given["days"].split(",")) if "days" in given else (),
+        tuple(given["except"].split(",")) if "except" in given else (),
+    )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.reference.timing import add
-from tests.reference.values import NOTHING, Instance, Occurrence, Tick, greatest, hull
+from tests.reference.values import NOTHING, Instance, Occurrence, Tick, distinct, greatest, hull
 from tidegate.rules.expression import (
     And,
     AnyOf,
@@ -88,8 +88,12 @@ def leaf_type(expression: Expression) -> Any:
 
 
 def is_composite(expression: Expression) -> bool:
-    """S9: anything but an event type's or a rule's name, labels and parentheses aside."""
-    return leaf_type(expression) is None
+    """S9: anything but an event type's or a rule's name, a clock literal, `begin_of` or `end_of`,
+    or an `or` of plain ones, labels and parentheses aside."""
+    node = plain(expression)
+    if isinstance(node, Or):
+        return any(map(is_composite, node.parts))
+    return leaf_type(node) is None
 
 
 def own_terminator(opener: Expression, closer: Expression) -> Own | None:
@@ -179,10 +183,11 @@ class Meaning:
             yield hull(combination)
 
     def _each(self, part: Expression) -> list[Instance]:
-        """What counts as an occurrence of `part`, in order of time and rank."""
+        """What counts as an occurrence of `part`, in order of time and rank: of a plain one every
+        occurrence, once, however many operands of an `or` it fills."""
         instances = self.of(part)
         if not is_composite(part):
-            return sorted(instances, key=lambda i: (i.end, i.ranks()))
+            return sorted(distinct(instances), key=lambda i: (i.end, i.ranks()))
         ends = sorted({i.end for i in instances})
         return [greatest(i for i in instances if i.end == end) for end in ends]
 

@@ -29,7 +29,7 @@ class EveryNode(Meaning):
         return [greatest(i for i in instances if i.end == end) for end in ends]
 
     def _each(self, part: Expression) -> list[Instance]:
-        """A primitive operand's occurrences are each counted, also simultaneous ones."""
+        """A plain operand's occurrences are each counted, also simultaneous ones."""
         return super()._each(part) if is_composite(part) else Meaning(self.world)._each(part)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import calendar
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -12,6 +13,7 @@ from tidegate.rules.expression import Clock, Cron, Duration
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
+SECOND = 1_000_000
 
 
 def to_micros(moment: datetime) -> int:
@@ -22,12 +24,37 @@ def to_local(micros: int, zone: str) -> datetime:
     return (EPOCH + micros * MICROSECOND).astimezone(ZoneInfo(zone))
 
 
-def resolve(naive: datetime, zone: str, *, skipped: str) -> int | None:
-    """Microseconds of a local time; a repeated one is taken first. A skipped one is moved forward
-    by the gap (`skipped="forward"`) or is nothing (`skipped="nothing"`)."""
-    moment = naive.replace(tzinfo=ZoneInfo(zone), fold=0).astimezone(UTC)
-    exists = moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None) == naive
-    return to_micros(moment) if exists or skipped == "forward" else None
+def moved_forward(naive: datetime, zone: str) -> int:
+    """Microseconds of a local time of a duration's end; a repeated one is taken first, a skipped
+    one moved forward by the gap."""
+    return to_micros(naive.replace(tzinfo=ZoneInfo(zone), fold=0))
+
+
+def readings(naive: datetime, zone: str) -> list[int]:
+    """The instants at which the zone's clock reads a local time: none, one or two."""
+    both = (to_micros(naive.replace(tzinfo=ZoneInfo(zone), fold=fold)) for fold in (0, 1))
+    return sorted({t for t in both if to_local(t, zone).replace(tzinfo=None) == naive})
+
+
+def once(naive: datetime, zone: str) -> int:
+    """The instant at which a local time happens once: a repeated one the first time, a skipped one
+    at the first instant after the gap."""
+    if found := readings(naive, zone):
+        return found[0]
+    before, after = (
+        to_micros(naive.replace(tzinfo=ZoneInfo(zone), fold=fold)) // SECOND for fold in (1, 0)
+    )
+    seconds = range(before, after + 1)  # the clock jumps over `naive` at one of these
+    return (
+        SECOND
+        * seconds[
+            bisect_right(
+                seconds,
+                naive,
+                key=lambda second: to_local(second * SECOND, zone).replace(tzinfo=None),
+            )
+        ]
+    )
 
 
 def add(anchor: int, duration: Duration, zone: str, times: int = 1) -> int:
@@ -40,7 +67,7 @@ def add(anchor: int, duration: Duration, zone: str, times: int = 1) -> int:
         year, month = months // 12, months % 12 + 1
         day = min(local.day, calendar.monthrange(year, month)[1])
         moved = local.replace(year=year, month=month, day=day, tzinfo=None)
-        moment = resolve(moved, zone, skipped="forward") or 0
+        moment = moved_forward(moved, zone)
     return moment + duration.micros * times
 
 
@@ -49,7 +76,10 @@ def _fits(wanted: int | None, value: int) -> bool:
 
 
 def _days(first: int, last: int, zone: str) -> Iterator[date]:
-    day, end = to_local(first, zone).date(), to_local(last, zone).date()
+    """The local dates from one instant to another, and one more on either side: a gap may move a
+    time to the next date."""
+    day = to_local(first, zone).date() - timedelta(days=1)
+    end = to_local(last, zone).date() + timedelta(days=1)
     while day <= end:
         yield day
         day += timedelta(days=1)
@@ -110,15 +140,19 @@ def clock_instants(
     days: tuple[int, ...] = (),
     excluded: tuple[str, ...] = (),
 ) -> list[int]:
-    """Every matching instant in [first, last]; a skipped local time does not fire, a repeated one
-    fires once. `days` (0 = Monday) and `excluded` (ISO dates) are those of a named clock event."""
-    instants: list[int] = []
+    """Every matching instant in [first, last] (S11): each matching local time once where the hour
+    is given, every reading of one where it is a wildcard. `days` (0 = Monday) and `excluded` (ISO
+    dates) are those of a named clock event."""
+    if isinstance(expression, Clock):
+        wildcard = expression.hour is None
+    else:
+        wildcard = expression.text.split()[1].startswith("*")
+    instants: set[int] = set()
     for day in _days(first, last, zone):
         if (days and day.weekday() not in days) or day.isoformat() in excluded:
             continue
         times = _clock_times if isinstance(expression, Clock) else _cron_times
         for naive in times(expression, day):  # type: ignore[arg-type]
-            instant = resolve(naive, zone, skipped="nothing")
-            if instant is not None and first <= instant <= last:
-                instants.append(instant)
-    return instants
+            found = readings(naive, zone) if wildcard else [once(naive, zone)]
+            instants.update(instant for instant in found if first <= instant <= last)
+    return sorted(instants)

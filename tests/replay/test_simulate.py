@@ -253,3 +253,36 @@ def test_a_trace_that_is_not_there_is_refused(folder: Path) -> None:
 def test_wrong_options_are_refused(folder: Path) -> None:
     assert "known: chronicle" in refused(folder, "", context="latest")
     assert "ISO 8601" in refused(folder, "", until="tomorrow")
+
+
+MAPPED = """
+rulebook: one
+events: {a: {signal: {k: bigint}}, b: {signal: {x: double}}, c: {signal: {z: double}}}
+rules:
+  r: {on: a and b, per: {a: k, b: x}}
+  s: {on: r ; c, per: {r: k, c: z}}
+"""
+
+
+@pytest.mark.parametrize("bucket", [None, 1, 2])
+def test_keys_in_fields_of_other_names_are_compared_by_value(
+    bucket: int | None, tmp_path: Path
+) -> None:
+    """7 and 7.0 are one key, 7 and "7" two."""
+    values = [("a", "k", 7), ("b", "x", "7"), ("b", "x", 7.0), ("a", "k", None), ("c", "z", 7.0)]
+    values += [("a", "k", 2**53 + 1), ("b", "x", 2.0**53), ("a", "k", 0), ("b", "x", -0.0)]
+    (tmp_path / "one.yaml").write_text(MAPPED)
+    (tmp_path / "trace.jsonl").write_text(
+        "".join(
+            json.dumps({"event": event, "time": time, field: value}) + "\n"
+            for time, (event, field, value) in enumerate(values)
+        )
+    )
+    out = io.BytesIO()
+    simulate(tmp_path / "one.yaml", tmp_path / "trace.jsonl", bucket=bucket, out=out)
+    found = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [(d["rule"], d["key"], d["start"], d["end"]) for d in found] == [
+        ("r", {"k": 7}, 0, 2),
+        ("s", {"k": 7}, 0, 4),
+        ("r", {"k": 0}, 7, 8),
+    ]

@@ -35,8 +35,10 @@ from tidegate.rules.parser import parse
         ("a - (b or (b ; c))", "a without b"),
         ("a or (b - b)", "a"),
         ("a ; not(b)[a, b]", "not(b)[a, b]"),
-        ("any(2, (a or a)*)", "any(2, (a or a)*)"),
-        ("every(2, (b or a) - (c - c))", "every(2, a or b)"),
+        ("any(2, (a or a)*)", "any(2, a*)"),
+        ("any(2, (b or a)*)", "any(2, (a or b)*)"),
+        ("any(2, ((a within 5) or a)*)", "any(2, ((a within 5 s) or a)*)"),
+        ("every(2, (b or a) - (c - c))", "every(2, b or a without (c without c))"),
         ("(b or a) ; ((a or b) + [5])", "(b or a) ; (a or b) + [5 s]"),
     ],
 )

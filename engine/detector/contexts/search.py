@@ -92,7 +92,7 @@ class Search(Generic[V]):
 
     def _any_repeat(self, tree: t.AnyRepeat, whole: bool) -> Relation[V]:
         each = self._each(tree.part)
-        if type(tree.part) is not t.Leaf:
+        if not t.plain(tree.part):
             found = self._combined(tree.count, each)
             return found if whole else self._now_only(found)
         parts = [{interval: self._values.one(interval[0], e)} for interval, e in each]
@@ -140,11 +140,16 @@ class Search(Generic[V]):
         return {i: v for i, v in found.items() if i[1] < self._now}
 
     def _each(self, tree: t.Tree) -> list[tuple[Interval, Entries]]:
-        """What counts as an occurrence, in order of end: of a composite the greatest of each
-        instant (S1)."""
-        if type(tree) is t.Leaf:
-            items = self._streams.events[tree.stream]
-            return [((item.start, item.end), item.moved(tree.shift)) for item in items]
+        """What counts as an occurrence, in order of end: all that is plain, each in the first role
+        that it has (S9); of a composite the greatest of each instant (S1)."""
+        if leaves := t.plain(tree):
+            first = {leaf.stream: leaf.shift for leaf in reversed(leaves)}
+            found = [
+                ((item.start, item.end), item.moved(shift))
+                for stream, shift in first.items()
+                for item in self._streams.events[stream]
+            ]
+            return sorted(found, key=lambda each: each[0][1])
         choosing = Choosing(self._order, True)
         latest: dict[int, tuple[int, Entries]] = {}
         for (start, end), bests in self._also(choosing).of(tree, whole=True).items():

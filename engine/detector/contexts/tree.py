@@ -215,6 +215,14 @@ class AnyRepeat(Tree):
         return self.leaves() if self.count > 1 else self.part.lasting()
 
 
+def plain(tree: Tree) -> list[Leaf]:
+    """The event types of a plain tree, from the left; none if it is composite (S9)."""
+    if type(tree) is Leaf:
+        return [tree]
+    parts = [plain(part) for part in tree.parts()] if isinstance(tree, Either) else []
+    return [leaf for part in parts for leaf in part] if all(parts) else []
+
+
 def walk(tree: Tree) -> Iterator[Tree]:
     yield tree
     for part in tree.parts():

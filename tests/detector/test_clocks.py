@@ -1,0 +1,58 @@
+"""Clock occurrences against plain enumeration, around changes of clocks (S11)."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.golden.load import micros
+from tests.reference.timing import clock_instants
+from tidegate.engine.detector.clocks import instants
+from tidegate.rules.expression import Clock, Cron
+from tidegate.rules.parser import parse
+
+HOUR = 3_600_000_000
+CHANGES = [  # a gap and a repeated hour; of half an hour; at midnight; of a whole day
+    ("Europe/Berlin", "2026-03-29T01:00"),
+    ("Europe/Berlin", "2026-10-25T01:00"),
+    ("America/New_York", "2026-03-08T07:00"),
+    ("America/New_York", "2026-11-01T06:00"),
+    ("Australia/Lord_Howe", "2026-04-04T15:00"),
+    ("Asia/Beirut", "2026-03-28T22:00"),
+    ("America/Sao_Paulo", "2018-02-18T02:00"),
+    ("Pacific/Apia", "2011-12-30T10:00"),
+]
+TEXTS = [
+    "<(02:30:00)*/*/*>",
+    "<(*:30:15)*/*/*>",
+    "<(00:*:00)*/*/*>",
+    "<(23:59:00)*/*/*>",
+    'cron("*/30 * * * *")',
+    'cron("*/20 0-3,23 * * *")',
+    'cron("0 */2 * * sat,sun")',
+    'cron("10 0,2 29,30 * *")',
+]
+
+
+@given(
+    st.sampled_from(TEXTS).map(parse),
+    st.sampled_from(CHANGES),
+    st.integers(-30 * 60, 30 * 60),
+    st.integers(1 * 60, 60 * 60),
+    st.sampled_from([(), (5, 6)]),
+    st.sampled_from([(), ("2026-03-29", "2026-11-01")]),
+)
+@settings(max_examples=200, deadline=None)
+def test_s11_clock_occurrences_around_changes_of_clocks(
+    expression: Clock | Cron,
+    change: tuple[str, str],
+    begin: int,
+    length: int,
+    days: tuple[int, ...],
+    excluded: tuple[str, ...],
+) -> None:
+    zone, moment = change
+    first = micros(moment) + begin * HOUR // 60
+    last = first + length * HOUR // 60
+    found = instants(expression, first, last, zone, days, excluded)
+    assert found.tolist() == clock_instants(expression, first, last, zone, days, excluded)
