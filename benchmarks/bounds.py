@@ -21,7 +21,7 @@ from tidegate import rules
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.operators.nth import COUNT
 from tidegate.engine.values import Batch, Carried
-from tidegate.rules.bound import Bound, of_rule
+from tidegate.rules.bound import Bound, Bounds
 
 EXPRESSIONS = (
     "a ; b",
@@ -81,7 +81,7 @@ def measure(expression: str, occurrences: int) -> Measured:
     (instances, entries), grown = most, _peak_mb() - early_mb
     return Measured(
         expression,
-        of_rule(book.rules["r"], book.rules),
+        Bounds(book.rules).of_rule(book.rules["r"]),
         (int(instances.min()), int(instances.max())),
         (int(entries.min()), int(entries.max())),
         grown,

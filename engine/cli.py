@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from tidegate.engine import operations, output
+from tidegate.engine.brief import brief
 from tidegate.engine.options import as_json, of_store, store_url, the_store
 from tidegate.rules.errors import EngineError, TidegateError
 
@@ -95,6 +96,7 @@ def pairs(items: tuple[str, ...], option: str) -> dict[str, str]:
 @spark_conf
 @policy_file
 @as_json
+@brief
 def validate(
     files: tuple[Path, ...],
     tables: bool,
@@ -140,6 +142,7 @@ def validate(
     show_default=True,
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@brief
 def explain(rulebook: Path, rule: str | None, format_: str, as_json: bool) -> None:
     """Normalised expressions, the shared graph, what is stored per key, what triggers what."""
     from tidegate.engine.explain import explain as explained

@@ -12,16 +12,17 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 import orjson
 
-from tidegate.engine.moments import micros_text
 from tidegate.engine.printable import in_json, in_line, printable, shortened
-from tidegate.engine.state import BucketReport
 from tidegate.rules.errors import Problem
 from tidegate.rules.model import Rulebook
+
+if TYPE_CHECKING:
+    from tidegate.engine.state import BucketReport
 
 NEVER_WRAPPED = frozenset({"firing_id"})  # is copied
 PIPE_COLUMNS = 10_000  # of what is no terminal: a row is a line
@@ -88,6 +89,8 @@ def _plain(value: Any) -> Any:
 
 def instant_text(micros: int | None) -> str:
     """Microseconds since the epoch as ISO 8601 in UTC; `-` for None."""
+    from tidegate.engine.moments import micros_text
+
     if micros is None:
         return "-"
     return f"{micros_text(micros, digits=3)}Z"

@@ -44,7 +44,9 @@ ENDLESS = Amount(endless=True)
 
 
 def total(amounts: list[Amount]) -> Amount:
-    whole = NOTHING
-    for amount in amounts:
-        whole = whole + amount
-    return whole
+    spans = [amount.span_micros for amount in amounts if amount.span_micros is not None]
+    return Amount(
+        sum([amount.count for amount in amounts]),
+        max(spans, default=None),
+        any(amount.endless for amount in amounts),
+    )

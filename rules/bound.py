@@ -9,19 +9,20 @@ detection takes one occurrence of each event type (`rules.recent`), and so do al
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 from tidegate.rules import expression as x
 from tidegate.rules.amount import ENDLESS, Amount, total
-from tidegate.rules.detected import detected
+from tidegate.rules.detected import KEPT_MAX, detected
 from tidegate.rules.durations import format_duration
 from tidegate.rules.formatter import format_expression
 from tidegate.rules.model import Context, Rule
 from tidegate.rules.recent import unused
 from tidegate.rules.singles import single
 from tidegate.rules.stages import Stages, alike, most_kept, stages
-from tidegate.rules.stored import Stored, stored
+from tidegate.rules.stored import Stored, Used, stored, used_rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +62,26 @@ def bound(
 ) -> Bound:
     """The bound of a rule with this context and this expression, as it stands; `rules` are those
     that it may use as events (their own storage is not counted)."""
-    known = rules or {}
-    return _bound(_form(expression, known, ()), context, known, ())
+    return _bound(_form(expression, used_rules(rules or {}), ()), context)
 
 
-def of_rule(rule: Rule, rules: Mapping[str, Rule]) -> Bound:
-    """The bound of what is detected for a rule in its own context. Hinze & Voisard's parameters
-    choose among all instances, as `unrestricted` does."""
-    own = own_context(rule)
-    return in_contexts(rule, rules, (own,))[own]
+class Bounds:
+    """The bounds of a rulebook's rules: of what is detected for them."""
+
+    def __init__(self, rules: Mapping[str, Rule]) -> None:
+        self._rules = rules
+        self.used = used_rules(rules)
+
+    def of_rule(self, rule: Rule) -> Bound:
+        """In its own context. Hinze & Voisard's parameters choose among all instances, as
+        `unrestricted` does."""
+        own = own_context(rule)
+        return self.in_contexts(rule, (own,))[own]
+
+    def in_contexts(self, rule: Rule, contexts: Iterable[Context]) -> dict[Context, Bound]:
+        """If its context were another."""
+        form = _form(detected(rule, self._rules), self.used, rule.per)
+        return {context: _bound(form, context) for context in contexts}
 
 
 def own_context(rule: Rule) -> Context:
@@ -77,51 +89,57 @@ def own_context(rule: Rule) -> Context:
     return Context.UNRESTRICTED if rule.selection else rule.context
 
 
-def in_contexts(
-    rule: Rule, rules: Mapping[str, Rule], contexts: Iterable[Context]
-) -> dict[Context, Bound]:
-    """The bound of what is detected for a rule, if its context were another."""
-    expression = detected(rule, rules)
-    form = _form(expression, rules, rule.per)
-    return {context: _bound(form, context, rules, rule.per) for context in contexts}
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Form:
-    """What is the same in all contexts; `restricted` is the bound there, `instances` and
-    `occurrences` what it adds up."""
+    """What is the same in all contexts: `restricted` is the bound there, `nodes` those that store
+    something, `instances` and `occurrences` what they add up to."""
 
     expression: x.Expression
+    rules: Collection[str]
+    keyed: Collection[str]
+    nodes: Sequence[Stored]
     instances: Amount
     occurrences: Amount
     restricted: Bound
-    one_by_one: bool
-    flat: Stages | None
+
+    @cached_property
+    def one_by_one(self) -> bool:
+        return not self.nodes or _one_by_one(self.expression, self.keyed)
+
+    @cached_property
+    def flat(self) -> Stages | None:
+        return _flat(self.expression, self.rules, self.keyed)
 
 
-def _form(expression: x.Expression, rules: Mapping[str, Rule], keyed: Collection[str]) -> _Form:
-    nodes = [node for node in stored(expression, rules).walk() if node.remembers]
+def _form(expression: x.Expression, used: Mapping[str, Used], keyed: Collection[str]) -> _Form:
+    if used and not used.keys().isdisjoint(x.names_in(expression)):
+        return _made(expression, used, keyed)
+    return _of_events(expression, frozenset(keyed))
+
+
+@lru_cache(maxsize=KEPT_MAX)
+def _of_events(expression: x.Expression, keyed: Collection[str]) -> _Form:
+    """Without rules: the same while a rulebook is read and when it is explained."""
+    return _made(expression, {}, keyed)
+
+
+def _made(expression: x.Expression, used: Mapping[str, Used], keyed: Collection[str]) -> _Form:
+    nodes = [node for node in stored(expression, used).walk() if node.remembers]
     instances = total([node.instances for node in nodes])
     occurrences = total([node.occurrences for node in nodes])
-    if not nodes:
-        restricted = Bound(0, 0, None, 0, "nothing has to be remembered")
-        return _Form(expression, instances, occurrences, restricted, True, None)
     lasting = [node for node in nodes if node.oldest_micros is None]
-    oldest = None if lasting else max(node.oldest_micros or 0 for node in nodes)
+    oldest = None if lasting else max([node.oldest_micros or 0 for node in nodes], default=0)
     advice = tuple(dict.fromkeys(_advice(node) for node in lasting))
     why = _why(nodes, instances + occurrences)
     restricted = _said_of(instances, occurrences, oldest, why, advice)
-    alone, flat = _one_by_one(expression, keyed), _flat(expression, rules, keyed)
-    return _Form(expression, instances, occurrences, restricted, alone, flat)
+    return _Form(expression, used, keyed, nodes, instances, occurrences, restricted)
 
 
-def _bound(
-    form: _Form, context: Context, rules: Mapping[str, Rule], keyed: Collection[str]
-) -> Bound:
+def _bound(form: _Form, context: Context) -> Bound:
     found = form.restricted
     if context is Context.RESTRICTED or form.one_by_one:
         return found
-    chosen = _chosen(form.expression, form.flat, context, rules, keyed)
+    chosen = _chosen(form.expression, form.flat, context, form.rules, form.keyed)
     if chosen is None:
         instances = occurrences = ENDLESS.within(found.forgets_micros)
         kept = _FLAT_KEEPS.get(context) if form.flat else None
@@ -187,7 +205,7 @@ def _chosen(
 def _one_by_one(expression: x.Expression, keyed: Collection[str]) -> bool:
     """Whether every instance is one occurrence: then no context needs more than `restricted`."""
     core = single(expression)
-    names = [leaf for leaf in core.walk() if not list(leaf.operands())] if core else []
+    names = [leaf for leaf in core.walk() if not leaf.operands()] if core else []
     return core is not None and len({_keyed(leaf, keyed) for leaf in names}) == 1
 
 
@@ -222,8 +240,10 @@ _BEGUN = {
 }
 
 
-def _why(nodes: Iterable[Stored], whole: Amount) -> str:
+def _why(nodes: Sequence[Stored], whole: Amount) -> str:
     """Which nodes make up the sum; those alone that keep it from being a number, if any."""
+    if not nodes:
+        return "nothing has to be remembered"
     if whole.endless:
         nodes = [node for node in nodes if _whole(node).endless]
     elif whole.span_micros is not None:

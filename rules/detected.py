@@ -25,8 +25,7 @@ def detected(rule: Rule, rules: Collection[str] = ()) -> x.Expression:
     """
     if rule.selection:
         return rule.on
-    used = frozenset(node.name for node in rule.on.walk() if isinstance(node, x.Name))
-    return _detected(rule.on, frozenset(name for name in used if name in rules))
+    return _detected(rule.on, frozenset(name for name in x.names_in(rule.on) if name in rules))
 
 
 @lru_cache(maxsize=KEPT_MAX)

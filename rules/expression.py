@@ -8,9 +8,9 @@ does not take part in comparison.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from operator import is_
+from operator import attrgetter, is_
 from typing import Any
 
 
@@ -32,17 +32,13 @@ class Duration:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """Base of all nodes. `operands()` yields the child expressions from left to right."""
+    """Base of all nodes."""
 
     span: Span = field(default=Span(), compare=False, kw_only=True)
 
-    def operands(self) -> Iterator[Expression]:
-        for name in _operand_names(type(self)):
-            value = getattr(self, name)
-            if isinstance(value, tuple):
-                yield from value
-            else:
-                yield value
+    def operands(self) -> tuple[Expression, ...]:
+        """The child expressions from left to right."""
+        return _READERS[type(self)](self)
 
     def walk(self) -> Iterator[Expression]:
         """This node and all below it, parents first."""
@@ -50,17 +46,33 @@ class Expression:
         while ahead:
             node = ahead.pop()
             yield node
-            ahead += [*node.operands()][::-1]
+            ahead += _READERS[type(node)](node)[::-1]
 
 
-_OPERANDS: dict[type[Expression], tuple[str, ...]] = {}
+_Operands = Callable[["Expression"], tuple["Expression", ...]]
+_NAMES: dict[type[Expression], tuple[str, ...]] = {}
 
 
 def _operand_names(kind: type[Expression]) -> tuple[str, ...]:
-    """The fields of a node that hold expressions, one or a tuple of them."""
-    if kind not in _OPERANDS:
-        _OPERANDS[kind] = tuple(f.name for f in fields(kind) if "Expression" in str(f.type))
-    return _OPERANDS[kind]
+    """The fields of a node that hold expressions: one a field, or in one field a tuple of them."""
+    if kind not in _NAMES:
+        _NAMES[kind] = tuple(f.name for f in fields(kind) if "Expression" in str(f.type))
+    return _NAMES[kind]
+
+
+class _Readers(dict[type[Expression], _Operands]):
+    """How the operands of each kind of node are read, filled as kinds are met: rulebooks of many
+    rules are walked a million times."""
+
+    def __missing__(self, kind: type[Expression]) -> _Operands:
+        names = _operand_names(kind)
+        read: Callable[[Expression], Any] = attrgetter(*names) if names else lambda _: ()
+        single = len(names) == 1 and not str(kind.__annotations__[names[0]]).startswith("tuple")
+        self[kind] = (lambda node: (read(node),)) if single else read
+        return self[kind]
+
+
+_READERS = _Readers()
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,9 +268,14 @@ class Cron(Expression):
     text: str
 
 
+def names_in(node: Expression) -> set[str]:
+    """The event types and rules that an expression names."""
+    return {part.name for part in node.walk() if isinstance(part, Name)}
+
+
 def with_operands(node: Expression, operands: Sequence[Expression]) -> Expression:
     """The same operator over other operands, given in the order of `operands()`."""
-    old = tuple(node.operands())
+    old = node.operands()
     if len(old) == len(operands) and all(map(is_, old, operands)):
         return node
     given = iter(operands)

@@ -5,7 +5,7 @@ Equal meanings that differ by the laws in use get equal trees; what two rules sh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from types import UnionType
 
@@ -26,8 +26,11 @@ _VARIABLES = {_S: "s", _T: "t", _LEAST: "least"}
 def normalise(node: x.Expression) -> x.Expression:
     """The normal form: operands of `or` and `and` in one sorted list, a chain of `;` grouped to
     the left, and every law marked `Use.REWRITE` applied until none applies any more."""
-    node = _ordered(keeping(node, [normalise(operand) for operand in node.operands()]))
-    for pattern in _patterns():
+    operands = node.operands()
+    if not operands:
+        return node
+    node = _ordered(keeping(node, [normalise(operand) for operand in operands]))
+    for pattern in _patterns().get(type(node), ()):
         for rewritten in _applied(pattern, node):
             if not _makes_own(rewritten):
                 return normalise(rewritten)
@@ -146,18 +149,24 @@ def _chain(node: x.Expression) -> Iterator[x.Expression]:
 
 
 @cache
-def _patterns() -> tuple[Pattern, ...]:
+def _patterns() -> Mapping[type[x.Expression], Sequence[Pattern]]:
+    """Both sides of each law, by the operator at the root of the left one."""
+
     def read(text: str) -> x.Expression:
         return parse(text.format(s="1 us", t="2 us", least="3 us"))
 
-    return tuple((read(law.left), read(law.right)) for law in LAWS if law.use is Use.REWRITE)
+    found: dict[type[x.Expression], list[Pattern]] = {}
+    for law in LAWS:
+        if law.use is Use.REWRITE:
+            left = read(law.left)
+            found.setdefault(type(left), []).append((left, read(law.right)))
+    return found
 
 
 def _applied(pattern: Pattern, node: x.Expression) -> Iterator[x.Expression]:
-    """What the node becomes where the pattern's left side matches it, or two of its operands."""
+    """What the node becomes where the pattern's left side matches it, or two of its operands; the
+    operator at the root of both is the same."""
     left, right = pattern
-    if type(left) is not type(node):
-        return
     if not isinstance(node, x.Or | x.And):
         yield from _filled(right, _matches(left, node, {}))
         return
@@ -213,7 +222,7 @@ def _matches(pattern: x.Expression, node: x.Expression, found: Found) -> Iterato
         return
     if type(pattern) is not type(node):
         return
-    inner, operands = list(pattern.operands()), list(node.operands())
+    inner, operands = pattern.operands(), node.operands()
     if len(inner) != len(operands):
         return
     orders = [operands]

@@ -8,9 +8,8 @@ from functools import cache
 from importlib import resources
 from typing import Any, TypeVar
 
-from lark import Lark, Token, Transformer, Tree, v_args
+from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
-from lark.tree import Meta
 
 from tidegate.rules import clocks, durations
 from tidegate.rules import expression as x
@@ -19,6 +18,9 @@ from tidegate.rules.faults import Fault, excerpt, explain
 
 NESTING_MAX = 200  # operators inside each other; every later stage walks trees recursively
 COUNT_MAX = 1_000_000
+
+# Tokens that say something; all are kept, for a node stands where its first to its last token does.
+_VALUES = {"NAME", "INT", "DEC", "UNIT", "ISO", "SPAN", "CLOCK", "HHMM", "STRING"}
 
 T = TypeVar("T")
 Locate = Callable[[int], Place]
@@ -41,7 +43,7 @@ def parse(text: str, place: Place | None = None, locate: Locate | None = None) -
         fault = Fault(x.Span(0, len(text)), f"operators nested deeper than {NESTING_MAX}")
         raise _refused(text, [fault], where)
     builder = _Builder()
-    node: x.Expression = builder.transform(tree)
+    node: x.Expression = builder.build(tree)[0]
     if builder.faults:
         raise _refused(text, builder.faults, where)
     return node
@@ -58,13 +60,15 @@ def unlabelled(node: x.Expression) -> x.Expression:
     """The same tree without its labels."""
     if isinstance(node, x.Labelled):
         return unlabelled(node.part)
+    if not any(isinstance(part, x.Labelled) for part in node.walk()):
+        return node
     return x.with_operands(node, [unlabelled(operand) for operand in node.operands()])
 
 
 @cache
 def _lark() -> Lark:
     grammar = resources.files("tidegate.rules").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", propagate_positions=True, maybe_placeholders=False)
+    return Lark(grammar, parser="lalr", keep_all_tokens=True, maybe_placeholders=False)
 
 
 def _shifted(text: str, base: Place, offset: int) -> Place:
@@ -88,96 +92,114 @@ def _depth(tree: Tree[Token]) -> int:
     while stack:
         node, depth = stack.pop()
         deepest = max(deepest, depth)
-        stack.extend((child, depth + 1) for child in node.children if isinstance(child, Tree))
+        for child in node.children:
+            if isinstance(child, Tree):
+                stack.append((child, depth + (child.data != "prim")))
     return deepest
 
 
-def _span(part: Meta | Token) -> x.Span:
-    return x.Span(part.start_pos or 0, part.end_pos or 0)
+def _span(token: Token) -> x.Span:
+    return x.Span(token.start_pos or 0, token.end_pos or 0)
 
 
-@v_args(meta=True)
-class _Builder(Transformer[Token, Any]):
-    """Parse tree -> nodes, bottom up; collects what is wrong with numbers and literals."""
+class _Builder:
+    """Parse tree -> nodes, bottom up, each rule of the grammar by the method of its name; collects
+    what is wrong with numbers and literals."""
 
     def __init__(self) -> None:
-        super().__init__(visit_tokens=False)
         self.faults: list[Fault] = []
 
-    def start(self, _: Meta, parts: list[Any]) -> x.Expression:
+    def build(self, tree: Any) -> tuple[Any, int, int]:
+        """What a tree stands for, and where it begins and ends, parentheses included."""
+        if tree.data == "prim":
+            inner = tree
+            while inner.data == "prim":
+                inner = inner.children[1]
+            return self.build(inner)[0], tree.children[0].start_pos, tree.children[-1].end_pos
+        built: list[tuple[Any, int, int]] = [
+            self.build(child)
+            if isinstance(child, Tree)
+            else (child, child.start_pos, child.end_pos)
+            for child in tree.children
+        ]
+        begin, end = built[0][1], built[-1][2]
+        parts = [b[0] for b in built if not isinstance(b[0], Token) or b[0].type in _VALUES]
+        return getattr(self, tree.data)(x.Span(begin, end), parts), begin, end
+
+    def start(self, _: x.Span, parts: list[Any]) -> x.Expression:
         node: x.Expression = parts[0]
         return node
 
-    def name(self, meta: Meta, parts: list[Any]) -> x.Name:
-        return x.Name(str(parts[0]), span=_span(meta))
+    def name(self, span: x.Span, parts: list[Any]) -> x.Name:
+        return x.Name(str(parts[0]), span=span)
 
-    def or_(self, meta: Meta, parts: list[Any]) -> x.Or:
-        return x.Or(tuple(parts), span=_span(meta))
+    def or_(self, span: x.Span, parts: list[Any]) -> x.Or:
+        return x.Or(tuple(parts), span=span)
 
-    def and_(self, meta: Meta, parts: list[Any]) -> x.And:
-        return x.And(tuple(parts), span=_span(meta))
+    def and_(self, span: x.Span, parts: list[Any]) -> x.And:
+        return x.And(tuple(parts), span=span)
 
     all = and_
 
-    def within(self, meta: Meta, parts: list[Any]) -> x.Within:
-        return x.Within(parts[0], parts[1][0], span=_span(meta))
+    def within(self, span: x.Span, parts: list[Any]) -> x.Within:
+        return x.Within(parts[0], parts[1][0], span=span)
 
-    def minus(self, meta: Meta, parts: list[Any]) -> x.Minus:
-        return x.Minus(parts[0], parts[1], span=_span(meta))
+    def minus(self, span: x.Span, parts: list[Any]) -> x.Minus:
+        return x.Minus(parts[0], parts[1], span=span)
 
-    def then(self, meta: Meta, parts: list[Any]) -> x.Seq:
-        return x.Seq(parts[0], own_terminator(parts[0], parts[1]), span=_span(meta))
+    def then(self, span: x.Span, parts: list[Any]) -> x.Seq:
+        return x.Seq(parts[0], own_terminator(parts[0], parts[1]), span=span)
 
-    def nth(self, meta: Meta, parts: list[Any]) -> x.Nth:
-        return x.Nth(parts[0], self._count(parts[1]), span=_span(meta))
+    def nth(self, span: x.Span, parts: list[Any]) -> x.Nth:
+        return x.Nth(parts[0], self._count(parts[1]), span=span)
 
-    def plus(self, meta: Meta, parts: list[Any]) -> x.Plus:
-        return x.Plus(parts[0], self._positive(parts[1]), span=_span(meta))
+    def plus(self, span: x.Span, parts: list[Any]) -> x.Plus:
+        return x.Plus(parts[0], self._positive(parts[1]), span=span)
 
-    def label(self, meta: Meta, parts: list[Any]) -> x.Labelled:
-        return x.Labelled(str(parts[0]), parts[1], span=_span(meta))
+    def label(self, span: x.Span, parts: list[Any]) -> x.Labelled:
+        return x.Labelled(str(parts[0]), parts[1], span=span)
 
-    def begin_of(self, meta: Meta, parts: list[Any]) -> x.BeginOf:
-        return x.BeginOf(str(parts[0]), span=_span(meta))
+    def begin_of(self, span: x.Span, parts: list[Any]) -> x.BeginOf:
+        return x.BeginOf(str(parts[0]), span=span)
 
-    def end_of(self, meta: Meta, parts: list[Any]) -> x.EndOf:
-        return x.EndOf(str(parts[0]), span=_span(meta))
+    def end_of(self, span: x.Span, parts: list[Any]) -> x.EndOf:
+        return x.EndOf(str(parts[0]), span=span)
 
-    def any(self, meta: Meta, parts: list[Any]) -> x.AnyOf:
-        return x.AnyOf(self._count(parts[0]), tuple(parts[1:]), span=_span(meta))
+    def any(self, span: x.Span, parts: list[Any]) -> x.AnyOf:
+        return x.AnyOf(self._count(parts[0]), tuple(parts[1:]), span=span)
 
-    def any_repeat(self, meta: Meta, parts: list[Any]) -> x.AnyRepeat:
-        return x.AnyRepeat(self._count(parts[0]), parts[1], span=_span(meta))
+    def any_repeat(self, span: x.Span, parts: list[Any]) -> x.AnyRepeat:
+        return x.AnyRepeat(self._count(parts[0]), parts[1], span=span)
 
-    def every(self, meta: Meta, parts: list[Any]) -> x.Every:
-        return x.Every(self._count(parts[0]), parts[1], span=_span(meta))
+    def every(self, span: x.Span, parts: list[Any]) -> x.Every:
+        return x.Every(self._count(parts[0]), parts[1], span=span)
 
-    def not_(self, meta: Meta, parts: list[Any]) -> x.Not:
+    def not_(self, span: x.Span, parts: list[Any]) -> x.Not:
         absent, opener, closer = parts
-        return x.Not(absent, opener, own_terminator(opener, closer), span=_span(meta))
+        return x.Not(absent, opener, own_terminator(opener, closer), span=span)
 
-    def aperiodic(self, meta: Meta, parts: list[Any]) -> x.Aperiodic:
+    def aperiodic(self, span: x.Span, parts: list[Any]) -> x.Aperiodic:
         opener, part, closer = parts
-        return x.Aperiodic(opener, part, own_terminator(opener, closer), span=_span(meta))
+        return x.Aperiodic(opener, part, own_terminator(opener, closer), span=span)
 
-    def aperiodic_star(self, meta: Meta, parts: list[Any]) -> x.AperiodicStar:
+    def aperiodic_star(self, span: x.Span, parts: list[Any]) -> x.AperiodicStar:
         opener, part, closer = parts
-        return x.AperiodicStar(opener, part, own_terminator(opener, closer), span=_span(meta))
+        return x.AperiodicStar(opener, part, own_terminator(opener, closer), span=span)
 
-    def periodic(self, meta: Meta, parts: list[Any]) -> x.Periodic:
+    def periodic(self, span: x.Span, parts: list[Any]) -> x.Periodic:
         opener, (period, sample), closer = parts
         closer = own_terminator(opener, closer)
-        return x.Periodic(opener, period, closer, sample, span=_span(meta))
+        return x.Periodic(opener, period, closer, sample, span=span)
 
-    def periodic_star(self, meta: Meta, parts: list[Any]) -> x.PeriodicStar:
+    def periodic_star(self, span: x.Span, parts: list[Any]) -> x.PeriodicStar:
         opener, (period, sample), closer = parts
         closer = own_terminator(opener, closer)
-        return x.PeriodicStar(opener, period, closer, sample, span=_span(meta))
+        return x.PeriodicStar(opener, period, closer, sample, span=span)
 
-    def own(self, meta: Meta, parts: list[Any]) -> x.Own:
-        return x.Own(self._positive(parts[0]), span=_span(meta))
+    def own(self, span: x.Span, parts: list[Any]) -> x.Own:
+        return x.Own(self._positive(parts[0]), span=span)
 
-    def tick(self, _: Meta, parts: list[Any]) -> tuple[x.Duration, str | None]:
+    def tick(self, _: x.Span, parts: list[Any]) -> tuple[x.Duration, str | None]:
         period = self._positive(parts[0])
         if len(parts) == 1:
             return period, None
@@ -188,25 +210,25 @@ class _Builder(Transformer[Token, Any]):
                 self.faults.append(Fault(_span(parts[1]), "the sample is empty"))
         return period, text
 
-    def dur(self, meta: Meta, parts: list[Any]) -> tuple[x.Duration, x.Span]:
+    def dur(self, span: x.Span, parts: list[Any]) -> tuple[x.Duration, x.Span]:
         text = " ".join(str(part) for part in parts)
-        return self._value(durations.duration, text, meta, x.Duration(0, 1)), _span(meta)
+        return self._value(durations.duration, text, span, x.Duration(0, 1)), span
 
-    def clock(self, meta: Meta, parts: list[Any]) -> x.Clock:
-        return self._clock(clocks.clock, parts[0], meta)
+    def clock(self, span: x.Span, parts: list[Any]) -> x.Clock:
+        return self._clock(clocks.clock, parts[0], span)
 
-    def daily(self, meta: Meta, parts: list[Any]) -> x.Clock:
-        return self._clock(clocks.daily, parts[0], meta)
+    def daily(self, span: x.Span, parts: list[Any]) -> x.Clock:
+        return self._clock(clocks.daily, parts[0], span)
 
-    def cron(self, meta: Meta, parts: list[Any]) -> x.Cron:
+    def cron(self, span: x.Span, parts: list[Any]) -> x.Cron:
         text = " ".join(_unquoted(str(parts[0])).split())
-        self._value(_checked_cron, text, meta, text)
-        return x.Cron(text, span=_span(meta))
+        self._value(_checked_cron, text, span, text)
+        return x.Cron(text, span=span)
 
-    def _clock(self, read: Callable[[str], x.Clock], token: Token, meta: Meta) -> x.Clock:
+    def _clock(self, read: Callable[[str], x.Clock], token: Token, span: x.Span) -> x.Clock:
         nothing = x.Clock(None, None, None, None, None, None)
-        value = self._value(read, str(token), meta, nothing)
-        return replace(value, span=_span(meta))
+        value = self._value(read, str(token), span, nothing)
+        return replace(value, span=span)
 
     def _count(self, token: Token) -> int:
         value = int(token[:10])  # enough digits to see that it is too large
@@ -220,12 +242,12 @@ class _Builder(Transformer[Token, Any]):
             self.faults.append(Fault(span, "the length of time must be above 0"))
         return value
 
-    def _value(self, read: Callable[[str], T], text: str, meta: Meta, default: T) -> T:
+    def _value(self, read: Callable[[str], T], text: str, span: x.Span, default: T) -> T:
         try:
             return read(text)
         except ValueError as error:
             message, _, hint = str(error).partition("; ")
-            self.faults.append(Fault(_span(meta), message, hint))
+            self.faults.append(Fault(span, message, hint))
             return default
 
 

@@ -75,11 +75,13 @@ class Scalar(Node):
 
     def locate(self, offset: int) -> Place:
         """The place of the character at `offset` of the content."""
-        begin = content_offsets(self.raw, self.text, self.style)[offset]
+        begin = offset
+        if self.raw != self.text:
+            begin = content_offsets(self.raw, self.text, self.style)[offset]
         before = self.raw[:begin]
         lines = before.count("\n")
         column = begin - before.rfind("\n") if lines else self.place.column + begin
-        return replace(self.place, line=self.place.line + lines, column=column)
+        return Place(self.place.file, self.place.line + lines, column, self.place.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +204,11 @@ class _Reader:
             key = self._node(event, path, depth + 1)
             name = key.text if isinstance(key, Scalar) else ""
             below = f"{path}.{name}" if path else name
+            place_of_key = self._place(event, below)
             value = self._node(next(self.events), below, depth + 1)
             if isinstance(value, Scalar) and not value.raw:
                 # An omitted value stands nowhere: the parser says where the next token is.
-                value = replace(value, place=self._place(event, below))
+                value = replace(value, place=place_of_key)
             if not isinstance(key, Scalar):
                 self._refuse(event, path, "a key must be text", "write it as name: value")
             elif name in entries:
@@ -214,7 +217,7 @@ class _Reader:
                 self._refuse(event, below, f"duplicate key {name!r}", hint)
             else:
                 entries[name] = value
-                keys[name] = self._place(event, below)
+                keys[name] = place_of_key
         return Fields(place, entries, keys)
 
     def _place(self, event: Any, path: str) -> Place:

@@ -21,7 +21,7 @@ def unused(
     may be used as events.
     """
     whole = _whole(expression)
-    events = [node for node in whole.walk() if not list(node.operands())]
+    events = [node for node in whole.walk() if not node.operands()]
     names = {node.name for node in events if isinstance(node, x.Name)}
     flat = all(isinstance(node, _FLAT) for node in whole.walk())
     once = len({*events}) == len(events) and not any(name in rules for name in names)
@@ -58,7 +58,7 @@ def _kept(node: x.Expression, before: int, *, lasting: bool) -> tuple[int, int]:
         last, starts = _kept(node.then, before, lasting=lasting)
         kept, starts = _kept(node.first, starts, lasting=True)
         return kept + last, starts
-    parts = list(node.operands())
+    parts = node.operands()
     if not parts:
         kept = before + 1 if lasting else 0
         return kept, kept
@@ -70,7 +70,7 @@ def _missing(node: x.Expression, *, lasting: bool) -> int:
     """How many of those must be missing where there is no instance."""
     if isinstance(node, x.Seq):
         return _missing(node.first, lasting=True) * _missing(node.then, lasting=lasting)
-    parts = list(node.operands())
+    parts = node.operands()
     if not parts:
         return int(lasting)
     needed = _needed(node)
@@ -80,7 +80,7 @@ def _missing(node: x.Expression, *, lasting: bool) -> int:
 
 def _in_common(node: x.Expression) -> bool:
     """Whether there is an event type that all instances have."""
-    parts = list(node.operands())
+    parts = node.operands()
     if not isinstance(node, x.Seq) and _needed(node) < len(parts):
         return False
     return not parts or any(map(_in_common, parts))
@@ -88,7 +88,7 @@ def _in_common(node: x.Expression) -> bool:
 
 def _needed(node: x.Expression) -> int:
     """Of how many operands an instance of `or`, `and`, `any` is made."""
-    parts = list(node.operands())
+    parts = node.operands()
     if isinstance(node, x.Or):
         return 1
     return min(node.count, len(parts)) if isinstance(node, x.AnyOf) else len(parts)

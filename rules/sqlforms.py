@@ -60,7 +60,7 @@ def query_fault(text: str) -> SqlFault | None:
 def expression_fault(text: str) -> SqlFault | None:
     """What keeps a text from being one expression."""
     found = _form(text)
-    first = next(sql_words(text), None)
+    first = next(iter(sql_words(text)), None)
     if found or first is None or first.called or first.quoted or first.qualifies:
         return found
     word = first.text.upper()
@@ -77,7 +77,7 @@ def expression_fault(text: str) -> SqlFault | None:
 
 def unread(text: str, names: Collection[str]) -> str | None:
     """None where a text mentions one of these relations; else the hint for one that does not."""
-    words = list(sql_words(text))
+    words = sql_words(text)
     if any(word.text.lower() in names for word in words if not word.called):
         return None
     read = [then.text for word, then in pairwise(words) if _reads(word)]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
+
+KEPT_MAX = 10_000  # texts: each is looked at several times while a rulebook is read
 
 _TOKEN = re.compile(
     r"""--[^\n]*|/\*.*?\*/"""
@@ -44,8 +46,7 @@ QUERIES = ("SELECT", "VALUES", "TABLE", "FROM", "WITH")  # how a query begins
 _UNSTEADY_WITHOUT_ARGUMENTS = {"unix_timestamp", "to_unix_timestamp"}
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """An identifier at `offset`; `qualifies`: a dot follows; `member`: a dot stands before;
     `called`: an opening parenthesis follows; `called_empty`: a closing one right behind it."""
 
@@ -85,8 +86,13 @@ def _comment_end(text: str, begin: int) -> int:
     return 0
 
 
-def sql_words(text: str) -> Iterator[Word]:
+@lru_cache(maxsize=KEPT_MAX)
+def sql_words(text: str) -> tuple[Word, ...]:
     """The identifiers of a SQL text in order, backquoted ones included."""
+    return tuple(_words(text))
+
+
+def _words(text: str) -> Iterator[Word]:
     found = sql_tokens(text)
     for n, token in enumerate(found):
         name = token["word"] or token["quoted"]
@@ -120,7 +126,7 @@ def _is_unsteady(word: Word) -> bool:
 
 def insert_without_columns(text: str) -> Word | None:
     """The table of an INSERT INTO that names neither columns nor BY NAME, if the text is one."""
-    words = list(sql_words(text))
+    words = sql_words(text)
     plain = ["" if word.quoted or word.member else word.text.upper() for word in words]
     for n in range(len(words) - 1):
         if plain[n : n + 2] != ["INSERT", "INTO"]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from graphlib import TopologicalSorter
 
 from tidegate.rules import expression as x
 from tidegate.rules.amount import ENDLESS, NOTHING, ONE, Amount, total
@@ -51,26 +52,50 @@ class Stored:
         """Whether it stores anything at all."""
         return self.instances != NOTHING or self.counter
 
-    def walk(self) -> Iterator[Stored]:
+    def __hash__(self) -> int:
+        return hash(self.node)
+
+    def walk(self) -> tuple[Stored, ...]:
         """Operands before the node that reads them; what would be one node of the graph once."""
-        seen: set[Stored] = set()
+        found: dict[Stored, None] = {}
 
-        def visit(node: Stored) -> Iterator[Stored]:
-            if node not in seen:
-                seen.add(node)
+        def visit(node: Stored) -> None:
+            if node not in found:
                 for operand in node.operands:
-                    yield from visit(operand)
-                yield node
+                    visit(operand)
+                found[node] = None
 
-        return visit(self)
+        visit(self)
+        return tuple(found)
 
 
-def stored(node: x.Expression, rules: Mapping[str, Rule] | None = None) -> Stored:
-    """What the nodes of an expression store. `rules` are those that it may use as events: what is
-    half matched there is a start that a detection still to come may have."""
-    plain, rules = unlabelled(node), rules or {}
-    closed = chosen_closers(plain, Context.RESTRICTED, rules)
-    return _Recursion(rules, closed).of(plain, _Place(None, plain))
+@dataclass(frozen=True, slots=True)
+class Used:
+    """The detections of a rule, to the rules that use them as events: what is half matched is a
+    `pending` start that a detection still to come may have; `size`: occurrences in one."""
+
+    pending: Amount
+    size: Amount
+
+
+def used_rules(rules: Mapping[str, Rule]) -> dict[str, Used]:
+    """Those that others use as events, each once, after those that it uses itself."""
+    names = {rule: sorted(x.names_in(rules[rule].on) & rules.keys()) for rule in rules}
+    wanted = frozenset().union(*names.values())
+    found: dict[str, Used] = {}
+    for name in TopologicalSorter(names).static_order() if wanted else ():
+        if name in wanted:
+            whole = stored(detected(rules[name], rules), found)
+            chosen = rules[name].context is Context.RESTRICTED or not whole.remembers
+            found[name] = Used(whole.pending if chosen else ENDLESS, whole.size)
+    return found
+
+
+def stored(node: x.Expression, used: Mapping[str, Used] | None = None) -> Stored:
+    """What the nodes of an expression store. `used`: the rules that it may use as events."""
+    plain, used = unlabelled(node), used or {}
+    closed = chosen_closers(plain, Context.RESTRICTED, used)
+    return _Recursion(used, closed).of(plain, _Place(None, plain))
 
 
 def chosen_among(part: Stored) -> Stored:
@@ -154,7 +179,7 @@ def _node(
 
 @dataclass(frozen=True, slots=True)
 class _Recursion:
-    rules: Mapping[str, Rule]
+    used: Mapping[str, Used]
     chosen_closers: Collection[x.Expression]
 
     def of(self, node: x.Expression, place: _Place) -> Stored:
@@ -168,12 +193,8 @@ class _Recursion:
 
     def _point(self, node: x.Expression) -> _Kept:
         """An event: nothing is pending but in a rule's detections."""
-        if not isinstance(node, x.Name) or node.name not in self.rules:
-            return _Kept(size=ONE)
-        rule = self.rules[node.name]
-        whole = stored(detected(rule, self.rules), self.rules)
-        chosen = rule.context is Context.RESTRICTED or not whole.remembers
-        return _Kept(pending=whole.pending if chosen else ENDLESS, size=whole.size)
+        used = self.used.get(node.name) if isinstance(node, x.Name) else None
+        return _Kept(pending=used.pending, size=used.size) if used else _Kept(size=ONE)
 
 
 def _operands(node: x.Expression, place: _Place) -> Iterator[tuple[x.Expression, _Place]]:
@@ -192,7 +213,7 @@ def _operands(node: x.Expression, place: _Place) -> Iterator[tuple[x.Expression,
 
 
 def _kept(node: x.Expression, operands: Sequence[Stored], horizon: int | None) -> _Kept:
-    pending, size = (total([getattr(o, f) for o in operands]) for f in ("pending", "size"))
+    pending, size = total([o.pending for o in operands]), total([o.size for o in operands])
     match node:
         case x.Or():
             return _Kept(pending=pending, size=_largest(operands, 1))
@@ -237,7 +258,7 @@ def _pending_age(node: x.Expression, operands: Sequence[Stored], kept: _Kept) ->
 
 
 def _window(node: x.Expression, operands: Sequence[Stored], horizon: int | None) -> _Kept:
-    opener, last = operands[0], list(node.operands())[-1]
+    opener, last = operands[0], node.operands()[-1]
     own = longest_micros(last.duration) if isinstance(last, x.Own) else None
     age = None if own is None else _later(opener, own)
     match node:

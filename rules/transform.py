@@ -166,7 +166,7 @@ def _length(node: x.Expression, lengths: list[int | None]) -> int | None:
             | x.AperiodicStar(opener=opener, closer=x.Own(duration=duration))
             | x.PeriodicStar(opener=opener, closer=x.Own(duration=duration))
         ):
-            opened = lengths[list(node.operands()).index(opener)]
+            opened = lengths[node.operands().index(opener)]
             return None if opened is None else opened + longest_micros(duration)
         case _:
             return None

@@ -112,9 +112,9 @@ def _needed(book: Book, node: x.Expression) -> str | None:
 def _keys(book: Book) -> Iterator[tuple[str, Place]]:
     for section, keys in KEYS.items():
         for record in book.records(section).values():
-            for key, value in keys.items():
-                if record.has(key) and (value is None or record.get(key) == value):
-                    yield _feature(section, key, value), record.place(key)
+            for key in keys.keys() & record.node.entries.keys():
+                if keys[key] is None or record.get(key) == keys[key]:
+                    yield _feature(section, key, keys[key]), record.place(key)
     if book.samples:
         yield SAMPLES, book.top.place("samples")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidegate.rules import expression as x
 from tidegate.rules.book import Book
-from tidegate.rules.bound import of_rule
+from tidegate.rules.bound import Bound, Bounds
 from tidegate.rules.doubts import counts_rows_to_zero, doubts, may_be_empty, unitless
 from tidegate.rules.errors import Problem
 from tidegate.rules.faults import excerpt
@@ -26,6 +26,7 @@ from tidegate.rules.sqlwords import insert_without_columns
 
 def warn(book: Book, report: Report) -> None:
     """Add the warnings of every rule that could be read."""
+    bounds = None if report.problems else Bounds(book.rules)
     for name, node, scalar in book.expressions():
         rule = book.rules[name]
         found = list(doubts(node, rule, book.rules))
@@ -39,8 +40,8 @@ def warn(book: Book, report: Report) -> None:
         _passed_over(book, rule, node, scalar, report)
         _empty(book, name, node, report)
         _by_position(rule, report)
-        if not report.problems and not any(doubt.code == "endless" for doubt in found):
-            _unbounded(book, rule, node, scalar, report)
+        if bounds and not any(doubt.code == "endless" for doubt in found):
+            _unbounded(bounds.of_rule(rule), node, scalar, report)
 
 
 def _broadcast(book: Book, rule: Rule, node: x.Expression, scalar: Scalar, report: Report) -> None:
@@ -82,9 +83,8 @@ def _empty(book: Book, name: str, node: x.Expression, report: Report) -> None:
         report.warn("empty-firing", message, scalar.locate(offset), hint)
 
 
-def _unbounded(book: Book, rule: Rule, node: x.Expression, scalar: Scalar, report: Report) -> None:
+def _unbounded(found: Bound, node: x.Expression, scalar: Scalar, report: Report) -> None:
     """Nothing but the history limits what the rule stores."""
-    found = of_rule(rule, book.rules)
     if not found.exists:
         message = f"no bound on what this stores: {found.why}"
         _warn(report, "unbounded", message, scalar, node.span, "; ".join(found.advice))

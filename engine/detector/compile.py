@@ -154,7 +154,8 @@ class _Builder(Operators):
     def _choice(self, expression: x.Expression, context: Context | Selection) -> Node:
         """The root of a rule in a context that needs what is not used up (semantics 3)."""
         tree, streams = read(expression, self.zone)
-        shape = chosen(context, expression, tree, streams, self._lasting(), self.settings)
+        lasting = self._lasting(expression)
+        shape = chosen(context, expression, tree, streams, lasting, self.settings)
         # a window may have opened long before what stands in it
         horizon = None if shape.windows else shape.horizon_micros
         root = self._node(expression, None)
@@ -165,7 +166,7 @@ class _Builder(Operators):
         )
         operands = self._alike((root, *operands), horizon)[1:]
         if context is Context.RECENT:
-            few = unused(expression, self.per, self._lasting()) is not None
+            few = unused(expression, self.per, lasting) is not None
             shape = replace(shape, latest=few)
         found = self._make(
             shape,
@@ -199,9 +200,9 @@ class _Builder(Operators):
         names = dict.fromkeys(map(type_of, leaves))
         return tuple(self._event(name, all_rows=True) for name in names)
 
-    def _lasting(self) -> frozenset[str]:
-        """The rules whose detections, as occurrences, are no instants."""
-        return frozenset(name for name, root in self.roots.items() if not root.point)
+    def _lasting(self, e: x.Expression) -> frozenset[str]:
+        """The rules in an expression whose detections, as occurrences, are no instants."""
+        return frozenset(n for n in x.names_in(e) if n in self.roots and not self.roots[n].point)
 
 
 def _named(node: Node, e: x.Expression) -> Node:

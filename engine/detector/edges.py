@@ -58,6 +58,8 @@ def with_edges(book: Rulebook, of: Collection[str]) -> Rulebook:
 
 def _named(rule: Rule, book: Rulebook, of: Collection[str]) -> Rule:
     on = _plain(rule.on, book, of)
+    if on is rule.on:
+        return rule
     named = [node.name for node in on.walk() if isinstance(node, x.Name)]
     edges = {name: rule.per[shown_name(name)] for name in named if shown_name(name) in rule.per}
     return replace(rule, on=on, per={**rule.per, **edges})

@@ -8,7 +8,7 @@ from tidegate.engine.explain.graph import Nodes
 from tidegate.engine.explain.model import Explained, Rule, Stores, Warned
 from tidegate.engine.explain.triggers import Triggers
 from tidegate.rules import expression as x
-from tidegate.rules.bound import Bound, in_contexts, own_context
+from tidegate.rules.bound import Bound, Bounds, own_context
 from tidegate.rules.detected import detected
 from tidegate.rules.durations import format_duration
 from tidegate.rules.errors import Problem
@@ -20,14 +20,13 @@ from tidegate.rules.model import Rule as Written
 def build(book: Rulebook, only: str | None = None) -> Explained:
     """Everything, or what belongs to the rule named `only`: its nodes, with those of rules that it
     uses as events, and the edges from and to it."""
-    graph = Nodes(book)
+    found = Bounds(book.rules)
+    graph = Nodes(book, found.used)
     triggers = Triggers(book)
     nodes, loops = graph.nodes(), triggers.cycles()
     edges, more = triggers.edges(only)
     chosen = [rule for rule in book.rules.values() if only in (None, rule.name)]
-    bounds = {
-        rule.name: in_contexts(rule, book.rules, {own_context(rule), *Context}) for rule in chosen
-    }
+    bounds = {rule.name: found.in_contexts(rule, {own_context(rule), *Context}) for rule in chosen}
     rules = [_rule(rule, book, graph, bounds[rule.name], triggers) for rule in chosen]
     warnings = [*book.warnings, *_never_forget(chosen, bounds, graph)]
     if only is not None:

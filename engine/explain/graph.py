@@ -21,7 +21,7 @@ from tidegate.rules.amount import ENDLESS, NOTHING, Amount
 from tidegate.rules.bound import of_choice
 from tidegate.rules.formatter import format_expression
 from tidegate.rules.model import Context, Rulebook
-from tidegate.rules.stored import Stored, chosen_among, store, stored
+from tidegate.rules.stored import Stored, Used, chosen_among, store, stored
 
 _OPERATORS: Mapping[type[x.Expression], str] = {
     x.Or: "or",
@@ -49,17 +49,25 @@ _ID_DIGITS = 12
 
 
 class Nodes:
-    """The graph that `run` and `simulate` build, of all rules, disabled ones too."""
+    """The graph that `run` and `simulate` build, of all rules, disabled ones too. `used`: the rules
+    that are used as events."""
 
-    def __init__(self, book: Rulebook) -> None:
+    def __init__(self, book: Rulebook, used: Mapping[str, Used]) -> None:
         self._book = book
-        rules = {name: replace(rule, enabled=True) for name, rule in book.rules.items()}
+        self._used = used
+        rules = {
+            name: rule if rule.enabled else replace(rule, enabled=True)
+            for name, rule in book.rules.items()
+        }
         self._graph = Detector(replace(book, rules=rules), dict.fromkeys(rules, 0)).graph
         self._stored: dict[str, Stored] = {}
         self._rules: dict[str, dict[str, None]] = {}
+        self._apart: set[str] = set()
         for rule, root in self._graph.roots.items():
             for node in root.walk():
                 self._rules.setdefault(node.digest, {})[rule] = None
+                if isinstance(node.shape, Repeated):
+                    self._apart.add(rule)
         self.roots = {name: _id(root) for name, root in self._graph.roots.items()}
         """The id of each rule's node."""
 
@@ -69,7 +77,7 @@ class Nodes:
 
     def tells_keys_apart(self, rule: str) -> bool:
         """Whether a rule remembers which keys there are, to repeat broadcasts for each."""
-        return any(isinstance(n.shape, Repeated) for n in self._graph.roots[rule].walk())
+        return rule in self._apart
 
     def below(self, root: str) -> set[str]:
         """The ids of a node and of all that it needs."""
@@ -120,10 +128,10 @@ class Nodes:
             if isinstance(node.shape, Repeated):
                 self._stored[node.digest] = operands[0]
             elif isinstance(node.shape, Choice):  # of what closes windows (S4)
-                inner = stored(_expression(node), self._book.rules)
+                inner = stored(_expression(node), self._used)
                 self._stored[node.digest] = chosen_among(inner)
             elif not operands:
-                self._stored[node.digest] = stored(_expression(node), self._book.rules)
+                self._stored[node.digest] = stored(_expression(node), self._used)
             else:
                 made = store(_expression(node), operands, node.horizon_micros)
                 self._stored[node.digest] = made

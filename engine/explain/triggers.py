@@ -125,7 +125,7 @@ def _is_of(event: TableEvent, changes: Collection[Change]) -> bool:
 
 def _targets(text: str) -> Iterator[tuple[str, set[Change]]]:
     """(table, changes) of each INSERT INTO, MERGE INTO, UPDATE, DELETE FROM in a statement."""
-    words = list(sql_words(text))
+    words = sql_words(text)
     lower = ["" if word.quoted else word.text.lower() for word in words]
     merged = set().union(*(_CHANGES[word] for word in lower if word in _CHANGES))
     for n, word in enumerate(lower):

@@ -20,7 +20,7 @@ from tidegate.engine.detector.clocks import clock_batches
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.operators.nth import COUNT
 from tidegate.engine.values import Carried
-from tidegate.rules.bound import Bound, of_rule
+from tidegate.rules.bound import Bound, Bounds
 from tidegate.rules.errors import EngineError, InputError
 from tidegate.rules.expression import Expression
 from tidegate.rules.formatter import format_expression
@@ -103,7 +103,7 @@ def test_never_more_is_stored_than_the_bound(
         Detector(rulebook, {"r": 0})
     except (EngineError, InputError):  # not built in this context, or no key in every instance
         assume(False)
-    found = of_rule(rulebook.rules["r"], rulebook.rules)
+    found = Bounds(rulebook.rules).of_rule(rulebook.rules["r"])
     for now, carried in steps(rulebook, history):
         check(found, now, carried, keys=2 if keyed else 1)
 
@@ -142,7 +142,7 @@ def test_the_bound_is_reached_and_no_more(on: str, context: str) -> None:
     draw = np.random.default_rng(7)
     history = [(str(draw.choice(NAMES)), second, 1) for second in range(600)]
     rulebook = book(on, context=Context(context))
-    found = of_rule(rulebook.rules["r"], rulebook.rules)
+    found = Bounds(rulebook.rules).of_rule(rulebook.rules["r"])
     reached = max(stored(carried).total() for _, carried in steps(rulebook, history))
     assert reached == found.instances_max
 
@@ -158,7 +158,7 @@ def test_the_bound_is_reached_and_no_more(on: str, context: str) -> None:
 def test_of_openers_only_the_greatest_is_stored(on: str, history: str, instances_max: int) -> None:
     """One that is neither the greatest of those that are open nor becomes it is of no use."""
     rulebook = book(on)
-    found = of_rule(rulebook.rules["r"], rulebook.rules)
+    found = Bounds(rulebook.rules).of_rule(rulebook.rules["r"])
     assert found.instances_max == instances_max
     lines = [(line[0], int(line[1:]), 1) for line in history.split()]
     for now, carried in steps(rulebook, lines):
@@ -167,7 +167,7 @@ def test_of_openers_only_the_greatest_is_stored(on: str, history: str, instances
 
 def test_what_waits_after_its_end_was_old_then() -> None:
     rulebook = book("P*(a, [1 s], [2 s]) ; [2 s]")
-    found = of_rule(rulebook.rules["r"], rulebook.rules)
+    found = Bounds(rulebook.rules).of_rule(rulebook.rules["r"])
     assert found.forgets_micros == 4_000_000
     for now, carried in steps(rulebook, [("a", 1, 1), ("b", 4, 1)]):
         check(found, now, carried, keys=1)
@@ -175,7 +175,7 @@ def test_what_waits_after_its_end_was_old_then() -> None:
 
 def test_recent_may_keep_an_instance_that_ended_with_a_greater_one() -> None:
     rulebook = book("(a and b) or (c and t)", context=Context.RECENT)
-    found = of_rule(rulebook.rules["r"], rulebook.rules)
+    found = Bounds(rulebook.rules).of_rule(rulebook.rules["r"])
     history = [(name, 0, 1) for name in "abct"] + [("a", 1, 1)]
     for now, carried in steps(rulebook, history):
         check(found, now, carried, keys=1)
@@ -197,10 +197,10 @@ def test_recent_may_keep_an_instance_that_ended_with_a_greater_one() -> None:
 )
 def test_the_within_that_is_advised_gives_a_bound(on: str, context: str) -> None:
     loose = book(on, context=Context(context))
-    advice = of_rule(loose.rules["r"], loose.rules).advice
+    advice = Bounds(loose.rules).of_rule(loose.rules["r"]).advice
     (written,) = [text.split("`")[1] for text in advice]
     tight = book(written.replace(" within d", " within 5"), context=Context(context))
-    found = of_rule(tight.rules["r"], tight.rules)
+    found = Bounds(tight.rules).of_rule(tight.rules["r"])
     assert found.exists
     assert found.forgets
     draw = np.random.default_rng(7)
@@ -211,9 +211,9 @@ def test_the_within_that_is_advised_gives_a_bound(on: str, context: str) -> None
 
 def test_a_window_closed_by_a_length_of_time_has_the_bound_that_is_advised() -> None:
     loose = book("P(a, [1], c)")
-    assert "[d] in last position" in of_rule(loose.rules["r"], loose.rules).advice[0]
+    assert "[d] in last position" in Bounds(loose.rules).of_rule(loose.rules["r"]).advice[0]
     tight = book("P(a, [1], [5])")
-    found = of_rule(tight.rules["r"], tight.rules)
+    found = Bounds(tight.rules).of_rule(tight.rules["r"])
     for now, carried in steps(tight, [("a", second, 1) for second in range(50)]):
         check(found, now, carried, keys=1)
         assert stored(carried).total() <= 5
@@ -226,7 +226,7 @@ def test_s08_what_is_half_matched_in_a_rule_used_as_event_is_counted(on: str, us
     on_each = f"  q: {{on: '{used}', context: restricted}}\n  r: {{on: '{on}'}}\n"
     text = f"rulebook: r\nevents:\n{events}rules:\n{on_each}"
     rulebook = rules.load(text, features=all_features())
-    most = [of_rule(rule, rulebook.rules).instances_max for rule in rulebook.rules.values()]
+    most = [Bounds(rulebook.rules).of_rule(r).instances_max for r in rulebook.rules.values()]
     draw = np.random.default_rng(7)
     history = [(str(draw.choice(NAMES)), second, 1) for second in range(80)]
     for _, carried in steps(rulebook, history):

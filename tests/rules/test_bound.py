@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from tests.reference.strategies import EVERYTHING, expressions
 from tidegate import rules
-from tidegate.rules.bound import bound, of_rule
+from tidegate.rules.bound import Bounds, bound
 from tidegate.rules.expression import Expression
 from tidegate.rules.model import Context, Rulebook
 from tidegate.rules.normalise import normalise
@@ -176,7 +176,7 @@ def test_of_so_many_occurrences_of_one_event_type_all_but_one_are_kept(context: 
 
 def test_recent_is_not_bounded_where_broadcasts_stand_among_keyed_events() -> None:
     rulebook = book(r="{on: a and b, per: {a: k}, context: recent}")
-    assert of_rule(rulebook.rules["r"], rulebook.rules).instances_max is None
+    assert Bounds(rulebook.rules).of_rule(rulebook.rules["r"]).instances_max is None
 
 
 def book(**on: str) -> Rulebook:

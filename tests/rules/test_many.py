@@ -6,7 +6,7 @@ import pytest
 
 from tidegate import rules
 from tidegate.rules import expression as x
-from tidegate.rules.bound import in_contexts, of_rule, own_context
+from tidegate.rules.bound import Bounds, own_context
 from tidegate.rules.errors import InputError
 from tidegate.rules.kinds import HINTS_MAX, did_you_mean
 from tidegate.rules.model import Context
@@ -52,9 +52,8 @@ def test_bounds_in_all_contexts_are_those_of_each() -> None:
     for context in Context:
         book = rules.load(text.replace("CONTEXT", str(context)))
         rule = book.rules["r"]
-        assert in_contexts(rule, book.rules, Context)[own_context(rule)] == of_rule(
-            rule, book.rules
-        )
+        bounds = Bounds(book.rules)
+        assert bounds.in_contexts(rule, Context)[own_context(rule)] == bounds.of_rule(rule)
 
 
 def test_a_node_knows_its_operands_by_their_types() -> None:

@@ -26,3 +26,11 @@ def test_the_model_alone_needs_no_parser() -> None:
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
     ).stdout.split()
     assert not {"lark", "yaml"} & set(found)
+
+
+def test_validate_starts_without_arrow_and_numpy() -> None:
+    code = "import sys, tidegate.engine.cli, tidegate.rules.loader\nprint(*sys.modules)\n"
+    found = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout.split()
+    assert not {name for name in HEAVY if name != "engine"} & set(found)
