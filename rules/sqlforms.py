@@ -77,7 +77,7 @@ def expression_fault(text: str) -> SqlFault | None:
 
 def unread(text: str, names: Collection[str]) -> str | None:
     """None where a text mentions one of these relations; else the hint for one that does not."""
-    words = list(sql_words(text))
+    words = sql_words(text)
     if any(word.text.lower() in names for word in words if not word.called):
         return None
     read = [then.text for word, then in pairwise(words) if _reads(word)]
