@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tidegate.rules import expression as x
-from tidegate.rules.closers import plain
 from tidegate.rules.durations import format_duration
 from tidegate.rules.formatter import format_expression
 from tidegate.rules.model import Context, Rule
 from tidegate.rules.never import fires_never
+from tidegate.rules.plain import plain
 from tidegate.rules.sqlwords import sql_tokens
 
 _USING_UP = (Context.RECENT, Context.CHRONICLE, Context.CUMULATIVE)
