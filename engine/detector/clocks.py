@@ -80,7 +80,7 @@ def instants(
         if not readings.every_hour:
             low = read if begin >= first else max(read, low)
         parts.append(np.maximum(readings.between(low, high), begin + offset) - offset)
-        read = max(read, high)
+        read = high
     found = np.unique(np.concatenate(parts))
     return found[(found >= first) & (found <= last)]
 
