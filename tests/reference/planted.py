@@ -248,13 +248,15 @@ class Lines:
         return found
 
     def add_noise(self, most: int) -> None:
-        """Lines among the others, many of them at their instants."""
+        """Lines among the others, most of them of their event types, instants and keys."""
         last = max((time for _, time, _ in self.found), default=0)
         instants = [*{time: 0 for _, time, _ in self.found}, last + SECOND]
-        for _ in range(self.draw(st.integers(0, most))):
-            name = self.draw(st.sampled_from([*self.fields]))
-            time = self.draw(st.sampled_from(instants))
-            key = {n: self.draw(st.sampled_from(KEYS[n])) for n in KEYS if n in self.fields[name]}
+        names = [*(name for name, _, _ in self.found), *self.fields]
+        keys = [fields for _, _, fields in self.found]
+        for _ in range(min(most, self.draw(st.sampled_from([0, 3, 1, 4, 2, 6])))):
+            name, time = self.draw(st.sampled_from(names)), self.draw(st.sampled_from(instants))
+            like = self.draw(st.sampled_from([*keys, {}]))
+            key = {n: like[n] if n in like else self.draw(st.sampled_from(KEYS[n])) for n in KEYS}
             self.found.append((name, time, {f: self.value(f, key) for f in self.fields[name]}))
 
     def detect(self, rule: str) -> bool:
@@ -279,16 +281,16 @@ def _surrounded(draw: st.DrawFn, lines: Lines) -> list[Line]:
     """With more instances, of any rule, and with noise, in any order."""
     lasts = max((time for _, time, _ in lines.found), default=0) // SECOND
     rules = [*lines.rulebook.rules.values()]
-    for _ in range(draw(st.integers(0, 3))):
+    for _ in range(draw(st.sampled_from([0, 3, 2, 1]))):
         rule = rules[-1 - draw(st.integers(0, len(rules) - 1))]
         low = draw(st.integers(0, min(lasts, 6))) * SECOND
         lines.add_instance(rule, low, spoilt=draw(st.booleans()))
-    lines.add_noise(max(3, lines.lines_max - len(lines.found)) if draw(st.booleans()) else 3)
+    lines.add_noise(max(3, lines.lines_max - len(lines.found)))
     return draw(st.permutations(lines.found))
 
 
 @st.composite
-def planted(draw: st.DrawFn, rulebook: Rulebook, lines_max: int = 10) -> list[Line]:
+def planted(draw: st.DrawFn, rulebook: Rulebook, lines_max: int = 12) -> list[Line]:
     """A history with an instance of the last rule."""
     for _ in range(TRIES):
         lines = _plant(draw, rulebook, lines_max)
@@ -298,7 +300,7 @@ def planted(draw: st.DrawFn, rulebook: Rulebook, lines_max: int = 10) -> list[Li
 
 
 @st.composite
-def cases(draw: st.DrawFn, lines_max: int = 10, **options: Any) -> tuple[Rulebook, list[Line]]:
+def cases(draw: st.DrawFn, lines_max: int = 12, **options: Any) -> tuple[Rulebook, list[Line]]:
     """A rulebook (see `rulebooks` for the options), whose last rule has an instance in the history;
     of rulebooks that are drawn in vain the last one stays."""
     for _ in range(TRIES):

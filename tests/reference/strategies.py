@@ -1,8 +1,8 @@
 """Hypothesis strategies: expressions, rulebooks, histories, cuts. Small, so that ties, duplicates
 and simultaneous occurrences are common, and the reference stays fast.
 
-Instants and durations are whole seconds, in microseconds. Everything shrinks towards one plain
-event type, no key, an empty history.
+Instants and durations are whole seconds, in microseconds. Everything shrinks towards one
+operator over plain event types, no key, one bare instance.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _clock(second: int, minute: int | None) -> Clock:
 
 
 # Most of them are every minute of an hour: there is a next one.
-_CLOCKS = st.builds(_clock, st.integers(0, 6), st.sampled_from([None, None, 0]))
+_CLOCKS = (_clock(1, None), _clock(3, None), _clock(5, None), _clock(2, 0))
 _LABELS = st.sampled_from(["L", "M"])
 _COUNTS = st.integers(1, 3)
 
@@ -108,6 +108,29 @@ def _parts(operands: Operands) -> st.SearchStrategy[tuple[Expression, ...]]:
     return st.lists(operands, min_size=2, max_size=3).map(tuple)
 
 
+def _over(
+    builders: Sequence[Callable[[Operands, Operands], Operands]],
+    found: Operands,
+    leaves: Operands,
+    closers: Operands,
+    *,
+    own: bool,
+) -> Operands:
+    """One more operator, or rarely none; every other operand is a leaf, and every third closer an
+    own terminator."""
+    operands = _one_in(2, leaves, found)
+    last = operands | closers
+    if own:
+        last = _one_in(3, st.builds(Own, durations()), last)
+    built = [build(operands, last) for build in builders]
+    return st.one_of(*built, leaves) if len(built) != 1 else built[0]
+
+
+def _one_in(number: int, seldom: Operands, usual: Operands) -> Operands:
+    """Not `|`, which counts the branches of both."""
+    return st.integers(1, number).flatmap(lambda drawn: seldom if drawn == number else usual)
+
+
 @cache  # a strategy is checked at its first use: build each once
 def expressions(
     operators: tuple[Operator, ...] = FIRST_SLICE,
@@ -118,19 +141,15 @@ def expressions(
     """Expressions of `depth` nested operators, all of them among `operators`, or with that `root`
     over such; what closes a window may have one more. `Own` and `Clock` there allow own terminators
     and clock literals."""
-    leaves: Operands = st.sampled_from(names).map(Name)
-    if Clock in operators:
-        leaves = st.one_of(*[leaves] * 5, _CLOCKS)
+    plain: list[Expression] = [Name(name) for name in names]
+    leaves = st.sampled_from([*plain * 6, *_CLOCKS] if Clock in operators else plain)
     builders = [build for operator, build in _BUILD.items() if operator in operators]
     closers = st.one_of(leaves, *(build(leaves, leaves) for build in builders))
-    if Own in operators:
-        closers = closers | st.builds(Own, durations())
     found: Operands = leaves
     for _ in range(depth):
-        last = found | closers
-        found = st.one_of(leaves, *(build(found, last) for build in builders))
+        found = _over(builders, found, leaves, closers, own=Own in operators)
     if root is not None:
-        found = _BUILD[root](found, found | closers)
+        found = _over([_BUILD[root]], found, leaves, closers, own=Own in operators)
     return found.map(written)
 
 
