@@ -38,8 +38,9 @@ class Effects:
                 if note.get("sealed") is True:
                     return Fate.SEALED
                 if note.get("ids") == list(ids) and note.get("firings") == firings:
-                    rows = "" if commit.written is None else f": {commit.written:,} rows"
-                    _LOG.info("%s wrote %s version %d%s", entry.rule, entry.target, version, rows)
+                    count = "-" if commit.written is None else f"{commit.written:,}"
+                    told = (entry.rule, entry.target, version, count)
+                    _LOG.info("%s wrote %s version %d, rows: %s", *told)
                     return Fate.EFFECT
             version += 1
         return None

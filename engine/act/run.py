@@ -197,7 +197,7 @@ class Runner:
         if entry.kind == "signal":
             signals = signals_of(entry, firings, self.sink, self.now())
             for event in dict.fromkeys(signal.event for signal in signals):
-                log.info("%s raised signal %s, %d times", entry.rule, event, len(signals))
+                log.info("%s raised %s, signals: %d", entry.rule, event, len(signals))
         elif entry.kind == "condition":
             successors, decided = present.entries(entry, firings)
         elif (fate := self._fate(waiting, firings)) is not Fate.EFFECT:

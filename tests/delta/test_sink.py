@@ -437,7 +437,7 @@ def test_every_table_that_cannot_be_had_is_named(spark: SparkSession, lake: Lake
     ]  # fmt: skip
     said = str(refused.value)
     assert f"bank.yaml:3:5: table gone: no Delta table at {lake.path('gone')}" in said
-    assert "nowhere.absent cannot be used as a Delta table" in said
+    assert "table absent: Spark's catalog knows no nowhere.absent" in said
     assert "CONVERT TO DELTA" in said
     assert not Path(lake.path("gone")).exists()
     assert not spark.catalog.databaseExists("tidegate_x_1_1")
