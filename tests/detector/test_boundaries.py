@@ -1,0 +1,49 @@
+"""What is kept just long enough and chosen among equals: small histories, every instant a step."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.detector.contexts.test_contexts import Seen, signals
+from tests.detector.history import run
+from tests.reference.strategies import SECOND, expected
+from tidegate.rules.model import Context
+
+
+def found(on: str, context: Context, seen: Seen) -> list[str]:
+    rulebook = signals(on, context, ())
+    history = [(name, second * SECOND, {"v": 0}) for name, second in seen]
+    instants = sorted({time for _, time, _ in history})
+    steps = [[line for line in history if line[1] == instant] for instant in instants]
+    answer = expected(rulebook, history)
+    assert run(rulebook, steps) == answer
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("on", "context", "seen", "starts"),
+    [
+        ("(a ; c) - b", "restricted", [("a", 1), ("b", 1), ("c", 2)], []),
+        ("(a and c) - b", "restricted", [("b", 1), ("a", 1), ("c", 2)], []),
+        ("b ; (a ; c within 3)", "restricted", [("b", 1), ("a", 2), ("b", 4), ("c", 5)], [1]),
+        ("b ; (a and c within 3)", "restricted", [("b", 1), ("a", 2), ("b", 4), ("c", 5)], [1]),
+        ("not(b)[a, c]", "restricted", [("a", 1), ("c", 2), ("b", 2)], []),
+        ("not(b)[a, c]", "restricted", [("a", 1), ("b", 1), ("c", 2)], [1]),
+        ("a + [2] or b", "restricted", [("a", 1), ("b", 3)], [3]),
+        ("(a ; [2]) or (b ; [1])", "cumulative", [("a", 1), ("b", 2)], [1]),
+    ],
+)
+def test_at_the_edge(on: str, context: str, seen: Seen, starts: list[int]) -> None:
+    detected = found(on, Context(context), seen)
+    assert [json.loads(line)["start"] for line in detected] == starts
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_s05_of_what_differs_in_ticks_alone_the_one_whose_last_ticks_are_later_is_shown(
+    first: int,
+) -> None:
+    on = f"P*(a, [{first} s], [4 s]) or P*(a, [{3 - first} s], [4 s])"
+    (line,) = found(on, Context.UNRESTRICTED, [("a", 0)])
+    assert [tick["time"] for tick in json.loads(line)["constituents"]] == [2, 4]
