@@ -171,7 +171,10 @@ def _function(found: Unexpected) -> Said:
 def _star(found: Unexpected) -> Said:
     if found.kind != "_STAR":
         return None
-    return "'*' cannot stand here", "it stands only in any(m, a*); composite: any(m, (a or b)*)"
+    return (
+        "'*' cannot stand here",
+        "it stands only in any(m, a*); more than a name in parentheses: any(m, (a or b)*)",
+    )
 
 
 def _bracket(found: Unexpected) -> Said:
