@@ -579,6 +579,36 @@ def test_g21_stop_is_looked_at_between_entries(store: SqlStore) -> None:
     assert bench.sink.effects == bench.expected()
 
 
+def test_g21_a_lease_that_is_lost_ends_the_run_before_anything_is_listed(store: SqlStore) -> None:
+    bench = Bench(store, commits=1)
+
+    def lost() -> None:
+        raise EngineError("lease-lost", "another engine runs it")
+
+    bench.loop.check_lease = lost
+    with pytest.raises(EngineError, match="another engine runs it"):
+        bench.loop.bucket()
+    assert (bench.loop.state.bucket, bench.feed.read_spans) == (0, [])
+
+
+def test_g02_the_clock_is_read_before_anything_is_listed(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What comes while the store answers, for a minute, is of a later bucket."""
+    bench = Bench(store, commits=1)
+    begun, arrivals = bench.clock.at, store.arrivals
+
+    def slowly(*asked: object) -> object:
+        found = arrivals(*asked)
+        bench.clock.later(60)
+        return found
+
+    monkeypatch.setattr(store, "arrivals", slowly)
+    assert bench.loop.bucket() is not None
+    assert bench.loop.state.watermark is not None
+    assert bench.loop.state.watermark < begun + SECOND
+
+
 def test_targets_are_made_ready_at_the_start_and_after_each_write(store: SqlStore) -> None:
     bench = Bench(store, commits=4)
     assert bench.sink.readied.get(timeout=10) == {"out"}
