@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -21,6 +20,8 @@ from typing import Any
 import numba
 from numba import njit
 from numba.core.caching import CacheImpl, _CacheLocator
+
+from tidegate.engine.cache import cache_folder
 
 __all__ = ["njit"]
 
@@ -50,8 +51,9 @@ class KernelFolder(_CacheLocator):
         if not source.is_relative_to(_ENGINE):
             return None
         module = ".".join(source.relative_to(_ENGINE).with_suffix("").parts)
-        locator = cls(kernel_folder() / digest() / module, function.__code__.co_firstlineno)
         try:
+            folder = kernel_folder() / digest() / module
+            locator = cls(folder, function.__code__.co_firstlineno)
             locator.ensure_cache_path()
         except OSError:
             return None
@@ -60,11 +62,8 @@ class KernelFolder(_CacheLocator):
 
 def kernel_folder() -> Path:
     """`NUMBA_CACHE_DIR`, or `kernels` in the user's folder for caches."""
-    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
-        return Path(chosen)
-    home = Path.home()
-    usual = home / "Library" / "Caches" if sys.platform == "darwin" else home / ".cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or usual) / "tidegate" / "kernels"
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    return Path(chosen) if chosen else cache_folder() / "kernels"
 
 
 @cache

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidegate.connectors.delta.cache import cache_folder, write_whole
 from tidegate.connectors.delta.fetch import FetchError, fetch
 from tidegate.connectors.delta.repositories import MIRRORS, local_files, repositories, shown
+from tidegate.engine.cache import cache_folder, write_whole
 from tidegate.rules.errors import EngineError
 
 log = logging.getLogger(__name__)

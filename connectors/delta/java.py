@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from tidegate.connectors.delta.cache import cache_folder, write_whole
+from tidegate.engine.cache import cache_folder, write_whole
 from tidegate.rules.errors import EngineError
 
 VERSION_MIN = 17

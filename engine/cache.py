@@ -1,4 +1,4 @@
-"""The folder of things found out once for each user and kept: where Delta's jars lie, a Java."""
+"""The folder of what is kept for each user: Delta's jars, a Java, compiled kernels."""
 
 from __future__ import annotations
 
