@@ -199,7 +199,7 @@ FLAG = scalar("true or false", {"type": "boolean"}, _flag)
 
 
 def choice(*names: str, words: Mapping[str, str] | None = None, like: str = "") -> Kind:
-    """One of some words; `words` are others that are taken for them, `like` what else there is."""
+    """One of `names`. `words` maps other words to the name that was meant; `like` is an example."""
     names = tuple(str(name) for name in names)
 
     def convert(node: Scalar, report: Report) -> Any:
@@ -321,8 +321,8 @@ def by_key(
     several: str = "",
     words: Mapping[str, str] | None = None,
 ) -> Kind:
-    """One of several records, told apart by the one of these keys that is present. `several`: what
-    to do about more than one."""
+    """One of several records. The key that is present says which one. `several` is the hint where
+    more than one is present."""
     known = frozenset(kinds).union(*(kind.names for kind in kinds.values()))
 
     def read(node: Node, report: Report) -> Any:

@@ -19,9 +19,11 @@ def plain(node: x.Expression) -> bool:
 
 
 def compared(node: x.Expression) -> Iterator[x.Name]:
-    """The names of which `restricted` takes one of several at an instant. Not those that are all
-    counted, `any(m, a*)`, `a[i]` and the b of `A*`; nor those that are looked at or close a window,
-    of which it does not matter which it is."""
+    """The names of which `restricted` keeps one of several simultaneous occurrences.
+
+    Left out are names whose occurrences all count: in `any(m, a*)`, `a[i]`, the b of `A*`. Left out
+    are names that are only looked at or close a window: any occurrence at the instant does.
+    """
     if isinstance(node, x.Name):
         yield node
     match node:

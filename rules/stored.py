@@ -79,7 +79,7 @@ class Used:
 
 
 def used_rules(rules: Mapping[str, Rule]) -> dict[str, Used]:
-    """Those that others use as events, each once, after those that it uses itself."""
+    """The rules that other rules use as events. A rule comes after the rules that it uses."""
     names = {rule: sorted(x.names_in(rules[rule].on) & rules.keys()) for rule in rules}
     wanted = frozenset().union(*names.values())
     found: dict[str, Used] = {}
