@@ -17,7 +17,7 @@ test: $(STAMP)
 	$(RUN) -m pytest $(WORKERS)
 
 test-long: $(STAMP)
-	$(RUN) -m pytest $(WORKERS) -m "long or not long"
+	$(RUN) -m pytest $(WORKERS) -m "long or not long" --hypothesis-profile=others
 
 mutants: $(STAMP)
 	$(RUN) -m tests.mutants

@@ -7,10 +7,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+
+# The same code gets the same verdict: examples are drawn from the test's own text. `make test-long`
+# draws others each time.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("others", deadline=None, print_blob=True)
+settings.load_profile("same")
 
 # Most code of a test runs a few times: Java's second compiler takes half of the processor's time
 # and gives nothing back. For every Java that a test starts, the commands' too.

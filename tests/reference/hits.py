@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Iterator, Sized
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, TypeVar
 
 import pytest
+from hypothesis import reject
+
+from tests.reference.meaning import TooLargeError
 
 Found = TypeVar("Found", bound=Sized)
 _running: list[list[bool]] = []
@@ -16,6 +20,15 @@ def saw(found: Found) -> Found:
     """Note what an example of the running test has found; nothing found is no hit."""
     _running[-1].append(len(found) > 0)
     return found
+
+
+@contextmanager
+def small() -> Iterator[None]:
+    """Give up an example with more instances than the reference is asked for."""
+    try:
+        yield
+    except TooLargeError:
+        reject()
 
 
 def detecting(test: Callable[..., None]) -> Callable[..., None]:
