@@ -10,8 +10,9 @@ from tidegate.engine.detector import carried as tables
 from tidegate.engine.detector import ties
 from tidegate.engine.detector.codes import Codes, encode_step
 from tidegate.engine.detector.edges import BEGIN, shown_name
-from tidegate.engine.detector.graph import Graph, Node
+from tidegate.engine.detector.graph import Graph, Node, Stream
 from tidegate.engine.detector.instances import (
+    EVERY_KEY,
     NONE,
     Bools,
     Carry,
@@ -90,7 +91,11 @@ class Frame:
         )
 
     def known(self, name: str) -> tuple[Int32, Int32]:
-        """The codes of the known keys of a census, and of those that are new in this step."""
+        """The codes of the known keys of a census, and of those that are new in this step.
+
+        A key is known once a rule that is used may still detect something of it: its pending starts
+        are of that key and hold what is older.
+        """
         if name not in self._known:
             census = self.graph.censuses[name]
             parts = [self._codes.stored.get(name, np.empty(0, np.int32))]
@@ -100,10 +105,18 @@ class Frame:
                     first = np.searchsorted(self._batches[stream[0]].time, census.activation)
                     parts.append(self._codes.arrivals[stream][first:])
                 elif stream[0] in self._detected:
-                    parts.append(self.detections(shape).instances.key)
+                    flow = self.detections(shape)
+                    single = (flow.pending.key > EVERY_KEY) & (
+                        flow.pending.key <= self._count(stream)
+                    )
+                    parts += [flow.instances.key, flow.pending.key[single]]
             known = np.unique(np.concatenate(parts))
             self._known[name] = known, np.setdiff1d(known, parts[0])
         return self._known[name]
+
+    def _count(self, stream: Stream) -> int:
+        """How many keys a stream's domain has."""
+        return self._codes.keys.get(self.graph.domains[stream], NO_KEYS).count
 
     def carry(self, node: Node) -> Carry:
         """What a node carries; new keys begin with what is carried for keys not seen yet."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.cli.conftest import Tidegate
+from tests.support.gateway import gateway
 from tidegate.engine.store import open_store
 
 RULEBOOK = """\
@@ -213,8 +215,15 @@ def test_g21_a_second_engine_is_refused(tidegate: Tidegate, shop: Shop) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_engine_cleanly(shop: Shop, number: signal.Signals) -> None:
-    words = [sys.executable, "-m", "tidegate", "run", str(shop.rulebook), "--json"]
-    child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    words = [sys.executable, "-m", "tests.support.gateway", "run", str(shop.rulebook), "--json"]
+    child = subprocess.Popen(
+        words,
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, **gateway(shop.spark)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert child.stdout is not None
     assert json.loads(child.stdout.readline())["bucket"] == 1
     shop.sql("INSERT INTO @orders VALUES (1, 1)")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.crash.lake import Lake
+from tests.support.gateway import gateway
 from tidegate import Engine
 from tidegate.engine.failpoints import VARIABLE
 
@@ -55,12 +56,7 @@ def crash(spark: SparkSession) -> Crash:
     """Runs an engine in a process of its own with failpoints armed; returns its exit code."""
 
     def run(lake: Lake, failpoints: str) -> int:
-        java = spark.sparkContext._gateway.java_parameters
-        gateway = {
-            "PYSPARK_GATEWAY_PORT": str(java.port),
-            "PYSPARK_GATEWAY_SECRET": java.auth_token,
-        }
-        return run_process(["tests.crash.child", str(lake.folder)], failpoints, gateway)
+        return run_process(["tests.crash.child", str(lake.folder)], failpoints, gateway(spark))
 
     return run
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.crash.conftest import Crash, run_process
 from tests.crash.lake import BOOK, Lake
 from tests.crash.verdict import Verdict, judge
@@ -60,6 +62,7 @@ def test_crashes_at_one_point_after_the_other(
     check_restart(spark, lake, uncrashed)
 
 
+@pytest.mark.long
 def test_every_action_may_be_the_last_one_before_it_is_marked_done(
     spark: SparkSession, lake: Lake, uncrashed: Lake, crash: Crash
 ) -> None:
@@ -72,6 +75,7 @@ def test_every_action_may_be_the_last_one_before_it_is_marked_done(
     check_restart(spark, lake, uncrashed)
 
 
+@pytest.mark.long
 def test_the_command_ends_between_a_commit_and_its_mark(
     spark: SparkSession, lake: Lake, uncrashed: Lake
 ) -> None:

@@ -67,6 +67,24 @@ def instants(history: list[Line]) -> list[list[Line]]:
     return [[line for line in history if line[1] == time] for time in times]
 
 
+def test_s01_what_starts_later_is_chosen_though_it_ends_earlier() -> None:
+    rulebook = book("events: a b\nrule p: b ; b\nrule q: a or p\nrule r: any(2, q, p)")
+    found = in_steps(rulebook, "b@0 a@1 b@2")
+    assert found == reference(rulebook, lines("b@0 a@1 b@2"))
+    assert '"event": "a"' in next(line for line in found if '"rule": "r"' in line)
+
+
+def test_s07_what_a_key_of_a_used_rule_has_begun_is_kept_before_its_first_detection() -> None:
+    rulebook = book(
+        "events: a b(k) c(k)\nrule q: A*(b, c, c) within 2\nper q: k\ncontext q: chronicle\n"
+        "rule r: A*(a, a, q)\nper: k"
+    )
+    text = "a@1 b@1(k=1) a@2 b@2(k=1) c@3(k=1) c@4(k=1)"
+    found = in_steps(rulebook, text)
+    assert found == reference(rulebook, lines(text))
+    assert sum('"rule": "r"' in line for line in found) == 1
+
+
 PAIRS = "events: a(k,j) b(k,j) c(k) d\nrule pair: a ; b\nper pair: k j\n"
 
 

@@ -48,9 +48,11 @@ class Occurrence:
     number: int = field(default_factory=lambda: next(_numbers))
 
     def rank(self) -> tuple[Any, ...]:
-        """S1. Behind it the constituents of a rule's detection, on which S1 is silent; the number
-        only orders equal rows, which nobody can tell apart."""
-        inner = tuple(sorted(part.order() for part in self.parts or ()))
+        """S1. Behind it the constituents of a rule's detection, on which S1 is silent; the numbers
+        only order equal rows, which nobody can tell apart, and a rule's detections of them alike.
+        """
+        parts = sorted(self.parts or (), key=lambda part: (part.order(), _number(part)))
+        inner = tuple(part.order() for part in parts), tuple(_number(part) for part in parts)
         values = tuple(value_order(value) for value in self.columns)
         return (self.start, self.end, self.event, values, inner, self.number)
 
@@ -71,6 +73,12 @@ class Tick:
 
 
 Constituent = Occurrence | Tick
+
+
+def _number(part: Constituent) -> int:
+    return part.number if isinstance(part, Occurrence) else 0
+
+
 NOTHING: frozenset[Any] = frozenset()
 
 
@@ -109,6 +117,10 @@ class Instance:
         occurrences its own instant (S1)."""
         return tuple(sorted(o.end for _, o in self.parameters | self.used)) or (self.end,)
 
+    def starts(self) -> tuple[int, ...]:
+        """Of its occurrences, sorted; another list than `times` only where rules are events."""
+        return tuple(sorted(o.start for _, o in self.parameters | self.used))
+
     def ranks(self) -> tuple[Any, ...]:
         return tuple(sorted(o.rank() for _, o in self.parameters | self.used))
 
@@ -133,11 +145,15 @@ def hull(instances: Iterable[Instance]) -> Instance:
 
 
 def restricted_order(instance: Instance) -> tuple[Any, ...]:
-    """S1, greatest wins: later start; `times` oldest first; ranks oldest first. At the first
-    difference the later wins, and a list that has ended wins."""
-    times = (*instance.times(), math.inf)
+    """S1, greatest wins: later start; the starts of its occurrences oldest first; ranks oldest
+    first. At the first difference the later wins, and a list that has ended wins.
+
+    Where a rule's detection is an occurrence (S8), its start stands in for its instant: only so
+    does choosing at every node give the same instance as choosing at the root.
+    """
+    starts = (*(instance.starts() or (instance.end,)), math.inf)
     ranks = (*((0, rank) for rank in instance.ranks()), (1,))
-    return (instance.start, times, ranks, instance.tie())
+    return (instance.start, starts, ranks, instance.tie())
 
 
 def chronicle_order(instance: Instance) -> tuple[Any, ...]:

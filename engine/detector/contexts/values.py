@@ -72,7 +72,7 @@ class Choosing:
         first = None
         if self.initiators:
             first = next((rank[3] for rank in ranks if rank[0] == start), None)
-        times = tuple(sorted(rank[1] for rank in ranks))
+        times = tuple(sorted(rank[0 if self.latest else 1] for rank in ranks))
         return {(first, len(ranks)): Best(times, ranks, entries)}
 
     def add(self, left: Bests, right: Bests) -> Bests:

@@ -26,7 +26,7 @@ class AnyRepeat:
         part = concat([carry[0], operands[0].instances])
         arrival, members, mark = unions.greatest_of_each(
             self.count, len(carry[0]), part.key, part.start, part.end, part.offsets, part.row,
-            moment.time, moment.rank, moment.keys,
+            moment.start, moment.rank, moment.keys,
         )  # fmt: skip
         found = united(part.key[arrival], part.end[arrival], members, part, moment)
         kept = part.where(mark)

@@ -18,7 +18,7 @@ def closed(
     one that starts with it); and when the last c of each key started."""
     chain = windows.previous_greater(
         first.key, first.start, first.offsets, first.row,
-        moment.time, moment.rank, moment.keys, ties,
+        moment.start, moment.rank, moment.keys, ties,
     )  # fmt: skip
     low, latest = windows.closed_before(c.key, c.start, moment.keys)
     at, _ = last_before(first, c.key, c.start, moment.keys)
@@ -61,5 +61,5 @@ def _columns(
     return (
         left, right, last, before, first.end, first.offsets, first.row, first.role,
         inside.start, inside.end, inside.offsets, inside.row, inside.role,
-        c.start, c.offsets, c.row, c.role, moment.time, moment.rank,
+        c.start, c.offsets, c.row, c.role, moment.start, moment.rank,
     )  # fmt: skip

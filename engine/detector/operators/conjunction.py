@@ -45,7 +45,7 @@ class Conjunction:
         pool = concat(parts)
         columns = (pool.key, pool.start, pool.end, pool.offsets, pool.row, pool.role)
         key, end, members, slot = conjoin(
-            bounds, sizes[::2], self.count, *columns, moment.time, moment.rank, moment.keys
+            bounds, sizes[::2], self.count, *columns, moment.start, moment.rank, moment.keys
         )
         carried = tuple(pool.take(np.sort(kept[kept >= 0])) for kept in slot.T)
         found = united(key, end, members, pool, moment)

@@ -32,7 +32,7 @@ class Not:
         first = concat([carry[0], opener.instances.shifted(self.opener)])
         chain = windows.previous_greater(
             first.key, first.start, first.offsets, first.row,
-            moment.time, moment.rank, keys, False,
+            moment.start, moment.rank, keys, False,
         )  # fmt: skip
         low, latest = windows.latest_start(b.key, b.start, b.end, c.key, c.end, True, keys)
         at, _ = last_before(first, c.key, c.start, keys)

@@ -87,7 +87,7 @@ def in_closing_order(closers: Instances, moment: Moment) -> Instances:
     order = tied[np.lexsort((*inner, group))]
     windows.by_rank(
         order, np.sort(group), closers.start, closers.offsets, closers.row,
-        moment.time, moment.rank,
+        moment.start, moment.rank,
     )  # fmt: skip
     index = np.arange(len(closers))
     index[tied[np.argsort(group, kind="stable")]] = order

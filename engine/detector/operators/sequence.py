@@ -82,6 +82,6 @@ def _as_of(
     """For each query (by time) the greatest of `first` that ended before: `kernels.as_of`."""
     found: tuple[Int64, Int64, Int32, Int32] = as_of(
         first.key, first.start, first.end, first.offsets, first.row,
-        moment.time, moment.rank, key, time, time if end is None else end, span, moment.keys,
+        moment.start, moment.rank, key, time, time if end is None else end, span, moment.keys,
     )  # fmt: skip
     return found

@@ -34,7 +34,7 @@ def greatest(found: Instances, moment: Moment) -> Instances:
         found.end,
         found.offsets,
         found.row,
-        moment.time,
+        moment.start,
         moment.rank,
         moment.keys,
     )
@@ -45,11 +45,11 @@ def united(key: Int32, end: Int64, members: Int32, pool: Instances, moment: Mome
     """The unions of the instances members[n, m] of `pool`."""
     if (np.diff(pool.offsets) == 1).all():
         start, row, role = kernels.unite_points(
-            members, pool.start, pool.row, pool.role, moment.time, moment.rank
+            members, pool.start, pool.row, pool.role, moment.start, moment.rank
         )
         return Instances(key, start, end, np.arange(len(key) + 1) * members.shape[1], row, role)
     start, *entries = kernels.unite(
-        members, pool.start, pool.end, pool.offsets, pool.row, pool.role, moment.time, moment.rank
+        members, pool.start, pool.end, pool.offsets, pool.row, pool.role, moment.start, moment.rank
     )
     return Instances(key, start, end, *entries)
 
