@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.detector.history import printed, run
 from tests.golden.load import Case, cases
 from tests.reference.evaluate import canonical
 from tests.reference.hits import detecting, saw
 from tests.reference.keys import needs_keyed
 from tests.reference.planted import planted, untils
 from tests.reference.strategies import EVERYTHING, SECOND, cuts, expected, expressions
+from tests.support.history import printed, run
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.values import Batch, Carried
 from tidegate.rules.errors import Place

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.detector.history import run
 from tests.golden.load import Case, cases
 from tests.reference.evaluate import canonical
+from tests.support.history import run
 from tidegate.rules.expression import BeginOf, EndOf, Name
 from tidegate.rules.model import Rulebook, TableEvent
 

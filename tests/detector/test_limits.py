@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.detector.history import run
 from tests.golden.load import read
+from tests.support.history import run
 from tidegate.engine.detector.contexts.limits import RuleLimitError
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Settings

@@ -9,12 +9,12 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.detector.history import run, through_ipc
 from tests.golden.load import read
 from tests.reference.evaluate import Line, reference
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import cases, untils
 from tests.reference.strategies import EVERYTHING, UNTIMED, cuts, expected, of_last
+from tests.support.history import run, through_ipc
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.values import Batch, Carried
 from tidegate.rules.model import Context, Rulebook

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from tests.detector.history import run
 from tests.golden.load import Case, read
 from tests.reference.evaluate import canonical
+from tests.support.history import run
 
 
 def instants(case: Case) -> list[list[tuple[str, int, dict[str, object]]]]:

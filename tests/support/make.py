@@ -1,0 +1,134 @@
+"""Plans, firings, entries and signals as values; small buckets committed to a store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.engine.entries import Entry
+from tidegate.engine.ids import as_binary, as_hex
+from tidegate.engine.state import Taken
+from tidegate.engine.store import SqlStore
+from tidegate.engine.values import Carried, Cursor, Firings, Plan, Rejected, Signal, TableRange
+
+SECOND = 1_000_000
+HOUR = 3_600 * SECOND
+BEGIN = 1_772_442_000 * SECOND  # 2026-03-02T09:00:00Z
+UTC = pa.timestamp("us", "UTC")
+
+
+def plan(bucket: int = 1, **changes: Any) -> Plan:
+    """Bucket n ends n hours after BEGIN."""
+    values = {
+        "rulebook": "bank",
+        "bucket": bucket,
+        "watermark_before": BEGIN + (bucket - 1) * HOUR,
+        "watermark": BEGIN + bucket * HOUR,
+        "now": BEGIN + bucket * HOUR + SECOND,
+    }
+    return Plan(**{**values, **changes})
+
+
+def a_range(table: str, first: int, last: int) -> TableRange:
+    instants = {version: BEGIN + version * SECOND for version in range(first, last + 1)}
+    cursor = Cursor(table, f"id-of-{table}", last, BEGIN + last * SECOND, '{"fields":[]}')
+    return TableRange(table, first, last, instants, cursor)
+
+
+def firings(
+    rule: str = "blocked", count: int | None = None, bucket: int = 1, **columns: Any
+) -> Firings:
+    """As many firings as `columns` say, else two; one a minute from the bucket's begin, of two
+    constituents each."""
+    if count is None:
+        count = len(next(iter(columns.values()), "ab"))
+    seed = np.frombuffer(rule.encode().ljust(8)[:8], np.uint64)[0]
+    numbers = np.arange(count, dtype=np.uint64)
+    ids = np.stack([numbers * np.uint64(0x9E3779B97F4A7C15) + seed, numbers + np.uint64(bucket)], 1)
+    ends = BEGIN + (bucket - 1) * HOUR + (np.arange(count) + 1) * 60 * SECOND
+    keys = np.arange(count) + 7
+    table = {
+        "firing_id": as_binary(ids),
+        "account_id": pa.array(keys),
+        "started_at": pa.array(ends - 30 * SECOND, pa.int64()).cast(UTC),
+        "detected_at": pa.array(ends, pa.int64()).cast(UTC),
+        "depth": pa.array(np.ones(count, np.int32)),
+        "condition": pa.array(["none"] * count),
+        "constituents": pa.array(np.full(count, 2, np.int32)),
+    }
+    twice = pa.array(np.repeat(np.arange(count), 2))
+    times = np.stack([ends - 30 * SECOND, ends], 1).ravel()
+    relation = {
+        "firing_id": as_hex(ids).take(twice),
+        "event_type": pa.array(["withdrawal", "transfer"] * count),
+        "label": pa.array([None] * 2 * count, pa.string()),
+        "occurred_at": pa.array(times, pa.int64()).cast(UTC),
+        "started_at": table["started_at"].take(twice),
+        "detected_at": table["detected_at"].take(twice),
+        "account_id": table["account_id"].take(twice),
+        "amount": pa.array([amount for key in keys for amount in (key + 43.5, None)], pa.float64()),
+    }
+    return Firings(rule, pa.table({**table, **columns}), pa.table(relation))
+
+
+def hex_ids(fired: Firings) -> list[str]:
+    return fired.hex_ids().to_pylist()
+
+
+def entry(rule: str = "blocked", order: int = 0, **changes: Any) -> Entry:
+    """As a bucket makes it: without a number, which the store gives."""
+    values = {"rule": rule, "kind": "sql", "text": "UPDATE a", "target": "a", "order": order}
+    return Entry(**{**values, **changes})
+
+
+def numbered(number: int, rule: str, **changes: Any) -> Entry:
+    """As the store gives it back: `number` says its place in the queue too."""
+    app_id = f"tidegate/store/bank/{rule}"
+    values = {"number": number, "place": number, "order": number, "bucket": 9, "app_id": app_id}
+    return entry(rule, **{**values, "target_version": 0, **changes})
+
+
+def commit(
+    store: SqlStore,
+    epoch: int,
+    made: Plan,
+    *,
+    carried: Carried | None = None,
+    fired: Sequence[Firings] = (),
+    entries: Sequence[Entry] = (),
+    rejected: Sequence[Rejected] = (),
+    digests: Mapping[str, str] | None = None,
+    **more: Any,
+) -> tuple[Entry, ...]:
+    return store.commit(
+        epoch,
+        Taken(
+            made,
+            carried or Carried(),
+            digests or {},
+            firings=tuple(fired),
+            entries=tuple(entries),
+            rejected=tuple(rejected),
+            **more,
+        ),
+    )
+
+
+def purge(
+    store: SqlStore, epoch: int, firings: int = 0, history: int = 0, rows_max: int = 1_000
+) -> int:
+    """Forget what is older than these instants."""
+    return store.purge("bank", epoch, firings, history, rows_max)
+
+
+def signal(id: str = "s1", at: int = BEGIN, **changes: Any) -> Signal:
+    values = {"id": id, "event": "atm_empty", "fields": {"atm_id": 4}, "received_at": at}
+    return Signal(**{**values, **changes})
+
+
+def unplaced(store: SqlStore) -> tuple[Signal, ...]:
+    """All that no bucket has claimed."""
+    return store.unplaced_signals("bank", ("atm_empty",), BEGIN, 99).signals
