@@ -22,7 +22,7 @@ from tidegate.rules.model import Rulebook
 
 
 def book(**expressions: str) -> Rulebook:
-    return loaded("abct", **{name: f"on: '{on}', per: k" for name, on in expressions.items()})
+    return loaded("abc", "t", **{name: f"on: '{on}', per: k" for name, on in expressions.items()})
 
 
 def batch(

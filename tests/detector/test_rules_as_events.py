@@ -21,11 +21,11 @@ from tidegate.rules.model import Context, Rulebook
 
 
 def book(text: str) -> Rulebook:
-    return read(f"title: x\n{text}\nhistory:", "here").rulebook
+    return read(f"title: x\n{text}\nhistory:").rulebook
 
 
 def lines(text: str) -> list[Line]:
-    return list(read(f"title: x\nhistory: {text}", "here").history)
+    return list(read(f"title: x\nhistory: {text}").history)
 
 
 @detecting

@@ -115,11 +115,11 @@ def over_signals(on: Expression | str, context: Context, keys: Sequence[str] = (
     return rulebook(made, tables=(), events=[signal(name, **fields) for name in "abcd"])
 
 
-def loaded(names: str, **bodies: str) -> Rulebook:
-    """Read from a file's text: the signals of these one-letter names with k and v, t without
-    fields; and rules by what stands in their braces."""
-    fields = {name: "" if name == "t" else "k: bigint, v: bigint" for name in names}
-    events = "".join(f"  {name}: {{signal: {{{columns}}}}}\n" for name, columns in fields.items())
+def loaded(names: str, broadcasts: str = "", **bodies: str) -> Rulebook:
+    """Read from a file's text: signals of these one-letter names with k and v, and without fields;
+    rules by what stands in their braces."""
+    events = "".join(f"  {name}: {{signal: {{k: bigint, v: bigint}}}}\n" for name in names)
+    events += "".join(f"  {name}: {{signal: {{}}}}\n" for name in broadcasts)
     lines = "".join(f"  {name}: {{{body}}}\n" for name, body in bodies.items())
     text = f"rulebook: loop\nevents:\n{events}rules:\n{lines}"
     return rules.load(text, features=all_features())
