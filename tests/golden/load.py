@@ -174,10 +174,13 @@ def _case(lines: list[tuple[int, str]], file: str) -> Case:
         if last in entries:
             raise ValueError(f"{file}:{number}: a second `{last}` in one block")
         numbers[last], entries[last] = number, text
+    first = lines[0][0]
+    if missing := {"title", "history"} - entries.keys():
+        raise ValueError(f"{file}:{first}: no {', no '.join(sorted(missing))}")
     try:
-        case = _made(entries, file, lines[0][0])
-    except (ArithmeticError, KeyError, ValueError) as error:
-        raise ValueError(f"{file}:{lines[0][0]}: {error}") from error
+        case = _made(entries, file, first)
+    except (ArithmeticError, ValueError) as error:
+        raise ValueError(f"{file}:{first}: {error}") from error
     for key in entries:
         raise ValueError(f"{file}:{numbers[key]}: unknown entry `{key}`")
     return case

@@ -33,6 +33,7 @@ def test_a_case_is_named_by_its_file_and_line() -> None:
         ("on: b", "bad.txt:13: a second `on` in one block"),
         ("expect *:", r"bad.txt:13: a second `expect \*` in one block"),
         ("expect recent:\nexpect recent, chronicle:", "bad.txt:8: a second answer in recent"),
+        ("\non: b", "bad.txt:14: no history, no title"),
         ("no entry", "bad.txt:13: unknown entry `no entry`"),
         ("expct: [1,1] {a@1}", "bad.txt:13: unknown entry `expct`"),
         ("per q: k", "bad.txt:13: unknown entry `per q`"),

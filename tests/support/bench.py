@@ -1,6 +1,6 @@
 """The loop over memory and a store on disk."""
 
-# ruff: noqa: ARG002
+# ruff: noqa: ARG002 - fakes take what the ports give
 
 from __future__ import annotations
 
