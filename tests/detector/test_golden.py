@@ -6,7 +6,7 @@ import pytest
 
 from tests.golden.compare import agree
 from tests.golden.load import Case, cases
-from tests.support.history import run
+from tests.support.history import instants, run
 from tidegate.rules.expression import BeginOf, EndOf, Name
 from tidegate.rules.model import TableEvent
 
@@ -28,8 +28,7 @@ def built(case: Case) -> bool:
 @pytest.mark.parametrize("case", [c for c in cases() if built(c)], ids=str)
 def test_worked_example(case: Case) -> None:
     history = sorted(case.history, key=lambda line: line[1])
-    instants = [[line for line in history if line[1] == t] for t in {h[1]: 0 for h in history}]
     for context in case.expected:
         book = case.in_context(context)
         agree(run(book, [history], case.until), case, context, "in one bucket")
-        agree(run(book, instants, case.until), case, context, "each instant a bucket")
+        agree(run(book, instants(history), case.until), case, context, "each instant a bucket")

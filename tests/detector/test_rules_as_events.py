@@ -14,7 +14,7 @@ from tests.reference.evaluate import Line, reference
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import cases, untils
 from tests.reference.strategies import EVERYTHING, UNTIMED, cuts, expected, of_last
-from tests.support.history import run, through_ipc
+from tests.support.history import instants, run, through_ipc
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.values import Batch, Carried
 from tidegate.rules.model import Context, Rulebook
@@ -60,11 +60,6 @@ def in_steps(rulebook: Rulebook, text: str) -> list[str]:
     history = lines(text)
     assert run(rulebook, [history]) == reference(rulebook, history)
     return run(rulebook, instants(history))
-
-
-def instants(history: list[Line]) -> list[list[Line]]:
-    times = sorted({time for _, time, _ in history})
-    return [[line for line in history if line[1] == time] for time in times]
 
 
 PAIRS = "events: a(k,j) b(k,j) c(k) d\nrule pair: a ; b\nper pair: k j\n"

@@ -5,13 +5,8 @@ from __future__ import annotations
 from itertools import permutations
 
 from tests.golden.compare import agree
-from tests.golden.load import Case, read
-from tests.support.history import run
-
-
-def instants(case: Case) -> list[list[tuple[str, int, dict[str, object]]]]:
-    times = sorted({time for _, time, _ in case.history})
-    return [[line for line in case.history if line[1] == time] for time in times]
+from tests.golden.load import read
+from tests.support.history import instants, run
 
 
 def test_s02_the_lowest_in_rank_of_several_at_the_start_initiates_once() -> None:
@@ -22,4 +17,4 @@ def test_s02_the_lowest_in_rank_of_several_at_the_start_initiates_once() -> None
             "expect: [1,2] {a@1(v=1) b@1 c@2} [1,2] {a@1(v=2) b@1 c@2}"
         )
         agree(run(case.rulebook, [list(case.history)]), case)
-        agree(run(case.rulebook, instants(case)), case)
+        agree(run(case.rulebook, instants(case.history)), case)

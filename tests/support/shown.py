@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 import pytest
 
 from tests.golden.compare import agree
 from tests.golden.load import Case, read
 from tests.reference.evaluate import reference
-from tests.support.history import run
+from tests.reference.strategies import expected
+from tests.support.history import instants, run
 from tests.support.make import SECOND
+from tests.support.rulebooks import over_signals
 from tidegate.engine.detector.detector import Detector
+from tidegate.rules.model import Context
+
+Seen = Sequence[tuple[str, int]]  # event type, second
 
 
 @dataclass(frozen=True)
@@ -54,8 +59,20 @@ def check(row: Shown, operator: type) -> None:
     nodes = Detector(case.rulebook, dict.fromkeys(case.rulebook.rules, 0)).graph.nodes.values()
     assert any(isinstance(node.shape, operator) for node in nodes)
     history = sorted(case.history, key=lambda line: line[1])
-    instants = [list(lines) for _, lines in groupby(history, lambda line: line[1])]
     between = range(history[0][1] + SECOND // 2, case.until or history[-1][1], SECOND)
     agree(reference(case.rulebook, history, until=case.until), case, how="by the reference")
     agree(run(case.rulebook, [history], case.until), case, how="in one bucket")
-    agree(run(case.rulebook, instants, case.until, idle=between), case, how="in many buckets")
+    agree(
+        run(case.rulebook, instants(history), case.until, idle=between), case, how="in many buckets"
+    )
+
+
+def found(on: str, context: Context, seen: Seen) -> list[str]:
+    """What the detector finds over signals without keys, in one bucket and with a bucket for each
+    instant: what the reference finds."""
+    rulebook = over_signals(on, context)
+    history = [(name, second * SECOND, {"v": 0}) for name, second in seen]
+    answer = expected(rulebook, history)
+    assert run(rulebook, [history]) == answer
+    assert run(rulebook, instants(history)) == answer
+    return answer

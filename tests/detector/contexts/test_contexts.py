@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -15,6 +14,7 @@ from tests.reference.planted import planted
 from tests.reference.strategies import SECOND, cuts, expected
 from tests.support.history import run
 from tests.support.rulebooks import over_signals
+from tests.support.shown import found
 from tidegate.rules.model import Context
 
 CHOOSING = [context for context in Context if context is not Context.RESTRICTED]
@@ -54,20 +54,6 @@ def test_s01_what_instances_share_counts_once(context: Context) -> None:
     seen = [("b", 1), ("a", 1), ("c", 2), ("a", 3), ("b", 4), ("c", 5)]
     history = [(name, time * SECOND, {"v": 0}) for name, time in seen]
     assert run(rulebook, [history]) == expected(rulebook, history)
-
-
-Seen = Sequence[tuple[str, int]]  # event type, second
-
-
-def found(on: str, context: Context, seen: Seen) -> list[str]:
-    """What the detector finds, in one piece and cut at every line; that is what the reference
-    finds."""
-    rulebook = over_signals(on, context, ())
-    history = [(name, second * SECOND, {"v": 0}) for name, second in seen]
-    answer = expected(rulebook, history)
-    assert run(rulebook, [history]) == answer
-    assert run(rulebook, [[line] for line in history]) == answer
-    return answer
 
 
 @pytest.mark.parametrize("on", ["every(1, a) ; b", "a[1] ; b or a[2] ; b"])
