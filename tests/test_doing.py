@@ -7,7 +7,7 @@ import time
 import pyarrow as pa
 import pytest
 
-from tests.store import make
+from tests.support import make
 from tidegate.engine import doing
 from tidegate.engine.state import Taken
 from tidegate.engine.told import tell

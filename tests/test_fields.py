@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.capture.build import event, rulebook, signal, table
+from tests.support.rulebooks import event, rulebook, signal, table
 from tidegate.engine.fields import check_fields, fields_table
 from tidegate.engine.parameters import parameter_schema
 from tidegate.engine.sparktypes import arrow_schema, arrow_type, plain_columns
@@ -130,8 +130,8 @@ def test_every_wrong_field_is_named_at_once() -> None:
 def test_parameters_of_event_types() -> None:
     columns = pa.schema([("id", pa.int64()), ("n", pa.int32())])
     book = rulebook(
-        [table("t", "/t", key=("id",)), table("u", "/u")],
-        [
+        tables=[table("t", key=("id",)), table("u")],
+        events=[
             event("i", "t", "insert"),
             event("few", "t", "insert", columns={"number": "n"}),
             event("up", "t", "update"),

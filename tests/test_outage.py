@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.store import postgres
-from tests.test_loop import BOOK, Bench
+from tests.support import postgres
+from tests.support.bench import BOOK, Bench
 from tidegate.engine.outage import Outages
 from tidegate.engine.ports import OutageError
 from tidegate.engine.store import SqlStore, open_store
@@ -64,11 +64,7 @@ def test_one_who_is_told_to_stop_does_not_wait() -> None:
 
 @pytest.fixture
 def server() -> Iterator[postgres.Server]:
-    if not (postgres.find("initdb") and postgres.find("postgres")):
-        pytest.skip("no PostgreSQL server programs (initdb, postgres) on this machine")
-    started = postgres.start()
-    yield started
-    started.stop()
+    yield from postgres.running()
 
 
 @pytest.mark.parametrize("where", ["read", "commit", "run", "settle"])

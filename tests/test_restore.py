@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from tests.store import postgres
+from tests.support import postgres
 from tidegate import Engine
 from tidegate.engine.cli import main
 from tidegate.engine.state import BucketReport

@@ -77,6 +77,15 @@ def test_kernels_are_made_of_kernel_modules_alone() -> None:
     assert not [e for e in outside if not e[1].startswith(allowed)]
 
 
+def test_each_operator_has_its_table_of_histories() -> None:
+    """`closed`, `opened` and `shape` hold what operators share."""
+    files = [f for f in (ROOT / "engine/detector/operators").glob("*.py") if f.stem != "__init__"]
+    operators = {file.stem for file in files if "def step(" in file.read_text()} - {"shape"}
+    assert {file.stem for file in files} - operators == {"closed", "opened", "shape"}
+    shown = {file.stem for file in (ROOT / "tests/detector/operators").glob("test_*.py")}
+    assert shown == {f"test_{name}" for name in operators}
+
+
 @pytest.mark.parametrize("command", ["validate", "simulate"])
 def test_light_commands_start_without_spark_and_sqlalchemy(command: str) -> None:
     script = (

@@ -6,13 +6,15 @@ import logging
 
 import pytest
 
-from tests.act.build import HERE, firings, hex_id, rule
+from tests.support.make import firings, hex_ids
+from tests.support.rulebooks import HERE, rule
 from tidegate.engine.act.outbox import Stamp, entries_for
 from tidegate.engine.entries import Entry, Statement
 from tidegate.engine.values import Firings
 from tidegate.rules.model import Rule, Sql
 
 S1, S2 = Statement("sql", "first", "alerts"), Statement("signal", "second", action=1)
+IDS = hex_ids(firings("r", 3))
 ACTIONS = (Sql("first", HERE), Sql("second", HERE))
 
 
@@ -24,7 +26,7 @@ def entries(*pairs: tuple[Rule, Firings], depth_max: int = 16) -> tuple[Entry, .
 
 
 def test_g16_one_entry_a_statement_for_all_firings_that_held() -> None:
-    found = entries((rule("r"), firings("r", ["held", "failed", "none"])))
+    found = entries((rule(), firings("r", condition=["held", "failed", "none"])))
     assert [(e.text, e.kind, e.target, e.firing_ids, e.order, e.state) for e in found] == [
         ("first", "sql", "alerts", None, 0, "pending"),
         ("second", "signal", None, None, 1, "pending"),
@@ -32,52 +34,52 @@ def test_g16_one_entry_a_statement_for_all_firings_that_held() -> None:
 
 
 def test_no_firing_held_no_entry() -> None:
-    assert entries((rule("r"), firings("r", ["failed", "failed"]))) == ()
+    assert entries((rule(), firings("r", condition=["failed", "failed"]))) == ()
 
 
 def test_g15_by_priority_descending_then_rule() -> None:
-    rules = [rule("b", priority=1), rule("c", priority=5), rule("a", priority=1)]
-    found = entries(*((r, firings(r.name, ["held"])) for r in rules))
+    rules = [rule(name="b", priority=1), rule(name="c", priority=5), rule(name="a", priority=1)]
+    found = entries(*((r, firings(r.name, condition=["held"])) for r in rules))
     assert [e.rule for e in found] == ["c", "c", "a", "a", "b", "b"]
     assert [e.order for e in found] == list(range(6))
 
 
 def test_for_each_firing_in_detection_order_statement_after_statement() -> None:
-    each = rule("r", for_each="firing", actions=ACTIONS)
-    found = entries((each, firings("r", ["held", "failed", "held"], depths=[2, 1, 3])))
+    each = rule(for_each="firing", actions=ACTIONS)
+    found = entries((each, firings("r", condition=["held", "failed", "held"], depth=[2, 1, 3])))
     assert [(e.text, e.firing_ids, e.depth) for e in found] == [
-        ("first", (hex_id(0),), 2),
-        ("second", (hex_id(0),), 2),
-        ("first", (hex_id(2),), 3),
-        ("second", (hex_id(2),), 3),
+        ("first", (IDS[0],), 2),
+        ("second", (IDS[0],), 2),
+        ("first", (IDS[2],), 3),
+        ("second", (IDS[2],), 3),
     ]
 
 
 def test_g16_many_commits_are_warned_about(caplog: pytest.LogCaptureFixture) -> None:
-    each = rule("r", for_each="firing", actions=ACTIONS)
+    each = rule(for_each="firing", actions=ACTIONS)
     with caplog.at_level(logging.WARNING):
-        entries((each, firings("r", ["held"] * 50)))
+        entries((each, firings("r", condition=["held"] * 50)))
         assert not caplog.records
-        entries((each, firings("r", ["held"] * 51)))
+        entries((each, firings("r", condition=["held"] * 51)))
     assert "rule r: `for_each: firing` makes 102 entries in one bucket" in caplog.text
 
 
 def test_g22_an_entry_is_as_deep_as_its_deepest_firing() -> None:
-    found = entries((rule("r"), firings("r", ["held", "held", "failed"], depths=[2, 4, 9])))
+    found = entries((rule(), firings("r", condition=["held", "held", "failed"], depth=[2, 4, 9])))
     assert {e.depth for e in found} == {4}
 
 
 def test_g22_firings_past_the_depth_are_dead_and_only_they() -> None:
-    found = entries((rule("r"), firings("r", ["held"] * 3, depths=[1, 4, 3])), depth_max=3)
+    found = entries((rule(), firings("r", condition=["held"] * 3, depth=[1, 4, 3])), depth_max=3)
     assert [(e.text, e.state, e.firing_ids) for e in found] == [
-        ("first", "pending", (hex_id(0), hex_id(2))),
-        ("second", "pending", (hex_id(0), hex_id(2))),
-        ("first", "dead", (hex_id(1),)),
-        ("second", "dead", (hex_id(1),)),
+        ("first", "pending", (IDS[0], IDS[2])),
+        ("second", "pending", (IDS[0], IDS[2])),
+        ("first", "dead", (IDS[1],)),
+        ("second", "dead", (IDS[1],)),
     ]
     assert found[2].error == "depth 4 is past max_cascade_depth = 3"
 
 
 def test_g22_all_past_the_depth() -> None:
-    found = entries((rule("r"), firings("r", ["held"], depths=[4])), depth_max=3)
+    found = entries((rule(), firings("r", condition=["held"], depth=[4])), depth_max=3)
     assert [(e.state, e.firing_ids) for e in found] == [("dead", None), ("dead", None)]

@@ -8,24 +8,17 @@ from typing import Any
 
 import pytest
 
-from tests.act.build import (
-    FakeOutbox,
-    FakeSink,
-    Unasked,
-    entry,
-    firings,
-    hex_id,
-    retry,
-    rule,
-    rulebook,
-)
+from tests.support.acting import FakeOutbox, FakeSink, Unasked
+from tests.support.make import SECOND, firings, hex_ids, numbered
+from tests.support.rulebooks import rule, rulebook
 from tidegate.engine.act.run import Runner, firings_of_entry
 from tidegate.engine.entries import Entry
 from tidegate.engine.values import Firings
 from tidegate.rules.errors import EngineError
+from tidegate.rules.model import Retry
 
-HELD = firings("a", ["held", "failed", "held"])
-SECOND = 1_000_000
+HELD = firings("a", condition=["held", "failed", "held"])
+RETRY = Retry(4, backoff_min_micros=SECOND, backoff_max_micros=3 * SECOND)
 
 
 class Run:
@@ -33,7 +26,7 @@ class Run:
 
     def __init__(self, sink: FakeSink, check: Any = lambda: None) -> None:
         self.sink, self.outbox, self.now = sink, FakeOutbox(HELD), 0
-        book = rulebook(rule("a", retry=retry(4)), rule("b"))
+        book = rulebook(rule(name="a", retry=RETRY), rule(name="b"))
         self.runner = Runner(book, sink, self.outbox, check, lambda: self.now)
 
     def __call__(self, entries: Sequence[Entry] = (), *, resumed: bool = False) -> int:
@@ -50,34 +43,34 @@ class Run:
 
 def test_entries_run_in_the_order_of_their_numbers() -> None:
     run = Run(FakeSink())
-    assert run([entry(3, "a"), entry(1, "b"), entry(2, "a")]) == 3
+    assert run([numbered(3, "a"), numbered(1, "b"), numbered(2, "a")]) == 3
     assert run.sink.committed == [1, 2, 3]
     assert run.states == [(1, "done"), (2, "done"), (3, "done")]
 
 
 def test_dead_and_done_entries_are_left_alone() -> None:
     run = Run(FakeSink())
-    run([entry(1, "a", state="dead"), entry(2, "a", state="done"), entry(3, "a")])
+    run([numbered(1, "a", state="dead"), numbered(2, "a", state="done"), numbered(3, "a")])
     assert run.sink.committed == [3]
 
 
 def test_an_entry_sees_the_firings_that_it_is_for() -> None:
     run = Run(FakeSink())
-    run([entry(1, "a"), entry(2, "a", firing_ids=(hex_id(2),))])
+    run([numbered(1, "a"), numbered(2, "a", firing_ids=(hex_ids(HELD)[2],))])
     held, one = run.sink.seen
-    assert held.firings["account"].to_pylist() == [0, 2]
-    assert held.relation["account"].to_pylist() == [0, 0, 2, 2]
-    assert one.relation["account"].to_pylist() == [2, 2]
+    assert held.firings["account_id"].to_pylist() == [7, 9]
+    assert held.relation["account_id"].to_pylist() == [7, 7, 9, 9]
+    assert one.relation["account_id"].to_pylist() == [9, 9]
 
 
 def test_all_held_is_not_copied() -> None:
-    all_held = firings("a", ["held", "none"])
-    assert firings_of_entry(entry(1, "a"), all_held) is all_held
+    all_held = firings("a", condition=["held", "none"])
+    assert firings_of_entry(numbered(1, "a"), all_held) is all_held
 
 
 def test_failures_are_retried_after_doubling_pauses_and_nobody_waits_for_them() -> None:
     run = Run(FakeSink(failing={1: 3}))
-    assert run([entry(1, "a")]) == 0
+    assert run([numbered(1, "a")]) == 0
     tries = [(run.now, len(run.outbox.outcomes))]
     while run.runner.queues:
         run.now += SECOND // 2
@@ -100,7 +93,7 @@ def test_g17_an_entry_that_has_used_up_its_attempts_is_held_and_the_log_says_the
 ) -> None:
     run = Run(FakeSink(failing={1: 99}))
     with caplog.at_level(logging.ERROR):
-        run([entry(1, "b", attempts=2)])
+        run([numbered(1, "b", attempts=2)])
     (outcome,) = run.outbox.outcomes
     assert (outcome.state, outcome.attempts) == ("held", 3)
     assert outcome.error == "[DIVIDE_BY_ZERO] Division by zero."
@@ -117,14 +110,14 @@ def test_g17_an_entry_that_has_used_up_its_attempts_is_held_and_the_log_says_the
 
 def test_g17_a_failing_entry_holds_its_rule_and_nothing_else() -> None:
     run = Run(FakeSink(failing={1: 99}))
-    run([entry(1, "a"), entry(2, "b"), entry(3, "a"), entry(4, "b")])
+    run([numbered(1, "a"), numbered(2, "b"), numbered(3, "a"), numbered(4, "b")])
     assert run.sink.committed == [2, 4]
     assert run.states == [(1, "pending"), (2, "done"), (4, "done")]
 
 
 def test_g16b_the_log_is_asked_after_each_run_and_before_a_second_one() -> None:
     run = Run(FakeSink(failing={2: 1}))
-    run([entry(1, "a"), entry(2, "a")])
+    run([numbered(1, "a"), numbered(2, "a")])
     assert run.sink.asked == [1]
     run.now += SECOND
     run()
@@ -133,7 +126,7 @@ def test_g16b_the_log_is_asked_after_each_run_and_before_a_second_one() -> None:
 
 def test_a_response_that_was_lost_is_found_in_the_log() -> None:
     run = Run(FakeSink(failing={1: 1}, landed=[1]))
-    run([entry(1, "a")])
+    run([numbered(1, "a")])
     run.now += SECOND
     assert run() == 1
     assert run.sink.committed == []
@@ -146,14 +139,14 @@ def test_g16b_a_statement_that_leaves_no_commit_is_not_done() -> None:
             pass
 
     run = Run(Silent())
-    assert run([entry(1, "a")]) == 0
+    assert run([numbered(1, "a")]) == 0
     (outcome,) = run.outbox.outcomes
     assert (outcome.state, outcome.error) == ("pending", "its statement left no commit")
 
 
 def test_after_a_restart_what_landed_is_only_settled() -> None:
     run = Run(FakeSink(landed=[1]))
-    assert run([entry(1, "a"), entry(2, "a")], resumed=True) == 2
+    assert run([numbered(1, "a"), numbered(2, "a")], resumed=True) == 2
     assert run.sink.committed == [2]
     assert run.states == [(1, "done"), (2, "done")]
 
@@ -167,10 +160,10 @@ def test_g21_the_lease_is_checked_before_each_entry() -> None:
 
     run = Run(FakeSink(), check)
     with pytest.raises(EngineError, match="lost"):
-        run([entry(1, "a"), entry(2, "b"), entry(3, "a")])
+        run([numbered(1, "a"), numbered(2, "b"), numbered(3, "a")])
     assert run.sink.committed == [1]
 
 
 def test_a_rule_that_is_gone_still_has_its_entries_run() -> None:
     run = Run(FakeSink())
-    assert run([entry(1, "gone")], resumed=True) == 1
+    assert run([numbered(1, "gone")], resumed=True) == 1

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.capture.build import event, id_list, needs, rows, rulebook, signal, table
+from tests.support.capture import id_list, needs, rows
+from tests.support.rulebooks import event, rulebook, signal, table
 from tidegate.engine.capture.read import Capture
 from tidegate.engine.ports import FEED_KINDS, KIND, SAME_1, SAME_2, VERSION, ReadRequest
 from tidegate.engine.values import Bucket, Cursor, Needs, Plan, Signal, TableRange
@@ -70,7 +71,7 @@ def captured(
     **options: object,
 ) -> Bucket:
     options.setdefault("key", ("id",))
-    book = rulebook([table("t", "/t", **options)], events)
+    book = rulebook(tables=[table("t", "/t", **options)], events=events)
     versions = [row[1] for row in data] or [0]
     instants = {v: v * 1_000_000 for v in range(min(versions), max(versions) + 1)}
     span = TableRange(
@@ -218,7 +219,7 @@ def test_parameters_are_renamed_by_columns() -> None:
 
 
 def test_events_that_no_rule_reads_cost_nothing() -> None:
-    book = rulebook([table("t", "/t")], [event("i", "t", "insert")])
+    book = rulebook(tables=[table("t")], events=[event("i", "t")])
     span = TableRange("t", 1, 1, {1: 1_000}, Cursor("t", "id", 1, 1_000, SCHEMA))
     feed = HandFeed([("insert", 1, 1, 1, "a")], {})
     found = Capture(book, Needs({})).capture(Plan("test", 1, 0, 9, 9, (span,)), feed)  # type: ignore[arg-type]

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.capture.build import FRESH, event, rulebook, signal, table
+from tests.support.capture import FRESH
+from tests.support.rulebooks import event, rulebook, signal, table
 from tidegate.engine.capture.instants import Instants
 from tidegate.engine.capture.plan import Listing, due, half, list_sources, make_plan, pin
 from tidegate.engine.capture.sources import sources
@@ -50,7 +51,7 @@ def book(*names: str, **settings: int) -> Rulebook:
     """Event types a, b, .. over the tables, and a signal s."""
     tables = [table(name, f"/{name}") for name in names]
     events = [event(e, name, "insert") for e, name in zip("ab", names, strict=False)]
-    return rulebook(tables, [*events, signal("s", x="int")], **settings)
+    return rulebook(tables=tables, events=[*events, signal("s", x="int")], **settings)
 
 
 def listed(rules: Rulebook, heads: Sequence[TableHead], now: int = NOW) -> Listing:

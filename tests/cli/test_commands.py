@@ -12,7 +12,7 @@ import click
 import pytest
 
 from tests.cli.conftest import SIGNALS, Tidegate
-from tests.store import make
+from tests.support import make
 from tidegate import Engine
 from tidegate.engine import output
 from tidegate.engine.store import open_store

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tests.cli.conftest import SIGNALS, Tidegate
-from tests.store import make
+from tests.support import make
 from tidegate.engine.entries import Fate, Outcome
 from tidegate.engine.state import Parked
 from tidegate.engine.store import SqlStore, open_store

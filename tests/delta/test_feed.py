@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.capture.build import Loop, event, needs, rows, rulebook, table, total
 from tests.delta.conftest import Lake
+from tests.support.capture import Capturing, needs, rows, total
+from tests.support.rulebooks import event, rulebook, table
 from tidegate.connectors.delta.events import check_events
 from tidegate.connectors.delta.feed import DeltaFeed
 from tidegate.connectors.delta.files import LogFiles
@@ -28,8 +29,10 @@ def test_what_each_statement_raises(lake: Lake, vectors: str) -> None:
     path = lake.create(
         "t", "id INT, kind STRING, n INT", "PARTITIONED BY (kind)", enableDeletionVectors=vectors
     )
-    book = rulebook([table("t", path, key=("id",))], [event(k, "t", k) for k in KINDS])
-    loop = Loop(book, needs(book, "id", "n"), DeltaFeed(lake.spark))
+    book = rulebook(
+        tables=[table("t", path, key=("id",))], events=[event(k, "t", k) for k in KINDS]
+    )
+    loop = Capturing(book, needs(book, "id", "n"), DeltaFeed(lake.spark))
     loop.drain()
 
     lake.sql("INSERT INTO {t} VALUES (1, 'a', 10), (2, 'a', 20), (3, 'b', 30), (3, 'b', 30)")
@@ -69,9 +72,11 @@ def test_g09_where_reading_begins(lake: Lake) -> None:
     for version in range(4):
         os.utime(lake.log("t", version), (hour + version, hour + version))
 
-    def begin(start: Start) -> Loop:
-        book = rulebook([table("t", lake.path("t"), start=start)], [event("i", "t", "insert")])
-        return Loop(book, needs(book, "id"), DeltaFeed(lake.spark))
+    def begin(start: Start) -> Capturing:
+        book = rulebook(
+            tables=[table("t", lake.path("t"), start=start)], events=[event("i", "t", "insert")]
+        )
+        return Capturing(book, needs(book, "id"), DeltaFeed(lake.spark))
 
     starts = {
         Start("earliest"): [2, 3],
@@ -91,9 +96,10 @@ def test_g09_where_reading_begins(lake: Lake) -> None:
         begin(Start("version", 0)).drain()
 
     updates = rulebook(
-        [table("t", lake.path("t"), start="snapshot", key=("id",))], [event("u", "t", "update")]
+        tables=[table("t", lake.path("t"), start="snapshot", key=("id",))],
+        events=[event("u", "t", "update")],
     )
-    assert not total(Loop(updates, needs(updates, "id"), DeltaFeed(lake.spark)).drain(), "u")
+    assert not total(Capturing(updates, needs(updates, "id"), DeltaFeed(lake.spark)).drain(), "u")
 
     snapshot = loops[Start("snapshot")]
     (first,) = snapshot.plans
@@ -129,8 +135,8 @@ def test_g25_predicates_that_spark_decides(lake: Lake) -> None:
         event("doubled", "t", "update", where="new.n = 2 * old.n"),
         event("ratio", "t", "update", where="new.n / old.n > 1"),
     ]
-    book = rulebook([table("t", path, key=("id",))], events)
-    loop = Loop(book, needs(book, "id"), DeltaFeed(lake.spark))
+    book = rulebook(tables=[table("t", path, key=("id",))], events=events)
+    loop = Capturing(book, needs(book, "id"), DeltaFeed(lake.spark))
     lake.sql("INSERT INTO {t} VALUES (1, 1, 'a'), (2, 0, 'b'), (3, 3, 'cc'), (4, NULL, 'd')")
     first = loop.step()
     assert first
@@ -163,7 +169,7 @@ def test_what_event_types_say_of_their_tables_is_checked(lake: Lake) -> None:
     events += [event("jumped", "k", "update", where="abs(new.id - old.id) > 1", of=("nam",))]
     tables = [table("t", path), table("k", path, key=("ident",))]
     with pytest.raises(InputError) as refused:
-        check_events(lake.spark, rulebook(tables, events), {"t": path, "k": path})
+        check_events(lake.spark, rulebook(tables=tables, events=events), {"t": path, "k": path})
     found = {problem.place.path: problem for problem in refused.value.problems}
     assert set(found) == {
         *(f"events.{name}.where" for name in wheres if not name.startswith("good")),
@@ -182,8 +188,8 @@ def test_g11_no_op_updates_are_told_by_every_column(lake: Lake) -> None:
         "t",
         "id INT, a INT, b INT, f DOUBLE, s STRUCT<x: INT, y: INT>, l ARRAY<INT>, m MAP<INT, INT>",
     )
-    book = rulebook([table("t", path, key=("id",))], [event("u", "t", "update")])
-    loop = Loop(book, needs(book, "id"), DeltaFeed(lake.spark))
+    book = rulebook(tables=[table("t", path, key=("id",))], events=[event("u", "t", "update")])
+    loop = Capturing(book, needs(book, "id"), DeltaFeed(lake.spark))
     row = "NULL, 1, 0.0D, named_struct('x', NULL, 'y', 1), array(1, NULL), map(1, NULL)"
     lake.sql("INSERT INTO {t} VALUES " + ", ".join(f"({n}, {row})" for n in range(1, 7)))
     loop.drain()
@@ -201,10 +207,12 @@ def test_g11_no_op_updates_are_told_by_every_column(lake: Lake) -> None:
 
 def test_g08_a_large_commit_goes_through_a_file(lake: Lake) -> None:
     path = lake.create("t", "id BIGINT, s STRING")
-    book = rulebook([table("t", path)], [event("i", "t", "insert")], bucket_rows_max=10)
+    book = rulebook(
+        tables=[table("t", path)], events=[event("i", "t", "insert")], bucket_rows_max=10
+    )
     lake.sql("INSERT INTO {t} SELECT id, concat('row ', id) FROM range(0, 5000, 1, 4)")
     lake.sql("INSERT INTO {t} VALUES (-1, 'small')")
-    spooling = Loop(book, needs(book, "id", "s"), DeltaFeed(lake.spark, spool_rows=100))
+    spooling = Capturing(book, needs(book, "id", "s"), DeltaFeed(lake.spark, spool_rows=100))
     buckets = spooling.drain()
     assert [bucket.rows for bucket in buckets] == [5000, 1]
     expected = Counter((n, f"row {n}") for n in range(5000)) + Counter([(-1, "small")])
@@ -226,8 +234,8 @@ def test_g02_a_listing_asks_the_file_system_for_what_is_new_only(
 
         monkeypatch.setattr(LogFiles, name, counted)
     path = lake.create("t", "id INT")
-    book = rulebook([table("t", path)], [event("i", "t", "insert")])
-    loop = Loop(book, needs(book, "id"), DeltaFeed(lake.spark))
+    book = rulebook(tables=[table("t", path)], events=[event("i", "t", "insert")])
+    loop = Capturing(book, needs(book, "id"), DeltaFeed(lake.spark))
     loop.drain()
     tracker = lake.spark.sparkContext.statusTracker()
     before = len(tracker.getJobIdsForGroup(None))

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.capture.build import Loop, event, needs, rulebook, table
 from tests.delta.conftest import Lake
+from tests.support.capture import Capturing, needs
+from tests.support.rulebooks import event, rulebook, table
 from tidegate.connectors.delta.catalog import Catalog
 from tidegate.connectors.delta.conditions import DeltaConditions
 from tidegate.connectors.delta.feed import DeltaFeed
@@ -106,8 +107,10 @@ def test_a_call_that_nothing_ends_is_left_behind(
 def test_a_where_that_backtracks_ends_by_name(lake: Lake) -> None:
     path = lake.create("t", "id BIGINT, note STRING")
     lake.sql(f"INSERT INTO {{t}} VALUES (1, '{TEXT}')")
-    book = rulebook([table("t", path)], [event("i", "t", "insert", where=f"note {BACKTRACKS}")])
-    loop = Loop(book, needs(book, "id"), DeltaFeed(lake.spark, seconds_max=1))
+    book = rulebook(
+        tables=[table("t", path)], events=[event("i", "t", "insert", where=f"note {BACKTRACKS}")]
+    )
+    loop = Capturing(book, needs(book, "id"), DeltaFeed(lake.spark, seconds_max=1))
     with pytest.raises(EngineError, match="`t`: reading versions 0 to 1") as caught:
         loop.drain()
     assert caught.value.code == "read-overrun"

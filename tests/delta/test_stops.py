@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.capture.build import Loop, event, needs, rulebook, table, total
 from tests.delta.conftest import Lake
+from tests.support.capture import Capturing, needs, total
+from tests.support.rulebooks import event, rulebook, table
 from tidegate.connectors.delta.feed import DeltaFeed
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Start
@@ -34,9 +35,11 @@ def copy(seed: Lake, tmp_path: Path) -> Lake:
     return Lake(seed.spark, tmp_path)
 
 
-def loop(lake: Lake, **options: Any) -> Loop:
-    book = rulebook([table("t", lake.path("t"), **options)], [event("i", "t", "insert")])
-    return Loop(book, needs(book, "id"), DeltaFeed(lake.spark))
+def loop(lake: Lake, **options: Any) -> Capturing:
+    book = rulebook(
+        tables=[table("t", lake.path("t"), **options)], events=[event("i", "t", "insert")]
+    )
+    return Capturing(book, needs(book, "id"), DeltaFeed(lake.spark))
 
 
 def remove(lake: Lake, *versions: int) -> None:
@@ -45,9 +48,9 @@ def remove(lake: Lake, *versions: int) -> None:
         lake.log("t", version).with_suffix(".crc").unlink(missing_ok=True)
 
 
-def restarted(before: Loop) -> Loop:
+def restarted(before: Capturing) -> Capturing:
     """The engine after a restart: the same state, nothing known of the tables."""
-    return Loop(
+    return Capturing(
         before.book,
         needs(before.book, "id"),
         DeltaFeed(before.feed._session),
@@ -55,7 +58,7 @@ def restarted(before: Loop) -> Loop:
     )
 
 
-def stop(engine: Loop) -> EngineError:
+def stop(engine: Capturing) -> EngineError:
     with pytest.raises(EngineError) as stopped:
         engine.drain()
     assert "table `t`" in stopped.value.message
@@ -63,7 +66,7 @@ def stop(engine: Loop) -> EngineError:
     return stopped.value
 
 
-def at_version(lake: Lake, version: int, **options: Any) -> Loop:
+def at_version(lake: Lake, version: int, **options: Any) -> Capturing:
     """A loop whose cursor stands at a version, as after a restart."""
     engine = loop(lake, **options)
     state = engine.state
@@ -204,8 +207,8 @@ def test_g10_a_missing_table_and_a_start_past_the_head(copy: Lake, tmp_path: Pat
 def test_g12_columns_come_and_unused_ones_go(lake: Lake) -> None:
     """Added columns are read from their commit on; a used column that is renamed stops."""
     path = lake.create("t", "id INT, n INT, unused INT", columnMapping__mode="name")
-    book = rulebook([table("t", path)], [event("i", "t", "insert")])
-    engine = Loop(book, needs(book, "id", "n"), DeltaFeed(lake.spark))
+    book = rulebook(tables=[table("t", path)], events=[event("i", "t", "insert")])
+    engine = Capturing(book, needs(book, "id", "n"), DeltaFeed(lake.spark))
     lake.sql("INSERT INTO {t} VALUES (1, 10, 0)")
     lake.sql("ALTER TABLE {t} ADD COLUMNS (extra STRING)")
     lake.sql("INSERT INTO {t} VALUES (2, 20, 0, 'x')")

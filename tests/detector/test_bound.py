@@ -12,12 +12,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.detector.history import batches
 from tests.reference.evaluate import Line
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
 from tests.reference.strategies import EVERYTHING, NAMES, SECOND, expressions
-from tidegate import rules
+from tests.support.history import batches
+from tests.support.rulebooks import loaded
 from tidegate.engine.detector.clocks import clock_batches
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.operators.nth import COUNT
@@ -27,15 +27,12 @@ from tidegate.rules.errors import EngineError, InputError
 from tidegate.rules.expression import Expression
 from tidegate.rules.formatter import format_expression
 from tidegate.rules.model import Context, Rulebook
-from tidegate.rules.unbuilt import all_features
 
 History = Sequence[tuple[str, int, int]]  # event type, second, key
 
 
 def book(on: str, per: str = "", context: Context = Context.RESTRICTED) -> Rulebook:
-    events = "".join(f"  {name}: {{signal: {{k: bigint}}}}\n" for name in (*NAMES, "t"))
-    rule = f"  r: {{on: '{on}', context: {context}{per}}}\n"
-    return rules.load(f"rulebook: r\nevents:\n{events}rules:\n{rule}", features=all_features())
+    return loaded("abct", r=f"on: '{on}', context: {context}{per}")
 
 
 def steps(rulebook: Rulebook, history: History) -> Iterable[tuple[int, Carried]]:
@@ -45,7 +42,7 @@ def steps(rulebook: Rulebook, history: History) -> Iterable[tuple[int, Carried]]
     carried, before = Carried(), -SECOND
     for second, lines in groupby(sorted(history, key=lambda line: line[1]), lambda line: line[1]):
         now = second * SECOND
-        bucket: list[Line] = [(name, now, {"k": key}) for name, _, key in lines]
+        bucket: list[Line] = [(name, now, {"k": key, "v": 0}) for name, _, key in lines]
         arrivals = clock_batches(rulebook, before + 1, now) | batches(rulebook, bucket)
         carried, before = detector.step(carried, arrivals, now)[1], now
         if detector.timed or detector.events & {name for name, *_ in bucket}:
@@ -230,10 +227,7 @@ def test_a_window_closed_by_a_length_of_time_has_the_bound_that_is_advised() -> 
 @pytest.mark.parametrize("used", ["b ; (a and c)", "not(a)[b, c]"])
 @pytest.mark.parametrize("on", ["a ; q", "a and q", "not(q)[a, b]", "q - a", "A(a, q, b)"])
 def test_s08_what_is_half_matched_in_a_rule_used_as_event_is_counted(on: str, used: str) -> None:
-    events = "".join(f"  {name}: {{signal: {{k: bigint}}}}\n" for name in NAMES)
-    on_each = f"  q: {{on: '{used}', context: restricted}}\n  r: {{on: '{on}'}}\n"
-    text = f"rulebook: r\nevents:\n{events}rules:\n{on_each}"
-    rulebook = rules.load(text, features=all_features())
+    rulebook = loaded("abc", q=f"on: '{used}', context: restricted", r=f"on: '{on}'")
     most = [Bounds(rulebook.rules).of_rule(r).instances_max for r in rulebook.rules.values()]
     draw = np.random.default_rng(7)
     history = [(str(draw.choice(NAMES)), second, 1) for second in range(80)]

@@ -6,20 +6,8 @@ import json
 
 import pytest
 
-from tests.detector.contexts.test_contexts import Seen, signals
-from tests.detector.history import run
-from tests.reference.strategies import SECOND, expected
+from tests.support.shown import Seen, found
 from tidegate.rules.model import Context
-
-
-def found(on: str, context: Context, seen: Seen) -> list[str]:
-    rulebook = signals(on, context, ())
-    history = [(name, second * SECOND, {"v": 0}) for name, second in seen]
-    instants = sorted({time for _, time, _ in history})
-    steps = [[line for line in history if line[1] == instant] for instant in instants]
-    answer = expected(rulebook, history)
-    assert run(rulebook, steps) == answer
-    return answer
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.detector.history import run
 from tests.reference.alone import alone
 from tests.reference.evaluate import Line
 from tests.reference.hits import detecting, saw
 from tests.reference.meaning import is_composite
 from tests.reference.planted import cases, planted
 from tests.reference.strategies import EVERYTHING
+from tests.support.history import run
 from tidegate.rules.errors import EngineError
 from tidegate.rules.expression import AnyRepeat, AperiodicStar, Expression, PeriodicStar
 from tidegate.rules.model import Context, Rulebook

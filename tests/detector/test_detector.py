@@ -12,20 +12,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.detector.history import printed, through_ipc
-from tidegate import rules
+from tests.support.history import printed, through_ipc
+from tests.support.rulebooks import loaded
 from tidegate.engine.detector.detections import ABSENT
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.values import Batch, Carried, Detections
 from tidegate.rules.errors import EngineError, InputError
 from tidegate.rules.model import Rulebook
 
-SIGNALS = "".join(f"  {n}: {{signal: {{k: bigint, v: bigint}}}}\n" for n in "abc")
-
 
 def book(**expressions: str) -> Rulebook:
-    text = "".join(f"  {name}: {{on: '{on}', per: k}}\n" for name, on in expressions.items())
-    return rules.load(f"rulebook: r\nevents:\n{SIGNALS}  t: {{signal: {{}}}}\nrules:\n{text}")
+    return loaded("abc", "t", **{name: f"on: '{on}', per: k" for name, on in expressions.items()})
 
 
 def batch(

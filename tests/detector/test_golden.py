@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from tests.detector.history import run
+from tests.golden.compare import agree
 from tests.golden.load import Case, cases
-from tests.reference.evaluate import canonical
+from tests.support.history import instants, run
 from tidegate.rules.expression import BeginOf, EndOf, Name
-from tidegate.rules.model import Rulebook, TableEvent
+from tidegate.rules.model import TableEvent
 
 
 def built(case: Case) -> bool:
@@ -30,11 +28,7 @@ def built(case: Case) -> bool:
 @pytest.mark.parametrize("case", [c for c in cases() if built(c)], ids=str)
 def test_worked_example(case: Case) -> None:
     history = sorted(case.history, key=lambda line: line[1])
-    instants = [[line for line in history if line[1] == t] for t in {h[1]: 0 for h in history}]
-    for context, expected in case.expected.items():
-        book: Rulebook = case.rulebook
-        if context is not None:
-            rules = {n: replace(r, context=context, selection=None) for n, r in book.rules.items()}
-            book = replace(book, rules=rules)
-        assert run(book, [history], case.until) == canonical(expected), context
-        assert run(book, instants, case.until) == canonical(expected), context
+    for context in case.expected:
+        book = case.in_context(context)
+        agree(run(book, [history], case.until), case, context, "in one bucket")
+        agree(run(book, instants(history), case.until), case, context, "each instant a bucket")

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.detector.history import run
 from tests.golden.load import read
+from tests.support.history import run
 from tidegate.engine.detector.contexts.limits import RuleLimitError
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Settings
@@ -25,8 +25,7 @@ def test_a_limit_names_rule_key_setting_and_remedy(
 ) -> None:
     case = read(
         "title: x\nrule calm: a\nrule busy: a ; a ; b\nper busy: k\ncontext busy: chronicle\n"
-        "history: a@0(k=8) a@1(k=7) a@2(k=7) a@3(k=7) a@4(k=7) b@5(k=7)",
-        "here",
+        "history: a@0(k=8) a@1(k=7) a@2(k=7) a@3(k=7) a@4(k=7) b@5(k=7)"
     )
     rulebook, history = replace(case.rulebook, settings=settings), list(case.history)
     with pytest.raises(RuleLimitError) as caught:
@@ -41,7 +40,7 @@ def test_a_limit_names_rule_key_setting_and_remedy(
 def test_every_instance_is_a_step_where_all_are_detected() -> None:
     """Simultaneous occurrences have one interval and many instances."""
     seen = " ".join(f"{name}@1(v={n})" for name in "abc" for n in range(30))
-    case = read(f"title: x\non: a and b and c\ncontext: unrestricted\nhistory: {seen}", "here")
+    case = read(f"title: x\non: a and b and c\ncontext: unrestricted\nhistory: {seen}")
     settings = Settings(search_steps_max=20_000)
     with pytest.raises(EngineError, match="search_steps_max"):
         run(replace(case.rulebook, settings=settings), [list(case.history)])
@@ -50,8 +49,7 @@ def test_every_instance_is_a_step_where_all_are_detected() -> None:
 def test_what_a_within_forgets_is_not_counted_as_carried() -> None:
     case = read(
         "title: x\non: a ; b within 2\ncontext: chronicle\n"
-        "history: a@0 a@1 a@2 a@3 a@4 a@5 a@6 c@9 b@10",
-        "here",
+        "history: a@0 a@1 a@2 a@3 a@4 a@5 a@6 c@9 b@10"
     )
     rulebook = replace(case.rulebook, settings=Settings(carried_per_key_max=3))
     history = list(case.history)

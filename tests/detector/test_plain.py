@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.detector.history import run
 from tests.reference.evaluate import Line
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
 from tests.reference.strategies import NAMES, SECOND, cuts, expected, of_last, written
+from tests.support.history import run
 from tidegate.rules.errors import Place
 from tidegate.rules.expression import (
     And,

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.detector.history import run
 from tests.reference.evaluate import Line
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import cases, untils
@@ -22,6 +21,7 @@ from tests.reference.strategies import (
     of_last,
     rooted,
 )
+from tests.support.history import run
 from tidegate.rules.model import Context, Rulebook
 
 CASES = {context: 150 if context is Context.RESTRICTED else 60 for context in Context}

@@ -9,23 +9,23 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.detector.history import run, through_ipc
 from tests.golden.load import read
 from tests.reference.evaluate import Line, reference
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import cases, untils
 from tests.reference.strategies import EVERYTHING, UNTIMED, cuts, expected, of_last
+from tests.support.history import instants, run, through_ipc
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.values import Batch, Carried
 from tidegate.rules.model import Context, Rulebook
 
 
 def book(text: str) -> Rulebook:
-    return read(f"title: x\n{text}\nhistory:", "here").rulebook
+    return read(f"title: x\n{text}\nhistory:").rulebook
 
 
 def lines(text: str) -> list[Line]:
-    return list(read(f"title: x\nhistory: {text}", "here").history)
+    return list(read(f"title: x\nhistory: {text}").history)
 
 
 @detecting
@@ -60,11 +60,6 @@ def in_steps(rulebook: Rulebook, text: str) -> list[str]:
     history = lines(text)
     assert run(rulebook, [history]) == reference(rulebook, history)
     return run(rulebook, instants(history))
-
-
-def instants(history: list[Line]) -> list[list[Line]]:
-    times = sorted({time for _, time, _ in history})
-    return [[line for line in history if line[1] == time] for time in times]
 
 
 def test_s01_what_starts_later_is_chosen_though_it_ends_earlier() -> None:

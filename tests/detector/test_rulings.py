@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from tests.detector.history import run
-from tests.golden.load import Case, read
-from tests.reference.evaluate import canonical
-
-
-def instants(case: Case) -> list[list[tuple[str, int, dict[str, object]]]]:
-    times = sorted({time for _, time, _ in case.history})
-    return [[line for line in case.history if line[1] == time] for time in times]
+from tests.golden.compare import agree
+from tests.golden.load import read
+from tests.support.history import instants, run
 
 
 def test_s02_the_lowest_in_rank_of_several_at_the_start_initiates_once() -> None:
@@ -19,8 +14,7 @@ def test_s02_the_lowest_in_rank_of_several_at_the_start_initiates_once() -> None
         case = read(
             "title: x\non: any(2, a, b) ; c\ncontext: continuous\n"
             f"history: {' '.join(order)} c@2 c@3\n"
-            "expect: [1,2] {a@1(v=1) b@1 c@2} [1,2] {a@1(v=2) b@1 c@2}",
-            "here",
+            "expect: [1,2] {a@1(v=1) b@1 c@2} [1,2] {a@1(v=2) b@1 c@2}"
         )
-        assert run(case.rulebook, [list(case.history)]) == canonical(case.expected[None])
-        assert run(case.rulebook, instants(case)) == canonical(case.expected[None])
+        agree(run(case.rulebook, [list(case.history)]), case)
+        agree(run(case.rulebook, instants(case.history)), case)

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.detector.history import batches, printed, through_ipc
 from tests.reference.alone import alone
 from tests.reference.evaluate import Line, canonical
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
 from tests.reference.strategies import NAMES, PLACE, SECOND, UNTIMED, expressions
+from tests.support.history import batches, printed, through_ipc
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.values import Carried
 from tidegate.rules.expression import Expression

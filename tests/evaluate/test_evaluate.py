@@ -9,16 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.evaluate.build import (
-    TABLES,
-    FakeAnalyst,
-    batch,
-    condition,
-    detections,
-    rule,
-    rulebook,
-    sql,
-)
+from tests.support.analysts import ListedAnalyst
+from tests.support.detections import batch, detections
+from tests.support.rulebooks import SCHEMAS, condition, rule, rulebook, sql
 from tidegate.engine.evaluate.evaluate import evaluate
 from tidegate.engine.evaluate.prepare import Prepared, prepare
 from tidegate.engine.values import Answers, Detections, Failure, Firings, Plan, Question
@@ -58,7 +51,7 @@ def setup(*rules: Rule, depth: Sequence[int] | None = None) -> tuple[Prepared, l
         detections(of, [moved], [[("moved", 0), ("moved", 1)], [("moved", 2), ("moved", 3)]])
         for of in rules
     ]
-    return prepare(book, TABLES, FakeAnalyst()), found
+    return prepare(book, SCHEMAS, ListedAnalyst()), found
 
 
 def firings(*rules: Rule, asked: Asked | None = None, **more: Any) -> tuple[Firings, ...]:
@@ -101,7 +94,7 @@ def test_g22_depth_of_firings_without_constituents() -> None:
     found = detections(
         of, [moved], [[], [("moved", 0)], [], []], times=[(1, 1), (0, 0), (3, 3), (4, 4)]
     )
-    prepared = prepare(book, TABLES, FakeAnalyst())
+    prepared = prepare(book, SCHEMAS, ListedAnalyst())
     (fired,) = evaluate(prepared, [found], PLAN, Asked()).firings
     assert fired.firings["depth"].to_pylist() == [1, 6, 1, 1]
     assert fired.firings["constituents"].to_pylist() == [0, 1, 0, 0]

@@ -8,17 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.evaluate.build import (
-    EVENTS,
-    HERE,
-    TABLES,
-    FakeAnalyst,
-    condition,
-    rule,
-    rulebook,
-    sql,
-    table_event,
-)
+from tests.support.analysts import ListedAnalyst
+from tests.support.rulebooks import EVENTS, HERE, SCHEMAS, condition, event, rule, rulebook, sql
 from tidegate.engine.detector.edges import with_edges
 from tidegate.engine.evaluate.prepare import Prepared, prepare
 from tidegate.engine.values import Reading
@@ -27,7 +18,7 @@ from tidegate.rules.model import Rule, SignalAction
 
 
 def prepared(*rules: Rule, events: Any = EVENTS) -> Prepared:
-    return prepare(rulebook(*rules, events=events), TABLES, FakeAnalyst())
+    return prepare(rulebook(*rules, events=events), SCHEMAS, ListedAnalyst())
 
 
 def test_g06_parameters_are_what_if_do_and_per_read() -> None:
@@ -65,7 +56,7 @@ def test_single_fields_of_the_pre_image() -> None:
 
 
 def test_renamed_columns_are_asked_for_by_their_parameters_names() -> None:
-    renamed = table_event("renamed", "moves", columns={"total": "amount", "which": "id"})
+    renamed = event("renamed", "moves", columns={"total": "amount", "which": "id"})
     found = prepared(rule("renamed", actions=(sql("total"),)), events=(*EVENTS, renamed))
     assert found.needs.ids["r", "renamed"] == ("total",)
     assert found.needs.carry["renamed"] == ("total", "which")
@@ -101,13 +92,13 @@ def test_statements_say_all_that_an_entry_has_to_keep() -> None:
 
 
 def test_the_problems_of_all_rules_and_texts_are_told_at_once() -> None:
-    class Refusing(FakeAnalyst):
+    class Refusing(ListedAnalyst):
         def action(self, rule: Rule, action: Any, *_: Any, **__: Any) -> Any:
             raise InputError([Problem("sql-kind", f"{rule.name}: {action.text}", HERE)])
 
     rules = [rule("moved", name=name, actions=(sql("x"), sql("y"))) for name in ("a", "b")]
     with pytest.raises(InputError) as refused:
-        prepare(rulebook(*rules), TABLES, Refusing())
+        prepare(rulebook(*rules), SCHEMAS, Refusing())
     assert [p.message for p in refused.value.problems] == ["a: x", "a: y", "b: x", "b: y"]
 
 
@@ -122,7 +113,7 @@ def test_the_problems_of_all_rules_and_texts_are_told_at_once() -> None:
 def test_a_text_that_ran_before_and_fits_no_more_is_kept(
     code: str, proven: list[str], kept: bool
 ) -> None:
-    class Misfit(FakeAnalyst):
+    class Misfit(ListedAnalyst):
         def action(self, _: Rule, __: Any, event: Any, *___: Any, resolve: bool = True) -> Any:
             if resolve:
                 raise InputError([Problem(code, "too many columns", HERE)])
@@ -131,9 +122,9 @@ def test_a_text_that_ran_before_and_fits_no_more_is_kept(
     book = rulebook(rule("moved", actions=(sql("amount"),)))
     if not kept:
         with pytest.raises(InputError, match="too many columns"):
-            prepare(book, TABLES, Misfit(), proven)
+            prepare(book, SCHEMAS, Misfit(), proven)
         return
-    found = prepare(book, TABLES, Misfit(), proven).rules["r"]
+    found = prepare(book, SCHEMAS, Misfit(), proven).rules["r"]
     assert [(s.text, s.target) for s in found.statements] == [("amount", "alerts")]
     assert found.wanted == found.shape.schema  # it reads all there is
 
@@ -143,7 +134,7 @@ def test_a_table_may_not_be_called_like_a_relation(name: str) -> None:
     book = rulebook(rule("moved"))
     table = {name: type(book.tables["moves"])(name, HERE, path="/x")}
     with pytest.raises(InputError, match=f"table {name} is called like a rule's parameter rel"):
-        prepare(replace(book, tables={**book.tables, **table}), TABLES, FakeAnalyst())
+        prepare(replace(book, tables={**book.tables, **table}), SCHEMAS, ListedAnalyst())
 
 
 def test_s10_the_beginning_of_an_update_has_its_columns_and_no_old() -> None:
@@ -153,11 +144,11 @@ def test_s10_the_beginning_of_an_update_has_its_columns_and_no_old() -> None:
         actions=(sql("amount old.owner"),),
     )
     book = rulebook(of)
-    found = prepare(with_edges(book, book.events), TABLES, FakeAnalyst())
+    found = prepare(with_edges(book, book.events), SCHEMAS, ListedAnalyst())
     assert found.needs.ids == {
         ("r", "begin_of changed"): ("account", "amount"),
         ("r", "changed"): ("account", "amount", "old.owner"),
     }
     assert found.needs.carry["begin_of changed"] == ("account", "amount")
     alone = with_edges(rulebook(rule("begin_of changed")), book.events)
-    assert "old" not in prepare(alone, TABLES, FakeAnalyst()).rules["r"].shape.schema.names
+    assert "old" not in prepare(alone, SCHEMAS, ListedAnalyst()).rules["r"].shape.schema.names

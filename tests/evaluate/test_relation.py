@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tests.evaluate.build import EVENTS, TABLES, batch, detections, rule, rulebook, table_event
+from tests.support.detections import batch, detections
+from tests.support.rulebooks import EVENTS, SCHEMAS, event, rule, rulebook
 from tidegate.engine.evaluate.relation import ABSENT, parameter_relation
 from tidegate.engine.evaluate.shape import shape_of
 from tidegate.engine.values import Detections
@@ -23,7 +24,7 @@ NOTICED = [{"account": 7, "note": "n"}, {"account": None, "note": "m"}]
 
 
 def relation(of: Rule, found: Detections, *wanted: str, events: Any = EVENTS) -> pa.Table:
-    shape = shape_of(rulebook(of, events=events), of, TABLES)
+    shape = shape_of(rulebook(of, events=events), of, SCHEMAS)
     schema = shape.schema if not wanted else shape.narrowed(wanted)
     ids = pa.array([f"{n:032x}" for n in range(len(found))])
     made = parameter_relation(shape, found, ids, schema)
@@ -131,7 +132,7 @@ def test_a_column_that_the_table_has_not_yet_is_null() -> None:
 
 
 def test_renamed_parameters_stand_under_their_own_names() -> None:
-    renamed = table_event("renamed", "moves", columns={"total": "amount"})
+    renamed = event("renamed", "moves", columns={"total": "amount"})
     of = rule("renamed ; moved")
     book = rulebook(of, events=(*EVENTS, renamed))
     batches = [

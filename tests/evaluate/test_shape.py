@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tests.evaluate.build import EVENTS, HERE, TABLES, rule, rulebook, table_event
+from tests.support.rulebooks import EVENTS, HERE, SCHEMAS, event, rule, rulebook
 from tidegate.engine.evaluate.shape import Shape, shape_of
 from tidegate.rules.errors import InputError
 from tidegate.rules.model import EventType, Rule
@@ -14,7 +14,7 @@ ENGINE = ["firing_id", "event_type", "label", "occurred_at", "started_at", "dete
 
 
 def shape(of: Rule, *events: EventType) -> Shape:
-    return shape_of(rulebook(of, events=(*EVENTS, *events)), of, TABLES)
+    return shape_of(rulebook(of, events=(*EVENTS, *events)), of, SCHEMAS)
 
 
 def refusal(of: Rule, *events: EventType) -> str:
@@ -49,14 +49,14 @@ def test_columns_of_one_name_take_their_common_type() -> None:
 
 
 def test_letter_case_makes_no_second_column() -> None:
-    shouted = table_event("shouted", "moves", columns={"AMOUNT": "amount", "Id": "id"})
+    shouted = event("shouted", "moves", columns={"AMOUNT": "amount", "Id": "id"})
     found = shape(rule("moved ; shouted"), shouted)
     assert found.schema.names == [*ENGINE, "id", "account", "amount", "kind"]
     assert found.columns["shouted"] == {"AMOUNT": "amount", "Id": "id"}
 
 
 def test_columns_without_a_common_type_are_refused_with_the_way_out() -> None:
-    texts = table_event("texts", "moves", columns={"amount": "kind"})
+    texts = event("texts", "moves", columns={"amount": "kind"})
     said = refusal(rule("moved ; texts"), texts)
     assert said.startswith("bank.yaml:3:5: column amount is string in event type texts")
     assert "columns: [a, b as c]" in said
@@ -64,19 +64,19 @@ def test_columns_without_a_common_type_are_refused_with_the_way_out() -> None:
 
 @pytest.mark.parametrize("taken", ["firing_id", "Event_Type", "detected_at", "old", "new"])
 def test_columns_called_like_the_engines_are_refused(taken: str) -> None:
-    clash = table_event("clash", "moves", columns={taken: "kind"})
+    clash = event("clash", "moves", columns={taken: "kind"})
     said = refusal(rule("clash"), clash)
     assert f"event type clash has a column {taken}, which is a name of the engine's" in said
     assert "columns: [a, b as c]" in said
 
 
 def test_old_is_there_where_updates_have_their_pre_images() -> None:
-    assert shape(rule("changed")).schema.field("old").type == pa.struct(list(TABLES["accounts"]))
+    assert shape(rule("changed")).schema.field("old").type == pa.struct(list(SCHEMAS["accounts"]))
     assert "old" not in shape(rule("moved")).schema.names
 
 
 def test_old_of_two_tables_has_the_columns_of_both() -> None:
-    corrected = table_event("corrected", "moves", "update")
+    corrected = event("corrected", "moves", "update")
     old = shape(rule("changed ; corrected"), corrected).schema.field("old").type
     assert old.names == ["account", "amount", "owner", "id", "kind"]
     assert old.field("account").type == pa.int64()
@@ -87,8 +87,8 @@ def test_only_event_types_in_parameter_roles_have_columns() -> None:
 
 
 def test_every_problem_is_told_at_once() -> None:
-    missing = table_event("missing", "moves", columns={"a": "nope"})
-    clash = table_event("clash", "moves", columns={"label": "kind"})
+    missing = event("missing", "moves", columns={"a": "nope"})
+    clash = event("clash", "moves", columns={"label": "kind"})
     of = rule("missing ; clash", per={"clash": ["nowhere"]})
     with pytest.raises(InputError) as refused:
         shape(of, missing, clash)
@@ -102,16 +102,16 @@ def test_every_problem_is_told_at_once() -> None:
 def test_a_rule_used_as_an_event_gives_its_own_constituents() -> None:
     inner, outer = rule("moved", name="inner"), rule("inner ; noticed", name="outer")
     book = rulebook(inner, outer)
-    assert set(shape_of(book, outer, TABLES).columns) == {"moved", "noticed"}
+    assert set(shape_of(book, outer, SCHEMAS).columns) == {"moved", "noticed"}
 
 
 def test_a_label_does_not_hide_a_column() -> None:
-    clash = table_event("clash", "moves", columns={"L_start": "kind"})
+    clash = event("clash", "moves", columns={"L_start": "kind"})
     assert "also the span of a label" in refusal(rule("L:(clash) ; moved"), clash)
 
 
 def test_places_name_the_event_type() -> None:
-    clash = table_event("clash", "moves", columns={"label": "kind"})
+    clash = event("clash", "moves", columns={"label": "kind"})
     with pytest.raises(InputError) as refused:
         shape(rule("clash"), clash)
     assert refused.value.problems[0].place == HERE
@@ -119,7 +119,7 @@ def test_places_name_the_event_type() -> None:
 
 @pytest.mark.parametrize("taken", ["depth", "condition", "constituents"])
 def test_a_key_called_like_what_a_firing_is_stored_with_is_refused(taken: str) -> None:
-    clash = table_event("clash", "moves", columns={taken: "kind"})
+    clash = event("clash", "moves", columns={taken: "kind"})
     assert f"per: {taken} is a name of the engine's" in refusal(
         rule("clash", per={"clash": [taken]}), clash
     )

@@ -16,16 +16,18 @@
     expect: ...                        each rule's own context
 
 A detection is `rule key=value [start,end] {constituents}`; `rule` may be left out for r. Indented
-lines continue the line before; `#` begins a comment line.
+lines continue the line before; `#` begins a comment line. An entry that stands twice or that
+nothing reads raises ValueError with file and line.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -61,22 +63,43 @@ class Case:
 
     title: str
     file: str
+    line: int
     rulebook: Rulebook
     history: tuple[Line, ...]
     until: int | None
     expected: Mapping[Context | None, list[dict[str, Any]]] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        return self.title
+        return f"{self.file}:{self.line} {self.title}"
+
+    def in_context(self, context: Context | None) -> Rulebook:
+        """Its rulebook with all rules in this context; None: each in its own."""
+        if context is None:
+            return self.rulebook
+        rules = self.rulebook.rules.items()
+        given = {name: replace(rule, context=context, selection=None) for name, rule in rules}
+        return replace(self.rulebook, rules=given)
 
 
 def cases(pattern: str = "*.txt") -> Iterator[Case]:
     """Every case of the fixtures whose file name matches."""
     for path in sorted(FOLDER.glob(pattern)):
-        for block in re.split(r"\n\s*\n", path.read_text()):
-            lines = [line for line in block.splitlines() if line and not line.startswith("#")]
-            if lines:
-                yield read(re.sub(r"\n\s+", " ", "\n".join(lines)), path.name)
+        yield from read_all(path.read_text(), path.name)
+
+
+def read_all(text: str, file: str) -> Iterator[Case]:
+    """The cases of a whole file."""
+    numbered = enumerate(text.splitlines(), 1)
+    lines = ((number, line) for number, line in numbered if not line.startswith("#"))
+    for blank, block in groupby(lines, lambda line: not line[1].strip()):
+        if not blank:
+            yield _case(list(block), file)
+
+
+def read(block: str, file: str = "here") -> Case:
+    """One case."""
+    (case,) = read_all(block, file)
+    return case
 
 
 def micros(text: str) -> int:
@@ -139,23 +162,43 @@ def detections(text: str) -> list[dict[str, Any]]:
     ]
 
 
-def read(block: str, file: str) -> Case:
-    """One block, its continued lines joined."""
-    entries = dict(re.split(r": *", line, maxsplit=1) for line in block.splitlines())
-    entries = {key.strip(): text.strip() for key, text in entries.items()}
+def _case(lines: list[tuple[int, str]], file: str) -> Case:
+    numbers: dict[str, int] = {}
+    entries: dict[str, str] = {}
+    last = ""
+    for number, line in lines:
+        if line[0].isspace() and last:
+            entries[last] += " " + line.strip()
+            continue
+        last, _, text = (part.strip() for part in line.partition(":"))
+        if last in entries:
+            raise ValueError(f"{file}:{number}: a second `{last}` in one block")
+        numbers[last], entries[last] = number, text
+    first = lines[0][0]
+    if missing := {"title", "history"} - entries.keys():
+        raise ValueError(f"{file}:{first}: no {', no '.join(sorted(missing))}")
+    try:
+        case = _made(entries, file, first)
+    except (ArithmeticError, ValueError) as error:
+        raise ValueError(f"{file}:{first}: {error}") from error
+    for key in entries:
+        raise ValueError(f"{file}:{numbers[key]}: unknown entry `{key}`")
+    return case
+
+
+def _made(entries: dict[str, str], file: str, line: int) -> Case:
+    """Takes out what it knows."""
     history = occurrences(entries.pop("history"))
     until = entries.pop("until", None)
-    case = Case(
+    return Case(
         title=entries.pop("title"),
         file=file,
+        line=line,
         rulebook=rulebook(entries, history),
         history=tuple(history),
         until=None if until is None else micros(until),
         expected=_expected(entries),
     )
-    if entries:
-        raise ValueError(f"{case.title}: unknown {', '.join(entries)}")
-    return case
 
 
 def _expected(entries: dict[str, str]) -> dict[Context | None, list[dict[str, Any]]]:
@@ -167,7 +210,10 @@ def _expected(entries: dict[str, str]) -> dict[Context | None, list[dict[str, An
         if names == "*":
             others = found
         elif names:
-            expected |= {Context(name.strip()): found for name in names.split(",")}
+            given = [Context(name.strip()) for name in names.split(",")]
+            if twice := [context for context in given if context in expected]:
+                raise ValueError(f"a second answer in {twice[0]}")
+            expected |= dict.fromkeys(given, found)
         else:
             expected[None] = found
     if others is not None:

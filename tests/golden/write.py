@@ -25,7 +25,7 @@ def fixture(
         if rule.key_names:
             lines += [f"per {rule.name}: {' '.join(rule.key_names)}"]
     lines += ["history: " + " ".join(_occurrence(n, t / 1_000_000, p) for n, t, p in history)]
-    lines += ["expect:", *("  " + _detection(detection) for detection in expected)]
+    lines += ["expect:", *("  " + detection_text(detection) for detection in expected)]
     return "\n".join(lines) + "\n"
 
 
@@ -40,7 +40,8 @@ def _text(value: Any) -> str:
     )
 
 
-def _detection(detection: Mapping[str, Any]) -> str:
+def detection_text(detection: Mapping[str, Any]) -> str:
+    """One detection, as printed by `simulate`, as a line of a fixture."""
     key = " ".join(f"{name}={_text(value)}" for name, value in detection["key"].items())
     inside = " ".join(
         _occurrence(

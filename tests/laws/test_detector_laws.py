@@ -9,11 +9,11 @@ from unittest.mock import patch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.detector.history import run
 from tests.laws.drawn import cases, each_law
 from tests.reference.alone import History, alone
 from tests.reference.hits import detecting, saw
 from tests.reference.strategies import SECOND
+from tests.support.history import run
 from tidegate.rules.expression import Expression
 from tidegate.rules.laws import LAWS, Law, Use
 from tidegate.rules.model import Context

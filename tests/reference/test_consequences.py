@@ -152,15 +152,11 @@ def test_a_case_survives_being_kept_as_a_fixture(case: tuple[Rulebook, list[Line
     rulebook, history = case
     assume(history)
     printed = saw([d.printed() for d in run(rulebook, history)])
-    again = read(_joined(fixture("kept", rulebook, history, printed)), "kept.txt")
+    again = read(fixture("kept", rulebook, history, printed))
     assert canonical(d.printed() for d in run(again.rulebook, list(again.history))) == canonical(
         again.expected[None]
     )
     assert canonical(again.expected[None]) == canonical(printed)
-
-
-def _joined(block: str) -> str:
-    return block.replace("\n  ", " ").strip()
 
 
 @detecting

@@ -6,13 +6,12 @@ import pytest
 from hypothesis import given, settings
 
 from tests.reference.strategies import EVERYTHING, expressions
-from tidegate import rules
+from tests.support.rulebooks import loaded
 from tidegate.rules.bound import Bounds, bound
 from tidegate.rules.expression import Expression
-from tidegate.rules.model import Context, Rulebook
+from tidegate.rules.model import Context
 from tidegate.rules.normalise import normalise
 from tidegate.rules.parser import parse
-from tidegate.rules.unbuilt import all_features
 
 MINUTE = 60_000_000
 OTHERS = [context for context in Context if context is not Context.RESTRICTED]
@@ -175,19 +174,12 @@ def test_of_so_many_occurrences_of_one_event_type_all_but_one_are_kept(context: 
 
 
 def test_recent_is_not_bounded_where_broadcasts_stand_among_keyed_events() -> None:
-    rulebook = book(r="{on: a and b, per: {a: k}, context: recent}")
+    rulebook = loaded("abcd", r="on: a and b, per: {a: k}, context: recent")
     assert Bounds(rulebook.rules).of_rule(rulebook.rules["r"]).instances_max is None
 
 
-def book(**on: str) -> Rulebook:
-    lines = "".join(f"  {name}: {text}\n" for name, text in on.items())
-    events = "".join(f"  {name}: {{signal: {{k: bigint}}}}\n" for name in "abcd")
-    text = f"rulebook: r\nevents:\n{events}rules:\n{lines}"
-    return rules.load(text, features=all_features())
-
-
 def test_what_is_half_matched_in_a_rule_used_as_event_counts() -> None:
-    rulebook = book(q="{on: b and c}", r="{on: a ; q}", s="{on: a ; d}")
+    rulebook = loaded("abcd", q="on: b and c", r="on: a ; q", s="on: a ; d")
     found = bound(rulebook.rules["r"].on, Context.RESTRICTED, rulebook.rules)
     assert found.instances_max == 3  # an a for each start that q may have, and the latest
 
@@ -195,19 +187,19 @@ def test_what_is_half_matched_in_a_rule_used_as_event_counts() -> None:
 @pytest.mark.parametrize(
     ("rule", "warned"),
     [
-        ("{on: a ; b, per: k}", []),
-        ("{on: 'A*(a, b, c)'}", ["unbounded"]),
-        ("{on: 'A*(a, b, c) within 1 h'}", []),
-        ("{on: a ; b, context: chronicle}", ["unbounded"]),
-        ("{on: a ; b within 5 min, context: chronicle}", []),
+        ("on: a ; b, per: k", []),
+        ("on: 'A*(a, b, c)'", ["unbounded"]),
+        ("on: 'A*(a, b, c) within 1 h'", []),
+        ("on: a ; b, context: chronicle", ["unbounded"]),
+        ("on: a ; b within 5 min, context: chronicle", []),
     ],
 )
 def test_s13_a_rule_without_a_bound_is_warned_of(rule: str, warned: list[str]) -> None:
-    assert [w.code for w in book(r=rule).warnings] == warned
+    assert [w.code for w in loaded("abcd", r=rule).warnings] == warned
 
 
 def test_s13_the_warning_says_what_to_write() -> None:
-    (warning,) = book(r="{on: a ; b, context: chronicle}").warnings
+    (warning,) = loaded("abcd", r="on: a ; b, context: chronicle").warnings
     assert warning.message == (
         "no bound on what this stores: context chronicle keeps every occurrence until it is used up"
     )

@@ -14,7 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.test_loop import Bench, Clock, EveryIdAnalyst, MemoryFeed, MemorySink
+from tests.support.analysts import EveryIdAnalyst
+from tests.support.bench import Bench
+from tests.support.memory import Clock, MemoryFeed, MemorySink
 from tidegate.engine.act.run import firings_of_entry
 from tidegate.engine.entries import Entry, Fate
 from tidegate.engine.evaluate.prepare import Prepared, prepare

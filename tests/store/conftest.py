@@ -7,17 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.store import postgres
+from tests.support import postgres
 from tidegate.engine.store import SqlStore, open_store
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[postgres.Server]:
-    if not (postgres.find("initdb") and postgres.find("postgres")):
-        pytest.skip("no PostgreSQL server programs (initdb, postgres) on this machine")
-    started = postgres.start()
-    yield started
-    started.stop()
+    yield from postgres.running()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 
-from tests.store import make
+from tests.support import make
 from tidegate.engine import failpoints
 from tidegate.engine.entries import Outcome
 from tidegate.engine.state import Parked

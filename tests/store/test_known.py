@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.store import make
+from tests.support import make
 from tidegate.engine.state import Taken
 from tidegate.engine.store import SqlStore
 from tidegate.engine.values import Carried

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.store import make
+from tests.support import make
 from tidegate.engine.ports import OutageError
 from tidegate.engine.store import LeaseKeeper, SqlStore, open_store
 from tidegate.engine.store.holder import this_holder

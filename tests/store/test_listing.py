@@ -9,7 +9,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from tests.store import make
+from tests.support import make
 from tidegate.engine.entries import Fate, Outcome
 from tidegate.engine.state import Parked
 from tidegate.engine.store import SqlStore, listing

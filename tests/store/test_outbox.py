@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from tests.store import make
+from tests.support import make
 from tidegate.engine.entries import Entry, Outcome
 from tidegate.engine.store import SqlStore
 from tidegate.rules.errors import EngineError

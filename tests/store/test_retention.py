@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import sqlalchemy as sa
 
-from tests.store import make
+from tests.support import make
 from tidegate.engine.entries import Outcome
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store import tables as t

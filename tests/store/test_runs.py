@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
-from tests.store import make
+from tests.support import make
 from tidegate.engine.store import SqlStore, runs
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import Database

@@ -15,7 +15,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from tests.store import make, postgres
+from tests.support import make, postgres
 from tidegate import migrations
 from tidegate.engine.store import migrate, open_store
 from tidegate.engine.store.address import parse_url, without_secrets

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.capture.build import FRESH
-from tests.capture.build import rulebook as model
-from tests.capture.build import signal as declared
-from tests.store import make
+from tests.support import make
+from tests.support.capture import FRESH
+from tests.support.rulebooks import rulebook as model
+from tests.support.rulebooks import signal as declared
 from tidegate.engine.capture.plan import Listing, make_plan
 from tidegate.engine.ports import Arrivals, Unplaced
 from tidegate.engine.store import SqlStore, open_store
@@ -57,7 +57,7 @@ def test_signals_come_by_the_time_they_were_received(store: SqlStore) -> None:
 
 def capped(store: SqlStore, rulebook: str, cap: int, begin: int, now: int) -> list[tuple[int, str]]:
     """(instant, id) of all signals, in the order in which the buckets of plans hold them."""
-    book = model([], [declared("s")], signals_max=cap)
+    book = model(tables=[], events=[declared("s")], signals_max=cap)
     state = replace(FRESH, bucket=1, watermark=begin, activations={"on_s": begin})
     epoch = store.acquire(rulebook, "one", 60)
     make.commit(store, epoch, make.plan(1, rulebook=rulebook))

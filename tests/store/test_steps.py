@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 import sqlalchemy as sa
 
-from tests.store import make
+from tests.support import make
 from tidegate.engine.entries import Fate, Outcome
 from tidegate.engine.store import SqlStore, open_store, runs
 from tidegate.engine.store.database import Database

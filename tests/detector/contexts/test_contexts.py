@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.detector.history import run
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
 from tests.reference.strategies import SECOND, cuts, expected
-from tidegate.rules.errors import Place
-from tidegate.rules.expression import Name
-from tidegate.rules.model import Context, Rule, Rulebook, SignalEvent
-from tidegate.rules.parser import parse
+from tests.support.history import run
+from tests.support.rulebooks import over_signals
+from tests.support.shown import found
+from tidegate.rules.model import Context
 
 CHOOSING = [context for context in Context if context is not Context.RESTRICTED]
 
@@ -34,7 +32,7 @@ def test_plain_sequences_are_those_of_the_reference_for_any_cut(
 ) -> None:
     text = data.draw(CHAINS)
     keys = data.draw(st.sampled_from([(), ("k",)]))
-    rulebook = signals(text, context, keys)
+    rulebook = over_signals(text, context, keys)
     history = data.draw(planted(rulebook, 16))
     answer = saw(expected(rulebook, history))
     whole = sorted(history, key=lambda line: line[1])
@@ -42,45 +40,20 @@ def test_plain_sequences_are_those_of_the_reference_for_any_cut(
     assert run(rulebook, data.draw(cuts(history))) == answer
 
 
-def signals(on: str, context: Context, keys: tuple[str, ...]) -> Rulebook:
-    """One rule over the signals a, b, c, all keyed or none."""
-    fields = dict.fromkeys((*keys, "v"), "bigint")
-    events = {name: SignalEvent(name, Place(), fields) for name in "abc"}
-    node = parse(on)
-    used = {n.name for n in node.walk() if isinstance(n, Name)}
-    per = dict.fromkeys(sorted(used), keys) if keys else {}
-    rule = Rule("r0", Place(), node, on, context, key_names=keys, per=per)
-    return Rulebook("b", None, "", "UTC", {}, events, {"r0": rule})
-
-
 @pytest.mark.parametrize("on", ["a and a[1] within 0 s", "a and (a without b)[1]"])
 @pytest.mark.parametrize("context", Context)
 def test_s05_equal_rows_have_one_order_in_every_operator(on: str, context: Context) -> None:
-    rulebook = signals(on, context, ())
+    rulebook = over_signals(on, context, ())
     history = [("a", 0, {"v": 0}), ("a", 0, {"v": 0})]
     assert run(rulebook, [history]) == expected(rulebook, history)
 
 
 @pytest.mark.parametrize("context", Context)
 def test_s01_what_instances_share_counts_once(context: Context) -> None:
-    rulebook = signals("any(2, any(2, (b and a)*), c) within 3 s", context, ())
+    rulebook = over_signals("any(2, any(2, (b and a)*), c) within 3 s", context, ())
     seen = [("b", 1), ("a", 1), ("c", 2), ("a", 3), ("b", 4), ("c", 5)]
     history = [(name, time * SECOND, {"v": 0}) for name, time in seen]
     assert run(rulebook, [history]) == expected(rulebook, history)
-
-
-Seen = Sequence[tuple[str, int]]  # event type, second
-
-
-def found(on: str, context: Context, seen: Seen) -> list[str]:
-    """What the detector finds, in one piece and cut at every line; that is what the reference
-    finds."""
-    rulebook = signals(on, context, ())
-    history = [(name, second * SECOND, {"v": 0}) for name, second in seen]
-    answer = expected(rulebook, history)
-    assert run(rulebook, [history]) == answer
-    assert run(rulebook, [[line] for line in history]) == answer
-    return answer
 
 
 @pytest.mark.parametrize("on", ["every(1, a) ; b", "a[1] ; b or a[2] ; b"])
@@ -134,7 +107,7 @@ def test_s06_ticks_are_never_used_up() -> None:
     ],
 )
 def test_what_ends_by_itself_is_not_kept(on: str, detected: int) -> None:
-    rulebook = signals(on, Context.CONTINUOUS, ())
+    rulebook = over_signals(on, Context.CONTINUOUS, ())
     rulebook = replace(rulebook, settings=replace(rulebook.settings, carried_per_key_max=10))
     seconds = range(1) if on.startswith("P(") else range(60)
     lines = [("a", second * SECOND, {"v": 0}) for second in seconds]
@@ -148,7 +121,7 @@ EVEN = "<(*:*:02)*/*/*>"
 @pytest.mark.parametrize("context", Context)
 @pytest.mark.parametrize("on", [EVEN, f"a or {EVEN}", f"L:(a) or b or ({EVEN} or a)"])
 def test_clock_events_are_chosen_among_as_rows_are(on: str, context: Context) -> None:
-    rulebook = signals(on, context, ())
+    rulebook = over_signals(on, context, ())
     seen = [("a", 0, 1), ("a", 2, 1), ("b", 2, 1), ("a", 2, 0), ("b", 2, 1), ("c", 70, 0)]
     history = [(name, second * SECOND, {"v": v}) for name, second, v in seen]
     answer = expected(rulebook, history)
@@ -161,7 +134,7 @@ def test_clock_events_are_chosen_among_as_rows_are(on: str, context: Context) ->
     [("any(3, a*) - (b ; c)", 2_500, 58), ("(a and a) - (b ; c)", 200, 60)],
 )
 def test_only_what_ends_now_is_searched_for(on: str, steps_max: int, detected: int) -> None:
-    rulebook = signals(on, Context.CONTINUOUS, ())
+    rulebook = over_signals(on, Context.CONTINUOUS, ())
     rulebook = replace(rulebook, settings=replace(rulebook.settings, search_steps_max=steps_max))
     lines = [("a", second * SECOND, {"v": 0}) for second in range(60)]
     assert len(run(rulebook, [lines])) == detected

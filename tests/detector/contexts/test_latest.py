@@ -5,12 +5,13 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.detector.history import run
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
-from tests.reference.strategies import PLACE, SECOND, cuts, expected, written
+from tests.reference.strategies import SECOND, cuts, expected, written
+from tests.support.history import run
+from tests.support.rulebooks import over_signals
 from tidegate.rules.expression import And, Duration, Expression, Name, Seq, Within
-from tidegate.rules.model import Context, Rule, Rulebook, SignalEvent
+from tidegate.rules.model import Context
 
 NAMES = ("a", "b", "c", "d")
 
@@ -33,9 +34,6 @@ def test_s03_recent_detects_what_the_reference_detects_for_any_cut(data: st.Data
     if data.draw(st.booleans()):
         on = Within(on, Duration(0, data.draw(st.integers(0, 5)) * SECOND))
     keys = data.draw(st.sampled_from([(), ("k",)]))
-    events = {n: SignalEvent(n, PLACE, dict.fromkeys((*keys, "v"), "bigint")) for n in NAMES}
-    per = dict.fromkeys(NAMES, keys) if keys else {}
-    rule = Rule("r", PLACE, written(on), "", Context.RECENT, key_names=keys, per=per)
-    book = Rulebook("flat", None, "", "UTC", {}, events, {"r": rule})
+    book = over_signals(written(on), Context.RECENT, keys)
     history = data.draw(planted(book, 16))
     assert run(book, data.draw(cuts(history))) == saw(expected(book, history))

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.detector.contexts.test_contexts import signals
-from tests.detector.history import run
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted, untils
 from tests.reference.strategies import SECOND, cuts, expected
+from tests.support.history import run
+from tests.support.rulebooks import over_signals
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Context, Rulebook, Selection
 
@@ -50,8 +50,8 @@ PAIRS = st.one_of(
 
 
 def selecting(on: str, how: Selection, keys: tuple[str, ...] = ()) -> Rulebook:
-    rulebook = signals(on, Context.RESTRICTED, keys)
-    return replace(rulebook, rules={"r0": replace(rulebook.rules["r0"], selection=how)})
+    rulebook = over_signals(on, Context.RESTRICTED, keys)
+    return replace(rulebook, rules={"r": replace(rulebook.rules["r"], selection=how)})
 
 
 @detecting

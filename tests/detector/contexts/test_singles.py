@@ -6,15 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.detector.contexts.test_stages import book
-from tests.detector.history import run
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted, untils
 from tests.reference.strategies import cuts, expected
+from tests.support.history import run
+from tests.support.rulebooks import over_signals
 from tidegate.engine.detector.contexts.choice import Choice
 from tidegate.engine.detector.detector import Detector
 from tidegate.rules.model import Context
-from tidegate.rules.parser import parse
 
 SINGLE = (
     "a or b",
@@ -39,8 +38,8 @@ SINGLE = (
 def test_single_occurrences_are_those_of_the_reference_for_any_cut(
     context: Context, data: st.DataObject
 ) -> None:
-    on = parse(data.draw(st.sampled_from(SINGLE)))
-    rulebook = book(on, context, data.draw(st.sampled_from([(), ("k",)])))
+    on = data.draw(st.sampled_from(SINGLE))
+    rulebook = over_signals(on, context, data.draw(st.sampled_from([(), ("k",)])))
     history = data.draw(planted(rulebook, 14))
     until = data.draw(untils(history))
     answer = saw(expected(rulebook, history, until=until))
@@ -51,5 +50,5 @@ def test_single_occurrences_are_those_of_the_reference_for_any_cut(
 @pytest.mark.parametrize("context", Context)
 @pytest.mark.parametrize("on", SINGLE)
 def test_single_occurrences_are_not_searched(on: str, context: Context) -> None:
-    graph = Detector(book(parse(on), context, ("k",)), {"r": 0}).graph
+    graph = Detector(over_signals(on, context, ("k",)), {"r": 0}).graph
     assert not any(isinstance(node.shape, Choice) for node in graph.nodes.values())

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.detector.history import run
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
-from tests.reference.strategies import PLACE, SECOND, cuts, expected, written
+from tests.reference.strategies import SECOND, cuts, expected, written
+from tests.support.history import run
+from tests.support.rulebooks import over_signals
 from tidegate.engine.detector.contexts.stages import Stages
 from tidegate.engine.detector.detector import Detector
 from tidegate.rules.expression import (
@@ -28,8 +29,7 @@ from tidegate.rules.expression import (
     Seq,
     Within,
 )
-from tidegate.rules.model import Context, Rule, Rulebook, SignalEvent
-from tidegate.rules.parser import parse
+from tidegate.rules.model import Context
 
 CHOOSING = (Context.RECENT, Context.CHRONICLE, Context.CONTINUOUS, Context.CUMULATIVE)
 NAMES = ("a", "b", "c", "d")
@@ -78,14 +78,6 @@ def filtered(draw: Draw, *, recent: bool) -> Expression:
     return Labelled("L", on) if draw(st.booleans()) else on
 
 
-def book(on: Expression, context: Context, keys: tuple[str, ...]) -> Rulebook:
-    events = {n: SignalEvent(n, PLACE, dict.fromkeys((*keys, "v"), "bigint")) for n in NAMES}
-    used = {n.name for n in on.walk() if isinstance(n, Name)}
-    per = dict.fromkeys(sorted(used), keys) if keys else {}
-    rule = Rule("r", PLACE, written(on), "", context, key_names=keys, per=per)
-    return Rulebook("flat", None, "", "UTC", {}, events, {"r": rule})
-
-
 @pytest.mark.parametrize("context", CHOOSING)
 @detecting
 @given(data=st.data())
@@ -94,7 +86,7 @@ def test_flat_expressions_are_those_of_the_reference_for_any_cut(
     context: Context, data: st.DataObject
 ) -> None:
     on = data.draw(filtered(recent=context is Context.RECENT))
-    rulebook = book(on, context, data.draw(st.sampled_from([(), ("k",)])))
+    rulebook = over_signals(written(on), context, data.draw(st.sampled_from([(), ("k",)])))
     history = data.draw(planted(rulebook, 14))
     answer = saw(expected(rulebook, history))
     assert run(rulebook, [sorted(history, key=lambda line: line[1])]) == answer
@@ -114,13 +106,13 @@ def test_flat_expressions_are_those_of_the_reference_for_any_cut(
     ],
 )
 def test_flat_expressions_are_not_searched(on: str, context: Context) -> None:
-    rulebook = book(parse(on), context, ("k",))
+    rulebook = over_signals(on, context, ("k",))
     shapes = {type(n.shape) for n in Detector(rulebook, {"r": 0}).graph.nodes.values()}
     assert Stages in shapes
 
 
 def test_a_union_lists_what_is_simultaneous_in_order_of_rank_whatever_its_stage() -> None:
-    rulebook = book(parse("a ; (b and c)"), Context.CUMULATIVE, ())
+    rulebook = over_signals("a ; (b and c)", Context.CUMULATIVE, ())
     seen = [("a", 0), ("a", 2), ("b", 2), ("b", 3), ("c", 3)]
     history = [(name, second * SECOND, {"v": 0}) for name, second in seen]
     assert run(rulebook, [history]) == expected(rulebook, history)

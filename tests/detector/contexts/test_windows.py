@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.detector.contexts.test_stages import CHOOSING, book
-from tests.detector.history import run
+from tests.detector.contexts.test_stages import CHOOSING
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted, untils
 from tests.reference.strategies import cuts, expected
+from tests.support.history import run
+from tests.support.rulebooks import over_signals
 from tidegate.engine.detector.contexts.windows import Windows
 from tidegate.engine.detector.detector import Detector
 from tidegate.rules.model import Context
-from tidegate.rules.parser import parse
 
 WINDOWS = (
     "A*(a, b, c)",
@@ -35,8 +35,8 @@ WINDOWS = (
 def test_s04_windows_are_those_of_the_reference_for_any_cut(
     context: Context, data: st.DataObject
 ) -> None:
-    on = parse(data.draw(st.sampled_from(WINDOWS)))
-    rulebook = book(on, context, data.draw(st.sampled_from([(), ("k",)])))
+    on = data.draw(st.sampled_from(WINDOWS))
+    rulebook = over_signals(on, context, data.draw(st.sampled_from([(), ("k",)])))
     history = data.draw(planted(rulebook, 16))
     until = data.draw(untils(history))
     answer = saw(expected(rulebook, history, until=until))
@@ -47,5 +47,5 @@ def test_s04_windows_are_those_of_the_reference_for_any_cut(
 @pytest.mark.parametrize("context", CHOOSING)
 @pytest.mark.parametrize("on", WINDOWS)
 def test_windows_are_not_searched(on: str, context: Context) -> None:
-    graph = Detector(book(parse(on), context, ("k",)), {"r": 0}).graph
+    graph = Detector(over_signals(on, context, ("k",)), {"r": 0}).graph
     assert isinstance(graph.roots["r"].shape, Windows)

@@ -16,10 +16,10 @@ from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
 from tests.reference.strategies import answered
 from tests.reference.values import Occurrence
-from tidegate import detect, rules
+from tests.support.rulebooks import loaded
+from tidegate import detect
 from tidegate.engine.detector.walk.kernel import RUN_MAX
 from tidegate.rules.model import Context, Rulebook
-from tidegate.rules.unbuilt import SIMULATED
 
 NAMES = "abcd"
 CHAINED = [c for c in Context if c is not Context.UNRESTRICTED]
@@ -32,15 +32,10 @@ Line = tuple[str, int, dict[str, Any]]
 def book(lines: Sequence[tuple[str, str]], *, keyed: bool = True, used: bool = False) -> Rulebook:
     """Rules, an expression and a context each, over the signals a, b, c, d; `used`: each is the
     event of another, so that no walk detects it."""
-    events = "".join(f"  {n}: {{signal: {{k: bigint, v: bigint}}}}\n" for n in NAMES)
     per = ", per: k" if keyed else ""
-    text = "".join(
-        f"  r{n}: {{on: '{on}'{per}, context: {context}}}\n"
-        for n, (on, context) in enumerate(lines)
-    )
-    if used:
-        text += "".join(f"  x{n}: {{on: r{n}}}\n" for n in range(len(lines)))
-    return rules.load(f"rulebook: b\nevents:\n{events}rules:\n{text}", features=SIMULATED)
+    own = {f"r{n}": f"on: '{on}', context: {context}{per}" for n, (on, context) in enumerate(lines)}
+    users = {f"x{n}": f"on: r{n}" for n in range(len(lines)) if used}
+    return loaded(NAMES, **own, **users)
 
 
 @st.composite

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from tests.test_loop import BOOK, Bench
+from tests.support.bench import BOOK, Bench
 from tidegate.engine.entries import Entry
 from tidegate.engine.ports import OutageError, SinkError
-from tidegate.engine.store import SqlStore, open_store
+from tidegate.engine.store import SqlStore
 from tidegate.rules.model import Table
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqlStore]:
-    with open_store(f"sqlite:///{tmp_path}/loop.db", create=True) as store:
-        store.register("loop", BOOK, None)
-        yield store
 
 
 @pytest.fixture

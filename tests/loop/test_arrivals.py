@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from tests.test_loop import BEGIN, BOOK, SECOND, Bench
-from tidegate.engine.store import SqlStore, open_store
+from tests.support.bench import BOOK, Bench
+from tests.support.make import BEGIN, SECOND
+from tidegate.engine.store import SqlStore
 from tidegate.engine.values import Signal
 
 TOLD = (
@@ -22,13 +21,6 @@ settings: {signals_max: 2}
 """
 )
 TOLD = TOLD.replace("events: {", "events: {told: {signal: {id: bigint}}, ")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqlStore]:
-    with open_store(f"sqlite:///{tmp_path}/loop.db", create=True) as store:
-        store.register("loop", TOLD, None)
-        yield store
 
 
 def tell(store: SqlStore, number: int, event: str = "told", fields: Any = None) -> None:
@@ -123,3 +115,21 @@ def test_g02_a_wait_ends_when_the_watermark_passes_what_waits(store: SqlStore) -
     assert bench.loop.bucket() is None
     assert not bench.loop.idle
     assert bench.loop.wait_seconds == pytest.approx(4.000998)
+
+
+def test_g02_the_clock_is_read_before_anything_is_listed(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What comes while the store answers, for a minute, is of a later bucket."""
+    bench = Bench(store, commits=1)
+    begun, arrivals = bench.clock.at, store.arrivals
+
+    def slowly(*asked: object) -> object:
+        found = arrivals(*asked)
+        bench.clock.later(60)
+        return found
+
+    monkeypatch.setattr(store, "arrivals", slowly)
+    assert bench.loop.bucket() is not None
+    assert bench.loop.state.watermark is not None
+    assert bench.loop.state.watermark < begun + SECOND

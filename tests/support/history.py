@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,12 @@ def printed(found: Detections) -> list[dict[str, Any]]:
             | {"constituents": constituents}
         )
     return lines
+
+
+def instants(history: Iterable[Line]) -> list[list[Line]]:
+    """Each instant a bucket."""
+    ordered = sorted(history, key=lambda line: line[1])
+    return [list(lines) for _, lines in groupby(ordered, lambda line: line[1])]
 
 
 def run(

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
-import pytest
-
-from tests.store.make import signal
-from tests.test_loop import BEGIN, Bench
-from tidegate import rules
-from tidegate.engine.store import SqlStore, open_store
+from tests.support.bench import Bench
+from tests.support.make import BEGIN, signal
+from tests.support.rulebooks import loaded
+from tidegate.engine.store import SqlStore
 from tidegate.rules.model import Rulebook
-
-HEAD = "rulebook: loop\nevents:\n" + "".join(f"  {n}: {{signal: {{k: bigint}}}}\n" for n in "abcd")
 
 
 def book(on: Mapping[str, str]) -> Rulebook:
-    lines = "".join(f"  {name}: {{on: '{text}', per: k}}\n" for name, text in on.items())
-    return rules.load(f"{HEAD}rules:\n{lines}")
+    return loaded("abcd", **{name: f"on: '{text}', per: k" for name, text in on.items()})
 
 
 class Edited(Bench):
@@ -50,13 +44,6 @@ class Edited(Bench):
     def nodes(self) -> dict[str, list[object]]:
         tables = self.store.load("loop").carried.tables
         return {name: t.to_pylist() for name, t in tables.items() if name.startswith("node:")}
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqlStore]:
-    with open_store(f"sqlite:///{tmp_path}/loop.db", create=True) as store:
-        store.register("loop", HEAD, None)
-        yield store
 
 
 def test_g09_editing_one_rule_leaves_the_others_where_they_were(store: SqlStore) -> None:

@@ -11,11 +11,13 @@ import subprocess
 import tempfile
 import time
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,15 @@ def find(program: str) -> str | None:
     """The newest such program on this machine."""
     installed = sorted(glob.glob(f"/usr/lib/postgresql/*/bin/{program}"))
     return shutil.which(program) or (installed[-1] if installed else None)
+
+
+def running() -> Iterator[Server]:
+    """What a fixture gives; skips where the machine has no server programs."""
+    if not (find("initdb") and find("postgres")):
+        pytest.skip("no PostgreSQL server programs (initdb, postgres) on this machine")
+    server = start()
+    yield server
+    server.stop()
 
 
 def start() -> Server:

@@ -1,4 +1,4 @@
-"""Small buckets to commit."""
+"""Plans, firings, entries and signals as values; small buckets committed to a store."""
 
 from __future__ import annotations
 
@@ -38,8 +38,13 @@ def a_range(table: str, first: int, last: int) -> TableRange:
     return TableRange(table, first, last, instants, cursor)
 
 
-def firings(rule: str = "blocked", count: int = 2, bucket: int = 1, **columns: Any) -> Firings:
-    """`count` firings, one a minute from the bucket's begin, of two constituents each."""
+def firings(
+    rule: str = "blocked", count: int | None = None, bucket: int = 1, **columns: Any
+) -> Firings:
+    """As many firings as `columns` say, else two; one a minute from the bucket's begin, of two
+    constituents each."""
+    if count is None:
+        count = len(next(iter(columns.values()), "ab"))
     seed = np.frombuffer(rule.encode().ljust(8)[:8], np.uint64)[0]
     numbers = np.arange(count, dtype=np.uint64)
     ids = np.stack([numbers * np.uint64(0x9E3779B97F4A7C15) + seed, numbers + np.uint64(bucket)], 1)
@@ -64,18 +69,26 @@ def firings(rule: str = "blocked", count: int = 2, bucket: int = 1, **columns: A
         "started_at": table["started_at"].take(twice),
         "detected_at": table["detected_at"].take(twice),
         "account_id": table["account_id"].take(twice),
-        "amount": pa.array([50.5, None] * count),
+        "amount": pa.array([amount for key in keys for amount in (key + 43.5, None)], pa.float64()),
     }
     return Firings(rule, pa.table({**table, **columns}), pa.table(relation))
 
 
 def hex_ids(fired: Firings) -> list[str]:
-    return [found.hex() for found in fired.firings["firing_id"].to_pylist()]
+    return fired.hex_ids().to_pylist()
 
 
 def entry(rule: str = "blocked", order: int = 0, **changes: Any) -> Entry:
+    """As a bucket makes it: without a number, which the store gives."""
     values = {"rule": rule, "kind": "sql", "text": "UPDATE a", "target": "a", "order": order}
     return Entry(**{**values, **changes})
+
+
+def numbered(number: int, rule: str, **changes: Any) -> Entry:
+    """As the store gives it back: `number` says its place in the queue too."""
+    app_id = f"tidegate/store/bank/{rule}"
+    values = {"number": number, "place": number, "order": number, "bucket": 9, "app_id": app_id}
+    return entry(rule, **{**values, "target_version": 0, **changes})
 
 
 def commit(

@@ -1,4 +1,4 @@
-"""Rulebooks for tests of capture, built as values, and a loop that has nothing but capture."""
+"""What capture is asked for and gives, and a loop that has nothing but capture."""
 
 from __future__ import annotations
 
@@ -17,54 +17,9 @@ from tidegate.engine.capture.sources import sources
 from tidegate.engine.ports import Feed, Unplaced
 from tidegate.engine.state import State
 from tidegate.engine.values import Bucket, Carried, Needs, Plan, Signal
-from tidegate.rules.errors import Place
-from tidegate.rules.expression import Name
-from tidegate.rules.model import (
-    Change,
-    Context,
-    EventType,
-    Rule,
-    Rulebook,
-    Settings,
-    SignalEvent,
-    Start,
-    Table,
-    TableEvent,
-)
+from tidegate.rules.model import Rulebook
 
-HERE = Place("test.yaml")
 FRESH = State(0, None, 0, {}, {}, {}, Carried())
-
-
-def table(name: str, path: str, **options: Any) -> Table:
-    """`start` may be a word or a Start."""
-    start = options.pop("start", "earliest")
-    return Table(
-        name, HERE, path=path, start=start if isinstance(start, Start) else Start(start), **options
-    )
-
-
-def event(name: str, on: str, change: str, **options: Any) -> TableEvent:
-    return TableEvent(name, HERE, Change(change), on, **options)
-
-
-def signal(name: str, **fields: str) -> SignalEvent:
-    return SignalEvent(name, HERE, fields)
-
-
-def rulebook(tables: Sequence[Table], events: Sequence[EventType], **settings: Any) -> Rulebook:
-    """One rule for each event type, called `on_<event>`."""
-    rules = [Rule(f"on_{e.name}", HERE, Name(e.name), e.name, Context.UNRESTRICTED) for e in events]
-    return Rulebook(
-        name="test",
-        file=None,
-        text="",
-        timezone="UTC",
-        tables={t.name: t for t in tables},
-        events={e.name: e for e in events},
-        rules={r.name: r for r in rules},
-        settings=Settings(**settings),
-    )
 
 
 def needs(book: Rulebook, *columns: str) -> Needs:
@@ -92,7 +47,7 @@ def id_list(bucket: Bucket, name: str) -> list[tuple[int, int]]:
     return sorted((int(a), int(b)) for a, b in np.asarray(ids))
 
 
-class Loop:
+class Capturing:
     """Plans and captures until nothing is left, as the engine's loop does; detects nothing."""
 
     def __init__(self, book: Rulebook, read: Needs, feed: Feed, state: State = FRESH) -> None:

@@ -1,80 +1,21 @@
-"""Firings, entries and a fake sink."""
+"""Fakes round the runner of entries: a sink, and an outbox that keeps what was settled."""
 
 # ruff: noqa: ARG002 - fakes take what the ports give
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pyarrow as pa
 
 from tidegate.engine.entries import Entry, Fate, Outcome
 from tidegate.engine.ports import SinkError
 from tidegate.engine.values import Firings
-from tidegate.rules.errors import Place
-from tidegate.rules.expression import Name
-from tidegate.rules.model import Context, Retry, Rule, Rulebook
-
-INSTANT = pa.timestamp("us", "UTC")
-HERE = Place("bank.yaml", 3, 5)
-
-
-def firings(
-    rule: str,
-    conditions: Sequence[str],
-    *,
-    depths: Sequence[int] | None = None,
-    accounts: Sequence[int] | None = None,
-) -> Firings:
-    """Firings 0, 1, .. of a rule per account, each with two constituents."""
-    n = len(conditions)
-    ids = [bytes([i] * 16) for i in range(n)]
-    accounts = accounts or range(n)
-    table = pa.table(
-        {
-            "firing_id": pa.array(ids, pa.binary(16)),
-            "account": pa.array(accounts, pa.int64()),
-            "started_at": pa.array(range(n), INSTANT),
-            "detected_at": pa.array(range(n), INSTANT),
-            "depth": pa.array(depths or [1] * n, pa.int32()),
-            "condition": list(conditions),
-            "constituents": pa.array([2] * n, pa.int32()),
-        }
-    )
-    rows = [
-        {"firing_id": one.hex(), "account": account, "amount": 10 * account + n}
-        for one, account in zip(ids, accounts, strict=True)
-        for n in range(2)
-    ]
-    return Firings(rule, table, pa.Table.from_pylist(rows))
-
-
-def hex_id(number: int) -> str:
-    return bytes([number] * 16).hex()
-
-
-def rule(name: str, **more: object) -> Rule:
-    on = Name("moved")
-    return Rule(name, HERE, on, "moved", Context.UNRESTRICTED, **more)  # type: ignore[arg-type]
-
-
-def rulebook(*rules: Rule) -> Rulebook:
-    return Rulebook("bank", None, "", "UTC", {}, {}, {r.name: r for r in rules})
-
-
-def retry(attempts: int) -> Retry:
-    return Retry(attempts, backoff_min_micros=1_000_000, backoff_max_micros=3_000_000)
-
-
-def entry(number: int, rule: str, text: str = "INSERT", **more: object) -> Entry:
-    entry = Entry(rule, "sql", text, "alerts", order=number, number=number, bucket=9)
-    app_id = f"tidegate/store/bank/{rule}"
-    return replace(entry, place=number, app_id=app_id, target_version=0, **more)  # type: ignore[arg-type]
 
 
 class FakeSink:
-    """Commits everything but the entries in `failing`, as often as that says."""
+    """Commits everything but the entries in `failing`, as often as that says. It knows numbers
+    alone: Delta's rule for markers is the MemorySink's."""
 
     def __init__(self, failing: dict[int, int] | None = None, landed: Sequence[int] = ()) -> None:
         self.failing = dict(failing or {})

@@ -1,0 +1,90 @@
+"""Conditions that fail for good."""
+
+# ruff: noqa: ARG002 - fakes take what the ports give
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+
+from tests.support.bench import BOOK, Bench
+from tidegate.engine.entries import Entry
+from tidegate.engine.obstacles import sentence
+from tidegate.engine.ports import SinkError
+from tidegate.engine.store import SqlStore
+from tidegate.engine.values import Answers, Failure, Question
+
+CONDITIONAL = BOOK.replace("a: {on: row,", "a: {on: row, if: id > 0,")
+
+
+class FailingConditions:
+    """Conditions that hold, or fail as `why` says."""
+
+    def __init__(self) -> None:
+        self.why: Failure | None = Failure("[DIVIDE_BY_ZERO] division", "1 / 0 of account 7")
+        self.asked = 0
+
+    def hold(self, questions: Sequence[Question], pinned: Mapping[str, int]) -> Answers:
+        self.asked += 1
+        if self.why is not None:
+            return Answers(failed={q.rule: self.why for q in questions})
+        ids = (one for q in questions for one in q.relation["firing_id"].to_pylist())
+        return Answers(held=frozenset(ids))
+
+
+def test_g25_a_condition_that_fails_for_good_makes_its_firings_dead_and_can_be_redriven(
+    store: SqlStore,
+) -> None:
+    bench = Bench(store, commits=2, text=CONDITIONAL)
+    conditions = FailingConditions()
+    bench.conditions = conditions
+    bench.restart()
+    bench.drain()
+    assert conditions.asked == 3
+    assert bench.sink.effects == Counter({("b", 0): 1, ("b", 1): 1})
+    assert bench.states() == [(1, "dead")]
+    (dead,) = store.obstacles("loop")
+    assert isinstance(dead, Entry)
+    assert (dead.kind, dead.error) == ("condition", "[DIVIDE_BY_ZERO] division")
+    assert dead.attempts == 3
+    assert "tried again" not in sentence(dead, bench.loop.basis.rulebook.rules)
+    assert "redrive" not in sentence(dead, {})  # nothing would say what to run
+    assert {f["condition"] for f in store.firings("loop", rule="a")} == {"none"}
+    bench.feed.commits = 3
+    conditions.why = None
+    bench.drain()
+    assert bench.states() == [(1, "dead")]  # the later firings of the rule go on
+    store.ask("loop", "redrive", "1")
+    bench.drain()
+    assert bench.states() == []
+    assert bench.sink.effects == bench.expected()
+    assert {f["condition"] for f in store.firings("loop", rule="a")} == {"held"}
+
+
+def test_g18_what_takes_the_place_of_an_entry_is_marked_as_a_new_one(store: SqlStore) -> None:
+    bench = Bench(store, commits=2, text=CONDITIONAL)
+    bench.conditions = conditions = FailingConditions()
+    bench.restart()
+    bench.drain()
+    present, firings = bench.loop._present(), store.entry_firings("loop", 1, "a")
+    dead, done = (store.one_entry("loop", number) for number in (1, 2))
+    assert dead
+    assert done
+    with pytest.raises(SinkError, match="DIVIDE_BY_ZERO"):
+        present.entries(dead, firings)
+    conditions.why = None
+    (asked,), _ = present.entries(dead, firings)
+    assert asked.firing_ids == tuple(firings.hex_ids().to_pylist())
+    spent = {"state": "held", "attempts": 9, "error": "x", "details": "x", "fate": "passed"}
+    renewed = present.renewed(replace(done, text="old", target="gone", **spent))  # type: ignore[arg-type]
+    assert isinstance(renewed, Entry)
+    for made, rule, place in ((asked, "a", 1), (renewed, "b", 2)):
+        assert (made.number, made.place, made.target) == (0, place, "out")
+        assert made.app_id == f"tidegate/{store.id}/loop/{rule}/redrive/{place}"
+        assert made.target_version == 0
+        assert made.text == "INSERT INTO out SELECT id FROM event"
+        assert (made.state, made.attempts, made.error, made.fate) == ("pending", 0, None, None)
+    assert renewed.details is None

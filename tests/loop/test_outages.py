@@ -1,0 +1,87 @@
+"""Outages of store and tables, and a lease that is lost."""
+
+# ruff: noqa: ARG001, ARG005 - fakes take what the ports give
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.bench import Bench
+from tidegate.engine.ports import OutageError
+from tidegate.engine.store import SqlStore
+from tidegate.rules.errors import EngineError
+
+
+@pytest.mark.parametrize("where", ["commit", "acted", "settle"])
+@pytest.mark.parametrize("committed", [True, False])
+def test_g16b_an_outage_of_the_store_loses_and_doubles_nothing(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch, where: str, committed: bool
+) -> None:
+    """The answer of a transaction is lost, whether it was committed or not."""
+    bench = Bench(store, commits=3)
+    real = getattr(SqlStore, where)
+    outages: list[int] = []
+
+    def away(self: SqlStore, *given: object) -> object:
+        if len(outages) == 2:
+            return real(self, *given)
+        outages.append(1)
+        if committed:
+            real(self, *given)
+        raise OutageError("store-unreachable", "the store is away")
+
+    monkeypatch.setattr(SqlStore, where, away)
+    for _ in range(2):
+        with pytest.raises(OutageError):
+            bench.drain()
+        bench.loop.recover()
+        bench.feed.commits += 1
+    bench.drain()
+    assert len(outages) == 2
+    assert bench.sink.effects == bench.expected()
+    assert bench.states() == []
+
+
+def test_g16b_basis_and_state_change_with_the_transaction_only(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(store, commits=1)
+    before = bench.loop.basis, bench.loop.state
+
+    def away(*given: object) -> None:
+        raise OutageError("store-unreachable", "the store is away", "wait")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "commit", away)
+        with pytest.raises(OutageError):
+            bench.drain()
+    assert (bench.loop.basis, bench.loop.state) == before
+    bench.drain()  # without `recover`
+    assert bench.sink.effects == bench.expected()
+
+
+def test_g07_an_outage_is_no_attempt_and_answers_no_operator(store: SqlStore) -> None:
+    bench = Bench(store, commits=1)
+    away = OutageError("table-unreadable", "the storage is away", "wait")
+    bench.sink.fails = lambda entry: away
+    for control in ("", "skip"):
+        if control:
+            store.ask("loop", control, "1")
+        with pytest.raises(OutageError):
+            bench.drain()
+        bench.loop.recover()
+    assert [control.subject for control in store.pending_controls("loop")] == ["1"]
+    entries = store.open_entries("loop")
+    assert [(e.state, e.attempts, e.error) for e in entries] == [("pending", 0, None)] * 2
+
+
+def test_g21_a_lease_that_is_lost_ends_the_run_before_anything_is_listed(store: SqlStore) -> None:
+    bench = Bench(store, commits=1)
+
+    def lost() -> None:
+        raise EngineError("lease-lost", "another engine runs it")
+
+    bench.loop.check_lease = lost
+    with pytest.raises(EngineError, match="another engine runs it"):
+        bench.loop.bucket()
+    assert (bench.loop.state.bucket, bench.feed.read_spans) == (0, [])

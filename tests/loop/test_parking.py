@@ -1,0 +1,82 @@
+"""A rule that reaches a limit is parked, and enabled again."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.support.bench import Bench
+from tidegate.engine.state import Parked
+from tidegate.engine.store import SqlStore
+
+LIMITED = """\
+rulebook: loop
+tables: {t: {path: /t, key: [id], start: earliest}, out: {path: /out}}
+events: {row: {on: insert, table: t}, gone: {on: delete, table: t}}
+settings: {carried_per_key_max: 3, bucket_rows_max: 2}
+rules:
+  a: {on: row ; gone, context: chronicle}
+  b: {on: row, do: [{sql: INSERT INTO out SELECT id FROM event}]}
+  c: {on: a or gone, do: [{sql: INSERT INTO out SELECT id FROM event}]}
+"""
+
+
+def parked(store: SqlStore) -> list[tuple[str, str]]:
+    found = [o for o in store.obstacles("loop") if isinstance(o, Parked)]
+    return [(one.rule, one.reason) for one in found]
+
+
+def test_g13_a_limit_parks_its_rule_and_those_that_use_it_and_the_rest_goes_on(
+    store: SqlStore,
+) -> None:
+    bench = Bench(store, commits=8, text=LIMITED)
+    assert bench.drain() == [2, 2, 2, 2]
+    (a, reason), c = parked(store)
+    assert a == "a"
+    assert "at most 3 are carried (setting carried_per_key_max)" in reason
+    assert c == ("c", "it uses a")
+    kept = {n: t for n, t in store.load("loop").carried.tables.items() if n.startswith("node:")}
+    assert sum(table.num_rows for table in kept.values()) == 2  # as before the bucket that parked
+    assert bench.sink.effects == Counter({("b", n): 1 for n in range(8)})
+    bench.restart()
+    bench.feed.commits = 10
+    bench.drain()
+    assert len(parked(store)) == 2  # a new run changes nothing
+    assert store.status("loop")["parked_rules"][0]["passed_over"] == 8  # versions 2 to 9
+
+
+def test_g13_an_enabled_rule_goes_on_with_what_it_had(store: SqlStore) -> None:
+    bench = Bench(store, commits=4, text=LIMITED)
+    bench.drain()
+    assert [rule for rule, _ in parked(store)] == ["a", "c"]
+    store.ask("loop", "enable", "a")
+    store.ask("loop", "enable", "c")
+    bench.drain()
+    assert parked(store) == []
+    assert not store.pending_controls("loop")
+    bench.feed.commits = 5
+    bench.drain()
+    assert parked(store) == []  # it carries two and one more: three is not past the limit
+    bench.feed.commits = 6
+    bench.drain()
+    assert [rule for rule, _ in parked(store)] == ["a", "c"]
+
+
+def test_g13_an_enable_of_a_rule_that_is_not_parked_is_answered(store: SqlStore) -> None:
+    bench = Bench(store, commits=1, text=LIMITED)
+    bench.drain()
+    store.ask("loop", "enable", "a")
+    seen = bench.loop.visible()
+    assert bench.drain() == []
+    assert not store.pending_controls("loop")
+    assert bench.loop.done(seen)
+
+
+def test_g13_a_parked_rule_that_is_deleted_is_forgotten(store: SqlStore) -> None:
+    bench = Bench(store, commits=4, text=LIMITED)
+    bench.drain()
+    lines = LIMITED.splitlines()
+    bench.write("\n".join(line for line in lines if line[:4] not in ("  a:", "  c:")))
+    bench.restart()
+    bench.feed.commits = 5
+    bench.drain()
+    assert parked(store) == []

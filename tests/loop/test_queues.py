@@ -1,0 +1,143 @@
+"""Entries that fail, wait, are held and hold; a queue that is full or told to stop."""
+
+# ruff: noqa: ARG001, ARG005 - fakes take what the ports give
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.bench import BOOK, Bench
+from tidegate.engine.entries import Entry, Outcome
+from tidegate.engine.ports import SinkError
+from tidegate.engine.store import Ledger, SqlStore
+
+
+def test_g17_a_failing_entry_holds_its_rule_while_detection_goes_on(store: SqlStore) -> None:
+    bench = Bench(store, commits=3)
+    bench.sink.fails = lambda entry: SinkError("[LOCKED] not now") if entry.rule == "a" else None
+    assert bench.drain() == [6]
+    assert bench.states() == [(1, "pending")]
+    bench.clock.later(1)
+    bench.feed.commits = 4
+    assert bench.drain() == [2]  # detection, and the other rule, go on
+    bench.clock.later(2)
+    bench.drain()
+    assert bench.states() == [(1, "held"), (3, "pending")]
+    assert bench.sink.entries == [("b", 2), ("b", 4)]
+    bench.sink.fails = lambda entry: None
+    bench.drain()
+    assert bench.sink.entries == [("b", 2), ("b", 4)]  # the pause is not over
+    bench.clock.later(60)
+    bench.drain()
+    assert bench.sink.entries == [("b", 2), ("b", 4), ("a", 1), ("a", 3)]
+    assert bench.sink.effects == bench.expected()
+
+
+def test_g17_a_held_entry_is_tried_again_by_the_next_run(store: SqlStore) -> None:
+    bench = Bench(store, commits=3)
+    bench.sink.fails = lambda entry: RuntimeError("the gateway is gone")
+    for _ in range(3):
+        bench.drain()
+        bench.clock.later(60)
+    assert bench.states() == [(1, "held"), (2, "held")]
+    (first, _) = store.obstacles("loop")
+    assert isinstance(first, Entry)
+    assert (first.attempts, first.error) == (3, "RuntimeError: the gateway is gone")
+    bench.sink.fails = lambda entry: None
+    bench.restart()
+    bench.drain()
+    assert bench.sink.effects == bench.expected()
+
+
+def test_g16b_an_error_after_the_transaction_never_lets_the_next_bucket_pass_an_entry(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A later entry of the rule would raise its marker above the one that is left behind."""
+    bench = Bench(store, commits=3)
+
+    def lost(self: Ledger, outcome: Outcome) -> tuple[Entry, ...]:
+        raise RuntimeError("the driver has a bug")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "settle", lost)
+        with pytest.raises(RuntimeError, match="the driver has a bug"):
+            bench.drain()
+    assert store.load("loop").bucket == 1
+    assert bench.states() == [(1, "pending"), (2, "pending")]
+    bench.feed.commits = 4
+    bench.restart()
+    bench.drain()
+    assert bench.sink.entries == [("a", 1), ("b", 2), ("a", 3), ("b", 4)]
+    assert bench.sink.effects == bench.expected()
+
+
+def test_g16b_a_response_of_delta_that_was_lost_is_found_in_the_log(store: SqlStore) -> None:
+    bench = Bench(store, commits=2)
+    bench.sink.lost = lambda entry: SinkError("[IO] no answer")
+    bench.drain()
+    assert bench.states() == [(1, "pending"), (2, "pending")]
+    bench.clock.later(1)
+    bench.drain()
+    assert bench.states() == []
+    assert bench.sink.effects == bench.expected()
+
+
+def test_g16b_a_marker_that_another_history_passed_is_no_proof(store: SqlStore) -> None:
+    """Two stores with one id, as a copy of a store's file makes: only one of their entries lands,
+    and the other is not called done."""
+    bench = Bench(store, commits=2)
+    app_id = f"tidegate/{store.id}/loop/a"
+    bench.sink.commits.append((app_id, 1, ["of another firing"]))
+    bench.drain()
+    assert bench.sink.entries == [("b", 2)]
+    assert bench.states() == [(1, "held")]
+    (held,) = store.obstacles("loop")
+    assert isinstance(held, Entry)
+    assert held.fate == "passed"
+    bench.restart()
+    bench.drain()
+    assert bench.states() == [(1, "held")]
+    store.ask("loop", "redrive", "1")
+    bench.feed.commits = 3
+    bench.drain()
+    assert bench.states() == []
+    assert bench.sink.effects == bench.expected()
+
+
+def test_g13_a_full_outbox_pauses_planning(store: SqlStore) -> None:
+    text = BOOK + "settings: {outbox_entries_max: 2}\n"
+    bench = Bench(store, commits=1, text=text)
+    bench.sink.fails = lambda entry: SinkError("[NO] x")
+    bench.drain()
+    bench.feed.commits = 2
+    assert bench.drain() == []
+    assert bench.loop.full
+    assert store.load("loop").bucket == 1
+    bench.sink.fails = lambda entry: None
+    bench.clock.later(60)
+    bench.drain()
+    assert bench.sink.effects == bench.expected()
+
+
+def test_g21_stop_is_looked_at_between_entries(store: SqlStore) -> None:
+    bench = Bench(store, commits=1)
+    bench.loop.stopped = lambda: bool(bench.sink.entries)
+    bench.drain()
+    assert bench.sink.entries == [("a", 1)]
+    bench.loop.stopped = lambda: False
+    bench.drain()
+    assert bench.sink.effects == bench.expected()
+
+
+def test_targets_are_made_ready_at_the_start_and_after_each_write(store: SqlStore) -> None:
+    bench = Bench(store, commits=4)
+    assert bench.sink.readied.get(timeout=10) == {"out"}
+    bench.drain()
+    assert bench.sink.readied.get(timeout=10) == {"out"}
+
+
+def test_a_target_that_nothing_wrote_to_stays_ready(store: SqlStore) -> None:
+    bench = Bench(store, commits=0)
+    assert bench.sink.readied.get(timeout=10) == {"out"}
+    bench.drain()
+    assert bench.sink.readied.empty()

@@ -1,0 +1,95 @@
+"""The loop over memory and a store on disk."""
+
+# ruff: noqa: ARG002 - fakes take what the ports give
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+from tests.support.analysts import EveryIdAnalyst
+from tests.support.make import SECOND
+from tests.support.memory import SCHEMA, Clock, MemoryFeed, MemorySink
+from tidegate import rules
+from tidegate.engine.act.run import Runner
+from tidegate.engine.basis import make_basis
+from tidegate.engine.capture.instants import Instants
+from tidegate.engine.entries import Entry
+from tidegate.engine.evaluate.prepare import Prepared, prepare
+from tidegate.engine.loop import Loop
+from tidegate.engine.ports import Conditions
+from tidegate.engine.sparktypes import arrow_schema
+from tidegate.engine.store import Ledger, SqlStore
+from tidegate.engine.values import Answers, Question
+from tidegate.rules.model import Rulebook
+
+BOOK = """\
+rulebook: loop
+tables: {t: {path: /t, key: [id], start: earliest}, out: {path: /out}}
+events: {row: {on: insert, table: t}}
+rules:
+  a: {on: row, do: [{sql: INSERT INTO out SELECT id FROM event}]}
+  b: {on: row, do: [{sql: INSERT INTO out SELECT id FROM event}]}
+"""
+
+
+class NoConditions:
+    def hold(self, questions: Sequence[Question], pinned: Mapping[str, int]) -> Answers:
+        raise AssertionError
+
+
+class Bench:
+    """A loop over memory and a store on disk; `restart` makes another one on the same."""
+
+    def __init__(self, store: SqlStore, commits: int, text: str = BOOK) -> None:
+        self.store, self.feed, self.sink = store, MemoryFeed(commits), MemorySink()
+        self.clock = Clock()
+        self.conditions: Conditions = NoConditions()
+        self.unfit = ""
+        self.write(text)
+        self.restart()
+
+    def write(self, text: str) -> None:
+        """Another rulebook, from the next start on."""
+        self.book: Rulebook = rules.load(text)
+
+    def restart(self) -> None:
+        book, store = self.book, self.store
+        epoch = store.acquire(book.name, "one", 600)
+        self.ledger = Ledger(store, book.name, epoch)
+        self.prepared: list[Mapping[str, str]] = []
+        state = store.load(book.name)
+        digests = {name: "same" for name, rule in book.rules.items() if rule.enabled}
+        schemas = {"t": SCHEMA, "out": SCHEMA}
+        self.loop = Loop(
+            basis=make_basis(book, digests, schemas, state.activations, self.prepare),
+            prepare=self.prepare,
+            store=store,
+            epoch=epoch,
+            check_lease=lambda: store.check_lease(book.name, epoch),
+            feed=self.feed,
+            conditions=self.conditions,
+            runner=Runner(book, self.sink, self.ledger, lambda: None, self.clock),
+            now=self.clock,
+            instants=Instants(10 * SECOND),
+            state=state,
+        )
+
+    def prepare(self, schemas: Mapping[str, str], proven: Collection[str]) -> Prepared:
+        self.prepared.append(schemas)
+        arrow = {name: arrow_schema(schema) for name, schema in schemas.items()}
+        return prepare(self.book, arrow, EveryIdAnalyst(self.unfit), proven)
+
+    def drain(self) -> list[int]:
+        """Buckets until there is nothing left; the firings of each."""
+        found = []
+        while (report := self.loop.bucket()) is not None:
+            found.append(report.firings)
+        return found
+
+    def expected(self) -> Counter[tuple[str, int]]:
+        return Counter((rule, n) for rule in "ab" for n in range(self.feed.commits))
+
+    def states(self) -> list[tuple[int, str]]:
+        """The entries that are not finished."""
+        return [(e.number, e.state) for e in self.store.obstacles("loop") if isinstance(e, Entry)]

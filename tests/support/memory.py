@@ -1,0 +1,126 @@
+"""A table and a target in memory, and a clock."""
+
+# ruff: noqa: ARG002, ARG005 - fakes take what the ports give
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from queue import Queue
+
+import pyarrow as pa
+
+from tests.support.make import BEGIN, SECOND
+from tidegate.engine.entries import Entry, Fate
+from tidegate.engine.ports import FEED_KINDS, KIND, VERSION, ReadRequest, TableHead
+from tidegate.engine.values import Commit, Cursor, Firings, TableRange
+from tidegate.rules.model import Table
+
+
+def schema(*columns: str) -> str:
+    """A table of BIGINT columns."""
+    fields = [{"name": c, "type": "long", "nullable": True, "metadata": {}} for c in columns]
+    return json.dumps({"type": "struct", "fields": fields})
+
+
+SCHEMA = schema("id")
+
+
+class MemoryFeed:
+    """A table of commits a second apart, one row each, whose id is the version. `fails` says
+    which spans cannot be read; `read_spans` are those that were asked for."""
+
+    def __init__(self, commits: int) -> None:
+        self.commits = commits
+        self.schemas: dict[int, str] = {}  # of the commits that change it
+        self.fails: Callable[[int, int], bool] = lambda first, last: False
+        self.read_spans: list[tuple[int, int]] = []
+
+    def head(self, table: Table, after: Cursor | None) -> TableHead:
+        cursor = after or Cursor(table.name, "t-1", -1, 0, SCHEMA)
+        versions = range(cursor.version + 1, self.commits)
+        commits = tuple(
+            Commit(v, BEGIN + v * SECOND, rows_estimate=1, schema=self.schemas.get(v))
+            for v in versions
+        )
+        return TableHead(cursor, self.commits - 1, commits)
+
+    def version(self, table: Table) -> int:
+        return self.commits - 1 if table.name == "t" else 0
+
+    def read(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
+        self.read_spans.append((span.first, span.last))
+        if self.fails(span.first, span.last):
+            raise OSError("no space left on device")
+        versions = pa.array(range(span.first, span.last + 1), pa.int64())
+        columns = {KIND: pa.array([FEED_KINDS["insert"]] * len(versions)), VERSION: versions}
+        return pa.table({**columns, **dict.fromkeys(request.columns, versions)})
+
+    def decide(self, rows: pa.Table, where: Mapping[str, str]) -> pa.Table:
+        raise AssertionError
+
+
+class MemorySink:
+    """A target with Delta's rule for markers: a statement at or below its marker is skipped in
+    silence. `fails` is asked before each statement, `lost` after it has landed: what it gives is
+    raised though the effect stands."""
+
+    def __init__(self) -> None:
+        self.effects: Counter[tuple[str, int]] = Counter()
+        self.entries: list[tuple[str, int]] = []
+        self.commits: list[tuple[str, int, list[str] | None]] = []  # app id, number, firing ids
+        self.fails: Callable[[Entry], Exception | None] = lambda entry: None
+        self.lost: Callable[[Entry], Exception | None] = lambda entry: None
+        self.readied: Queue[set[str]] = Queue()
+        self.cleaned = False  # the log before the last commit
+
+    def ready(self, targets: Collection[str]) -> None:
+        self.readied.put(set(targets))
+
+    def run(self, entry: Entry, firings: Firings) -> None:
+        if error := self.fails(entry):
+            raise error
+        if entry.number > self.marker(entry):
+            self.entries.append((entry.rule, entry.number))
+            self.effects.update((entry.rule, n) for n in firings.relation["id"].to_pylist())
+            self.commits.append((entry.app_id, entry.number, firings.hex_ids().to_pylist()))
+        if error := self.lost(entry):
+            raise error
+
+    def seal(self, entry: Entry) -> None:
+        if error := self.fails(entry):
+            raise error
+        if entry.number > self.marker(entry):
+            self.commits.append((entry.app_id, entry.number, None))
+
+    def fate(self, entry: Entry, firings: Firings) -> Fate:
+        found = {c[1]: c[2] for c in self.commits if c[0] == entry.app_id}
+        if entry.number not in found or found[entry.number] not in (
+            None,
+            firings.hex_ids().to_pylist(),
+        ):
+            if entry.number > self.marker(entry):
+                return Fate.ABSENT
+            return Fate.UNKNOWN if self.cleaned else Fate.PASSED
+        return Fate.SEALED if found[entry.number] is None else Fate.EFFECT
+
+    def marker(self, entry: Entry) -> int:
+        return max((c[1] for c in self.commits if c[0] == entry.app_id), default=0)
+
+    def fields(self, entry: Entry, firings: Firings) -> pa.Table:
+        raise AssertionError
+
+
+class Clock:
+    """A second later at each look; `later` sets it on."""
+
+    def __init__(self) -> None:
+        self.at = BEGIN + 3_600 * SECOND
+
+    def __call__(self) -> int:
+        self.at += 1_000
+        return self.at
+
+    def later(self, seconds: float) -> None:
+        self.at += int(seconds * SECOND)
