@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tidegate import Engine
+from tests.support.lake import Shop
 from tidegate.connectors.delta.feed import DeltaFeed
 from tidegate.engine.operate import list_firings, reset_table
-from tidegate.engine.state import BucketReport
 from tidegate.engine.store import open_store
 from tidegate.rules.errors import EngineError, InputError
 
@@ -55,61 +51,18 @@ PAIRING = """\
     do:
       - sql: INSERT INTO log SELECT 'pairing', min(id), max(id) FROM event GROUP BY firing_id
 """
-ON = "'delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = 'true'"
 
 
-@dataclass(frozen=True)
-class Shop:
-    spark: SparkSession
-    folder: Path
+def logged_by(shop: Shop) -> list[str]:
+    """The rules whose statements wrote the log, in the order of its commits."""
+    commits = sorted((shop.folder / "log" / "_delta_log").glob("*.json"))
+    infos = [json.loads(file.read_text().splitlines()[0])["commitInfo"] for file in commits]
+    noted = [info["userMetadata"] for info in infos if "userMetadata" in info]
+    return [json.loads(text)["tidegate"]["rule"] for text in noted]
 
-    @property
-    def book(self) -> Path:
-        return self.folder / "shop.yaml"
 
-    @property
-    def store(self) -> str:
-        return f"sqlite:///{self.folder / 'shop.db'}"
-
-    @contextmanager
-    def engine(self, **settings: str) -> Iterator[Engine]:
-        with Engine(self.book, spark=self.spark, store=self.store, settings=settings) as engine:
-            yield engine
-
-    def run_once(self, **settings: str) -> tuple[BucketReport, ...]:
-        with self.engine(**settings) as engine:
-            return engine.run_once()
-
-    def sql(self, text: str) -> list[Any]:
-        for name in ("orders", "log", "other"):
-            text = text.replace(f"@{name}", f"delta.`{self.folder / name}`")
-        return self.spark.sql(text).collect()
-
-    def order(self, *rows: tuple[int, int]) -> None:
-        """One commit of (id, amount)."""
-        self.sql(f"INSERT INTO @orders VALUES {', '.join(map(str, rows))}")
-
-    def log(self) -> Counter[tuple[Any, ...]]:
-        return Counter(tuple(row) for row in self.sql("SELECT * FROM @log"))
-
-    def logged_by(self) -> list[str]:
-        """The rules whose statements wrote the log, in the order of its commits."""
-        commits = sorted((self.folder / "log" / "_delta_log").glob("*.json"))
-        infos = [json.loads(file.read_text().splitlines()[0])["commitInfo"] for file in commits]
-        noted = [info["userMetadata"] for info in infos if "userMetadata" in info]
-        return [json.loads(text)["tidegate"]["rule"] for text in noted]
-
-    def status(self) -> dict[str, Any]:
-        with open_store(self.store, create=False) as store:
-            return store.status("shop")
-
-    def edit(self, before: str, after: str) -> None:
-        text = self.book.read_text()
-        assert before in text
-        self.book.write_text(text.replace(before, after))
-
-    def add(self, rules: str) -> None:
-        self.book.write_text(self.book.read_text() + rules)
+def add(shop: Shop, rules: str) -> None:
+    shop.book.write_text(shop.book.read_text() + rules)
 
 
 @pytest.fixture(scope="module")
@@ -117,8 +70,8 @@ def template(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> P
     """The tables, and a store in which the rulebook is active."""
     shop = Shop(spark, tmp_path_factory.mktemp("shop"))
     shop.book.write_text(BOOK)
-    shop.sql(f"CREATE TABLE @orders (id BIGINT, amount BIGINT) USING delta TBLPROPERTIES ({ON})")
-    shop.sql("CREATE TABLE @log (rule STRING, id BIGINT, amount BIGINT) USING delta")
+    shop.create("orders", "id BIGINT, amount BIGINT")
+    shop.sql("CREATE TABLE {log} (rule STRING, id BIGINT, amount BIGINT) USING delta")
     assert [report.rows for report in shop.run_once()] == [0]
     return shop.folder
 
@@ -137,7 +90,7 @@ def test_run_once_ends_when_all_that_was_visible_at_its_start_is_done(shop: Shop
         (2, 1, 1, 1),
         (3, 1, 1, 1),
     ]
-    assert shop.log() == {("first", 1, 10): 1, ("first", 2, 20): 1}
+    assert shop.logged() == {("first", 1, 10): 1, ("first", 2, 20): 1}
     assert set(reports[0].seconds) == {"plan", "capture", "detect", "evaluate", "commit", "act"}
 
 
@@ -172,23 +125,23 @@ def test_g13_what_is_past_its_retention_is_forgotten_under_once_too(
         shop.order((3, 60))
         engine.run_once()
     assert shop.status()["firings"] == 3
-    assert shop.log() == {("first", n, 60): 1 for n in (1, 2, 3)}
+    assert shop.logged() == {("first", n, 60): 1 for n in (1, 2, 3)}
 
 
 def test_until_idle_follows_what_actions_raise(shop: Shop) -> None:
-    shop.add(TELLING)
+    add(shop, TELLING)
     shop.order((1, 60), (2, 5))
     with shop.engine() as engine:
         engine.run(until_idle=True)
         assert engine.run_once() == ()
-    assert shop.log() == {("first", 1, 60): 1, ("first", 2, 5): 1, ("hearing", 1, 60): 1}
+    assert shop.logged() == {("first", 1, 60): 1, ("first", 2, 5): 1, ("hearing", 1, 60): 1}
 
 
 def test_on_idle_ends_the_run_and_stop_ends_it_after_the_bucket_in_hand(shop: Shop) -> None:
     idle: list[int] = []
 
     def on_idle() -> bool:
-        idle.append(len(shop.log()))
+        idle.append(len(shop.logged()))
         if len(idle) == 1:
             shop.order((1, 10))
         return len(idle) == 2
@@ -201,11 +154,11 @@ def test_on_idle_ends_the_run_and_stop_ends_it_after_the_bucket_in_hand(shop: Sh
         shop.order((3, 30))
         engine.run()
         assert engine.run_once() == ()
-    assert shop.log() == {("first", 1, 10): 1, ("first", 2, 20): 1}
+    assert shop.logged() == {("first", 1, 10): 1, ("first", 2, 20): 1}
 
 
 def test_g04_a_signal_is_durable_and_placed_once(shop: Shop) -> None:
-    shop.add(TELLING)
+    add(shop, TELLING)
     with shop.engine() as engine:
         null = engine.signal("told", {"id": 7, "amount": None})
         assert engine.signal("told", {"id": 7}, amount=3) != null
@@ -222,7 +175,7 @@ def test_g04_a_signal_is_durable_and_placed_once(shop: Shop) -> None:
             engine.signal("told", amout=3)
         with pytest.raises(InputError, match="the field `id` stands in a mapping"):
             engine.signal("told", id=7)  # type: ignore[arg-type]
-    assert shop.log() == {
+    assert shop.logged() == {
         ("hearing", 7, 3): 1,
         ("hearing", 7, None): 1,
         ("hearing", 8, 4): 1,
@@ -237,14 +190,14 @@ def test_g21_a_second_engine_on_the_same_store_is_refused(shop: Shop) -> None:
         assert (refused.value.code, refused.value.exit_code) == ("lease-held", 3)
         shop.order((1, 10))
         engine.run_once()  # the first one is not disturbed
-    assert shop.log() == {("first", 1, 10): 1}
+    assert shop.logged() == {("first", 1, 10): 1}
     assert shop.run_once() == ()  # the lease was given back
 
 
 def test_g17_a_failing_action_holds_its_rule_and_a_restart_tries_it_again(shop: Shop) -> None:
     shop.edit("    priority: 1", "    priority: 1\n    retry: {attempts: 1}")
-    shop.add(TELLING.replace("hearing", "second"))
-    shop.sql("ALTER TABLE @log ADD CONSTRAINT small CHECK (rule <> 'first' OR amount < 90)")
+    add(shop, TELLING.replace("hearing", "second"))
+    shop.sql("ALTER TABLE {log} ADD CONSTRAINT small CHECK (rule <> 'first' OR amount < 90)")
     shop.order((1, 95), (2, 10))
     with shop.engine() as engine:
         engine.run_once()
@@ -258,11 +211,11 @@ def test_g17_a_failing_action_holds_its_rule_and_a_restart_tries_it_again(shop: 
     ]  # the other rule's entry is done
     shop.order((3, 20))
     shop.run_once()  # detection goes on, and the entry is tried again
-    assert (shop.log(), shop.status()["bucket"]) == ({("second", 1, 95): 1}, 3)
-    shop.sql("ALTER TABLE @log DROP CONSTRAINT small")
+    assert (shop.logged(), shop.status()["bucket"]) == ({("second", 1, 95): 1}, 3)
+    shop.sql("ALTER TABLE {log} DROP CONSTRAINT small")
     shop.run_once()
     expected = [("first", 1, 95), ("first", 2, 10), ("first", 3, 20), ("second", 1, 95)]
-    assert shop.log() == Counter(expected)
+    assert shop.logged() == Counter(expected)
     assert shop.status()["entries_pending"] == 0
 
 
@@ -273,53 +226,54 @@ def test_g16b_a_new_column_of_the_source_loses_no_effect(shop: Shop) -> None:
     shop.edit("SELECT 'first', id, amount FROM event", "SELECT 'first', * EXCEPT (%s) FROM event")
     fixed = "firing_id, event_type, label, occurred_at, started_at, detected_at"
     shop.edit("%s", fixed)
-    shop.add(PAIRING.replace("dear ; dear", "dear"))
+    add(shop, PAIRING.replace("dear ; dear", "dear"))
     shop.order((1, 60))
     with shop.engine() as engine:
         engine.run_once()
-        shop.sql("ALTER TABLE @orders ADD COLUMN more BIGINT")
-        shop.sql("INSERT INTO @orders VALUES (2, 70, 5)")
+        shop.sql("ALTER TABLE {orders} ADD COLUMN more BIGINT")
+        shop.sql("INSERT INTO {orders} VALUES (2, 70, 5)")
         engine.run_once()
-        assert shop.log() == {("first", 1, 60): 1, ("pairing", 1, 1): 1, ("pairing", 2, 2): 1}
+        assert shop.logged() == {("first", 1, 60): 1, ("pairing", 1, 1): 1, ("pairing", 2, 2): 1}
         (obstacle,) = engine.obstacles()
         assert "the statement gives 4 columns, its target has 3" in obstacle
     shop.edit(f"'first', * EXCEPT ({fixed})", "'first', id, amount")
     with open_store(shop.store, create=False) as store:
         store.ask("shop", "redrive", "3")
     shop.run_once()
-    assert shop.log()["first", 2, 70] == 1
+    assert shop.logged()["first", 2, 70] == 1
     assert shop.status()["entries_pending"] == 0
 
 
 def test_a_target_that_got_a_column_holds_its_rule_only_also_after_a_restart(shop: Shop) -> None:
     """As with a `run --once` from cron: each run is a start."""
     shop.edit("    priority: 1\n", "    priority: 1\n    retry: {attempts: 1}\n")
-    shop.sql("CREATE TABLE @other (id BIGINT) USING delta")
+    shop.sql("CREATE TABLE {other} (id BIGINT) USING delta")
     shop.edit("  log: {path: ./log}", "  log: {path: ./log}\n  other: {path: ./other}")
-    shop.add(
-        "  second:\n    on: dear\n    do:\n      - sql: INSERT INTO other SELECT id FROM event\n"
+    add(
+        shop,
+        "  second:\n    on: dear\n    do:\n      - sql: INSERT INTO other SELECT id FROM event\n",
     )
     shop.run_once()
-    shop.sql("ALTER TABLE @log ADD COLUMN more BIGINT")
+    shop.sql("ALTER TABLE {log} ADD COLUMN more BIGINT")
     shop.order((1, 60))
     with shop.engine() as engine:
         engine.run_once()
         (obstacle,) = engine.obstacles()
     assert "of rule first is held" in obstacle
-    assert [tuple(row) for row in shop.sql("SELECT id FROM @other")] == [(1,)]
+    assert [tuple(row) for row in shop.sql("SELECT id FROM {other}")] == [(1,)]
     shutil.rmtree(shop.folder / "other")  # a target that is gone holds its rule, too
     shop.order((2, 70))
     with shop.engine() as engine:
         engine.run_once()
         assert len(engine.obstacles()) == 3  # two entries of first, one of second
     shop.edit("SELECT 'first', id, amount FROM event", "SELECT 'first', id, amount, 0 FROM event")
-    shop.sql("CREATE TABLE @other (id BIGINT) USING delta")
+    shop.sql("CREATE TABLE {other} (id BIGINT) USING delta")
     with open_store(shop.store, create=False) as store:
         for entry in store.open_entries("shop"):
             store.ask("shop", "redrive", str(entry.number), option="may-double")
     shop.run_once()
-    assert shop.log() == {("first", 1, 60, 0): 1, ("first", 2, 70, 0): 1}
-    assert [tuple(row) for row in shop.sql("SELECT id FROM @other")] == [(2,)]
+    assert shop.logged() == {("first", 1, 60, 0): 1, ("first", 2, 70, 0): 1}
+    assert [tuple(row) for row in shop.sql("SELECT id FROM {other}")] == [(2,)]
 
 
 def test_g07_the_cause_of_a_stop_is_kept_until_the_next_run(shop: Shop) -> None:
@@ -338,29 +292,29 @@ def test_g07_the_cause_of_a_stop_is_kept_until_the_next_run(shop: Shop) -> None:
 
 
 def test_g09_editing_an_action_keeps_what_is_carried(shop: Shop) -> None:
-    shop.add(PAIRING)
+    add(shop, PAIRING)
     shop.order((1, 60))
     shop.run_once()
     shop.edit("SELECT 'pairing', min(id)", "SELECT 'edited', min(id)")
     shop.order((2, 70))
     shop.run_once()
-    assert shop.log()["edited", 1, 2] == 1
+    assert shop.logged()["edited", 1, 2] == 1
     shop.edit("on: dear ; dear", "on: dear ; dear within 1 h")  # the root is another node now
     shop.order((3, 80))
     shop.run_once()
-    assert ("edited", 2, 3) not in shop.log()
+    assert ("edited", 2, 3) not in shop.logged()
 
 
 def test_g09_a_rule_added_later_sees_later_occurrences_only(shop: Shop) -> None:
     shop.order((1, 60))
     shop.run_once()
-    shop.add(PAIRING)
+    add(shop, PAIRING)
     shop.order((2, 70))
     shop.run_once()
-    assert [rule for rule, *_ in shop.log()] == ["first", "first"]
+    assert [rule for rule, *_ in shop.logged()] == ["first", "first"]
     shop.order((3, 80))
     shop.run_once()
-    assert shop.log()["pairing", 2, 3] == 1
+    assert shop.logged()["pairing", 2, 3] == 1
     assert shop.status()["active_rules"] == ["first", "pairing"]
 
 
@@ -371,21 +325,21 @@ def test_g10_a_table_is_set_back_to_a_version_or_on_to_its_head(shop: Shop) -> N
     reset_table(shop.store, "shop", "orders", "2")
     shop.run_once()
     once_more = {("first", 1, 10): 1, ("first", 2, 20): 2}  # read again: a new occurrence
-    assert shop.log() == once_more
+    assert shop.logged() == once_more
     shop.order((3, 30))
     reset_table(shop.store, "shop", "orders", "now")
     shop.run_once()
-    assert shop.log() == once_more
+    assert shop.logged() == once_more
     shop.order((4, 40))
     shop.run_once()
-    assert shop.log() == once_more | {("first", 4, 40): 1}
+    assert shop.logged() == once_more | {("first", 4, 40): 1}
     assert shop.status()["asked_for"] == []
 
 
 def test_g25_rows_on_which_where_raises_are_rejected_and_counted(shop: Shop) -> None:
     shop.order((1, 10), (2, 0), (3, 20))
     shop.run_once()
-    assert shop.log() == {("first", 1, 10): 1, ("first", 3, 20): 1}
+    assert shop.logged() == {("first", 1, 10): 1, ("first", 3, 20): 1}
     assert shop.status()["rejected_rows"] == 1
 
 
@@ -393,10 +347,10 @@ def test_g15_actions_run_by_priority_then_by_name(shop: Shop) -> None:
     rule = "  {}:\n    on: ordered\n    priority: {}\n    do:\n      - sql: {}\n"
     for name, priority in (("aged", 0), ("bold", 2), ("able", 0)):
         statement = f"INSERT INTO log SELECT '{name}', id, amount FROM event"
-        shop.add(rule.format(name, priority, statement))
+        add(shop, rule.format(name, priority, statement))
     shop.order((1, 10))
     shop.run_once()
-    assert shop.logged_by() == ["bold", "first", "able", "aged"]
+    assert logged_by(shop) == ["bold", "first", "able", "aged"]
 
 
 def test_g31_tables_may_be_those_of_a_catalog(shop: Shop) -> None:
@@ -408,6 +362,6 @@ def test_g31_tables_may_be_those_of_a_catalog(shop: Shop) -> None:
             shop.edit(f"path: ./{name}", f"table: market.{name}")
         shop.order((1, 10))
         shop.run_once()
-        assert shop.log() == {("first", 1, 10): 1}
+        assert shop.logged() == {("first", 1, 10): 1}
     finally:
         shop.spark.sql("DROP DATABASE market CASCADE")

@@ -17,9 +17,9 @@ import pytest
 from click.testing import CliRunner
 
 from tests.support import postgres
+from tests.support.lake import Shop
 from tidegate import Engine
 from tidegate.engine.cli import main
-from tidegate.engine.state import BucketReport
 from tidegate.engine.store import open_store
 from tidegate.rules.errors import EngineError
 
@@ -42,44 +42,22 @@ rules:
     on: told
     do: [{sql: "INSERT INTO log (rule, id) SELECT 'hearing', id FROM event"}]
 """
-ON = "'delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = 'true'"
 SHORT = "'delta.setTransactionRetentionDuration' = 'interval 7 days'"
 FORGOTTEN = [("first", 2), ("hearing", 7), ("first", 3)]
 
 
 @dataclass(frozen=True)
-class Shop:
-    spark: SparkSession
-    folder: Path
-    store: str
-
-    @property
-    def book(self) -> Path:
-        return self.folder / "shop.yaml"
-
-    def run_once(self) -> tuple[BucketReport, ...]:
-        with Engine(self.book, spark=self.spark, store=self.store) as engine:
-            return engine.run_once()
+class Restored(Shop):
+    """A shop, and the commands that a restored store needs."""
 
     def refusal(self) -> EngineError:
         with pytest.raises(EngineError) as caught:
             self.run_once()
         return caught.value
 
-    def sql(self, text: str) -> list[Any]:
-        for name in ("orders", "log"):
-            text = text.replace(f"@{name}", f"delta.`{self.folder / name}`")
-        return self.spark.sql(text).collect()
-
-    def order(self, number: int) -> None:
-        self.sql(f"INSERT INTO @orders VALUES ({number})")
-
     def tell(self, number: int) -> None:
         words = ["signal", "told", f"id={number}", "--store", self.store]
         assert CliRunner().invoke(main, words).exit_code == 0
-
-    def logged(self) -> Counter[tuple[str, int]]:
-        return Counter((row.rule, row.id) for row in self.sql("SELECT * FROM @log"))
 
     def adopt(self, *way: str) -> dict[str, Any]:
         words = ["adopt", *way, str(self.book), "--store", self.store, "--json"]
@@ -91,34 +69,30 @@ class Shop:
         with open_store(self.store, create=False) as store:
             return store.id
 
-    def stopped(self) -> str:
-        with open_store(self.store, create=False) as store:
-            return str(store.status("shop")["stopped"])
 
-
-def make(spark: SparkSession, folder: Path, store: str) -> Shop:
+def make(spark: SparkSession, folder: Path, url: str | None = None) -> Restored:
     """The shop, with one order in the log."""
-    shop = Shop(spark, folder, store)
+    shop = Restored(spark, folder, url)
     shop.book.write_text(BOOK)
-    shop.sql(f"CREATE TABLE @orders (id BIGINT) USING delta TBLPROPERTIES ({ON})")
-    shop.sql("CREATE TABLE @log (rule STRING, id BIGINT) USING delta")
+    shop.create("orders", "id BIGINT")
+    shop.sql("CREATE TABLE {log} (rule STRING, id BIGINT) USING delta")
     shop.run_once()
-    shop.order(1)
+    shop.order((1,))
     shop.run_once()
     return shop
 
 
-def go_on(shop: Shop) -> None:
+def go_on(shop: Restored) -> None:
     """What a backup of now, while a signal waits, will not know: FORGOTTEN, by three entries."""
-    shop.order(2)
+    shop.order((2,))
     shop.run_once()
-    shop.order(3)
+    shop.order((3,))
     shop.run_once()
 
 
-def copied(shop: Shop, to: Path) -> Shop:
+def copied(shop: Restored, to: Path) -> Restored:
     """The shop's tables and store, as they are now, in another folder."""
-    return Shop(shop.spark, Path(shutil.copytree(shop.folder, to)), f"sqlite:///{to / 'shop.db'}")
+    return Restored(shop.spark, Path(shutil.copytree(shop.folder, to)))
 
 
 def back_up(file: Path, to: Path) -> None:
@@ -127,10 +101,10 @@ def back_up(file: Path, to: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def on_sqlite(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Shop:
+def on_sqlite(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Restored:
     """A shop whose SQLite store was restored from a backup made while a signal was waiting."""
     folder = tmp_path_factory.mktemp("shop")
-    shop = make(spark, folder, f"sqlite:///{folder / 'shop.db'}")
+    shop = make(spark, folder)
     shop.tell(7)
     back_up(folder / "shop.db", folder / "backup.db")
     go_on(shop)
@@ -139,7 +113,7 @@ def on_sqlite(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture
-def restored(on_sqlite: Shop, tmp_path: Path) -> Shop:
+def restored(on_sqlite: Restored, tmp_path: Path) -> Restored:
     return copied(on_sqlite, tmp_path / "restored")
 
 
@@ -156,7 +130,7 @@ def server() -> Iterator[postgres.Server]:
 @pytest.fixture
 def dumped(
     spark: SparkSession, server: postgres.Server, tmp_path: Path
-) -> tuple[Shop, Callable[[], None]]:
+) -> tuple[Restored, Callable[[], None]]:
     """A shop on PostgreSQL, and how its dump of before FORGOTTEN is restored."""
     shop = make(spark, tmp_path, server.new_url())
     shop.tell(7)
@@ -178,7 +152,7 @@ def all_once(*more: tuple[str, int]) -> Counter[tuple[str, int]]:
     return Counter([("first", 1), *FORGOTTEN, *more])
 
 
-def assert_refused(shop: Shop) -> None:
+def assert_refused(shop: Restored) -> None:
     """Not run, with the reason and the two ways on."""
     before = shop.logged()
     error = shop.refusal()
@@ -188,7 +162,7 @@ def assert_refused(shop: Shop) -> None:
     assert "the highest number in this store is 1" in error.message
     assert f"`tidegate adopt --repeat {shop.book}`" in error.hint
     assert f"`tidegate adopt --from now {shop.book}`" in error.hint
-    assert error.message in shop.stopped()
+    assert error.message in shop.status()["stopped"]
     assert shop.logged() == before
 
 
@@ -204,14 +178,14 @@ def assert_listed(report: dict[str, Any]) -> None:
     assert (report["last_entry"], report["logs_cleaned"]) == (1, [])
 
 
-def test_g20_a_restored_store_is_refused_and_repeats_if_told_so(restored: Shop) -> None:
+def test_g20_a_restored_store_is_refused_and_repeats_if_told_so(restored: Restored) -> None:
     assert_refused(restored)
     former = restored.id()
     report = restored.adopt("--repeat")
     assert_listed(report)
     assert (report["former_store_id"], report["store_id"]) == (former, restored.id())
     assert former != restored.id()
-    restored.order(4)
+    restored.order((4,))
     restored.run_once()
     assert restored.logged() == all_once(*FORGOTTEN, ("first", 4))
     restored.run_once()
@@ -219,12 +193,14 @@ def test_g20_a_restored_store_is_refused_and_repeats_if_told_so(restored: Shop) 
     assert again["adopted"] is False
     assert "nothing to adopt" in again["result"]
     assert restored.id() == report["store_id"]
-    restored.order(5)
+    restored.order((5,))
     restored.run_once()
     assert restored.logged() == all_once(*FORGOTTEN, ("first", 4), ("first", 5))
 
 
-def test_g20_a_restored_store_passes_over_what_it_has_forgotten_if_told_so(restored: Shop) -> None:
+def test_g20_a_restored_store_passes_over_what_it_forgot_if_told_so(
+    restored: Restored,
+) -> None:
     assert_refused(restored)
     report = restored.adopt("--from", "now")
     assert_listed(report)
@@ -232,14 +208,14 @@ def test_g20_a_restored_store_passes_over_what_it_has_forgotten_if_told_so(resto
     assert report["signals_passed_over"] == 1
     restored.run_once()
     assert restored.logged() == all_once()
-    restored.order(4)
+    restored.order((4,))
     restored.tell(8)
     restored.run_once()
     assert restored.logged() == all_once(("first", 4), ("hearing", 8))
 
 
 def test_g20_a_restored_postgresql_dump_is_refused_and_adopted(
-    dumped: tuple[Shop, Callable[[], None]],
+    dumped: tuple[Restored, Callable[[], None]],
 ) -> None:
     shop, restore = dumped
     for way, again in ((["--from", "now"], []), (["--repeat"], FORGOTTEN)):
@@ -250,8 +226,8 @@ def test_g20_a_restored_postgresql_dump_is_refused_and_adopted(
         assert shop.logged() == all_once(*again)
 
 
-def test_g20_a_second_store_is_refused_until_it_is_adopted(restored: Shop, tmp_path: Path) -> None:
-    other = Shop(restored.spark, restored.folder, f"sqlite:///{tmp_path / 'other.db'}")
+def test_g20_a_second_store_is_refused_until_adopted(restored: Restored, tmp_path: Path) -> None:
+    other = Restored(restored.spark, restored.folder, f"sqlite:///{tmp_path / 'other.db'}")
     first = restored.id()
     error = other.refusal()
     assert error.code == "other-store"
@@ -260,7 +236,7 @@ def test_g20_a_second_store_is_refused_until_it_is_adopted(restored: Shop, tmp_p
     report = other.adopt("--from", "now")
     assert [(m["why"], m["store"]) for m in report["markers"]] == [("other-store", first)] * 2
     other.run_once()
-    other.order(9)
+    other.order((9,))
     other.run_once()
     assert other.logged() == all_once(("first", 9))
     with Engine(other.book, spark=other.spark, store=other.store):
@@ -273,8 +249,8 @@ def test_g20_a_second_store_is_refused_until_it_is_adopted(restored: Shop, tmp_p
 def test_g20_a_target_that_keeps_markers_too_short_is_refused(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    shop = make(spark, tmp_path, f"sqlite:///{tmp_path / 'shop.db'}")
-    shop.sql(f"ALTER TABLE @log SET TBLPROPERTIES ({SHORT})")
+    shop = make(spark, tmp_path)
+    shop.sql(f"ALTER TABLE {{log}} SET TBLPROPERTIES ({SHORT})")
     error = shop.refusal()
     assert error.code == "marker-retention"
     assert "table `log` has 'interval 7 days'" in error.message

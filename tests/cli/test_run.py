@@ -10,15 +10,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.cli.conftest import Tidegate
 from tests.support.gateway import gateway
+from tests.support.lake import Shop
 from tidegate.engine.store import open_store
 
 RULEBOOK = """\
@@ -35,48 +34,21 @@ rules:
     do:
       - sql: INSERT INTO log SELECT id, amount FROM event
 """
-FEED = "TBLPROPERTIES (delta.enableChangeDataFeed = true, delta.enableInCommitTimestamps = true)"
 
 
-@dataclass(frozen=True)
-class Shop:
-    spark: SparkSession
-    folder: Path
-
-    @property
-    def rulebook(self) -> Path:
-        return self.folder / "shop.yaml"
-
-    @property
-    def store(self) -> str:
-        return f"sqlite:///{self.folder}/shop.db"
-
-    def sql(self, text: str) -> None:
-        for name in ("orders", "log"):
-            text = text.replace(f"@{name}", f"delta.`{self.folder}/{name}`")
-        self.spark.sql(text)
-
-    def edit(self, before: str, after: str) -> None:
-        text = self.rulebook.read_text()
-        assert before in text
-        self.rulebook.write_text(text.replace(before, after))
-
-    def log(self) -> list[tuple[Any, ...]]:
-        frame = self.spark.read.format("delta").load(f"{self.folder}/log")
-        return sorted(tuple(row) for row in frame.collect())
-
-    def cursor(self) -> int:
-        with open_store(self.store, create=False) as store:
-            return store.load("shop").cursors["orders"].version
+def cursor(shop: Shop) -> int:
+    with open_store(shop.store, create=False) as store:
+        return store.load("shop").cursors["orders"].version
 
 
 @pytest.fixture(scope="module")
 def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tables, once: tests work on copies."""
     folder = tmp_path_factory.mktemp("shop")
-    spark.sql(f"CREATE TABLE delta.`{folder}/orders` (id INT, amount INT) USING delta {FEED}")
-    spark.sql(f"CREATE TABLE delta.`{folder}/log` (id INT, amount INT) USING delta")
-    (folder / "shop.yaml").write_text(RULEBOOK)
+    shop = Shop(spark, folder)
+    shop.create("orders", "id INT, amount INT")
+    shop.sql("CREATE TABLE {log} (id INT, amount INT) USING delta")
+    shop.book.write_text(RULEBOOK)
     return folder
 
 
@@ -88,9 +60,9 @@ def shop(spark: SparkSession, made: Path, tmp_path: Path) -> Shop:
 
 
 def test_run_once_reacts_and_reports(tidegate: Tidegate, shop: Shop) -> None:
-    assert tidegate("run", shop.rulebook, "--once").exit_code == 0
-    shop.sql("INSERT INTO @orders VALUES (1, 5), (2, -5), (3, 7)")
-    result = tidegate("run", shop.rulebook, "--once", "--json")
+    assert tidegate("run", shop.book, "--once").exit_code == 0
+    shop.sql("INSERT INTO {orders} VALUES (1, 5), (2, -5), (3, 7)")
+    result = tidegate("run", shop.book, "--once", "--json")
     assert result.exit_code == 0
     (bucket,) = (json.loads(line) for line in result.stdout.splitlines())
     assert {k: bucket[k] for k in ("bucket", "rows", "detections", "firings", "entries")} == {
@@ -100,7 +72,7 @@ def test_run_once_reacts_and_reports(tidegate: Tidegate, shop: Shop) -> None:
         "firings": 2,
         "entries": 1,
     }
-    assert shop.log() == [(1, 5), (3, 7)]
+    assert shop.logged() == {(1, 5): 1, (3, 7): 1}
     fired = tidegate("firings", "--store", shop.store, "--json").stdout.splitlines()
     first = json.loads(fired[0])
     assert (first["rule"], first["key"], first["condition"]) == ("noted", {}, "none")
@@ -135,87 +107,87 @@ def test_wrong_input_is_refused_with_its_place_before_anything_is_done(
 ) -> None:
     spoil, said = REFUSED_BEFORE_ANYTHING[case]
     spoil(shop)
-    checked = tidegate("validate", shop.rulebook, "--tables")
+    checked = tidegate("validate", shop.book, "--tables")
     assert (checked.exit_code, said in checked.stdout) == (1, True), checked.stdout
-    result = tidegate("run", shop.rulebook, "--once")
+    result = tidegate("run", shop.book, "--once")
     assert (result.exit_code, said in result.stderr) == (1, True), result.stderr
-    assert f"{shop.rulebook}:" in result.stderr
+    assert f"{shop.book}:" in result.stderr
     assert result.stdout == ""
 
 
 def test_a_table_without_a_feed_stops_by_name(tidegate: Tidegate, shop: Shop) -> None:
-    shop.sql("ALTER TABLE @orders SET TBLPROPERTIES (delta.enableChangeDataFeed = false)")
-    result = tidegate("run", shop.rulebook, "--once")
+    shop.sql("ALTER TABLE {orders} SET TBLPROPERTIES (delta.enableChangeDataFeed = false)")
+    result = tidegate("run", shop.book, "--once")
     assert result.exit_code == 3
     assert "orders" in result.stderr
     assert "delta.enableChangeDataFeed" in result.stderr
 
 
 def test_g10_a_replaced_table_stops_and_reset_goes_on(tidegate: Tidegate, shop: Shop) -> None:
-    assert tidegate("run", shop.rulebook, "--once").exit_code == 0
+    assert tidegate("run", shop.book, "--once").exit_code == 0
     shutil.rmtree(shop.folder / "orders")
-    shop.sql(f"CREATE TABLE @orders (id INT, amount INT) USING delta {FEED}")
-    shop.sql("INSERT INTO @orders VALUES (7, 7)")
-    shop.sql("INSERT INTO @orders VALUES (8, 8)")
-    before = shop.cursor()
-    stopped = tidegate("run", shop.rulebook, "--once")
+    shop.create("orders", "id INT, amount INT")
+    shop.sql("INSERT INTO {orders} VALUES (7, 7)")
+    shop.sql("INSERT INTO {orders} VALUES (8, 8)")
+    before = cursor(shop)
+    stopped = tidegate("run", shop.book, "--once")
     assert stopped.exit_code == 3
     assert "tidegate reset orders --from" in stopped.stderr
     status = json.loads(tidegate("status", "--store", shop.store, "--json").stdout)
-    assert (shop.cursor(), "orders" in status["stopped"]) == (before, True)
+    assert (cursor(shop), "orders" in status["stopped"]) == (before, True)
     assert tidegate("reset", "orders", "--from", "2", "--store", shop.store).exit_code == 0
-    assert tidegate("run", shop.rulebook, "--once").exit_code == 0
-    assert shop.log() == [(8, 8)]
+    assert tidegate("run", shop.book, "--once").exit_code == 0
+    assert shop.logged() == {(8, 8): 1}
     status = json.loads(tidegate("status", "--store", shop.store, "--json").stdout)
     assert (status["stopped"], status["asked_for"]) == (None, [])
 
 
 def test_g12_a_used_column_dropped_stops_by_name(tidegate: Tidegate, shop: Shop) -> None:
     shop.sql(
-        "ALTER TABLE @orders SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name',"
+        "ALTER TABLE {orders} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name',"
         " 'delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5')"
     )
-    assert tidegate("run", shop.rulebook, "--once").exit_code == 0
-    before = shop.cursor()
-    shop.sql("ALTER TABLE @orders RENAME COLUMN amount TO total")
-    result = tidegate("run", shop.rulebook, "--once")
+    assert tidegate("run", shop.book, "--once").exit_code == 0
+    before = cursor(shop)
+    shop.sql("ALTER TABLE {orders} RENAME COLUMN amount TO total")
+    result = tidegate("run", shop.book, "--once")
     assert result.exit_code in (1, 3)
     assert "amount" in result.stderr
-    assert shop.cursor() == before
+    assert cursor(shop) == before
 
 
 def test_a_log_with_a_gap_stops_by_version(tidegate: Tidegate, shop: Shop) -> None:
-    assert tidegate("run", shop.rulebook, "--once").exit_code == 0
+    assert tidegate("run", shop.book, "--once").exit_code == 0
     for number in range(3):
-        shop.sql(f"INSERT INTO @orders VALUES ({number}, 1)")
+        shop.sql(f"INSERT INTO {{orders}} VALUES ({number}, 1)")
     (shop.folder / f"orders/_delta_log/{2:020}.json").unlink()
-    result = tidegate("run", shop.rulebook, "--once")
+    result = tidegate("run", shop.book, "--once")
     assert result.exit_code == 3
     assert "orders" in result.stderr
     assert "version 2" in result.stderr
-    assert shop.cursor() == 0
+    assert cursor(shop) == 0
 
 
 def test_an_unreachable_store_is_named_without_its_password(tidegate: Tidegate, shop: Shop) -> None:
     url = "postgresql+psycopg://me:secret@127.0.0.1:1/none"
-    result = tidegate("run", shop.rulebook, "--once", "--store", url)
+    result = tidegate("run", shop.book, "--once", "--store", url)
     assert result.exit_code == 3
     assert "127.0.0.1:1" in result.stderr
     assert "secret" not in result.stderr
 
 
 def test_g21_a_second_engine_is_refused(tidegate: Tidegate, shop: Shop) -> None:
-    assert tidegate("run", shop.rulebook, "--once").exit_code == 0
+    assert tidegate("run", shop.book, "--once").exit_code == 0
     with open_store(shop.store, create=False) as store:
         store.acquire("shop", "elsewhere:1", 60)
-        result = tidegate("run", shop.rulebook, "--once")
+        result = tidegate("run", shop.book, "--once")
     assert result.exit_code == 3
     assert "elsewhere:1" in result.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_engine_cleanly(shop: Shop, number: signal.Signals) -> None:
-    words = [sys.executable, "-m", "tests.support.gateway", "run", str(shop.rulebook), "--json"]
+    words = [sys.executable, "-m", "tests.support.gateway", "run", str(shop.book), "--json"]
     child = subprocess.Popen(
         words,
         cwd=Path(__file__).parents[2],
@@ -226,12 +198,12 @@ def test_a_signal_ends_the_engine_cleanly(shop: Shop, number: signal.Signals) ->
     )
     assert child.stdout is not None
     assert json.loads(child.stdout.readline())["bucket"] == 1
-    shop.sql("INSERT INTO @orders VALUES (1, 1)")
+    shop.sql("INSERT INTO {orders} VALUES (1, 1)")
     assert json.loads(child.stdout.readline())["firings"] == 1
     time.sleep(0.2)
     child.send_signal(number)
     _, said = child.communicate(timeout=60)
     assert (child.returncode, "Traceback" in said) == (0, False), said
-    assert shop.log() == [(1, 1)]
+    assert shop.logged() == {(1, 1): 1}
     with open_store(shop.store, create=False) as store:
         assert store.status("shop")["lease_holder"] is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.delta.conftest import Lake
+from tests.support.lake import Lake
 from tidegate import rules
 from tidegate.connectors.delta.catalog import Catalog
 from tidegate.connectors.delta.faults import SPARK_ERRORS, Fault, fault

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.delta.conftest import Lake
 from tests.support.capture import Capturing, needs
+from tests.support.lake import Lake
 from tests.support.rulebooks import event, rulebook, table
 from tidegate.connectors.delta.catalog import Catalog
 from tidegate.connectors.delta.conditions import DeltaConditions

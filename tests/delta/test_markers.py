@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.delta.conftest import Lake
+from tests.support.lake import Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

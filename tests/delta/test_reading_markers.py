@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.delta.conftest import Lake
+from tests.support.lake import Lake
 from tidegate.connectors.delta.markers import DeltaMarkers
 from tidegate.connectors.delta.session import new_session
 from tidegate.engine.markers import Marker, Noted, Notes

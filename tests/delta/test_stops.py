@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.delta.conftest import Lake
 from tests.support.capture import Capturing, needs, total
+from tests.support.lake import Lake
 from tests.support.rulebooks import event, rulebook, table
 from tidegate.connectors.delta.feed import DeltaFeed
 from tidegate.rules.errors import EngineError

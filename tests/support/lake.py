@@ -1,0 +1,92 @@
+"""Small real Delta tables, and a shop: a rulebook and its store beside them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidegate import Engine
+from tidegate.engine.state import BucketReport
+from tidegate.engine.store import open_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+WATCHED = {"delta.enableChangeDataFeed": "true", "delta.enableInCommitTimestamps": "true"}
+
+
+@dataclass(frozen=True)
+class Lake:
+    """A folder of Delta tables; `{name}` in a statement is the table of that name."""
+
+    spark: SparkSession
+    folder: Path
+
+    def path(self, name: str) -> str:
+        return str(self.folder / name)
+
+    def log(self, name: str, version: int) -> Path:
+        """The commit file of a version."""
+        return self.folder / name / "_delta_log" / f"{version:020d}.json"
+
+    def create(self, name: str, columns: str, more: str = "", **properties: str) -> str:
+        """An empty table with the feed and in-commit timestamps on; its path."""
+        given = {"delta." + key.replace("__", "."): value for key, value in properties.items()}
+        listed = ", ".join(f"'{key}' = '{value}'" for key, value in (WATCHED | given).items())
+        self.sql(f"CREATE TABLE {{{name}}} ({columns}) USING delta {more} TBLPROPERTIES ({listed})")
+        return self.path(name)
+
+    def sql(self, statement: str) -> list[Any]:
+        """Run it; its rows."""
+        for name in {part.split("}")[0] for part in statement.split("{")[1:]}:
+            statement = statement.replace(f"{{{name}}}", f"delta.`{self.path(name)}`")
+        return self.spark.sql(statement).collect()
+
+    def rows(self, name: str) -> Counter[tuple[Any, ...]]:
+        """A table as a multiset."""
+        return Counter(tuple(row) for row in self.sql(f"SELECT * FROM {{{name}}}"))
+
+
+@dataclass(frozen=True)
+class Shop(Lake):
+    """Tables `orders` and `log` with `shop.yaml` and a store; without `url` in SQLite."""
+
+    url: str | None = None
+
+    @property
+    def book(self) -> Path:
+        return self.folder / "shop.yaml"
+
+    @property
+    def store(self) -> str:
+        return self.url or f"sqlite:///{self.folder / 'shop.db'}"
+
+    @contextmanager
+    def engine(self, **settings: str) -> Iterator[Engine]:
+        with Engine(self.book, spark=self.spark, store=self.store, settings=settings) as engine:
+            yield engine
+
+    def run_once(self) -> tuple[BucketReport, ...]:
+        with self.engine() as engine:
+            return engine.run_once()
+
+    def order(self, *rows: tuple[int, ...]) -> None:
+        """One commit to `orders`."""
+        values = ", ".join(f"({', '.join(map(str, row))})" for row in rows)
+        self.sql(f"INSERT INTO {{orders}} VALUES {values}")
+
+    def logged(self) -> Counter[tuple[Any, ...]]:
+        return self.rows("log")
+
+    def status(self) -> dict[str, Any]:
+        with open_store(self.store, create=False) as store:
+            return store.status("shop")
+
+    def edit(self, before: str, after: str) -> None:
+        text = self.book.read_text()
+        assert before in text
+        self.book.write_text(text.replace(before, after))
