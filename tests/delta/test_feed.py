@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.capture.build import Loop, event, needs, rows, rulebook, table, total
@@ -199,7 +200,17 @@ def test_g11_no_op_updates_are_told_by_every_column(lake: Lake) -> None:
     assert rows(loop.step(), "u") == Counter([(2,), (3,), (4,), (5,)])
 
 
-def test_g08_a_large_commit_goes_through_a_file(lake: Lake) -> None:
+def test_g08_a_large_commit_goes_through_a_file(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mapped: list[str] = []
+    memory_map = pa.memory_map
+
+    def map_counted(path: str) -> pa.MemoryMappedFile:
+        mapped.append(path)
+        return memory_map(path)
+
+    monkeypatch.setattr(pa, "memory_map", map_counted)
     path = lake.create("t", "id BIGINT, s STRING")
     book = rulebook([table("t", path)], [event("i", "t", "insert")], bucket_rows_max=10)
     lake.sql("INSERT INTO {t} SELECT id, concat('row ', id) FROM range(0, 5000, 1, 4)")
@@ -207,6 +218,7 @@ def test_g08_a_large_commit_goes_through_a_file(lake: Lake) -> None:
     spooling = Loop(book, needs(book, "id", "s"), DeltaFeed(lake.spark, spool_rows=100))
     buckets = spooling.drain()
     assert [bucket.rows for bucket in buckets] == [5000, 1]
+    assert len(mapped) == 1  # the small commit needs no file
     expected = Counter((n, f"row {n}") for n in range(5000)) + Counter([(-1, "small")])
     assert total(buckets, "i") == expected
 

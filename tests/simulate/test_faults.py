@@ -191,8 +191,11 @@ class Simulation(Bench):
         """Another engine goes on while this one is in a statement."""
         mine = self.loop
         self.begin()
-        with suppress(Killed, EngineError, RuntimeError):
+        try:
             self.loop.bucket()
+        except (Killed, EngineError, RuntimeError) as error:
+            if not foreseen(error):
+                raise
         self.loop = mine
 
     def live(self) -> None:
@@ -225,16 +228,19 @@ class Simulation(Bench):
         try:
             self.loop.bucket()
         except (Killed, EngineError, RuntimeError) as error:
+            if not foreseen(error):
+                raise
             if not isinstance(error, Killed) and not self.stale():
                 with suppress(Killed, OutageError, RuntimeError):
                     return self.loop.recover()
             self.begin()
 
     def stale(self) -> bool:
-        with suppress(EngineError):
+        try:
             self.real.check_lease("loop", self.loop.epoch)
-            return False
-        return True
+        except EngineError as error:
+            return error.code == "lease-lost"
+        return False
 
     def ask(self) -> None:
         """An operator, of an entry that is open, or of none."""
@@ -243,6 +249,13 @@ class Simulation(Bench):
         number = self.chance.random.choice(numbers or [self.real.last_entry() + 1])
         self.real.ask("loop", kind, str(number))
         self.chance.hit[kind] += 1
+
+
+def foreseen(error: BaseException) -> bool:
+    """Whether a fault may bring it: no bucket out of turn, say."""
+    if not isinstance(error, EngineError) or isinstance(error, OutageError):
+        return True
+    return error.code in ("lease-lost", "bucket-failed")
 
 
 def simulate(folder: Path, seeds: range) -> Counter[str]:
