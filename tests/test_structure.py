@@ -42,7 +42,9 @@ EDGES = sorted(set(modules()))
 
 
 def edges_from(prefix: str) -> list[tuple[str, str]]:
-    return [e for e in EDGES if e[0] == prefix or e[0].startswith(prefix + ".")]
+    found = [e for e in EDGES if e[0] == prefix or e[0].startswith(prefix + ".")]
+    assert found, f"{prefix} imports nothing: is it somewhere else now?"
+    return found
 
 
 def test_rules_import_neither_engine_nor_connectors_nor_heavy_libraries() -> None:
