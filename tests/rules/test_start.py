@@ -11,8 +11,9 @@ HEAVY = ("pyspark", "delta", "pyarrow", "pandas", "numpy", "numba", "sqlalchemy"
 
 def test_loading_imports_nothing_heavy() -> None:
     code = (
-        "import sys, tidegate.rules\n"
-        "tidegate.rules.load('rulebook: b\\nevents: {a: {signal: {}}}\\nrules: {r: {on: a ; a}}\\n')\n"
+        "import sys\n"
+        "from tidegate import rules\n"
+        "rules.load('rulebook: b\\nevents: {a: {signal: {}}}\\nrules: {r: {on: a ; a}}\\n')\n"
         "print(*sys.modules)\n"
     )
     found = subprocess.run(
