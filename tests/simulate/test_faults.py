@@ -28,8 +28,8 @@ STEPS = 30
 STORE = {  # how often each call fails before, and after its transaction
     "commit": 0.1,
     "settle": 0.04,
-    "answer": 0.2,
-    "acted": 0.2,
+    "answer": 0.35,
+    "acted": 0.3,
     "arrivals": 0.04,
     "load": 0.04,
     "entry_firings": 0.04,
