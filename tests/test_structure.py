@@ -42,7 +42,9 @@ EDGES = sorted(set(modules()))
 
 
 def edges_from(prefix: str) -> list[tuple[str, str]]:
-    return [e for e in EDGES if e[0] == prefix or e[0].startswith(prefix + ".")]
+    found = [e for e in EDGES if e[0] == prefix or e[0].startswith(prefix + ".")]
+    assert found, f"{prefix} imports nothing: is it somewhere else now?"
+    return found
 
 
 def test_rules_import_neither_engine_nor_connectors_nor_heavy_libraries() -> None:
@@ -103,12 +105,14 @@ def test_light_commands_start_without_spark_and_sqlalchemy(command: str) -> None
 def test_the_reference_shares_the_language_with_the_detector_and_no_ruling() -> None:
     """What both took from one place would be wrong in both."""
     shared = [["rules", n] for n in ("errors", "expression", "formatter", "model", "parser")]
-    files = [
-        f for folder in ("reference", "golden") for f in (ROOT / "tests" / folder).glob("*.py")
-    ]
-    ours = [n for f in files for n in imported(f) if n.split(".")[0] == "tidegate"]
+    folders = ("reference", "golden")
+    files = [f for folder in folders for f in (ROOT / "tests" / folder).rglob("*.py")]
+    names = [name for f in files for name in imported(f)]
+    ours = [name for name in names if name.split(".")[0] == "tidegate"]
     assert ours
     assert not [name for name in ours if name.split(".")[1:3] not in shared]
+    beside = [name for name in names if name.split(".")[0] == "tests"]
+    assert not [name for name in beside if name.split(".")[1] not in folders]
 
 
 def test_everything_is_imported_as_a_part_of_tidegate() -> None:

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.support.capture import Capturing, needs, rows, total
@@ -205,7 +206,17 @@ def test_g11_no_op_updates_are_told_by_every_column(lake: Lake) -> None:
     assert rows(loop.step(), "u") == Counter([(2,), (3,), (4,), (5,)])
 
 
-def test_g08_a_large_commit_goes_through_a_file(lake: Lake) -> None:
+def test_g08_a_large_commit_goes_through_a_file(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mapped: list[str] = []
+    memory_map = pa.memory_map
+
+    def map_counted(path: str) -> pa.MemoryMappedFile:
+        mapped.append(path)
+        return memory_map(path)
+
+    monkeypatch.setattr(pa, "memory_map", map_counted)
     path = lake.create("t", "id BIGINT, s STRING")
     book = rulebook(
         tables=[table("t", path)], events=[event("i", "t", "insert")], bucket_rows_max=10
@@ -215,6 +226,7 @@ def test_g08_a_large_commit_goes_through_a_file(lake: Lake) -> None:
     spooling = Capturing(book, needs(book, "id", "s"), DeltaFeed(lake.spark, spool_rows=100))
     buckets = spooling.drain()
     assert [bucket.rows for bucket in buckets] == [5000, 1]
+    assert len(mapped) == 1  # the small commit needs no file
     expected = Counter((n, f"row {n}") for n in range(5000)) + Counter([(-1, "small")])
     assert total(buckets, "i") == expected
 

@@ -97,6 +97,7 @@ def test_operands_stand_before_the_node_that_reads_them(shop: Path) -> None:
     for node in as_json(shop)["nodes"]:
         assert set(node["operands"]) <= seen
         seen.add(node["id"])
+    assert len(seen) > 5
 
 
 def test_keyed_and_unkeyed_events_are_two_nodes(shop: Path) -> None:

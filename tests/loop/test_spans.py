@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 import pytest
 
 from tests.support.bench import Bench
-from tests.support.memory import SCHEMA, schema
+from tests.support.memory import SCHEMA, WIDER
 from tidegate.engine.evaluate.prepare import Prepared
 from tidegate.engine.ports import SinkError
 from tidegate.engine.store import SqlStore
@@ -65,9 +65,6 @@ def test_g08_one_instant_that_cannot_be_taken_stops_the_rulebook_by_name(store: 
     bench.restart()
     bench.drain()
     assert bench.sink.effects == bench.expected()
-
-
-WIDER = schema("id", "more")
 
 
 def test_g16b_a_new_column_is_prepared_for_before_anything_is_stored(store: SqlStore) -> None:

@@ -158,6 +158,7 @@ def test_a_trace_that_is_too_long_is_refused(
 ) -> None:
     monkeypatch.setattr(comparing, "LINES_MAX", 6)
     result = compared(tmp_path, FIGURE_5, HISTORY, "--rule", "x")
+    assert (result.exit_code, result.stdout) == (1, "")
     assert "at most 6 lines, not 7" in result.stderr
     assert compared(tmp_path, FIGURE_5, HISTORY, "--rule", "x", "--until", "6").exit_code == 0
 
@@ -190,7 +191,8 @@ def test_the_page_needs_nothing_else_and_says_all_without_its_pictures(tmp_path:
     assert "[1, 6]  e2@1 e1@2 e3@6\nthen used up: e2@1 e1@2 e3@6" in titles
     assert "e2@1: used up at 6" in titles
     assert "<td><div>e2@4 e1@5 e3@6</div></td>" in text  # restricted, in the table
-    assert "no bound on what this stores" in result.stderr  # what validate warns of, and no more
+    warned = re.findall(r"^warning: \S+ (.*?)(?::| \()", result.stderr, re.MULTILINE)
+    assert warned == ["no bound on what this stores", "5 without a unit is seconds"]
     assert str(file) not in result.stderr
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -185,10 +186,20 @@ def test_an_unordered_trace_of_many_chunks_is_sorted(
     monkeypatch.setattr(lines, "BLOCK_BYTES", 100)
     monkeypatch.setattr(traces, "CHUNK_LINES", 8)
     monkeypatch.setattr(spool, "PIECES", 3)
+    kept: list[int] = []
+    add = spool.Spool.add
+
+    def counted(self: spool.Spool, table: pa.Table) -> None:
+        kept.append(len(table))
+        add(self, table)
+
+    monkeypatch.setattr(spool.Spool, "add", counted)
     times = [(i * 37) % 50 for i in range(100)]
     trace = "".join(f'{{"event":"withdrawal","time":{t},"amount":{t}}}\n' for t in times)
     found = [json.loads(line) for line in lines_of(folder, trace)]
     assert [d["end"] for d in found] == sorted(times)
+    assert len(kept) > 5
+    assert sum(kept) == len(times)
 
 
 def test_keys_of_other_kinds_in_other_chunks_are_the_same_keys(

@@ -8,6 +8,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.reference.hits import detecting, saw
 from tidegate import parse, rules
 from tidegate.rules.errors import InputError, Problem
 from tidegate.rules.unbuilt import all_features
@@ -37,22 +38,24 @@ def problems(read: Callable[[], object]) -> tuple[Problem, ...]:
     return ()
 
 
+@detecting
 @settings(max_examples=600, deadline=None)
 @given(st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join))
 def test_expressions(text: str) -> None:
     lines = text.split("\n")
-    for problem in problems(lambda: parse(text)):
+    for problem in saw(problems(lambda: parse(text))):
         assert 1 <= problem.place.line <= len(lines)
         assert 1 <= problem.place.column <= len(lines[problem.place.line - 1]) + 1
         assert "^" in problem.excerpt
 
 
+@detecting
 @settings(max_examples=250, deadline=None)
 @given(st.integers(0, len(BANK)), st.integers(0, 60), st.lists(st.sampled_from(PIECES), max_size=3))
 def test_rulebooks(begin: int, length: int, pieces: list[str]) -> None:
     text = BANK[:begin] + "".join(pieces) + BANK[begin + length :] + "\n"
     lines = text.splitlines()
     file = "/books/bank.yaml"
-    for problem in problems(lambda: rules.load(text, file=file, features=all_features())):
+    for problem in saw(problems(lambda: rules.load(text, file=file, features=all_features()))):
         assert 1 <= problem.place.line <= len(lines) + 1
         assert str(problem).startswith(f"{file}:")

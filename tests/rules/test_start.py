@@ -5,26 +5,30 @@ from __future__ import annotations
 import subprocess
 import sys
 
-HEAVY = ("pyspark", "delta", "pyarrow", "pandas", "numpy", "numba", "sqlalchemy", "engine")
+ENGINE = "tidegate.engine"
+HEAVY = ("pyspark", "delta", "pyarrow", "pandas", "numpy", "numba", "sqlalchemy", ENGINE)
 
 
 def test_loading_imports_nothing_heavy() -> None:
     code = (
-        "import sys, rules\n"
+        "import sys\n"
+        "from tidegate import rules\n"
         "rules.load('rulebook: b\\nevents: {a: {signal: {}}}\\nrules: {r: {on: a ; a}}\\n')\n"
         "print(*sys.modules)\n"
     )
     found = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
     ).stdout.split()
+    assert "tidegate.rules.parser" in found
     assert not set(HEAVY) & set(found)
 
 
 def test_the_model_alone_needs_no_parser() -> None:
-    code = "import sys, rules.model\nprint(*sys.modules)\n"
+    code = "import sys, tidegate.rules.model\nprint(*sys.modules)\n"
     found = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
     ).stdout.split()
+    assert "tidegate.rules.model" in found
     assert not {"lark", "yaml"} & set(found)
 
 
@@ -33,4 +37,5 @@ def test_validate_starts_without_arrow_and_numpy() -> None:
     found = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
     ).stdout.split()
-    assert not {name for name in HEAVY if name != "engine"} & set(found)
+    assert "tidegate.engine.cli" in found
+    assert not {name for name in HEAVY if name != ENGINE} & set(found)

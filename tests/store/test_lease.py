@@ -73,7 +73,7 @@ def test_a_lease_late_but_not_taken_can_still_be_renewed(store: SqlStore, clock:
     store.acquire("bank", "one", 30)
     clock.micros += 31 * make.SECOND
     store.renew("bank", 1, 30)
-    with pytest.raises(EngineError):
+    with pytest.raises(EngineError, match="is run by one "):
         store.acquire("bank", "two", 30)
 
 
@@ -82,7 +82,7 @@ def test_a_released_lease_is_free_at_once_and_epochs_go_on(store: SqlStore) -> N
     store.release("bank", 1)
     assert store.acquire("bank", "two", 30) == 2
     store.release("bank", 1)  # a stale holder gives nothing back
-    with pytest.raises(EngineError):
+    with pytest.raises(EngineError, match="is run by two "):
         store.acquire("bank", "three", 30)
 
 
@@ -97,7 +97,7 @@ def test_the_lease_of_a_process_that_ended_need_not_be_waited_for(store: SqlStor
     holder = this_holder().replace(f"/{os.getpid()}/", f"/{ended.pid}/")
     store.acquire("bank", holder, 3600)
     assert store.acquire("bank", this_holder(), 30) == 2
-    with pytest.raises(EngineError):
+    with pytest.raises(EngineError, match=f"is run by {this_holder().rpartition('/')[0]}"):
         store.acquire("bank", this_holder(), 30)  # this process is alive
 
 
@@ -133,7 +133,7 @@ def test_the_keeper_keeps_the_lease_past_its_time_and_gives_it_back(sqlite_url: 
         with LeaseKeeper(store, "bank", 1) as keeper:
             assert not threading.Event().wait(1.5)
             keeper.check()
-            with pytest.raises(EngineError):
+            with pytest.raises(EngineError, match=f"is run by {this_holder().rpartition('/')[0]}"):
                 store.acquire("bank", "two", 1)
         assert store.acquire("bank", "two", 1) == keeper.epoch + 1
 

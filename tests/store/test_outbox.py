@@ -160,7 +160,7 @@ def test_g22_an_id_that_is_taken_does_not_swallow_an_actions_signal(
 def test_firings_without_rows_are_not_kept(store: SqlStore, epoch: int) -> None:
     make.commit(store, epoch, make.plan(), fired=[make.firings(count=0)])
     assert list(store.firings("bank")) == []
-    with pytest.raises(EngineError):
+    with pytest.raises(EngineError, match="rule 'blocked' of 'bank' has no stored firings"):
         store.entry_firings("bank", 1, "blocked")
 
 

@@ -25,6 +25,7 @@ def schema(*columns: str) -> str:
 
 
 SCHEMA = schema("id")
+WIDER = schema("id", "more")
 
 
 class MemoryFeed:

@@ -1,0 +1,116 @@
+"""A rulebook of every kind of action over memory, and what must hold of it in the end."""
+
+# ruff: noqa: ARG002 - fakes take what the ports give
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import sqlalchemy as sa
+
+from tests.support.analysts import EveryIdAnalyst
+from tests.support.memory import MemorySink
+from tidegate.engine.act.run import firings_of_entry
+from tidegate.engine.entries import Entry
+from tidegate.engine.store import SqlStore
+from tidegate.engine.store.outbox import to_entry
+from tidegate.engine.store.tables import outbox
+from tidegate.engine.values import Answers, Firings, Question, Reading
+
+BOOK = """\
+rulebook: loop
+tables: {t: {path: /t, key: [id], start: earliest}, out: {path: /out}}
+events: {row: {on: insert, table: t}, told: {signal: {id: bigint}}}
+rules:
+  a: {on: row, do: [{sql: INSERT INTO out SELECT id FROM event}]}
+  twice:
+    on: row
+    do: [{sql: INSERT INTO out SELECT id FROM event}, {sql: INSERT INTO out SELECT id FROM event}]
+  single: {on: row, for_each: firing, do: [{sql: INSERT INTO out SELECT id FROM event}]}
+  asked: {on: row, if: id > 0, do: [{sql: INSERT INTO out SELECT id FROM event}]}
+  tells: {on: row, per: id, do: [{signal: {told: {id: id}}}]}
+  heard: {on: told, do: [{sql: INSERT INTO out SELECT id FROM event}]}
+"""
+EFFECTS = {"a": 1, "twice": 2, "single": 1, "asked": 1, "heard": 1}  # of one row
+
+
+class Analyst(EveryIdAnalyst):
+    """Signals read `id`, too."""
+
+    def fields(self, *given: object) -> Reading:
+        return Reading(frozenset({"id"}))
+
+
+class AllHold:
+    """Conditions that hold for every firing."""
+
+    def hold(self, questions: Sequence[Question], pinned: Mapping[str, int]) -> Answers:
+        ids = (one for q in questions for one in q.relation["firing_id"].to_pylist())
+        return Answers(held=frozenset(ids))
+
+
+def fields_of(firings: Firings) -> pa.Table:
+    """The fields of `told`, where each firing has one row."""
+    return pa.table({"firing_id": firings.hex_ids(), "id": firings.relation["id"]})
+
+
+def judge(
+    store: SqlStore, sink: MemorySink, commits: int, rulebook: str = "loop"
+) -> dict[str, int]:
+    """How many effects of BOOK are lost, doubled, in a wrong order; and how many entries are left,
+    after `commits` of a row each."""
+    entries = every_entry(store, rulebook)
+    passed = passed_over(store, entries)
+    told = [n for n in range(commits) if not passed["tells", n]]
+    wanted = Counter(
+        {
+            (rule, n): times - passed[rule, n]
+            for rule, times in EFFECTS.items()
+            for n in (told if rule == "heard" else range(commits))
+        }
+    )
+    found = sink.effects
+    return {
+        "lost": sum(max(0, n - found[one]) for one, n in wanted.items()),
+        "doubled": sum(max(0, n - wanted[one]) for one, n in found.items()),
+        "out of order": out_of_order(sink, entries),
+        "stuck": sum(entry.state in ("pending", "held") for entry in entries),
+    }
+
+
+def every_entry(store: SqlStore, rulebook: str = "loop") -> list[Entry]:
+    """All entries that the store has of a rulebook, by number."""
+    c = outbox.c
+    query = sa.select(outbox).where(c.rulebook == rulebook).order_by(c.number)
+    with store._database.read() as connection:
+        return [to_entry(row) for row in connection.execute(query)]
+
+
+def passed_over(store: SqlStore, entries: Sequence[Entry]) -> Counter[tuple[str, int]]:
+    """The (rule, id) of entries that an operator skipped, or whose condition failed for good."""
+    found: Counter[tuple[str, int]] = Counter()
+    for entry in entries:
+        if entry.state in ("skipped", "dead"):
+            found.update((entry.rule, n) for n in ids_of(store, entry))
+    return found
+
+
+def ids_of(store: SqlStore, entry: Entry, rulebook: str = "loop") -> list[int]:
+    """The ids of the rows that an entry is for."""
+    firings = store.entry_firings(rulebook, entry.bucket, entry.rule)
+    of_entry = firings if entry.kind == "condition" else firings_of_entry(entry, firings)
+    found: list[int] = of_entry.relation["id"].to_pylist()
+    return found
+
+
+def out_of_order(sink: MemorySink, entries: Sequence[Entry]) -> int:
+    """Statements that landed before one with an earlier place in the queue of their rule."""
+    places = {entry.number: entry.place for entry in entries}
+    wrong, last = 0, Counter[str]()
+    for rule, number in sink.entries:
+        if rule != "asked":  # what is dead is passed by, and may be redriven after later ones
+            wrong += places[number] < last[rule]
+            last[rule] = places[number]
+    return wrong

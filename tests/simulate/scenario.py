@@ -1,0 +1,294 @@
+"""A short life of an engine over memory, each call of which may fail, and how it ends."""
+
+# ruff: noqa: ARG002 - fakes take what the ports give
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import sqlalchemy as sa
+
+from tests.simulate.judge import AllHold, Analyst, every_entry, fields_of, ids_of, out_of_order
+from tests.support.bench import Bench
+from tests.support.make import BEGIN, SECOND
+from tests.support.memory import WIDER, Clock, MemoryFeed, MemorySink
+from tidegate.engine.adopt import check_store
+from tidegate.engine.entries import Entry
+from tidegate.engine.evaluate.prepare import Prepared, prepare
+from tidegate.engine.failpoints import FailpointError
+from tidegate.engine.markers import Marked, Noted, Notes, parse_marker
+from tidegate.engine.ports import OutageError, SinkError, TableHead
+from tidegate.engine.sparktypes import arrow_schema
+from tidegate.engine.store import SqlStore, open_store
+from tidegate.engine.store.tables import controls
+from tidegate.engine.values import Cursor, Firings, Signal
+from tidegate.rules.model import Table
+
+BOOK = """\
+rulebook: loop
+tables: {t: {path: /t, key: [id], start: earliest}, out: {path: /out}}
+events: {row: {on: insert, table: t}, told: {signal: {id: bigint}}}
+rules:
+  asked:
+    on: row
+    if: id >= 0
+    do: [{sql: INSERT INTO out SELECT id FROM event}, {sql: INSERT INTO out SELECT id FROM event}]
+  single: {on: row, for_each: firing, do: [{sql: INSERT INTO out SELECT id FROM event}]}
+  tells: {on: row, per: id, do: [{signal: {told: {id: id + 0}}}]}
+  heard: {on: told, do: [{sql: INSERT INTO out SELECT id FROM event}]}
+  pair: {on: row ; row, context: chronicle}
+"""
+EFFECTS = {
+    **{("asked", n): 2 for n in (0, 1, 2)},
+    **{("single", n): 1 for n in (1, 2)},  # the first is skipped
+    **{("heard", n): 1 for n in (0, 1, 2, 100)},
+}
+LATER = BEGIN + 7_200 * SECOND
+NOT_COUNTED = {
+    "Store.id": "a value that was read when the store was opened",
+    "Store.renew": "the lease's own thread calls it: tests/store/test_lease.py",
+    "Store.obstacles": "commands and the end of a run show it; nothing is done by it",
+    "Feed.decide": "asked only of predicates over old and new rows: tests/capture/test_filters.py",
+    "Sink.ready": "in a thread of its own, whose failure nobody notices",
+}
+FAULTS = tuple(
+    f"{when} {what}" for when in ("before", "after") for what in ("killed", "outage", "bug")
+)
+
+
+class Killed(BaseException):
+    """The process ends here: nothing of it catches this."""
+
+
+@dataclass
+class Calls:
+    """Every call of a port, by number; one of them fails: before it is made, or after it, so that
+    only its answer is lost."""
+
+    number: int = -1
+    fault: str = ""
+    made: list[str] = field(default_factory=list)
+    failed: bool = False
+
+    def through(self, port: str, real: Any) -> Any:
+        return Counted(self, port, real)
+
+    def call(self, name: str, real: Callable[..., Any], given: Sequence[Any]) -> Any:
+        number = len(self.made)
+        self.made.append(name)
+        if number == self.number and self.fault.startswith("before"):
+            self.fail(name)
+        found = real(*given)
+        if number == self.number:
+            self.fail(name)
+        return found
+
+    def fail(self, name: str) -> None:
+        self.failed = True
+        if self.fault.endswith("killed"):
+            raise Killed
+        if self.fault.endswith("bug"):
+            raise RuntimeError("a bug")
+        away = "store-unreachable" if name.startswith("Store") else "table-unreadable"
+        raise OutageError(away, "away")
+
+
+class Counted:
+    """A port whose calls are counted."""
+
+    def __init__(self, calls: Calls, port: str, real: Any) -> None:
+        self._calls, self._port, self._real = calls, port, real
+
+    def __getattr__(self, name: str) -> Any:
+        real, full = getattr(self._real, name), f"{self._port}.{name}"
+        if not callable(real) or full in NOT_COUNTED:
+            return real
+        return lambda *given: self._calls.call(full, real, given)
+
+
+class LaterFeed(MemoryFeed):
+    """The third commit adds a column, and is of a time after the first bucket."""
+
+    def head(self, table: Table, after: Cursor | None) -> TableHead:
+        head = super().head(table, after)
+        later = (replace(c, instant=LATER - SECOND) if c.version == 2 else c for c in head.commits)
+        return replace(head, commits=tuple(later))
+
+
+class RefusingSink(MemorySink):
+    """The first statements of two rules fail, whatever their attempt, until they are passed over;
+    these are sealed all the same."""
+
+    def run(self, entry: Entry, firings: Firings) -> None:
+        if entry.rule in ("asked", "single") and entry.place == entry.number and entry.bucket == 1:
+            first = firings.relation["id"].to_pylist()[0] == 0
+            if first and entry.action == 0:
+                raise SinkError("[NO] never")
+        super().run(entry, firings)
+
+    def fields(self, entry: Entry, firings: Firings) -> pa.Table:
+        return fields_of(firings)
+
+
+@dataclass
+class SinkMarkers:
+    """The markers that stand in the target of a sink."""
+
+    sink: MemorySink
+
+    def latest(self, tables: Sequence[str]) -> tuple[Marked, ...]:
+        numbers: dict[str, int] = {}
+        for app_id, number, _ in self.sink.commits:
+            numbers[app_id] = max(number, numbers.get(app_id, 0))
+        found = (parse_marker(app_id, number, BEGIN) for app_id, number in numbers.items())
+        return tuple(Marked(t, f"/{t}", tuple(m for m in found if m)) for t in tables)
+
+    def noted(self, table: str, after: int) -> Notes:
+        commits = [
+            Noted(version, marker, len(ids or ()), sealed=ids is None)
+            for version, (app_id, number, ids) in enumerate(self.sink.commits, 1)
+            if (marker := parse_marker(app_id, number, BEGIN)) and version > after
+        ]
+        return Notes(tuple(commits), 0)
+
+
+class Scenario(Bench):
+    """An engine's life in short: commits, a signal of a client, entries that fail, of which one is
+    skipped and one redriven, and forgetting; gone on with after each fault as an engine does."""
+
+    def __init__(self, store: SqlStore, calls: Calls) -> None:
+        self.real = store
+        self.store = calls.through("Store", store)
+        self.memory_feed, self.landed = LaterFeed(2), RefusingSink()
+        self.memory_feed.schemas = {2: WIDER}
+        self.feed: Any = calls.through("Feed", self.memory_feed)
+        self.raised = 0
+        self.sink: Any = calls.through("Sink", self.landed)
+        self.conditions = calls.through("Conditions", AllHold())
+        self.clock = Clock()
+        self.write(BOOK)
+
+    def prepare(self, schemas: Mapping[str, str], before: Prepared | None) -> Prepared:
+        arrow = {name: arrow_schema(schema) for name, schema in schemas.items()}
+        return prepare(self.book, arrow, Analyst(), before)
+
+    def restart(self) -> None:
+        super().restart()
+        epoch = self.loop.epoch
+        self.loop.check_lease = lambda: None
+        self.loop.runner.check = lambda: self.store.check_lease("loop", epoch)
+        check_store(self.book, self.store, SinkMarkers(self.landed), {"out"})
+        self.store.register("loop", BOOK, None)
+
+    def begin(self) -> None:
+        """A process, and where it fails to start, another one."""
+        try:
+            self.restart()
+        except (Killed, OutageError, RuntimeError):
+            self.restart()
+
+    def through(self, do: Callable[[], object]) -> None:
+        """What an engine does: again where something was away, by a new process where it ended."""
+        try:
+            do()
+        except OutageError:
+            self.loop.recover()
+            do()
+        except FailpointError:  # a bug that the same process goes on after
+            self.raised += 1
+            self.loop.recover()
+            do()
+        except (Killed, RuntimeError):
+            self.restart()
+            do()
+
+    def live(self) -> dict[str, Any]:
+        """The whole of it; how the store ends."""
+        self.begin()
+        self.rest(seconds=5)
+        told = Signal("one", "told", {"id": 100}, self.clock())
+        self.through(lambda: self.store.raise_signal("loop", told))
+        self.rest(seconds=5)
+        half_way, self.clock.at = self.clock.at, LATER
+        self.memory_feed.commits = 3
+        self.through(self.drain)
+        first = {e.rule: e for e in reversed(self.real.open_entries("loop"))}
+        assert {"asked", "single"} <= first.keys()
+        assert ids_of(self.real, first["single"]) == [0]
+        self.real.ask("loop", "skip", str(first["single"].number))
+        self.real.ask("loop", "redrive", str(first["asked"].number))
+        self.real.ask("loop", "enable", "pair")
+        self.rest(seconds=100)
+        before = self.kept()
+        self.through(lambda: self.purge(half_way))
+        after = [(e.rule, e.state) for e in every_entry(self.real)]
+        self.through(lambda: self.store.release("loop", self.loop.epoch))
+        return {**before, "after the purge": Counter(after), "held by": self.real.holder("loop")}
+
+    def rest(self, seconds: int) -> None:
+        """All there is to do, what failed on the way included, which waits for its next attempt."""
+        for _ in range(2):
+            self.through(self.drain)
+            self.clock.later(seconds)
+
+    def purge(self, before: int) -> None:
+        while self.store.purge("loop", self.loop.epoch, before, before, 10) == 10:
+            pass
+
+    def kept(self) -> dict[str, Any]:
+        """What the store has, without what an attempt more, or a bucket more, changes."""
+        state, entries = self.real.load("loop"), every_entry(self.real)
+        firings = list(self.real.firings("loop"))
+        asked = sa.select(controls.c.kind, controls.c.answer)
+        with self.real._database.read() as connection:
+            answers = sorted(tuple(row) for row in connection.execute(asked))
+        return {
+            "entries": Counter(
+                (e.rule, e.kind, e.action, e.state, *ids_of(self.real, e)) for e in entries
+            ),
+            "cursors": {name: cursor.version for name, cursor in state.cursors.items()},
+            "carried": {name: table.to_pydict() for name, table in state.carried.tables.items()},
+            "firings": Counter(f["firing_id"] for f in firings if f["rule"] != "heard"),
+            "heard": sum(f["rule"] == "heard" for f in firings),
+            "answers": answers,
+            "unplaced": self.real.unplaced_by_event("loop"),
+            "parked": state.parked,
+            "effects": self.landed.effects,
+            "out of order": out_of_order(self.landed, entries),
+            "stuck": sum(entry.state in ("pending", "held") for entry in entries),
+        }
+
+
+class Stores:
+    """One store, empty again for each run: a new one would compile its statements anew. It opens
+    its file by itself whenever that was closed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "store.db"
+        self.store = open_store(f"sqlite:///{self.file}", create=True)
+        self.empty = self.backup()
+
+    def scenario(self, calls: Calls) -> Scenario:
+        self.restore(self.empty)
+        return Scenario(self.store, calls)
+
+    def backup(self) -> bytes:
+        self.store.close()
+        return self.file.read_bytes()
+
+    def restore(self, backup: bytes) -> None:
+        self.store.close()
+        for file in self.file.parent.iterdir():
+            file.unlink()
+        self.file.write_bytes(backup)
+
+
+def assert_complete(found: Mapping[str, Any]) -> None:
+    """Everything was done, once and in order."""
+    assert found["effects"] == EFFECTS
+    assert (found["stuck"], found["out of order"], found["unplaced"]) == (0, 0, {})
