@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,8 +61,10 @@ def test_operators_and_contexts_fire_live(spark: SparkSession, tmp_path: Path) -
     )
     with Engine(file, spark=spark) as engine:
         engine.run_once()
-        for event in HISTORY:
-            engine.signal(event, k=1)
+        for half in (HISTORY[:3], HISTORY[3:]):
+            for event in half:
+                engine.signal(event, k=1)
+                time.sleep(0.002)  # signals of one millisecond are simultaneous
             engine.run_once()
     found = Counter(tuple(row) for row in spark.sql(f"SELECT * FROM {log}").collect())
     assert found == Counter((rule, 1, n) for rule, (_, _, sizes) in EXPECTED.items() for n in sizes)

@@ -23,7 +23,7 @@ from tidegate.rules.model import Start
 KINDS = ("insert", "delete", "update", "change")
 
 
-@pytest.mark.parametrize("vectors", ["false", "true"])
+@pytest.mark.parametrize("vectors", [pytest.param("false", marks=pytest.mark.long), "true"])
 def test_what_each_statement_raises(lake: Lake, vectors: str) -> None:
     """Insert, update, delete, merge with a no-op, optimize and overwrite, in a partitioned table
     with and without deletion vectors."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tidegate import Engine
 
 if TYPE_CHECKING:
     from tests.examples.conftest import Lake
 
 
+@pytest.mark.long
 def test_the_stock_prices(lake: Callable[[str], Lake]) -> None:
     stock = lake("stock")
     with Engine(stock.rulebook, spark=stock.spark, store=stock.store) as engine:
