@@ -177,7 +177,7 @@ class _TableCapture:
             depth = self._depth[changes.version[rows] - self._span.first]
         called = request.event.begin_of or name
         batch = Batch(called, changes.time[rows], rows, self._table(request), ids, depth)
-        return batch, self._reject(name, raising) if len(raising) else []
+        return batch, self._reject(request.event, raising) if len(raising) else []
 
     def _occurrences(self, request: EventRequest) -> tuple[Int64, Int64]:
         """Row numbers in order of time, and those on which the predicate raises."""
@@ -232,13 +232,13 @@ class _TableCapture:
             self._tables[sort] = pa.table(columns)
         return self._tables[sort]
 
-    def _reject(self, event: str, rows: Int64) -> list[Rejected]:
+    def _reject(self, event: TableEvent, rows: Int64) -> list[Rejected]:
         shown = python_rows(self._changes.rows.select(self._request.read.columns).take(rows))
         return [
             Rejected(
-                event=event,
+                event=event.name,
                 source=f"{self._span.table}@{self._changes.version[at]}",
-                reason="`where` raises on this row",
+                reason=f"`where: {event.where}` raises on this row",
                 row=row,
             )
             for at, row in zip(rows, shown, strict=True)

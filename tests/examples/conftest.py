@@ -14,7 +14,7 @@ from tidegate.engine.demo.lake import build_tables, copy_rulebook
 
 
 @dataclass(frozen=True)
-class Lake:
+class Example:
     spark: SparkSession
     rulebook: Path
 
@@ -32,10 +32,10 @@ class Lake:
 
 
 @pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path) -> Callable[[str], Lake]:
-    def build(example: str) -> Lake:
+def example(spark: SparkSession, tmp_path: Path) -> Callable[[str], Example]:
+    def build(name: str) -> Example:
         session = new_session(spark)
-        build_tables(session, example, tmp_path)
-        return Lake(session, copy_rulebook(example, tmp_path))
+        build_tables(session, name, tmp_path)
+        return Example(session, copy_rulebook(name, tmp_path))
 
     return build

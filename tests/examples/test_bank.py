@@ -9,11 +9,11 @@ from tidegate import Engine
 from tidegate.engine.demo.writer import STEPS
 
 if TYPE_CHECKING:
-    from tests.examples.conftest import Lake
+    from tests.examples.conftest import Example
 
 
-def test_the_bank(lake: Callable[[str], Lake]) -> None:
-    bank = lake("bank")
+def test_the_bank(example: Callable[[str], Example]) -> None:
+    bank = example("bank")
     with Engine(bank.rulebook, spark=bank.spark, store=bank.store) as engine:
         engine.run_once()
         assert bank.rows("SELECT * FROM alerts") == []

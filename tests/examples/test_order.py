@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from tidegate import Engine
 
 if TYPE_CHECKING:
-    from tests.examples.conftest import Lake
+    from tests.examples.conftest import Example
 
 
-def test_an_order_cancelled_without_payment(lake: Callable[[str], Lake]) -> None:
-    shop = lake("order")
+def test_an_order_cancelled_without_payment(example: Callable[[str], Example]) -> None:
+    shop = example("order")
     with Engine(shop.rulebook, spark=shop.spark, store=shop.store) as engine:
         engine.run_once()
         shop.sql(

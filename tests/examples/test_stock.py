@@ -10,12 +10,12 @@ import pytest
 from tidegate import Engine
 
 if TYPE_CHECKING:
-    from tests.examples.conftest import Lake
+    from tests.examples.conftest import Example
 
 
 @pytest.mark.long
-def test_the_stock_prices(lake: Callable[[str], Lake]) -> None:
-    stock = lake("stock")
+def test_the_stock_prices(example: Callable[[str], Example]) -> None:
+    stock = example("stock")
     with Engine(stock.rulebook, spark=stock.spark, store=stock.store) as engine:
         engine.run_once()
         stock.sql(
