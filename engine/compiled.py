@@ -78,7 +78,8 @@ def digest() -> str:
 
 def kernel_modules() -> Iterator[tuple[Path, bytes]]:
     """The modules that import numba, from here or itself, and their sources."""
-    for file in [_ENGINE / "hashing.py", *sorted((_ENGINE / "detector").rglob("*.py"))]:
+    alone = [_ENGINE / "decimals.py", _ENGINE / "hashing.py"]
+    for file in [*alone, *sorted((_ENGINE / "detector").rglob("*.py"))]:
         content = file.read_bytes()
         if b"import njit" in content or b"from numba" in content:
             yield file, content
