@@ -60,8 +60,8 @@ def make_basis(
 
 
 def basis_for(basis: Basis, plan: Plan, prepare: Prepare) -> Basis:
-    """The basis of a plan's bucket: this one, unless the plan activates rules or crosses a commit
-    that gives a table columns which this one does not know."""
+    """The basis of a plan's bucket: this one, unless it is the first, which activates rules, or the
+    plan crosses a commit that gives a table columns which this one does not know."""
     grown = {
         span.table: span.cursor.schema
         for span in plan.ranges
@@ -72,7 +72,7 @@ def basis_for(basis: Basis, plan: Plan, prepare: Prepare) -> Basis:
         prepared = _prepared_anew(prepare, schemas, basis, sorted(grown))
         capture = Capture(basis.rulebook, prepared.needs)
         basis = replace(basis, schemas=schemas, prepared=prepared, capture=capture)
-    if plan.activations or basis.detector is None:
+    if basis.detector is None:
         activations = {**basis.activations, **plan.activations}
         detector = Detector(basis.rulebook, activations)
         basis = replace(basis, activations=activations, detector=detector)

@@ -50,8 +50,11 @@ def test_g21_a_second_holder_has_it_from_the_deadline_on(
     store: SqlStore, clock: Hand, late_seconds: int
 ) -> None:
     store.acquire("bank", "one", 30)
+    assert store.holder("bank") == "one"
     clock.micros += (30 + late_seconds) * make.SECOND
+    assert store.holder("bank") is None
     assert store.acquire("bank", "two", 30) == 2
+    assert store.holder("bank") == "two"
     with pytest.raises(EngineError, match="run by two now; this engine's epoch 1 is over"):
         store.renew("bank", 1, 30)
     with pytest.raises(EngineError) as caught:

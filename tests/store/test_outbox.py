@@ -102,12 +102,15 @@ def test_a_done_entry_stays_done(store: SqlStore, epoch: int) -> None:
     assert shown[first.number] == {"number": 1, "state": "done", "attempts": 1, "error": None}
 
 
-def test_a_failed_entry_stays_pending_with_its_error(store: SqlStore, epoch: int) -> None:
+def test_a_failed_entry_stays_open_with_its_error(store: SqlStore, epoch: int) -> None:
     (entry,) = due(store, epoch)
     store.settle("bank", epoch, Outcome(entry, "pending", 3, "table is gone"))
     (left,) = store.open_entries("bank")
     assert (left.number, left.attempts, left.error) == (entry.number, 3, "table is gone")
-    store.settle("bank", epoch, Outcome(left, "done", 4))
+    store.settle("bank", epoch, Outcome(left, "held", 4, "table is gone"))
+    (held,) = store.open_entries("bank")
+    assert (held.number, held.state, held.attempts) == (entry.number, "held", 4)
+    store.settle("bank", epoch, Outcome(held, "done", 5))
     assert store.open_entries("bank") == ()
 
 
