@@ -19,6 +19,9 @@ def resolve_keys(book: Book, rule: str, report: Report) -> tuple[tuple[str, ...]
     if not names:
         return (), {}
     before = len(report.problems)
+    if len({*names}) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        report.add("per", f"{twice} stands twice in the key", record.place("per"), "name it once")
     node, scalar = record.get("on")
     used = event_names(node)
     listed = isinstance(record.get("per"), dict)

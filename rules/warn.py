@@ -108,7 +108,7 @@ def _passed_over(
                 " context restricted detects one of them",
                 scalar,
                 below.span,
-                "add per: COLUMN to the rule, or time: COLUMN to the event",
+                "add per: COLUMN to the rule, or choose context: chronicle, which detects each",
             )
             return
 

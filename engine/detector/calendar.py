@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from tidegate.engine.detector.contexts.limits import LimitError
 from tidegate.engine.detector.instances import Bools
 from tidegate.engine.values import Int64
 from tidegate.rules.expression import Duration
@@ -17,19 +18,39 @@ from tidegate.rules.expression import Duration
 _DAY = 86_400_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_YEAR_MAX = 9999
+TICKS_MAX = 10_000_000
+"""Of one expression in one step: 80 MB; past it something is wrong with a time or a period."""
 
 
 def add(instant: int, duration: Duration, zone: str) -> int:
     """`instant` + `duration` in microseconds: months in the zone's calendar, clamped to the month's
-    end, a skipped local time moved forward, a repeated one taken first; then the rest."""
+    end, a skipped local time moved forward, a repeated one taken first; then the rest.
+
+    Raises `LimitError('calendar')` outside the years 1 to 9999, where months are not counted.
+    """
     if duration.months:
         place = ZoneInfo(zone)
-        local = (_EPOCH + instant * _MICROSECOND).astimezone(place)
+        try:
+            local = (_EPOCH + instant * _MICROSECOND).astimezone(place)
+        except OverflowError:
+            raise _beyond() from None
         year, month = divmod(local.year * 12 + local.month - 1 + duration.months, 12)
+        if year > _YEAR_MAX:
+            raise _beyond()
         day = min(local.day, monthrange(year, month + 1)[1])
         moved = local.replace(year=year, month=month + 1, day=day, fold=0)
         instant = (moved - _EPOCH) // _MICROSECOND
     return instant + duration.micros
+
+
+def _beyond() -> LimitError:
+    return LimitError(
+        "calendar",
+        f"months and years are counted from year 1 to {_YEAR_MAX} only, and a length of time"
+        " leads out of them",
+        "look at the times of its events, and at its durations",
+    )
 
 
 def add_each(instants: Int64, duration: Duration, zone: str) -> Int64:
@@ -43,10 +64,11 @@ def multiples(
     anchor: Int64, after: Int64, until: Int64, duration: Duration, zone: str
 ) -> tuple[Int64, Int64]:
     """The instants anchor + k * duration, k >= 1, later than `after` and up to `until`, for each
-    of some anchors: how many, and all of them in turn."""
+    of some anchors: how many, and all of them in turn. Raises `LimitError('ticks')`."""
     if not duration.months:
         first = (after - anchor) // duration.micros + 1
         counts = np.maximum((until - anchor) // duration.micros - first + 1, 0)
+        _check_ticks(int(counts.sum(dtype=np.float64)))
         before = np.cumsum(counts) - counts
         ticks = np.arange(counts.sum())
         ticks *= duration.micros
@@ -58,6 +80,15 @@ def multiples(
     ]
     counts = np.array([len(ticks) for ticks in found], dtype=np.int64)
     return counts, np.array([tick for ticks in found for tick in ticks], dtype=np.int64)
+
+
+def _check_ticks(count: int) -> None:
+    if count > TICKS_MAX:
+        raise LimitError(
+            "ticks",
+            f"{count:,} ticks of one period are due at once, at most {TICKS_MAX:,} are made",
+            "close it earlier or make its period longer; a time far off makes as many",
+        )
 
 
 def _multiples(anchor: int, after: int, until: int, duration: Duration, zone: str) -> Iterator[int]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from tidegate.engine.values import Batch, Int64
 from tidegate.rules import clocks as texts
 from tidegate.rules import expression as x
+from tidegate.rules.errors import EngineError
 from tidegate.rules.model import ClockEvent, Rulebook
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -25,6 +26,9 @@ _FIRST, _LAST = -62_135_000_000 * _SECOND, 253_402_000_000 * _SECOND
 _MARGIN = 2 * _DAY
 """More than a zone has ever skipped or repeated."""
 _ALL_HOURS, _ALL_MINUTES = range(24), range(60)
+_YEARS_MAX = 200
+INSTANTS_MAX = 10_000_000
+"""Of one clock in one step: 80 MB; past it something is wrong with a time."""
 
 
 def clock_batches(book: Rulebook, first: int, last: int) -> dict[str, Batch]:
@@ -68,11 +72,12 @@ def instants(
 
     Where the hour is given, each local time that matches is taken once: a repeated one the first
     time, a skipped one at the end of the gap. Where it is a wildcard, each instant is that reads
-    as a local time that matches.
+    as a local time that matches. Raises EngineError `clock-span`.
     """
     if first > last:
         return np.empty(0, np.int64)
     readings = _Readings(expression, days, frozenset(excluded))
+    _check_span(expression, first, last, readings.per_day)
     parts = []
     read = first - _MARGIN - _DAY  # the local time up to which all has been read off the clock
     for begin, end, offset in _offsets(first - _MARGIN, last + 1, ZoneInfo(zone)):
@@ -83,6 +88,19 @@ def instants(
         read = high
     found = np.unique(np.concatenate(parts))
     return found[(found >= first) & (found <= last)]
+
+
+def _check_span(expression: x.Clock | x.Cron, first: int, last: int, per_day: int) -> None:
+    """A single line with a time far off would keep a clock busy for hours."""
+    if last - first <= min(_YEARS_MAX * 366, INSTANTS_MAX / max(per_day, 1)) * _DAY:
+        return
+    begin, end = ((_EPOCH + t * _MICROSECOND).isoformat(timespec="seconds") for t in (first, last))
+    raise EngineError(
+        "clock-span",
+        f"{name_of(expression)} would be looked for from {begin} to {end}: more than {_YEARS_MAX}"
+        f" years, or {INSTANTS_MAX:,} times",
+        "look for a line or row whose time is far from all others",
+    )
 
 
 def _offsets(first: int, until: int, place: ZoneInfo) -> Iterator[tuple[int, int, int]]:
@@ -140,6 +158,11 @@ class _Readings:
         on_day, on_weekday = day.day in fields.days, day.isoweekday() % 7 in fields.weekdays
         matches = (on_day or on_weekday) if fields.either_day else (on_day and on_weekday)
         return day.month in fields.months and matches
+
+    @property
+    def per_day(self) -> int:
+        """How often it happens on a day that fits."""
+        return len(self._of_day)
 
     @property
     def every_hour(self) -> bool:

@@ -55,7 +55,7 @@ def incomparable(types: Iterable[pa.DataType]) -> str | None:
     """Why values of these types cannot be keys of one rule; None if they can."""
     kinds = _kinds(types)
     for kind in kinds:
-        if pa.types.is_nested(kind):
+        if not any(is_kind(kind) for is_kind in _KEYS):
             return f"{kind} is no type of a key"
     return f"{_listed(kinds)} are never equal" if len({*map(_family, kinds)}) > 1 else None
 
@@ -92,8 +92,22 @@ def _family(kind: pa.DataType) -> str:
     return str(kind)
 
 
-_NUMBERS = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_floating)
+_NUMBERS = (
+    pa.types.is_integer,
+    pa.types.is_decimal128,
+    pa.types.is_decimal256,
+    pa.types.is_float32,
+    pa.types.is_float64,
+)
 _BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+_KEYS = (
+    *_NUMBERS,
+    *_BYTES,
+    pa.types.is_boolean,
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_temporal,
+)
 
 
 # -- numbers -----------------------------------------------------------------------------------

@@ -120,6 +120,10 @@ def _check_keys(rule: Rule, log: Log) -> None:
     """Whether the occurrences have the columns that are the rule's key, of types that compare."""
     schema = log.table.schema
     for number, key in enumerate(rule.key_names if rule.enabled else ()):
+        if key in result.COLUMNS:
+            message = f"key {key} of rule {rule.name} is called as a column of what is returned"
+            hint = f"rename the column; {', '.join(result.COLUMNS)} are taken"
+            raise wrong("key-name", message, hint)
         columns = {e: names[number] for e, names in rule.per.items() if e in log.present}
         for event, name in columns.items():
             if name not in schema.names:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from tidegate.engine.detector import order
 from tidegate.engine.detector.chunks import whole
-from tidegate.engine.detector.comparable import KeyTypeError, united
+from tidegate.engine.detector.comparable import united
 from tidegate.engine.detector.instances import Int32
 from tidegate.engine.values import Int64
 
@@ -109,10 +109,7 @@ def _encode_column(parts: list[pa.ChunkedArray]) -> tuple[Int32, pa.Array]:
         return _from_one(values, low), column
     if pa.types.is_null(joined.type):
         return np.ones(len(joined), dtype=np.int32), pa.nulls(1)
-    try:
-        encoded = whole(joined).dictionary_encode(null_encoding="encode")
-    except pa.ArrowNotImplementedError:
-        raise KeyTypeError(f"{joined.type} is no type of a key") from None
+    encoded = whole(joined).dictionary_encode(null_encoding="encode")
     return _from_one(encoded.indices.to_numpy(), 0), encoded.dictionary
 
 

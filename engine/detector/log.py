@@ -65,6 +65,10 @@ class Log:
 
 def read_log(occurrences: pa.Table) -> Log:
     """The occurrences that `tidegate.detect` was given. Raises `InputError`."""
+    if not isinstance(occurrences, pa.Table):
+        given = type(occurrences).__name__
+        hint = "pa.Table.from_batches([batch]), pa.Table.from_pandas(frame)"
+        raise wrong("no-table", f"occurrences are a {given}, not a pyarrow.Table", hint)
     occurrences = _without_views(occurrences)
     names = occurrences.column_names
     if missing := {"event", "time"} - {*names}:

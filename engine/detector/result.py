@@ -17,6 +17,8 @@ from tidegate.engine.values import Detections, Int64
 from tidegate.rules.model import Rule, Rulebook
 
 _TIMESTAMP = pa.timestamp("us", "UTC")
+COLUMNS = ("rule", "start", "end", "constituents", "ticks")
+"""What a detection is beside its key."""
 _TICK = pa.struct([("event", pa.string()), ("time", _TIMESTAMP)])
 
 
@@ -37,7 +39,7 @@ def joined(
     table = pa.table(
         {"rule": fixed.column("rule")}
         | {n: _keys(parts, n, _key_type(book, n, occurrences.schema)) for n in names}
-        | {n: fixed.column(n) for n in ("start", "end", "constituents", "ticks")}
+        | {n: fixed.column(n) for n in COLUMNS[1:]}
     )
     if len(found) > 1:
         end = table.column("end").cast(pa.int64()).to_numpy()

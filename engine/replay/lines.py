@@ -24,6 +24,7 @@ from tidegate.rules.model import ClockEvent, Rulebook
 PROBLEMS_MAX = 20
 BLOCK_BYTES = 1 << 20
 LAST = 2**62
+_DOUBLES_ONLY = 2.0**63  # integers of this size and more may have been read as doubles
 
 
 class Lines:
@@ -111,6 +112,7 @@ class Lines:
             raise self._wrong_event(fields[0]) from None
         time = self._times(fields, lines)
         keys = {name: [each.get(name) for each in fields] for name in self._keys}
+        _check_integers(keys, lines)
         self._count(code, time, keys)
         table = pa.table(
             {EVENT: code, TIME: time, LINE: pa.array(lines, pa.binary())}
@@ -188,6 +190,17 @@ class _Wrong(ValueError):
         super().__init__(message)
         self.code = code
         self.hint = hint
+
+
+def _check_integers(keys: dict[str, list[Any]], lines: Sequence[bytes]) -> None:
+    """Integers past 64 bits are read as doubles: as keys, many of them would be one."""
+    for name, values in keys.items():
+        for value, line in zip(values, lines, strict=True):
+            if not (isinstance(value, float) and abs(value) >= _DOUBLES_ONLY):
+                continue
+            if isinstance(number := json.loads(line).get(name), int):
+                message = f"{name}: {number} has more than 64 bits, too many for a key"
+                raise _Wrong("big-integer", message, "write it as text, in quotes")
 
 
 def key_fields(book: Rulebook) -> dict[str, frozenset[str]]:

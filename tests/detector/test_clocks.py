@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.golden.load import micros
+from tests.reference.strategies import SECOND
 from tests.reference.timing import clock_instants
 from tidegate.engine.detector.clocks import instants
+from tidegate.rules.errors import EngineError
 from tidegate.rules.expression import Clock, Cron
 from tidegate.rules.parser import parse
 
@@ -56,3 +59,11 @@ def test_s11_clock_occurrences_around_changes_of_clocks(
     last = first + length * HOUR // 60
     found = instants(expression, first, last, zone, days, excluded)
     assert found.tolist() == clock_instants(expression, first, last, zone, days, excluded)
+
+
+def test_a_time_far_off_is_named_instead_of_looking_for_hours() -> None:
+    end = 170_000_000_000 * SECOND
+    with pytest.raises(EngineError, match=r"from 1970-01-01T00:00:01.* to 7357-.*: more than 200"):
+        instants(Cron(text="0 * * * *"), SECOND, end, "UTC")
+    with pytest.raises(EngineError, match="10,000,000 times"):
+        instants(Cron(text="* * * * *"), 0, 30 * 366 * 86_400 * SECOND, "UTC")

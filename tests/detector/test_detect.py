@@ -172,8 +172,10 @@ def test_keys_are_compared_by_value(seven: object) -> None:
             pa.array([None, 1e300]),
             ["k of a (int64)", "x of b (double)"],
         ),
+        (pa.array([1, None], pa.float16()), pa.nulls(2), ["halffloat is no type of a key"]),
+        (pa.nulls(2, pa.binary_view()), pa.nulls(2), ["binary_view is no type of a key"]),
     ],
-    ids=["a text", "true", "a list", "too far apart"],
+    ids=["a text", "true", "a list", "too far apart", "a half float", "a view"],
 )
 def test_keys_that_do_not_compare_are_named(k: pa.Array, x: pa.Array, said: list[str]) -> None:
     occurrences = pa.table({"event": ["a", "b"], "time": [1, 2], "k": k, "x": x})
@@ -274,6 +276,18 @@ def test_wrong_occurrences_are_refused(occurrences: pa.Table, said: str) -> None
     with pytest.raises(InputError) as error:
         detect(BOOK, occurrences)
     assert said in str(error.value)
+
+
+def test_what_is_no_table_is_named() -> None:
+    batch = table(time=[1], event=["alarm"]).to_batches()[0]
+    with pytest.raises(InputError, match="occurrences are a RecordBatch"):
+        detect(BOOK, batch)  # type: ignore[arg-type]
+
+
+def test_a_key_called_like_a_column_of_the_result_is_refused() -> None:
+    text = "rulebook: b\nevents: {a: {signal: {start: bigint}}}\nrules: {r: {on: a, per: start}}"
+    with pytest.raises(InputError, match="key start of rule r is called as a column of what is"):
+        detect(text, pa.table({"event": ["a"], "time": [1], "start": [1]}))
 
 
 @pytest.mark.parametrize(
