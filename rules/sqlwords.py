@@ -140,6 +140,22 @@ def insert_without_columns(text: str) -> Word | None:
     return None
 
 
+def target_word(text: str) -> Word | None:
+    """The table that an INSERT, MERGE or UPDATE writes, if its name is a single word."""
+    words = sql_words(text)
+    plain = ["" if word.quoted or word.member else word.text.upper() for word in words]
+    for n, word in enumerate(plain):
+        begins = plain[n + 1 : n + 2] in (["INTO"], ["OVERWRITE"])
+        if not (word in ("INSERT", "MERGE") and begins):
+            continue
+        at = n + 3 if plain[n + 2 : n + 3] == ["TABLE"] else n + 2
+        found = words[at] if at < len(words) else None
+        return found if found and not found.qualifies else None
+    if plain[:1] == ["UPDATE"] and len(words) > 1 and not words[1].qualifies:
+        return words[1]
+    return None
+
+
 def image_words(text: str) -> list[Word]:
     """Mentions of the pre- and post-image, `old.x` and `new.x` (G11)."""
     words = sql_words(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tidegate.rules.book import Book
-from tidegate.rules.kinds import BAD, Record, Report
+from tidegate.rules.kinds import BAD, Record, Report, did_you_mean
 from tidegate.rules.model import Rulebook, TableEvent
 from tidegate.rules.reader import Fields, Node, Scalar
 from tidegate.rules.sqlforms import (
@@ -16,6 +16,7 @@ from tidegate.rules.sqlforms import (
     statement_fault,
     unread,
 )
+from tidegate.rules.sqlwords import target_word
 
 _Judge = Callable[[str], SqlFault | None]
 
@@ -29,7 +30,7 @@ def check_statements(book: Book, report: Report) -> None:
         _condition(name, record, report)
         for key in ("do", "otherwise"):
             for action, _ in record.get(key, ()):
-                _action(name, record, action, report)
+                _action(name, record, action, book, report)
     for value in book.top.get("samples", {}).values():
         if value is not BAD:
             _say(value[1], query_fault, report)
@@ -59,16 +60,35 @@ def _condition(rule: str, record: Record, report: Report) -> None:
             _say(scalar, expression_fault, report)
 
 
-def _action(rule: str, record: Record, action: Record, report: Report) -> None:
+def _action(rule: str, record: Record, action: Record, book: Book, report: Report) -> None:
     if "sql" in action.values:
         text, scalar = action.get("sql")
         judge = statement_fault if record.get("at_least_once") is True else action_fault
-        if not _say(scalar, judge, report) and not record.has("for_each"):
+        if _say(scalar, judge, report) or _undeclared_target(text, scalar, book, report):
+            return
+        if not record.has("for_each"):
             _reads_event(rule, text, scalar, "this statement", report)
         return
     for key in ("signal", "webhook"):
         for scalar in _values(action.node.entries.get(key)):
             _say(scalar, expression_fault, report)
+
+
+def _undeclared_target(text: str, scalar: Scalar, book: Book, report: Report) -> bool:
+    """Report a statement that writes no declared table; returns whether it does."""
+    word = target_word(text)
+    declared = {name.lower(): name for name in book.records("tables")}
+    if word is None or word.text.lower() in declared:
+        return False
+    name, hint = word.text, f"declare it under tables: {word.text}: {{path: ..}}"
+    message = f"{name!r} is no declared table"
+    if name.lower() == "event":
+        message, hint = "event is what the rule sees, no table that can be written", ""
+    close = did_you_mean(name, declared.values()) if declared else ""
+    if close.startswith("did you mean"):
+        hint = close
+    report.add("unknown-table", message, scalar.locate(word.offset), hint)
+    return True
 
 
 def _reads_event(rule: str, text: str, scalar: Scalar, what: str, report: Report) -> None:
