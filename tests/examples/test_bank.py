@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tidegate import Engine
 from tidegate.engine.demo.writer import STEPS
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from tests.examples.conftest import Example
 
 
+@pytest.mark.long
 def test_the_bank(example: Callable[[str], Example]) -> None:
     bank = example("bank")
     with Engine(bank.rulebook, spark=bank.spark, store=bank.store) as engine:
