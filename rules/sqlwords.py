@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -127,11 +127,11 @@ def _is_unsteady(word: Word) -> bool:
 def insert_without_columns(text: str) -> Word | None:
     """The table of an INSERT INTO that names neither columns nor BY NAME, if the text is one."""
     words = sql_words(text)
-    plain = ["" if word.quoted or word.member else word.text.upper() for word in words]
+    plain = _plain(words)
     for n in range(len(words) - 1):
         if plain[n : n + 2] != ["INSERT", "INTO"]:
             continue
-        at = n + 3 if plain[n + 2 : n + 3] == ["TABLE"] else n + 2
+        at = _named_after(plain, n)
         while at < len(words) and words[at].qualifies:
             at += 1
         following = plain[at + 1 : at + 2]
@@ -143,17 +143,27 @@ def insert_without_columns(text: str) -> Word | None:
 def target_word(text: str) -> Word | None:
     """The table that an INSERT, MERGE or UPDATE writes, if its name is a single word."""
     words = sql_words(text)
-    plain = ["" if word.quoted or word.member else word.text.upper() for word in words]
+    plain = _plain(words)
     for n, word in enumerate(plain):
         begins = plain[n + 1 : n + 2] in (["INTO"], ["OVERWRITE"])
         if not (word in ("INSERT", "MERGE") and begins):
             continue
-        at = n + 3 if plain[n + 2 : n + 3] == ["TABLE"] else n + 2
+        at = _named_after(plain, n)
         found = words[at] if at < len(words) else None
         return found if found and not found.qualifies else None
     if plain[:1] == ["UPDATE"] and len(words) > 1 and not words[1].qualifies:
         return words[1]
     return None
+
+
+def _plain(words: Sequence[Word]) -> list[str]:
+    """The words that may be keywords, in capitals; empty texts for the others."""
+    return ["" if word.quoted or word.member else word.text.upper() for word in words]
+
+
+def _named_after(plain: list[str], n: int) -> int:
+    """Where the table is named, of `INSERT INTO [TABLE] name` or `MERGE INTO name` at n."""
+    return n + 3 if plain[n + 2 : n + 3] == ["TABLE"] else n + 2
 
 
 def image_words(text: str) -> list[Word]:

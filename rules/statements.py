@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from tidegate.rules.book import Book
 from tidegate.rules.kinds import BAD, Record, Report, did_you_mean
@@ -26,11 +26,12 @@ def check_statements(book: Book, report: Report) -> None:
     for record in book.records("events").values():
         if "where" in record.values:
             _say(record.get("where")[1], expression_fault, report)
+    declared = {name.lower(): name for name in book.records("tables")}
     for name, record in book.records("rules").items():
         _condition(name, record, report)
         for key in ("do", "otherwise"):
             for action, _ in record.get(key, ()):
-                _action(name, record, action, book, report)
+                _action(name, record, action, declared, report)
     for value in book.top.get("samples", {}).values():
         if value is not BAD:
             _say(value[1], query_fault, report)
@@ -60,11 +61,13 @@ def _condition(rule: str, record: Record, report: Report) -> None:
             _say(scalar, expression_fault, report)
 
 
-def _action(rule: str, record: Record, action: Record, book: Book, report: Report) -> None:
+def _action(
+    rule: str, record: Record, action: Record, declared: Mapping[str, str], report: Report
+) -> None:
     if "sql" in action.values:
         text, scalar = action.get("sql")
         judge = statement_fault if record.get("at_least_once") is True else action_fault
-        if _say(scalar, judge, report) or _undeclared_target(text, scalar, book, report):
+        if _say(scalar, judge, report) or _undeclared_target(text, scalar, declared, report):
             return
         if not record.has("for_each"):
             _reads_event(rule, text, scalar, "this statement", report)
@@ -74,13 +77,16 @@ def _action(rule: str, record: Record, action: Record, book: Book, report: Repor
             _say(scalar, expression_fault, report)
 
 
-def _undeclared_target(text: str, scalar: Scalar, book: Book, report: Report) -> bool:
-    """Report a statement that writes no declared table; returns whether it does."""
+def _undeclared_target(
+    text: str, scalar: Scalar, declared: Mapping[str, str], report: Report
+) -> bool:
+    """Report a statement whose target is none of the tables `declared`, by their names in small
+    letters; returns whether it is so."""
     word = target_word(text)
-    declared = {name.lower(): name for name in book.records("tables")}
     if word is None or word.text.lower() in declared:
         return False
-    name, hint = word.text, f"declare it under tables: {word.text}: {{path: ..}}"
+    name = word.text
+    hint = f"declare it under tables: {name}: {{path: ..}}"
     message = f"{name!r} is no declared table"
     if name.lower() == "event":
         message, hint = "event is what the rule sees, no table that can be written", ""

@@ -216,12 +216,13 @@ class Runner:
         return self.sink.fate(entry, firings)
 
     def _failed(self, entry: Entry, why: Failure, fate: Fate | None = None) -> Outcome:
-        attempts, number = entry.attempts + 1, entry.number
+        attempts = entry.attempts + 1
         stopped = fate in (Fate.SEALED, Fate.PASSED, Fate.UNKNOWN)
         held = stopped or attempts >= self._retry(entry).attempts
         state = "held" if held else "pending"
         if not held:
-            log.warning("rule %s: entry %d will be tried again: %s", entry.rule, number, why.error)
+            told = "rule %s: entry %d will be tried again: %s"
+            log.warning(told, entry.rule, entry.number, why.error)
         shown = fate.value if fate is not None and stopped else None
         return Outcome(entry, state, attempts, why.error, details=why.details, fate=shown)
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tidegate.engine.detector.edges import BEGIN, begun, edge_micros
 from tidegate.engine.replay import times
-from tidegate.engine.replay.json_values import EVENT, LINE, TIME, column
+from tidegate.engine.replay.json_values import ENCODED, EVENT, LINE, TIME, column
 from tidegate.engine.replay.seen import Seen, looks_like
 from tidegate.engine.values import Int64
 from tidegate.rules.errors import InputError, Place, Problem
@@ -112,12 +112,12 @@ class Lines:
             raise self._wrong_event(fields[0]) from None
         time = self._times(fields, lines)
         keys = {name: [each.get(name) for each in fields] for name in self._keys}
-        _check_integers(keys, lines)
+        columns = {name: column(values) for name, values in keys.items()}
+        for name, found in columns.items():
+            if found.type == ENCODED:  # which a column of integers or strings alone is not
+                _check_integers(name, keys[name], lines)
         self._count(code, time, keys)
-        table = pa.table(
-            {EVENT: code, TIME: time, LINE: pa.array(lines, pa.binary())}
-            | {name: column(values) for name, values in keys.items()}
-        )
+        table = pa.table({EVENT: code, TIME: time, LINE: pa.array(lines, pa.binary())} | columns)
         if self._until is not None and (time > self._until).any():
             table = table.filter(pa.array(time <= self._until))
         if len(table):
@@ -192,15 +192,14 @@ class _Wrong(ValueError):
         self.hint = hint
 
 
-def _check_integers(keys: dict[str, list[Any]], lines: Sequence[bytes]) -> None:
+def _check_integers(name: str, values: Sequence[Any], lines: Sequence[bytes]) -> None:
     """Integers past 64 bits are read as doubles: as keys, many of them would be one."""
-    for name, values in keys.items():
-        for value, line in zip(values, lines, strict=True):
-            if not (isinstance(value, float) and abs(value) >= _DOUBLES_ONLY):
-                continue
-            if isinstance(number := json.loads(line).get(name), int):
-                message = f"{name}: {number} has more than 64 bits, too many for a key"
-                raise _Wrong("big-integer", message, "write it as text, in quotes")
+    for value, line in zip(values, lines, strict=True):
+        if not (isinstance(value, float) and abs(value) >= _DOUBLES_ONLY):
+            continue
+        if isinstance(number := json.loads(line).get(name), int):
+            message = f"{name}: {number} has more than 64 bits, too many for a key"
+            raise _Wrong("big-integer", message, "write it as text, in quotes")
 
 
 def key_fields(book: Rulebook) -> dict[str, frozenset[str]]:

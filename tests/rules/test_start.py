@@ -9,6 +9,12 @@ ENGINE = "tidegate.engine"
 HEAVY = ("pyspark", "delta", "pyarrow", "pandas", "numpy", "numba", "sqlalchemy", ENGINE)
 
 
+def printed_by(code: str) -> list[str]:
+    """The words that a process of its own prints."""
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+
+
 def test_loading_imports_nothing_heavy() -> None:
     code = (
         "import sys\n"
@@ -16,26 +22,20 @@ def test_loading_imports_nothing_heavy() -> None:
         "rules.load('rulebook: b\\nevents: {a: {signal: {}}}\\nrules: {r: {on: a ; a}}\\n')\n"
         "print(*sys.modules)\n"
     )
-    found = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
-    ).stdout.split()
+    found = printed_by(code)
     assert "tidegate.rules.parser" in found
     assert not set(HEAVY) & set(found)
 
 
 def test_the_model_alone_needs_no_parser() -> None:
     code = "import sys, tidegate.rules.model\nprint(*sys.modules)\n"
-    found = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
-    ).stdout.split()
+    found = printed_by(code)
     assert "tidegate.rules.model" in found
     assert not {"lark", "yaml"} & set(found)
 
 
 def test_validate_starts_without_arrow_and_numpy() -> None:
     code = "import sys, tidegate.engine.cli, tidegate.rules.loader\nprint(*sys.modules)\n"
-    found = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
-    ).stdout.split()
+    found = printed_by(code)
     assert "tidegate.engine.cli" in found
     assert not {name for name in HEAVY if name != ENGINE} & set(found)

@@ -19,11 +19,9 @@ from tests.support.make import BEGIN, SECOND
 from tests.support.memory import WIDER, Clock, MemoryFeed, MemorySink
 from tidegate.engine.adopt import check_store
 from tidegate.engine.entries import Entry
-from tidegate.engine.evaluate.prepare import Prepared, prepare
 from tidegate.engine.failpoints import FailpointError
 from tidegate.engine.markers import Marked, Noted, Notes, parse_marker
 from tidegate.engine.ports import OutageError, SinkError, TableHead
-from tidegate.engine.sparktypes import arrow_schema
 from tidegate.engine.store import SqlStore, open_store
 from tidegate.engine.store.tables import controls
 from tidegate.engine.values import Cursor, Firings, Signal
@@ -173,9 +171,8 @@ class Scenario(Bench):
         self.clock = Clock()
         self.write(BOOK)
 
-    def prepare(self, schemas: Mapping[str, str], before: Prepared | None) -> Prepared:
-        arrow = {name: arrow_schema(schema) for name, schema in schemas.items()}
-        return prepare(self.book, arrow, Analyst(), before)
+    def analyst(self) -> Analyst:
+        return Analyst()
 
     def restart(self) -> None:
         super().restart()

@@ -16,9 +16,7 @@ from tests.simulate.judge import BOOK, AllHold, Analyst, judge
 from tests.support.bench import Bench
 from tests.support.memory import Clock, MemoryFeed, MemorySink
 from tidegate.engine.entries import Entry, Fate
-from tidegate.engine.evaluate.prepare import Prepared, prepare
 from tidegate.engine.ports import OutageError, ReadRequest, SinkError
-from tidegate.engine.sparktypes import arrow_schema
 from tidegate.engine.store import SqlStore, open_store
 from tidegate.engine.values import Answers, Failure, Firings, Question, TableRange
 from tidegate.rules.errors import EngineError
@@ -179,9 +177,8 @@ class Simulation(Bench):
             with suppress(Killed, OutageError, RuntimeError):
                 return self.restart()
 
-    def prepare(self, schemas: Mapping[str, str], before: Prepared | None) -> Prepared:
-        arrow = {name: arrow_schema(schema) for name, schema in schemas.items()}
-        return prepare(self.book, arrow, Analyst(), before)
+    def analyst(self) -> Analyst:
+        return Analyst()
 
     def restart(self) -> None:
         super().restart()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,7 @@ from tests.simulate.judge import BOOK, AllHold, Analyst, judge
 from tests.simulate.scenario import Calls, SinkMarkers, Stores, assert_complete
 from tests.support.bench import Bench
 from tidegate.engine.adopt import adopt, check_store
-from tidegate.engine.evaluate.prepare import Prepared, prepare
 from tidegate.engine.failpoints import arm
-from tidegate.engine.sparktypes import arrow_schema
 from tidegate.rules.errors import EngineError
 
 ENGINE = Path(tidegate.__file__).parent / "engine"
@@ -62,9 +60,8 @@ def test_g16b_an_error_at_a_point_loses_nothing_and_the_same_process_goes_on(
 class Plain(Bench):
     """An engine of the rulebook of every kind of action, which starts as an engine does."""
 
-    def prepare(self, schemas: Mapping[str, str], before: Prepared | None) -> Prepared:
-        arrow = {name: arrow_schema(schema) for name, schema in schemas.items()}
-        return prepare(self.book, arrow, Analyst(), before)
+    def analyst(self) -> Analyst:
+        return Analyst()
 
     def restart(self) -> None:
         self.conditions = AllHold()

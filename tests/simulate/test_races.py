@@ -4,7 +4,7 @@ at one of four places, and both go on."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,8 +15,6 @@ from tests.store.conftest import server
 from tests.support import postgres
 from tests.support.bench import Bench
 from tests.support.memory import Clock, MemoryFeed, MemorySink
-from tidegate.engine.evaluate.prepare import Prepared, prepare
-from tidegate.engine.sparktypes import arrow_schema
 from tidegate.engine.store import SqlStore, open_store
 from tidegate.engine.store.tables import metadata
 from tidegate.rules.errors import EngineError
@@ -100,9 +98,8 @@ class Racer(Bench):
         self.ended: str | None = None
         self.thread = threading.Thread(target=self.live, daemon=True)
 
-    def prepare(self, schemas: Mapping[str, str], before: Prepared | None) -> Prepared:
-        arrow = {name: arrow_schema(schema) for name, schema in schemas.items()}
-        return prepare(self.book, arrow, Analyst(), before)
+    def analyst(self) -> Analyst:
+        return Analyst()
 
     def live(self) -> None:
         try:

@@ -17,7 +17,7 @@ from tidegate.engine.capture.instants import Instants
 from tidegate.engine.entries import Entry
 from tidegate.engine.evaluate.prepare import Prepared, prepare
 from tidegate.engine.loop import Loop
-from tidegate.engine.ports import Conditions
+from tidegate.engine.ports import Analyst, Conditions
 from tidegate.engine.sparktypes import arrow_schema
 from tidegate.engine.store import Ledger, SqlStore
 from tidegate.engine.values import Answers, Question
@@ -78,7 +78,10 @@ class Bench:
     def prepare(self, schemas: Mapping[str, str], proven: Collection[str]) -> Prepared:
         self.prepared.append(schemas)
         arrow = {name: arrow_schema(schema) for name, schema in schemas.items()}
-        return prepare(self.book, arrow, EveryIdAnalyst(self.unfit), proven)
+        return prepare(self.book, arrow, self.analyst(), proven)
+
+    def analyst(self) -> Analyst:
+        return EveryIdAnalyst(self.unfit)
 
     def drain(self) -> list[int]:
         """Buckets until there is nothing left; the firings of each."""
