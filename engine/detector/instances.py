@@ -147,11 +147,11 @@ class Moment:
     """What a step knows beside instances.
 
     time[r], start[r], rank[r] of the step's occurrences r (rank orders the simultaneous, S1; start
-    is another than time only where a rule's detection is an occurrence); `keys`: key
-    codes go up to it; `known`: the codes that stand for single keys where broadcasts are repeated
-    for each of them, the last one that of the keys not seen yet. All instances that end at
-    `watermark` or before are found in this step; `last`: a window that nothing closes has no ticks
-    after it.
+    is another than time only where a rule's detection is an occurrence: operators compare starts,
+    and only so do they compose; contexts compare times); `keys`: key codes go up to it; `known`:
+    the codes that stand for single keys where broadcasts are repeated for each of them, the last
+    one that of the keys not seen yet. All instances that end at `watermark` or before are found in
+    this step; `last`: a window that nothing closes has no ticks after it.
     """
 
     numbering: Numbering

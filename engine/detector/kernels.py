@@ -1,9 +1,9 @@
 """The compiled loops all operators share. Each walks streams once, in time order, over dense key
 codes: no sort by key, no object per event.
 
-Names: key, start, end, offsets, row are the columns of `Instances`; time, rank those of the step's
-occurrences; `keys` the largest key code. Code 0 stands for every key (broadcasts, S7): what a key
-sees is its own instances and those of code 0.
+Names: key, start, end, offsets, row are the columns of `Instances`; time, rank order the step's
+occurrences (operators give their starts as time: S1); `keys` the largest key code. Code 0 stands
+for every key (broadcasts, S7): what a key sees is its own instances and those of code 0.
 """
 # mypy: allow-untyped-decorators, allow-untyped-defs, allow-untyped-calls
 # mypy: disable-error-code="no-untyped-def"
