@@ -14,6 +14,7 @@ from tidegate.connectors.delta.catalog import Catalog, active_session_kept, quot
 from tidegate.connectors.delta.clocks import changing, moment_cast
 from tidegate.connectors.delta.faults import SPARK_ERRORS
 from tidegate.connectors.delta.gate import CATALOG, Gate, Locate
+from tidegate.connectors.delta.jobs import OverrunError
 from tidegate.connectors.delta.owned import Owned
 from tidegate.connectors.delta.plans import Plans
 from tidegate.connectors.delta.texts import Texts
@@ -42,6 +43,7 @@ class DeltaAnalyst:
         declared = [(CATALOG, catalog.database, name) for name in rulebook.tables]
         self._relations = [*declared, *rulebook.reads]
         self._functions = functions
+        self._jobs, self._seconds_max = catalog.jobs, rulebook.settings.statement_seconds_max
         self._texts = Texts(rulebook)
         self._known: dict[Hashable, Reading] = {}
         self._actions: dict[tuple[str, str, tuple[str, ...]], Reading] = {}
@@ -100,7 +102,7 @@ class DeltaAnalyst:
                 found.columns, verdict.target, verdict.reads, found.fixed_source, appends
             )
 
-        return self._once(("action", text, own, tuple(parameters), event), read)
+        return self._once(("action", text, own, tuple(parameters), event), place, read)
 
     def condition(
         self, rule: Rule, event: pa.Schema, per_firing: Sequence[str], *, resolve: bool = True
@@ -131,7 +133,7 @@ class DeltaAnalyst:
 
         read = read_query if condition.query else read_expression
         key = ("if", condition.query, condition.text, own, tuple(per_firing), event)
-        return self._once(key, read)
+        return self._once(key, condition.place, read)
 
     def fields(
         self,
@@ -151,7 +153,7 @@ class DeltaAnalyst:
             return self._expressions(named, event, per_firing, cast=True)
 
         texts = tuple((name, text, kind) for name, (text, kind, _) in named.items())
-        return self._once(("fields", texts, tuple(per_firing), event), read)
+        return self._once(("fields", texts, tuple(per_firing), event), action.place, read)
 
     def _expressions(
         self,
@@ -208,9 +210,15 @@ class DeltaAnalyst:
             self._events[schema].createOrReplaceTempView(name)
         return self._session.table("event")
 
-    def _once(self, key: Hashable, read: Callable[[], Reading]) -> Reading:
+    def _once(self, key: Hashable, place: Place, read: Callable[[], Reading]) -> Reading:
+        """Spark evaluates some constants while it resolves a text, those of VALUES among them."""
         if key not in self._known:
-            self._known[key] = read()
+            try:
+                self._known[key] = self._jobs.run(self._seconds_max, read)
+            except OverrunError as error:
+                message = f"{error} (statement_seconds_max) to resolve this"
+                hint = "simplify its constants, or raise statement_seconds_max"
+                raise InputError([Problem("sql-overrun", message, place, hint)]) from None
         return self._known[key]
 
 

@@ -12,13 +12,15 @@ from pyspark.sql import SparkSession
 from tests.support.capture import Capturing, needs
 from tests.support.lake import Lake
 from tests.support.rulebooks import event, rulebook, table
+from tidegate.connectors.delta.analyst import DeltaAnalyst
 from tidegate.connectors.delta.catalog import Catalog
 from tidegate.connectors.delta.conditions import DeltaConditions
 from tidegate.connectors.delta.feed import DeltaFeed
 from tidegate.connectors.delta.jobs import Jobs, OverrunError
 from tidegate.engine.values import Question
-from tidegate.rules.errors import EngineError, Place
-from tidegate.rules.model import Condition, Rulebook
+from tidegate.rules.errors import EngineError, InputError, Place
+from tidegate.rules.model import Condition, Context, Rule, Rulebook, Settings, Sql
+from tidegate.rules.parser import parse
 
 SLEEP = "java_method('java.lang.Thread', 'sleep', id + {})"
 BACKTRACKS = "rlike '(.*a){12}b'"
@@ -154,3 +156,24 @@ def test_a_condition_past_its_time_names_its_rule(
     assert failure.lasting
     assert "book.yaml:7:3" in failure.error
     assert "longer than 1 s (statement_seconds_max = 1)" in failure.error
+
+
+def test_a_text_past_its_time_while_it_is_resolved_is_refused(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark evaluates VALUES itself, before there is a job that could be cancelled."""
+    monkeypatch.setattr("tidegate.connectors.delta.jobs.GRACE_SECONDS", 0.2)
+    tables = {"out": table("out", lake.create("out", "held BOOLEAN"))}
+    limits = Settings(statement_seconds_max=1)
+    book = Rulebook("slow", None, "", "UTC", tables, {}, {}, settings=limits)
+    here = Place("book.yaml", 7, 3)
+    rule = Rule("r", here, parse("w", here), "w", Context.RESTRICTED)
+    text = f"INSERT INTO out SELECT held FROM event, VALUES ('{TEXT}' {BACKTRACKS}) v(held)"
+    catalog = Catalog(lake.spark, book, "ab")
+    catalog.open()
+    try:
+        with pytest.raises(InputError, match="took longer than 1 s") as caught:
+            DeltaAnalyst(catalog, book).action(rule, Sql(text, here), pa.schema([]), ())
+    finally:
+        catalog.close()
+    assert [(p.code, p.place) for p in caught.value.problems] == [("sql-overrun", here)]
