@@ -168,7 +168,7 @@ def test_g30_filters_agree_with_spark(spark: SparkSession) -> None:
     table = pa.table(
         {n: pa.array([rng.choice(v) for _ in range(300)], types[n]) for n, v in VALUES.items()}
     )
-    texts = sorted({predicate(rng) for _ in range(150)})
+    texts = sorted({predicate(rng) for _ in range(60)})
     frame = spark.createDataFrame(table).selectExpr(
         *(f"coalesce({text}, false) AS `{at}`" for at, text in enumerate(texts))
     )

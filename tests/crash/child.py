@@ -1,18 +1,18 @@
-"""An engine in a process of its own, to be ended at a failpoint: `python -m tests.crash.child DIR`.
-
-It uses the Spark that the tests run already.
-"""
+"""An engine in a process of its own, to be ended at a failpoint. It uses the Spark of the tests."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+import os
+from collections.abc import Mapping
 
 from tests.crash.lake import Lake
 from tests.support.gateway import running_session
 from tidegate import Engine
+from tidegate.engine.failpoints import arm
 
-if __name__ == "__main__":
-    lake = Lake(Path(sys.argv[1]))
+
+def run(lake: Lake, failpoints: str, environment: Mapping[str, str]) -> None:
+    os.environ.update(environment)
+    arm(failpoints)
     with Engine(lake.rulebook, spark=running_session(), store=lake.store) as engine:
         engine.run(until_idle=True)

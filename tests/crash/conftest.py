@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.crash import child
 from tests.crash.lake import Lake
 from tests.support.gateway import gateway
 from tidegate import Engine
@@ -53,10 +55,19 @@ def lake(prepared: Lake, tmp_path: Path) -> Lake:
 
 @pytest.fixture
 def crash(spark: SparkSession) -> Crash:
-    """Runs an engine in a process of its own with failpoints armed; returns its exit code."""
+    """Runs an engine in a process of its own with failpoints armed; returns its exit code. The
+    process is a copy of one that has imported the engine: that takes longer than the rest."""
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload([child.__name__])
 
     def run(lake: Lake, failpoints: str) -> int:
-        return run_process(["tests.crash.child", str(lake.folder)], failpoints, gateway(spark))
+        process = processes.Process(target=child.run, args=(lake, failpoints, gateway(spark)))
+        process.start()
+        process.join(timeout=120)
+        process.kill()
+        process.join()
+        assert process.exitcode is not None
+        return process.exitcode
 
     return run
 

@@ -24,7 +24,8 @@ from tidegate.rules.parser import parse
 
 SLEEP = "java_method('java.lang.Thread', 'sleep', id + {})"
 BACKTRACKS = "rlike '(.*a){12}b'"
-TEXT = "a" * 28  # some seconds for Java; a few more letters and it is for ever
+TEXT = "a" * 25  # a second or two for Java; ten more letters and it is for ever
+SECONDS = 0.2
 
 
 @pytest.fixture
@@ -112,7 +113,7 @@ def test_a_where_that_backtracks_ends_by_name(lake: Lake) -> None:
     book = rulebook(
         tables=[table("t", path)], events=[event("i", "t", "insert", where=f"note {BACKTRACKS}")]
     )
-    loop = Capturing(book, needs(book, "id"), DeltaFeed(lake.spark, seconds_max=1))
+    loop = Capturing(book, needs(book, "id"), DeltaFeed(lake.spark, seconds_max=SECONDS))
     with pytest.raises(EngineError, match="`t`: reading versions 0 to 1") as caught:
         loop.drain()
     assert caught.value.code == "read-overrun"
@@ -134,7 +135,7 @@ def test_a_where_that_backtracks_ends_by_name(lake: Lake) -> None:
 def test_a_condition_past_its_time_names_its_rule(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, condition: str
 ) -> None:
-    monkeypatch.setattr("tidegate.connectors.delta.jobs.GRACE_SECONDS", 0.5)
+    monkeypatch.setattr("tidegate.connectors.delta.jobs.GRACE_SECONDS", 0.1)
     lake.create("t", "id BIGINT, note STRING")
     query = condition.startswith("{sql: ")
     text = condition.removeprefix('{sql: "').removesuffix('"}')
@@ -149,22 +150,22 @@ def test_a_condition_past_its_time_names_its_rule(
     catalog = Catalog(lake.spark, Rulebook("slow", None, "", "UTC", tables, {}, {}), "ab")
     catalog.open()
     try:
-        answers = DeltaConditions(catalog, 1).hold([asked], {"t": 0})
+        answers = DeltaConditions(catalog, SECONDS).hold([asked], {"t": 0})
     finally:
         catalog.close()
     failure = answers.failed["slow"]
     assert failure.lasting
     assert "book.yaml:7:3" in failure.error
-    assert "longer than 1 s (statement_seconds_max = 1)" in failure.error
+    assert "longer than 0.2 s (statement_seconds_max = 0.2)" in failure.error
 
 
 def test_a_text_past_its_time_while_it_is_resolved_is_refused(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark evaluates VALUES itself, before there is a job that could be cancelled."""
-    monkeypatch.setattr("tidegate.connectors.delta.jobs.GRACE_SECONDS", 0.2)
+    monkeypatch.setattr("tidegate.connectors.delta.jobs.GRACE_SECONDS", 0.1)
     tables = {"out": table("out", lake.create("out", "held BOOLEAN"))}
-    limits = Settings(statement_seconds_max=1)
+    limits = Settings(statement_seconds_max=SECONDS)  # type: ignore[arg-type]
     book = Rulebook("slow", None, "", "UTC", tables, {}, {}, settings=limits)
     here = Place("book.yaml", 7, 3)
     rule = Rule("r", here, parse("w", here), "w", Context.RESTRICTED)
@@ -172,7 +173,7 @@ def test_a_text_past_its_time_while_it_is_resolved_is_refused(
     catalog = Catalog(lake.spark, book, "ab")
     catalog.open()
     try:
-        with pytest.raises(InputError, match="took longer than 1 s") as caught:
+        with pytest.raises(InputError, match="took longer than 0.2 s") as caught:
             DeltaAnalyst(catalog, book).action(rule, Sql(text, here), pa.schema([]), ())
     finally:
         catalog.close()
