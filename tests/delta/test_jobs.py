@@ -173,7 +173,7 @@ def test_a_text_past_its_time_while_it_is_resolved_is_refused(
     catalog = Catalog(lake.spark, book, "ab")
     catalog.open()
     try:
-        with pytest.raises(InputError, match="took longer than 0.2 s") as caught:
+        with pytest.raises(InputError, match=r"took longer than 0\.2 s") as caught:
             DeltaAnalyst(catalog, book).action(rule, Sql(text, here), pa.schema([]), ())
     finally:
         catalog.close()
