@@ -100,18 +100,20 @@ def validate(
     wrong = unjudged = False
     for file in files:
         problems: tuple[Any, ...] = ()
+        warnings: tuple[Any, ...] = ()
         book = None
         try:
             book = validated(file, pairs(settings, "--set"))
+            warnings = book.warnings
             if tables:
                 from tidegate.engine.app.tables import check_tables
 
                 conf = pairs(spark_conf, "--spark-conf")
                 check_tables(book, spark_conf=conf, policy=policy)
         except InputError as error:
-            problems = error.problems
+            problems, warnings = error.problems, warnings or error.warnings
         wrong = wrong or bool(problems)
-        output.verdict(file, book, problems, as_json=as_json)
+        output.verdict(file, book, problems, warnings, as_json=as_json)
         unjudged = unjudged or (book is not None and not tables and holds_sql(book))
     if unjudged and not as_json:
         output.say("the rest of the SQL is checked by --tables, against the tables themselves")

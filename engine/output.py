@@ -119,10 +119,14 @@ def _cell(value: Any) -> str:
 
 
 def verdict(
-    file: Path, book: Rulebook | None, problems: Sequence[Problem], *, as_json: bool
+    file: Path,
+    book: Rulebook | None,
+    problems: Sequence[Problem],
+    warnings: Sequence[Problem],
+    *,
+    as_json: bool,
 ) -> None:
     """What `validate` says of one file: errors and warnings with their places, or ok."""
-    warnings = book.warnings if book else ()
     if as_json:
         ok = not problems
         json_line(

@@ -141,15 +141,15 @@ def _endless(node: x.Periodic | x.PeriodicStar) -> Doubt:
 
 
 def _above_operands(node: x.AnyOf) -> Doubt:
-    parts = [_shown(part) for part in node.parts]
-    many = len(parts)
+    many = len(node.parts)
     message = f"any({node.count}, ..) of {many}: more than there are, so all of them"
-    repeated = f"any({node.count}, {parts[0]}*)" if plain(node.parts[0]) else ""
     if many == 1:
-        hint = f"{node.count} occurrences of one: {repeated or f'any({node.count}, ({parts[0]})*)'}"
+        repeated = _shown(x.AnyRepeat(node.count, node.parts[0]))
+        hint = f"{node.count} occurrences of one: {repeated}"
     else:
-        hint = f"{node.count} of any of them: any({node.count}, ({' or '.join(parts)})*);"
-        hint += f" each once: all({', '.join(parts)})"
+        repeated = _shown(x.AnyRepeat(node.count, x.Or(node.parts)))
+        hint = f"{node.count} of any of them: {repeated};"
+        hint += f" each once: all({', '.join(map(_shown, node.parts))})"
     return Doubt("above-operands", message, hint, node)
 
 

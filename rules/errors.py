@@ -50,12 +50,14 @@ class TidegateError(Exception):
 
 
 class InputError(TidegateError):
-    """The input is wrong; every problem found is in `problems`. Nothing has been changed."""
+    """The input is wrong; every problem found is in `problems`, what is doubtful beside them in
+    `warnings`. Nothing has been changed."""
 
     exit_code = 1
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: Sequence[Problem], warnings: Sequence[Problem] = ()) -> None:
         self.problems = tuple(problems)
+        self.warnings = tuple(warnings)
         super().__init__("\n".join(str(p) for p in self.problems))
 
 

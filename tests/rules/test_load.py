@@ -165,3 +165,32 @@ def test_what_the_yaml_parser_or_python_would_stumble_on(
 ) -> None:
     found = [p for p in refused(text) if message in p.message]
     assert [p.place.line for p in found] == [line]
+
+
+def test_a_rule_in_error_takes_no_other_rules_warnings_along() -> None:
+    """Only the bound of what uses it stays unsaid, be it broken, unknown or a cycle."""
+    text = """\
+rulebook: b
+events: {a: {signal: {}}, c: {signal: {}}}
+rules:
+  broken: {on: a and}
+  uses: {on: broken ; c, context: chronicle}
+  missing: {on: a ; nobody, context: chronicle}
+  turn: {on: turned ; c, context: chronicle, if: count(*) = 0}
+  turned: {on: turn ; a, context: chronicle}
+  good: {on: a ; c, context: chronicle}
+  further: {on: good ; c, context: chronicle}
+  absent: {on: broken or (a - c)}
+  empty: {on: "A*(a, c, a) within 1 h", if: count(*) = 0}
+  late: {on: 'c + [5]'}
+"""
+    with pytest.raises(InputError) as caught:
+        rules.load(text, file=FILE, features=all_features())
+    assert [p.code for p in caught.value.problems] == ["expression", "unknown-event", "cycle"]
+    assert [(w.place.path, w.code) for w in caught.value.warnings] == [
+        ("rules.good.on", "unbounded"),
+        ("rules.further.on", "unbounded"),
+        ("rules.absent.on", "instant-absence"),
+        ("rules.empty.if", "empty-firing"),
+        ("rules.late.on", "no-unit"),
+    ]
