@@ -13,7 +13,7 @@ import click
 from tidegate.engine import operations, output
 from tidegate.engine.brief import brief
 from tidegate.engine.options import as_json, pairs, seconds_of, store_url, the_store
-from tidegate.rules.errors import EngineError, TidegateError
+from tidegate.rules.errors import EngineError, InputError, TidegateError
 
 
 class Commands(click.Group):
@@ -23,6 +23,8 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except TidegateError as error:
+            for warning in error.warnings if isinstance(error, InputError) else ():
+                output.say(f"warning: {warning}", err=True)
             output.say(str(error), err=True)
             raise SystemExit(exit_code(error)) from error
         except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
@@ -93,7 +95,6 @@ def validate(
     as_json: bool,
 ) -> None:
     """Check rulebooks without running them."""
-    from tidegate.rules.errors import InputError
     from tidegate.rules.loader import validated
     from tidegate.rules.statements import holds_sql
 

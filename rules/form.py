@@ -11,7 +11,7 @@ from dataclasses import fields
 from tidegate.rules import kinds as k
 from tidegate.rules import texts, words
 from tidegate.rules.durations import duration_micros, lacks_unit
-from tidegate.rules.errors import InputError, Place
+from tidegate.rules.errors import InputError, word_place
 from tidegate.rules.kinds import BAD, Key, Kind, Report
 from tidegate.rules.model import Change, Context, Coupling, Settings
 from tidegate.rules.parser import parse
@@ -375,7 +375,7 @@ RULEBOOK = k.record(
 
 def read_setting(name: str, text: str, report: Report) -> object:
     """One `--set name=text`, read as the key `name` of `settings:` would be."""
-    place = Place(f"--set {name}", path=f"settings.{name}")
+    place = word_place(f"--set {name}")
     keys = {f.name for f in fields(Settings)}
     if name not in keys:
         hint = k.did_you_mean(name, keys)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from tidegate.rules.book import Book
 from tidegate.rules.check import check
-from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.errors import InputError, Place, Problem, word_place
 from tidegate.rules.form import RULEBOOK
 from tidegate.rules.kinds import Record, Report
 from tidegate.rules.model import Rulebook
@@ -72,6 +72,7 @@ def _loaded(
     check(book, report)
     check_statements(book, report)
     refuse_unbuilt(book, features, report)
+    _leave_out(refused, report)
     warn(book, report)
     if doubt is not None:
         doubt(book, report)
@@ -92,6 +93,12 @@ def _loaded(
     )
 
 
+def _leave_out(refused: Sequence[Problem], report: Report) -> None:
+    """What could not even be read is said by the reader alone."""
+    places = {problem.place for problem in refused}
+    report.problems = [p for p in report.problems if p in refused or p.place not in places]
+
+
 def is_text(source: str) -> bool:
     """Whether a string is YAML text and no path: no path has a line break or a `: `."""
     return "\n" in source or ": " in source
@@ -104,7 +111,7 @@ def in_order(problems: list[Problem]) -> tuple[Problem, ...]:
 
 
 def _read(file: str) -> str:
-    place = Place(file)
+    place = word_place(file)
     try:
         with open(file, "rb") as stream:
             content = stream.read()

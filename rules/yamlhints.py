@@ -10,6 +10,14 @@ _IN_FLOW = re.compile(r"([\w.-]+):\s+")
 _CLOSES = {"(": ")", "[": "]", "{": "}"}
 
 
+def tag_hint(tag: str, value: str) -> str:
+    """The remedy for a text that begins with an exclamation mark, which YAML takes for a tag."""
+    if tag.startswith("!!") or not tag.startswith("!"):
+        return "leave the tag out"
+    text = _in_quotes(f"{tag} {value}".strip())
+    return f"leave the tag out; a text that begins with ! is quoted: {text}"
+
+
 def yaml_hint(problem: str, source: str, line: int, column: int, begun: int | None) -> str:
     """The remedy for a parser's `problem` at a line and column (from 0); `begun`: the line where
     what it was reading began, if it says so."""

@@ -27,8 +27,9 @@ def blocks(file: str) -> list[object]:
 def lines(problems: tuple[Problem, ...]) -> list[str]:
     """Each problem as the fixtures write it."""
     return [
-        f"{p.place.line}:{p.place.column} {p.place.path or '.'} | {p.message} | {p.hint}".rstrip()
+        f"{p.place.line}:{p.place.column} {p.place.path or '.'} | {p.message} | {hint}".rstrip()
         for p in problems
+        for hint in [" ".join(p.hint.split())]
     ]
 
 
@@ -194,3 +195,21 @@ rules:
         ("rules.empty.if", "empty-firing"),
         ("rules.late.on", "no-unit"),
     ]
+
+
+def test_a_remedy_fits_a_screen() -> None:
+    query = "SELECT order_id FROM event WHERE amount > 100 AND kind = 'x' AND place = 'here'"
+    text = "rulebook: b\ntables: {t: {path: /t}}\nsettings: {bucket_rows: 3}\n"
+    text += "events: {a: {signal: {order_id: int}}}\nrules:\n"
+    text += f'  r: {{on: a, do: "DELETE FROM t WHERE id IN ({query})"}}\n'
+    with pytest.raises(InputError) as caught:
+        rules.load(text, file=FILE)
+    first, second = (str(p).splitlines()[1:] for p in caught.value.problems)
+    assert first == ["    did you mean 'bucket_rows_max'?"]
+    assert max(map(len, second)) <= 100
+    assert [line.split()[0] for line in second] == ["write:", "USING", "place", "ON", "WHEN"]
+    names = [f"event_number_{n}" for n in range(25)]
+    text = f"rulebook: b\nevents: {{{': {signal: {}}, '.join(names)}: {{signal: {{}}}}}}\n"
+    (problem,) = refused(text + "rules: {r: {on: zzz}}\n")
+    assert max(map(len, str(problem).splitlines())) <= 100
+    assert all(name in str(problem) for name in names)
