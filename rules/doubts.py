@@ -10,7 +10,7 @@ from tidegate.rules import expression as x
 from tidegate.rules.durations import format_duration
 from tidegate.rules.formatter import format_expression
 from tidegate.rules.model import Context, Rule
-from tidegate.rules.never import fires_never
+from tidegate.rules.never import fires_never, takes_time
 from tidegate.rules.plain import plain
 from tidegate.rules.sqlwords import sql_tokens
 
@@ -47,6 +47,8 @@ def doubts(node: x.Expression, rule: Rule, rules: Mapping[str, Rule]) -> Iterato
                 yield _endless(below)
             case x.AnyOf() if below.count > len(below.parts):
                 yield _above_operands(below)
+            case x.Within(duration=x.Duration(0, 0)) if takes_time(below.part):
+                yield _no_time(below)
             case x.AperiodicStar() | x.PeriodicStar():
                 yield from _lost_windows(below, rule)
 
@@ -131,6 +133,12 @@ def _absence(node: x.Minus, around: x.Duration | None, rules: Collection[str]) -
         f"no {absent} within a time after {shown}: not({absent})[{shown}, [{length}]]",
         node,
     )
+
+
+def _no_time(node: x.Within) -> Doubt:
+    message = f"within 0 this never fires: {_shown(node.part)} takes time"
+    meant = _shown(replace(node, duration=x.Duration(0, 300_000_000)))
+    return Doubt("never", message, f"say how long it may take: {meant}", node)
 
 
 def _endless(node: x.Periodic | x.PeriodicStar) -> Doubt:

@@ -165,6 +165,8 @@ class _Reader:
 
     def _malformed(self, error: yaml.MarkedYAMLError) -> Problem:
         mark = error.problem_mark or error.context_mark
+        if error.context_mark and "end of stream" in str(error.problem):
+            mark = error.context_mark  # a quote that is not closed
         if mark is None:
             return Problem("yaml", f"YAML: {error.problem}", Place(self.file))
         context = f" {error.context}" if error.context else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from tidegate.rules.deletes import MESSAGE, delete_as_merge
@@ -43,12 +43,15 @@ class SqlFault:
 
 def statement_fault(text: str) -> SqlFault | None:
     """What keeps a text from being one statement of any kind."""
-    return _form(text)
+    found = _form(text)
+    if found and found.code == "sql-several":
+        return replace(found, hint="make it two items, each behind a dash of its own")
+    return found
 
 
 def action_fault(text: str) -> SqlFault | None:
     """What keeps a text from being one INSERT, MERGE or UPDATE."""
-    return _form(text) or _begins_an_action(text)
+    return statement_fault(text) or _begins_an_action(text)
 
 
 def query_fault(text: str) -> SqlFault | None:
@@ -105,7 +108,7 @@ def _form(text: str) -> SqlFault | None:
         mark, at = token[0], token.start()
         if ended is not None:
             message = "something stands behind the semicolon"
-            return SqlFault("sql-several", message, at, "one statement, or expression, an item")
+            return SqlFault("sql-several", message, at, "write one alone")
         if mark in "'\"`":
             return SqlFault("sql-syntax", f"the quote {mark} is not closed", at)
         if mark == "/*":
