@@ -9,8 +9,8 @@ from typing import Any
 
 from tidegate.engine.screen.text import value_text
 from tidegate.rules.errors import InputError, Problem, word_place
-from tidegate.rules.kinds import did_you_mean
 from tidegate.rules.model import Rulebook
+from tidegate.rules.nearest import did_you_mean
 
 _ID = re.compile("[0-9a-f]{6,32}")
 

@@ -10,8 +10,8 @@ from tidegate.engine.fields import SHOWN_MAX, check_fields
 from tidegate.engine.printable import shortened
 from tidegate.engine.values import Signal
 from tidegate.rules.errors import InputError, Problem, word_place
-from tidegate.rules.kinds import did_you_mean
 from tidegate.rules.model import Rulebook, SignalEvent
+from tidegate.rules.nearest import did_you_mean
 
 ID_CHARACTERS_MAX = 200
 

@@ -258,7 +258,7 @@ def _raised(book: Book, action: SignalAction, report: Report) -> None:
     path = action.place.path
     refused = lacking and any(p.place.path.startswith(path) for p in report.problems)
     if lacking and not refused and action.fields.keys() <= event.fields.keys():
-        fields = {**{field: ".." for field in event.fields}, **action.fields}
+        fields = {**dict.fromkeys(event.fields, ".."), **action.fields}
         shown = ", ".join(f"{name}: {text}" for name, text in fields.items())
         message = f"the event {action.event!r} is raised without {', '.join(lacking)}"
         hint = f"give each field an expression, NULL for none: {{{action.event}: {{{shown}}}}}"

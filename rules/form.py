@@ -14,6 +14,7 @@ from tidegate.rules.durations import duration_micros, lacks_unit
 from tidegate.rules.errors import InputError, word_place
 from tidegate.rules.kinds import BAD, Key, Kind, Report
 from tidegate.rules.model import Change, Context, Coupling, Settings
+from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.parser import parse
 from tidegate.rules.reader import Fields, Items, Node, Scalar
 from tidegate.rules.sqltypes import sql_type
@@ -386,6 +387,6 @@ def read_setting(name: str, text: str, report: Report) -> object:
     place = word_place(f"--set {name}", f"settings.{name}")
     keys = {f.name for f in fields(Settings)}
     if name not in keys:
-        hint = k.did_you_mean(name, keys)
+        hint = did_you_mean(name, keys)
         return report.add("unknown-key", f"unknown setting {name}", place, hint)
     return _limit(name).read(Scalar(place, text, ""), report)

@@ -21,14 +21,13 @@ from tidegate.rules.misplaced import (
     not_indented,
     shape_hint,
 )
-from tidegate.rules.nearest import nearest
+from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.reader import Fields, Items, Node, Scalar
 
 Schema = dict[str, Any]
 Words = Mapping[str, str | tuple[str, ...]]
 
 HINTS_MAX = 100  # nearest names that one report looks for: nobody reads more
-KNOWN_MAX = 30  # names that are listed where none is near
 
 
 class _Bad:
@@ -101,15 +100,6 @@ class Record:
     def place(self, key: str = "") -> Place:
         """Where the key's value stands; without a key, the record itself."""
         return self.node.entries[key].place if key in self.node.entries else self.node.place
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A hint that names the nearest known word, or all of them where they are few."""
-    names = sorted(map(str, known))
-    meant = nearest(word, names)
-    if meant:
-        return f"did you mean {meant!r}?"
-    return f"known: {', '.join(names)}" if 0 < len(names) <= KNOWN_MAX else ""
 
 
 def scalar(
@@ -383,17 +373,13 @@ def with_node(kind: Kind) -> Kind:
 
 
 def _meant(
-    word: str,
-    known: Iterable[str],
-    words: Words | None,
-    report: Report,
-    written: Collection[str] = (),
+    word: str, known: Iterable[str], words: Words | None, report: Report, keys: Collection[str] = ()
 ) -> str:
-    """The known name that a word stands for, else the nearest one. `written`: the keys beside it;
+    """The known name that a word stands for, else the nearest one. `keys`: those written beside it;
     of several names that it may stand for it is the first that is not among them."""
     other = (words or {}).get(word.lower())
     if isinstance(other, tuple):
-        other = next((name for name in other if name not in written), other[-1])
+        other = next((name for name in other if name not in keys), other[-1])
     return f"did you mean {other!r}?" if other else report.did_you_mean(word, known)
 
 

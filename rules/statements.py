@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from tidegate.rules.book import Book
-from tidegate.rules.kinds import BAD, Record, Report, did_you_mean
+from tidegate.rules.kinds import BAD, Record, Report
 from tidegate.rules.model import Rulebook, TableEvent
+from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.reader import Fields, Node, Scalar
 from tidegate.rules.sqlforms import (
     NO_SUBSTITUTION,

@@ -14,7 +14,7 @@ from tidegate.engine.explain.picture import pictures
 from tidegate.engine.explain.svg import svg
 from tidegate.engine.explain.text import text
 from tidegate.rules.errors import InputError, Problem, word_place
-from tidegate.rules.kinds import did_you_mean
+from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.unbuilt import all_features
 
 FORMATS = ("text", "json", "mermaid", "svg")

@@ -19,8 +19,8 @@ from tidegate.engine.replay.misfits import Declared
 from tidegate.engine.replay.seen import Seen, looks_like
 from tidegate.engine.values import Int64
 from tidegate.rules.errors import InputError, Place, Problem, word_place
-from tidegate.rules.kinds import did_you_mean
 from tidegate.rules.model import ClockEvent, Rulebook
+from tidegate.rules.nearest import did_you_mean
 
 PROBLEMS_MAX = 20
 BLOCK_BYTES = 1 << 20

@@ -25,8 +25,8 @@ from tidegate.engine.replay.times import INSTANTS, of_argument
 from tidegate.engine.replay.trace import Trace, read
 from tidegate.engine.values import Batch, Carried
 from tidegate.rules.errors import InputError, Problem, word_place
-from tidegate.rules.kinds import did_you_mean
 from tidegate.rules.model import Context, Rulebook
+from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.unbuilt import SIMULATED
 
 

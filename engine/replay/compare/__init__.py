@@ -18,8 +18,8 @@ from tidegate.engine.replay.trace import Trace, read
 from tidegate.engine.values import Batch, Carried, Detections
 from tidegate.rules import expression as x
 from tidegate.rules.errors import EngineError, InputError, Problem, word_place
-from tidegate.rules.kinds import did_you_mean
 from tidegate.rules.model import Context, Rule, Rulebook
+from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.unbuilt import SIMULATED
 
 LINES_MAX = 1_000
