@@ -13,6 +13,7 @@ from tidegate.engine.explain.mermaid import mermaid
 from tidegate.engine.explain.picture import pictures
 from tidegate.engine.explain.svg import svg
 from tidegate.engine.explain.text import text
+from tidegate.engine.screen.text import screen_width
 from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.unbuilt import all_features
@@ -43,4 +44,4 @@ def explain(file: str | os.PathLike[str], rule: str | None = None, format_: str 
         case "svg":
             return svg(pictures(explained))
         case _:
-            return text(explained)
+            return text(explained, screen_width())

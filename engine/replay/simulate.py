@@ -23,6 +23,7 @@ from tidegate.engine.replay.progress import Progress
 from tidegate.engine.replay.spool import times
 from tidegate.engine.replay.times import INSTANTS, of_argument
 from tidegate.engine.replay.trace import Trace, read
+from tidegate.engine.screen.text import screen_width, wrapped
 from tidegate.engine.values import Batch, Carried
 from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.model import Context, Rulebook
@@ -65,7 +66,7 @@ def simulate(
         check_calendar(book, occurrences, str(trace))
         count = run(book, occurrences, bucket, out, last, told.detected)
     if not count:
-        tell(nothing_detected(book, occurrences, last))
+        tell("\n".join(wrapped(nothing_detected(book, occurrences, last), screen_width())))
         return
     for said in doubtful(book, occurrences):
         tell(f"warning: {said}")
