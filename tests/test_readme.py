@@ -17,8 +17,10 @@ EXPRESSIONS = re.findall(r"^\| `([^`]+)`(?: \(t\))? \| (?!.*\|.*\|)", TEXT, re.M
 
 
 def test_every_operator_of_the_grammar_has_its_line() -> None:
-    named = {word for text in EXPRESSIONS for word in re.findall(r"[A-Za-z_]+\*?\(|;|-|\+", text)}
+    words = re.compile(r"[A-Za-z_]+\*?\(|;|-|\+|&|then")
+    named = {word for text in EXPRESSIONS for word in words.findall(text)}
     operators = (
+        "all(",
         "any(",
         "not(",
         "A(",
@@ -27,10 +29,7 @@ def test_every_operator_of_the_grammar_has_its_line() -> None:
         "P(",
         "P*(",
         "cron(",
-        ";",
-        "-",
-        "+",
-        "all(",
+        *";-+&",
         "then",
     )
     assert named.issuperset(operators)
