@@ -141,7 +141,9 @@ def _bound(form: _Form, context: Context) -> Bound:
     if context is Context.RESTRICTED or form.one_by_one:
         return found
     chosen = _chosen(form.expression, form.flat, context, form.rules, form.keyed)
+    advice = found.advice
     if chosen is None:
+        advice = _beside_counters(form) or advice
         instances = occurrences = ENDLESS.within(found.forgets_micros)
         kept = _FLAT_KEEPS.get(context) if form.flat else None
         why = f"context {context} keeps {kept or _KEEPS[context]}"
@@ -153,7 +155,7 @@ def _bound(form: _Form, context: Context) -> Bound:
         occurrences = form.occurrences + chosen.occurrences
         count = chosen.instances.count
         why = f"{found.why}; context {context} keeps {count} of the occurrences not used up yet"
-    return _said_of(instances, occurrences, found.forgets_micros, why, found.advice)
+    return _said_of(instances, occurrences, found.forgets_micros, why, advice)
 
 
 def _said_of(
@@ -299,6 +301,14 @@ def _advice(node: Stored, whole: x.Expression) -> str:
     part = next((p for p in whole.walk() if unlabelled(p) == node.reach), node.reach or node.node)
     meant = format_expression(x.Within(part, _AN_HOUR))
     return f"write `{meant}`" if part is whole else f"write `({meant})`"
+
+
+def _beside_counters(form: _Form) -> tuple[str, ...]:
+    """The advice for a context that keeps what is not used up, where something counts since
+    activation: a `within` bounds nothing then."""
+    counters = tuple(_advice(node, form.expression) for node in form.nodes if node.counter)
+    bounded = counters and form.restricted.exists
+    return (*counters, "choose context: restricted, which keeps few") if bounded else counters
 
 
 def _length(micros: int) -> str:
