@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidegate.engine.screen.text import value_text
-from tidegate.rules.errors import InputError, Place, Problem
-from tidegate.rules.kinds import did_you_mean
+from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.model import Rulebook
+from tidegate.rules.nearest import did_you_mean
 
 _ID = re.compile("[0-9a-f]{6,32}")
 
@@ -45,21 +45,21 @@ class Chosen:
     def check(self, book: Rulebook) -> None:
         """Raises InputError for what the rulebook does not have, or is no firing's id."""
         if self.rule is not None and self.rule not in book.rules:
-            raise InputError([unknown("rules", self.rule, book)])
+            raise InputError([unknown("rules", self.rule, book, "--rule")])
         rules = [r for r in book.rules.values() if self.rule in (None, r.name)]
         names = {name for rule in rules for name in rule.key_names}
         for name in self.key.keys() - names:
             hint = did_you_mean(name, names) or f"they have {', '.join(sorted(names)) or 'none'}"
             message = f"no such rule has the key column `{name}`"
-            raise InputError([Problem("unknown-key", message, Place("--key", path=name), hint)])
+            raise InputError([Problem("unknown-key", message, word_place("--key"), hint)])
         if self.before is not None and not _ID.fullmatch(self.before):
             hint = "6 to 32 hexadecimal digits, as `tidegate firings` prints them"
-            place = Place(file="--before", path=self.before)
-            raise InputError([Problem("bad-firing", "this is no firing's id", place, hint)])
+            message = f"{self.before!r} is no firing's id"
+            raise InputError([Problem("bad-firing", message, word_place("--before"), hint)])
 
 
-def unknown(section: str, name: str, book: Rulebook) -> Problem:
-    """A table or a rule that the rulebook does not declare."""
+def unknown(section: str, name: str, book: Rulebook, word: str) -> Problem:
+    """A table or a rule that the rulebook does not declare, named by a `word` of the command."""
     hint = did_you_mean(name, book.tables if section == "tables" else book.rules)
-    place = Place(file=book.file or "<text>", path=f"{section}.{name}")
-    return Problem(f"unknown-{section[:-1]}", f"`{name}` is not declared", place, hint)
+    message = f"the rulebook {book.name} has no {section[:-1]} `{name}`"
+    return Problem(f"unknown-{section[:-1]}", message, word_place(word), hint)

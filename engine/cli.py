@@ -13,7 +13,7 @@ import click
 from tidegate.engine import operations, output
 from tidegate.engine.brief import brief
 from tidegate.engine.options import as_json, pairs, seconds_of, store_url, the_store
-from tidegate.rules.errors import EngineError, TidegateError
+from tidegate.rules.errors import EngineError, InputError, TidegateError
 
 
 class Commands(click.Group):
@@ -23,6 +23,8 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except TidegateError as error:
+            for warning in error.warnings if isinstance(error, InputError) else ():
+                output.say(f"warning: {warning}", err=True)
             output.say(str(error), err=True)
             raise SystemExit(exit_code(error)) from error
         except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
@@ -93,25 +95,26 @@ def validate(
     as_json: bool,
 ) -> None:
     """Check rulebooks without running them."""
-    from tidegate.rules.errors import InputError
     from tidegate.rules.loader import validated
     from tidegate.rules.statements import holds_sql
 
     wrong = unjudged = False
     for file in files:
         problems: tuple[Any, ...] = ()
+        warnings: tuple[Any, ...] = ()
         book = None
         try:
             book = validated(file, pairs(settings, "--set"))
+            warnings = book.warnings
             if tables:
                 from tidegate.engine.app.tables import check_tables
 
                 conf = pairs(spark_conf, "--spark-conf")
                 check_tables(book, spark_conf=conf, policy=policy)
         except InputError as error:
-            problems = error.problems
+            problems, warnings = error.problems, warnings or error.warnings
         wrong = wrong or bool(problems)
-        output.verdict(file, book, problems, as_json=as_json)
+        output.verdict(file, book, problems, warnings, as_json=as_json)
         unjudged = unjudged or (book is not None and not tables and holds_sql(book))
     if unjudged and not as_json:
         output.say("the rest of the SQL is checked by --tables, against the tables themselves")

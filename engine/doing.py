@@ -14,7 +14,7 @@ FIRST_SECONDS = 10.0  # then after twice as long, and so on
 LOOK_SECONDS = 1.0
 QUIET_SECONDS = 60.0  # until an idle engine is told of; then after twice as long
 QUIET_SECONDS_MAX = 3600.0
-TABLES_TOLD_MAX = 8
+COLUMNS_TOLD_MAX = 80  # of the tables that are watched; time and words stand before them
 
 STAGES = {
     "plan": "looking for new commits",
@@ -90,7 +90,10 @@ def watching_text(versions: Mapping[str, int]) -> str:
     if not versions:
         return "watching for signals"
     names = sorted(versions)
-    shown = [f"{name} {versions[name]}" for name in names[:TABLES_TOLD_MAX]]
-    count = f"{len(names)} table{'' if len(names) == 1 else 's'}"
-    more = ", .." if len(names) > TABLES_TOLD_MAX else ""
-    return f"watching {count} from version: {', '.join(shown)}{more}"
+    told = f"watching {len(names)} table{'' if len(names) == 1 else 's'} from version: "
+    for number, name in enumerate(names):
+        one = f"{', ' if number else ''}{name} {versions[name]}"
+        if number and len(told) + len(one) > COLUMNS_TOLD_MAX - len(", .."):
+            return f"{told}, .."
+        told += one
+    return told

@@ -9,9 +9,9 @@ from typing import Any
 from tidegate.engine.fields import SHOWN_MAX, check_fields
 from tidegate.engine.printable import shortened
 from tidegate.engine.values import Signal
-from tidegate.rules.errors import InputError, Place, Problem
-from tidegate.rules.kinds import did_you_mean
+from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.model import Rulebook, SignalEvent
+from tidegate.rules.nearest import did_you_mean
 
 ID_CHARACTERS_MAX = 200
 
@@ -32,10 +32,10 @@ def make_signal(
         known = [n for n, e in book.events.items() if isinstance(e, SignalEvent)]
         what = "is not a signal" if declared else "is not declared"
         hint = did_you_mean(event, known)
-        place = Place(file=book.file or "<text>", path=f"events.{event}")
+        place = word_place(book.file or "<text>", f"events.{event}")
         raise InputError([Problem("unknown-signal", f"event `{event}` {what}", place, hint)])
     if signal_id is not None and not _storable(signal_id):
-        place = Place(file=book.file or "<text>", path=f"events.{event}")
+        place = word_place(book.file or "<text>", f"events.{event}")
         message = f"{shortened(repr(signal_id), SHOWN_MAX)} cannot be a signal's id"
         hint = "an id is a text of 1 to 200 characters without control characters"
         if "id" in declared.fields:

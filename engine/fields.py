@@ -21,8 +21,8 @@ import pyarrow as pa
 from tidegate.engine.printable import shortened
 from tidegate.engine.sparktypes import arrow_type
 from tidegate.rules.errors import InputError, Place, Problem
-from tidegate.rules.kinds import did_you_mean
 from tidegate.rules.model import SignalEvent
+from tidegate.rules.nearest import did_you_mean
 
 SHOWN_MAX = 100  # characters of a wrong value in a message
 _NOT_OF_THE_TYPE = (ValueError, TypeError, InvalidOperation, OverflowError)

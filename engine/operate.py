@@ -14,7 +14,7 @@ from tidegate.engine.locallog import ahead
 from tidegate.engine.store import FINISHED, SqlStore, open_store
 from tidegate.engine.store import migrate as migrate_schema
 from tidegate.engine.store.address import parse_url, redacted
-from tidegate.rules.errors import EngineError, InputError, Place, Problem
+from tidegate.rules.errors import EngineError, InputError, Problem, word_place
 from tidegate.rules.model import Rulebook, Table, TableEvent
 
 _NOTHING = {"last_fired": None, "firings": 0, "pending": 0, "held": 0, "dead": 0}
@@ -107,7 +107,7 @@ def show_entry(url: str, name: str | None, number: int) -> dict[str, Any]:
         book = the_rulebook(store, name)
         found = store.entry(book.name, number, book.rules)
     if found is None:
-        raise InputError([_no_entry(number)])
+        raise InputError([_no_entry(number, "--entry")])
     return found
 
 
@@ -128,7 +128,7 @@ def pass_over(
             raise InputError([_no_entry(number)])
         if entry.state in FINISHED:
             message = f"entry {number} of rule {entry.rule} is {entry.state} already"
-            place = Place(file="ENTRY", path=str(number))
+            place = word_place("ENTRY")
             raise InputError([Problem("entry-finished", message, place, "nothing is to be done")])
         store.ask(book.name, kind, str(number), option=option)
         asked = {"asked_for": kind, "entry": number, "rule": entry.rule, "state": entry.state}
@@ -140,9 +140,9 @@ def enable_rule(url: str, name: str | None, rule: str) -> dict[str, Any]:
     with open_store(url, create=False) as store:
         book = the_rulebook(store, name)
         if rule not in book.rules:
-            raise InputError([unknown("rules", rule, book)])
+            raise InputError([unknown("rules", rule, book, "RULE")])
         if rule not in store.parked(book.name):
-            place = Place(file="RULE", path=rule)
+            place = word_place("RULE")
             hint = "`tidegate status` lists the rules that are"
             raise InputError([Problem("not-parked", f"rule `{rule}` is not parked", place, hint)])
         store.ask(book.name, "enable", rule)
@@ -155,14 +155,15 @@ def reset_table(url: str, name: str | None, table: str, start: str) -> dict[str,
     with open_store(url, create=False) as store:
         book = the_rulebook(store, name)
         if table not in book.tables:
-            raise InputError([unknown("tables", table, book)])
+            raise InputError([unknown("tables", table, book, "TABLE")])
         if not any(isinstance(e, TableEvent) and e.table == table for e in book.events.values()):
             place = book.tables[table].place
             message = f"table `{table}` raises no events, so it has no cursor to set"
             raise InputError([Problem("no-cursor", message, place, "declare an event on it first")])
         if start != "now" and not re.fullmatch("[0-9]{1,18}", start):
-            place = Place(file="--from", path=start)
-            problem = Problem("bad-version", f"{start!r} is not a version", place, "now|VERSION")
+            hint = "write now, or the version to read next"
+            message = f"{start!r} is not a version"
+            problem = Problem("bad-version", message, word_place("--from"), hint)
             raise InputError([problem])
         cursor = store.cursor(book.name, table)
         told = _passed_over(book.tables[table], start, cursor)
@@ -178,7 +179,7 @@ def _passed_over(table: Table, start: str, cursor: int | None) -> dict[str, str]
     if start != "now" and seen is not None and int(start) > seen.head + 1:
         message = f"version {start} is beyond the head of `{table.name}`, version {seen.head}"
         hint = f"the next version is {seen.head + 1}; `now` goes on behind the head"
-        raise InputError([Problem("beyond-head", message, Place("--from", path=start), hint)])
+        raise InputError([Problem("beyond-head", message, word_place("--from"), hint)])
     if cursor is None:
         return {}
     first, read = cursor + 1, f"version {cursor} was read last"
@@ -205,7 +206,7 @@ def _effective(store: SqlStore, book: Rulebook) -> str:
     return "at the engine's next look"
 
 
-def _no_entry(number: int) -> Problem:
+def _no_entry(number: int, word: str = "ENTRY") -> Problem:
     message = f"there is no entry {number} (any more)"
     hint = "`tidegate status` lists those that are not finished"
-    return Problem("no-entry", message, Place(file="ENTRY", path=str(number)), hint)
+    return Problem("no-entry", message, word_place(word), hint)

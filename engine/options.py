@@ -70,11 +70,17 @@ def seconds_of(text: str, option: str) -> float:
 
 def instant_of(text: str | None, option: str) -> int | None:
     """A time on the command line, ISO 8601, seconds, or how long ago; microseconds."""
-    from tidegate.engine.replay.times import of_argument
+    from tidegate.engine.replay.times import INSTANTS, of_argument
+    from tidegate.rules.durations import duration_micros
 
     if text is None:
         return None
     try:
         return of_argument(text)
     except ValueError:
-        return int((time.time() - seconds_of(text, option)) * 1e6)
+        pass
+    try:
+        return int(time.time() * 1e6) - duration_micros(text)
+    except ValueError as error:
+        said = f"{option} takes an instant, or how long ago it was; {text!r} is neither"
+        raise click.UsageError(f"{said}\n{INSTANTS}; or 1 h, for an hour ago") from error

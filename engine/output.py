@@ -21,7 +21,7 @@ from tidegate.engine.doing import STAGES
 from tidegate.engine.printable import in_json, in_line, printable, shortened
 from tidegate.engine.screen.firings import entry_lines, firing_lines
 from tidegate.engine.screen.status import status_lines
-from tidegate.engine.screen.text import plain, screen_width
+from tidegate.engine.screen.text import plain, screen_width, wrapped
 from tidegate.rules.errors import Problem
 from tidegate.rules.model import Rulebook
 
@@ -119,10 +119,14 @@ def _cell(value: Any) -> str:
 
 
 def verdict(
-    file: Path, book: Rulebook | None, problems: Sequence[Problem], *, as_json: bool
+    file: Path,
+    book: Rulebook | None,
+    problems: Sequence[Problem],
+    warnings: Sequence[Problem],
+    *,
+    as_json: bool,
 ) -> None:
     """What `validate` says of one file: errors and warnings with their places, or ok."""
-    warnings = book.warnings if book else ()
     if as_json:
         ok = not problems
         json_line(
@@ -175,7 +179,8 @@ def bucket_printer(*, as_json: bool, stages: bool = False) -> Callable[[BucketRe
         known = [name for name in STAGES if name in report.seconds]
         each = ", ".join(f"{name} {report.seconds[name]:.3f}" for name in known)
         at = time.strftime("%H:%M:%S")
-        say(f"{at} bucket {report.bucket}: {', '.join(parts)}{f' ({each})' if stages else ''}")
+        line = f"{at} bucket {report.bucket}: {', '.join(parts)}{f' ({each})' if stages else ''}"
+        _lines(wrapped(line, screen_width()))
 
     return as_line if as_json else as_text
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tidegate.rules import kinds as k
-from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.kinds import Key, Record, Report
 from tidegate.rules.reader import read_yaml
 
@@ -58,7 +58,7 @@ def load_policy(file: str | os.PathLike[str] | None) -> Policy:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         hint = f"name the policy's file by --policy or {VARIABLE}"
-        problem = Problem("file", f"the policy cannot be read: {reason}", Place(path), hint)
+        problem = Problem("file", f"the policy cannot be read: {reason}", word_place(path), hint)
         raise InputError([problem]) from None
     return _read(text, path)
 

@@ -10,7 +10,7 @@ detection takes one occurrence of each event type (`rules.recent`), and so do al
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from tidegate.rules import expression as x
@@ -19,6 +19,7 @@ from tidegate.rules.detected import KEPT_MAX, detected
 from tidegate.rules.durations import format_duration
 from tidegate.rules.formatter import format_expression
 from tidegate.rules.model import Context, Rule
+from tidegate.rules.parser import unlabelled
 from tidegate.rules.recent import unused
 from tidegate.rules.singles import single
 from tidegate.rules.stages import Stages, alike, most_kept, stages
@@ -129,7 +130,7 @@ def _made(expression: x.Expression, used: Mapping[str, Used], keyed: Collection[
     occurrences = total([node.occurrences for node in nodes])
     lasting = [node for node in nodes if node.oldest_micros is None]
     oldest = None if lasting else max([node.oldest_micros or 0 for node in nodes], default=0)
-    advice = tuple(dict.fromkeys(_advice(node) for node in lasting))
+    advice = tuple(dict.fromkeys(_advice(node, expression) for node in lasting))
     why = _why(nodes, instances + occurrences)
     restricted = _said_of(instances, occurrences, oldest, why, advice)
     return _Form(expression, used, keyed, nodes, instances, occurrences, restricted)
@@ -140,7 +141,9 @@ def _bound(form: _Form, context: Context) -> Bound:
     if context is Context.RESTRICTED or form.one_by_one:
         return found
     chosen = _chosen(form.expression, form.flat, context, form.rules, form.keyed)
+    advice = found.advice
     if chosen is None:
+        advice = _beside_counters(form) or advice
         instances = occurrences = ENDLESS.within(found.forgets_micros)
         kept = _FLAT_KEEPS.get(context) if form.flat else None
         why = f"context {context} keeps {kept or _KEEPS[context]}"
@@ -152,7 +155,7 @@ def _bound(form: _Form, context: Context) -> Bound:
         occurrences = form.occurrences + chosen.occurrences
         count = chosen.instances.count
         why = f"{found.why}; context {context} keeps {count} of the occurrences not used up yet"
-    return _said_of(instances, occurrences, found.forgets_micros, why, found.advice)
+    return _said_of(instances, occurrences, found.forgets_micros, why, advice)
 
 
 def _said_of(
@@ -223,6 +226,8 @@ def _flat(
     return flat if alike(flat, keyed) else None
 
 
+_AN_HOUR = x.Duration(0, 3_600_000_000)
+
 _KEEPS = {
     Context.RECENT: "the occurrences that it has not used up yet",
     Context.CHRONICLE: "every occurrence until it is used up",
@@ -285,13 +290,25 @@ def _each(node: Stored) -> tuple[str, str]:
             return "an instance for every start that its last operand may have", ""
 
 
-def _advice(node: Stored) -> str:
+def _advice(node: Stored, whole: x.Expression) -> str:
+    """What would let a node forget; with a length of time as an example."""
     text = format_expression(node.node)
     if node.counter:
         return f"`{text}` counts since activation: a number for every key stays"
-    if node.reach is None:
-        return f"close the window of `{text}` by a length of time: [d] in last position"
-    return f"write `{format_expression(node.reach)} within d`"
+    if node.reach is None and isinstance(node.node, x.Aperiodic | x.Periodic):
+        meant = format_expression(replace(node.node, closer=x.Own(_AN_HOUR)))
+        return f"close the window by a length of time: `{meant}`"
+    part = next((p for p in whole.walk() if unlabelled(p) == node.reach), node.reach or node.node)
+    meant = format_expression(x.Within(part, _AN_HOUR))
+    return f"write `{meant}`" if part is whole else f"write `({meant})`"
+
+
+def _beside_counters(form: _Form) -> tuple[str, ...]:
+    """The advice for a context that keeps what is not used up, where something counts since
+    activation: a `within` bounds nothing then."""
+    counters = tuple(_advice(node, form.expression) for node in form.nodes if node.counter)
+    bounded = counters and form.restricted.exists
+    return (*counters, "choose context: restricted, which keeps few") if bounded else counters
 
 
 def _length(micros: int) -> str:

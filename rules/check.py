@@ -155,6 +155,10 @@ def _expression(book: Book, node: x.Expression, scalar: Scalar, report: Report) 
             said.add(below.name)
             hint = report.did_you_mean(below.name, either)
             message = f"unknown event {below.name!r}"
+            if below.name in book.names("tables"):
+                message = f"{below.name!r} is a table, no event"
+                declared = f"{{{below.name}_insert: {{on: insert, table: {below.name}}}}}"
+                hint = f"name what happens to it, under events: {declared}"
             refuse(report, "unknown-event", message, scalar, below, hint)
         elif isinstance(below, x.BeginOf | x.EndOf) and below.name in events:
             event = book.events.get(below.name)
@@ -250,6 +254,15 @@ def _raised(book: Book, action: SignalAction, report: Report) -> None:
         hint = report.did_you_mean(action.event, book.signals)
         report.add("not-a-signal", message, action.place, hint)
         return
+    lacking = [field for field in event.fields if field not in action.fields]
+    path = action.place.path
+    refused = lacking and any(p.place.path.startswith(path) for p in report.problems)
+    if lacking and not refused and action.fields.keys() <= event.fields.keys():
+        fields = {**dict.fromkeys(event.fields, ".."), **action.fields}
+        shown = ", ".join(f"{name}: {text}" for name, text in fields.items())
+        message = f"the event {action.event!r} is raised without {', '.join(lacking)}"
+        hint = f"give each field an expression, NULL for none: {{{action.event}: {{{shown}}}}}"
+        report.add("missing-field", message, action.place, hint)
     for field in action.fields:
         if field not in event.fields:
             declared = ", ".join(event.fields) or "none"

@@ -101,7 +101,7 @@ def cron(text: str) -> CronFields:
     if len(words) != len(_FIELDS):
         raise ValueError(
             "a cron line has five fields (minute, hour, day of month, month, day of week),"
-            f" not {len(words)}"
+            f" not {len(words)}; write 0 17 * * mon-fri, for 17:00 on working days"
         )
     sets = [_cron_field(word, *field) for word, field in zip(words, _FIELDS, strict=True)]
     # Vixie's rule looks at the first character: */2 counts as unrestricted.

@@ -12,7 +12,7 @@ _WITHIN = re.compile(r"([\w.`]+)\s+in\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
 
 def delete_as_merge(text: str) -> str:
     """What to write for a text that is a DELETE: a MERGE, which leaves a marker even if it deletes
-    nothing."""
+    nothing; a line a clause."""
     found = sql_tokens(text)
     upper = [token[0].upper() for token in found]
     deletes = upper.index("DELETE") if "DELETE" in upper else 0
@@ -25,7 +25,8 @@ def delete_as_merge(text: str) -> str:
         condition = text[found[where].end() :].strip().rstrip(";").rstrip()
     source, on = _joined(condition, alias or table)
     target = f"{table} AS {alias}" if alias else table
-    return f"write: MERGE INTO {target} USING {source} ON {on} WHEN MATCHED THEN DELETE"
+    clauses = (f"write: MERGE INTO {target}", f"USING {source}", f"ON {on}")
+    return "\n".join((*clauses, "WHEN MATCHED THEN DELETE"))
 
 
 def _names(tokens: list[str]) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from tidegate.rules import expression as x
 from tidegate.rules.durations import format_duration
 from tidegate.rules.formatter import format_expression
 from tidegate.rules.model import Context, Rule
-from tidegate.rules.never import fires_never
+from tidegate.rules.never import fires_never, takes_time
 from tidegate.rules.plain import plain
 from tidegate.rules.sqlwords import sql_tokens
 
@@ -47,6 +47,8 @@ def doubts(node: x.Expression, rule: Rule, rules: Mapping[str, Rule]) -> Iterato
                 yield _endless(below)
             case x.AnyOf() if below.count > len(below.parts):
                 yield _above_operands(below)
+            case x.Within(duration=x.Duration(0, 0)) if takes_time(below.part):
+                yield _no_time(below)
             case x.AperiodicStar() | x.PeriodicStar():
                 yield from _lost_windows(below, rule)
 
@@ -133,6 +135,12 @@ def _absence(node: x.Minus, around: x.Duration | None, rules: Collection[str]) -
     )
 
 
+def _no_time(node: x.Within) -> Doubt:
+    message = f"within 0 this never fires: {_shown(node.part)} takes time"
+    meant = _shown(replace(node, duration=x.Duration(0, 300_000_000)))
+    return Doubt("never", message, f"say how long it may take: {meant}", node)
+
+
 def _endless(node: x.Periodic | x.PeriodicStar) -> Doubt:
     message = "nothing closes this window: it ticks forever"
     meant = _shown(replace(node, closer=x.Own(x.Duration(0, 3_600_000_000))))
@@ -141,15 +149,15 @@ def _endless(node: x.Periodic | x.PeriodicStar) -> Doubt:
 
 
 def _above_operands(node: x.AnyOf) -> Doubt:
-    parts = [_shown(part) for part in node.parts]
-    many = len(parts)
+    many = len(node.parts)
     message = f"any({node.count}, ..) of {many}: more than there are, so all of them"
-    repeated = f"any({node.count}, {parts[0]}*)" if plain(node.parts[0]) else ""
     if many == 1:
-        hint = f"{node.count} occurrences of one: {repeated or f'any({node.count}, ({parts[0]})*)'}"
+        repeated = _shown(x.AnyRepeat(node.count, node.parts[0]))
+        hint = f"{node.count} occurrences of one: {repeated}"
     else:
-        hint = f"{node.count} of any of them: any({node.count}, ({' or '.join(parts)})*);"
-        hint += f" each once: all({', '.join(parts)})"
+        repeated = _shown(x.AnyRepeat(node.count, x.Or(node.parts)))
+        hint = f"{node.count} of any of them: {repeated};"
+        hint += f" each once: all({', '.join(map(_shown, node.parts))})"
     return Doubt("above-operands", message, hint, node)
 
 

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+WIDTH = 100  # columns of a remedy
+_INDENTED: dict[str, Any] = {
+    "initial_indent": "    ",
+    "subsequent_indent": "    ",
+    "break_long_words": False,
+    "break_on_hyphens": False,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in a text something stands. Lines and columns count from 1; `path` is dotted."""
+    """Where in a text something stands. Lines and columns count from 1, and are 0 where there are
+    none: in a word of a command line, or a whole file. `path` is dotted."""
 
     file: str = "<text>"
     line: int = 1
@@ -16,7 +27,12 @@ class Place:
     path: str = ""
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}"
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+
+
+def word_place(word: str, path: str = "") -> Place:
+    """An option or argument of a command line, by its name; or a whole file."""
+    return Place(word, 0, 0, path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +54,8 @@ class Problem:
         lines = [f"{self.place}: {self.message}{where}"]
         if self.excerpt:
             lines += ["    " + line for line in self.excerpt.splitlines()]
-        if self.hint:
-            lines.append(f"    {self.hint}")
+        for line in self.hint.split("\n") if self.hint else ():
+            lines += textwrap.wrap(line, WIDTH, **_INDENTED)
         return "\n".join(lines)
 
 
@@ -50,12 +66,14 @@ class TidegateError(Exception):
 
 
 class InputError(TidegateError):
-    """The input is wrong; every problem found is in `problems`. Nothing has been changed."""
+    """The input is wrong; every problem found is in `problems`, what is doubtful beside them in
+    `warnings`. Nothing has been changed."""
 
     exit_code = 1
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: Sequence[Problem], warnings: Sequence[Problem] = ()) -> None:
         self.problems = tuple(problems)
+        self.warnings = tuple(warnings)
         super().__init__("\n".join(str(p) for p in self.problems))
 
 

@@ -91,7 +91,8 @@ def _character(text: str, position: int) -> Fault:
         hint = slips.joins(text, span.start, span.end)
         return Fault(span, f"{text[span.start : span.end]!r} is not an operator", hint)
     if character in "\"'":
-        return Fault(span, "this quote is not closed")
+        hint = "names have no quotes; a cron line and a sample have them on both sides"
+        return Fault(span, "this quote is not closed", hint)
     if character == "<" and re.match(r"<\s*\(", text[position:]):
         return Fault(span, "this clock literal is not closed", "write <(hh:mm:ss)mm/dd/yyyy>")
     if character == "!":

@@ -11,9 +11,10 @@ from dataclasses import fields
 from tidegate.rules import kinds as k
 from tidegate.rules import texts, words
 from tidegate.rules.durations import duration_micros, lacks_unit
-from tidegate.rules.errors import InputError, Place
+from tidegate.rules.errors import InputError, word_place
 from tidegate.rules.kinds import BAD, Key, Kind, Report
 from tidegate.rules.model import Change, Context, Coupling, Settings
+from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.parser import parse
 from tidegate.rules.reader import Fields, Items, Node, Scalar
 from tidegate.rules.sqltypes import sql_type
@@ -55,6 +56,10 @@ def _length(read: Callable[[str], int]) -> Kind:
     return k.scalar("a length of time", schema, convert, "5 min")
 
 
+def _sql(like: str = "") -> Kind:
+    return k.with_node(k.text("Spark SQL", like=like))
+
+
 def _limit(name: str) -> Kind:
     return k.integer(0 if name in _MAY_BE_ZERO else 1)
 
@@ -62,7 +67,8 @@ def _limit(name: str) -> Kind:
 NAME = k.text("a name", texts.NAME)
 COLUMN = k.text("a column name", like="order_id")
 COLUMNS = k.by_form("a column or a list of columns", one=COLUMN, many=k.listing(COLUMN, 1))
-SQL = k.with_node(k.text("Spark SQL"))
+_AN_INSERT = "INSERT INTO late (order_id) SELECT order_id FROM event"
+_A_QUERY = "SELECT firing_id FROM event .."
 LENGTH = _length(duration_micros)
 LENGTH_ABOVE_0 = _length(texts.positive_micros)
 ZONE = k.parsed("a time zone", texts.zone, "Europe/Berlin")
@@ -143,7 +149,7 @@ _TABLE_EVENT = k.record(
     Key("on", _CHANGE, "insert | update | delete | change | transaction", required=True),
     Key("table", NAME, "a name of tables:", required=True),
     Key("of", COLUMNS, "update: one of these columns changed"),
-    Key("where", SQL, "Spark SQL over the row; on update also old.x, new.x"),
+    Key("where", _sql("kind = 'withdraw'"), "Spark SQL over the row; on update also old.x, new.x"),
     Key("time", COLUMN, "column with the event time; default the commit's instant"),
     Key("lateness", LENGTH, "how late a row may be, with time:"),
     Key("ahead", LENGTH, "how far ahead of its commit a row may be, with time:; default 1 h"),
@@ -221,14 +227,14 @@ _WEBHOOK = k.record(
     Key("body", SQL_VALUES, "fields of the JSON body, as expressions"),
     like=f"{{url: {_A_URL}}}",
 )
-_AN_ACTION = (
-    "{sql: INSERT INTO late (order_id) SELECT order_id FROM event}, or {signal: late_order}"
-)
+_AN_ACTION = f"{{sql: {_AN_INSERT}}}, or {{signal: late_order}}"
 _NAMED_ACTION = k.with_node(
     k.by_key(
         "an action",
         {
-            "sql": _only("an action", "sql", SQL, "one INSERT, MERGE or UPDATE that reads event"),
+            "sql": _only(
+                "an action", "sql", _sql(_AN_INSERT), "one INSERT, MERGE or UPDATE that reads event"
+            ),
             "signal": _only("an action", "signal", _SIGNAL, "raise an event, one a firing"),
             "webhook": _only("an action", "webhook", _WEBHOOK, "POST, at least once"),
             "enable": _only("an action", "enable", NAME, "enable a rule"),
@@ -247,7 +253,7 @@ def _as_sql(node: Node, report: Report) -> object:
     return _NAMED_ACTION.read(sql, report)
 
 
-_TEXT_ACTION = Kind(_as_sql, SQL.schema, _AN_ACTION)
+_TEXT_ACTION = Kind(_as_sql, _sql().schema, _AN_ACTION)
 ACTION = k.by_form("an action", one=_TEXT_ACTION, named=_NAMED_ACTION)
 
 
@@ -258,6 +264,9 @@ def _actions(node: Node, report: Report) -> object:
     """A list of actions, or one alone."""
     if isinstance(node, Items):
         return _LISTED.read(node, report)
+    if isinstance(node, Scalar) and not node.text.strip():
+        hint = f"write {_AN_INSERT}; without actions leave the key out: the rule only detects"
+        return report.add("type", "expected actions, found nothing", node.place, hint)
     value = ACTION.read(node, report)
     return BAD if value is BAD else (value,)
 
@@ -291,8 +300,8 @@ _PER = k.by_form(
 )
 _CONDITION = k.by_form(
     "an expression over a firing or {sql: query}",
-    one=SQL,
-    named=_only("a condition", "sql", SQL, "a query of the firing_ids that hold"),
+    one=_sql("count(*) > 3"),
+    named=_only("a condition", "sql", _sql(_A_QUERY), "a query of the firing_ids that hold"),
     like="count(*) > 3, or {sql: SELECT firing_id FROM event ..}",
 )
 _MODE = k.choice(*Coupling, words=words.COUPLING_WORDS)
@@ -365,7 +374,7 @@ RULEBOOK = k.record(
     ),
     Key(
         "samples",
-        k.mapping(SQL, texts.NAME, SQL_NAME),
+        k.mapping(_sql("SELECT max(level) FROM tank"), texts.NAME, SQL_NAME),
         "samples of P and P*",
     ),
     Key("settings", SETTINGS, "limits"),
@@ -375,9 +384,9 @@ RULEBOOK = k.record(
 
 def read_setting(name: str, text: str, report: Report) -> object:
     """One `--set name=text`, read as the key `name` of `settings:` would be."""
-    place = Place(f"--set {name}", path=f"settings.{name}")
+    place = word_place(f"--set {name}", f"settings.{name}")
     keys = {f.name for f in fields(Settings)}
     if name not in keys:
-        hint = k.did_you_mean(name, keys)
+        hint = did_you_mean(name, keys)
         return report.add("unknown-key", f"unknown setting {name}", place, hint)
     return _limit(name).read(Scalar(place, text, ""), report)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from tidegate.rules import expression as x
 from tidegate.rules.book import Book, refuse
 from tidegate.rules.keytypes import TRANSACTION_COLUMNS, check_key_types
-from tidegate.rules.kinds import BAD, Record, Report, did_you_mean
+from tidegate.rules.kinds import BAD, Record, Report
 from tidegate.rules.model import Change, ClockEvent, SignalEvent, TableEvent
+from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.reader import Fields
 
 Per = dict[str, tuple[str, ...]]

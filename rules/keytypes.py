@@ -47,7 +47,7 @@ def check_key_types(
         }
         said = (f"{columns[event]} of {event} is {kind}" for event, kind in types.items())
         listed = ", ".join(said)
-        families = [_family(kind) for kind in types.values()]
+        families = [family(kind) for kind in types.values()]
         if None in families:
             message = f"{key!r} cannot be a key: {listed}"
             hint = "a key is a number, text, a time, boolean or binary"
@@ -83,7 +83,7 @@ def _declared(book: Book, name: str, column: str, seen: tuple[str, ...]) -> Iter
             yield from _declared(book, inner, field, (*seen, name))
 
 
-def _family(ddl: str) -> str | None:
+def family(ddl: str) -> str | None:
     """What a declared type's values can be equal to; None for what is no key."""
     found = re.match(r"\w+", ddl.strip())
     return _FAMILY.get(found[0].lower()) if found else None

@@ -7,7 +7,7 @@ reader never raises: it adds to the report and returns `BAD`, so that one pass f
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -21,13 +21,13 @@ from tidegate.rules.misplaced import (
     not_indented,
     shape_hint,
 )
-from tidegate.rules.nearest import nearest
+from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.reader import Fields, Items, Node, Scalar
 
 Schema = dict[str, Any]
+Words = Mapping[str, str | tuple[str, ...]]
 
 HINTS_MAX = 100  # nearest names that one report looks for: nobody reads more
-KNOWN_MAX = 30  # names that are listed where none is near
 
 
 class _Bad:
@@ -100,15 +100,6 @@ class Record:
     def place(self, key: str = "") -> Place:
         """Where the key's value stands; without a key, the record itself."""
         return self.node.entries[key].place if key in self.node.entries else self.node.place
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A hint that names the nearest known word, or all of them where they are few."""
-    names = sorted(map(str, known))
-    meant = nearest(word, names)
-    if meant:
-        return f"did you mean {meant!r}?"
-    return f"known: {', '.join(names)}" if 0 < len(names) <= KNOWN_MAX else ""
 
 
 def scalar(
@@ -198,7 +189,7 @@ def _flag(node: Scalar, report: Report) -> Any:
 FLAG = scalar("true or false", {"type": "boolean"}, _flag)
 
 
-def choice(*names: str, words: Mapping[str, str] | None = None, like: str = "") -> Kind:
+def choice(*names: str, words: Words | None = None, like: str = "") -> Kind:
     """One of `names`. `words` maps other words to the name that was meant; `like` is an example."""
     names = tuple(str(name) for name in names)
 
@@ -275,7 +266,7 @@ def mapping(value: Kind, key: str, what: str, single: bool = False, like: str = 
     return Kind(read, schema, like or f"{{NAME: {example}}}")
 
 
-def record(what: str, *keys: Key, like: str = "", words: Mapping[str, str] | None = None) -> Kind:
+def record(what: str, *keys: Key, like: str = "", words: Words | None = None) -> Kind:
     """A mapping with fixed keys, read as a `Record`. `words`: what else is written for a key."""
     known = {key.name: key for key in keys}
     nested = frozenset(key.name for key in keys if key.kind.like.startswith(("{", "[")))
@@ -290,7 +281,7 @@ def record(what: str, *keys: Key, like: str = "", words: Mapping[str, str] | Non
             if name in passed:
                 continue
             if name not in known:
-                hint = _meant(name, known, words, report)
+                hint = _meant(name, known, words, report, node.entries)
                 meant |= {key for key in known if hint == f"did you mean {key!r}?"}
                 message = f"unknown key {name!r} in {what}"
                 report.add("unknown-key", message, node.keys[name], hint)
@@ -319,7 +310,7 @@ def by_key(
     *,
     like: str = "",
     several: str = "",
-    words: Mapping[str, str] | None = None,
+    words: Words | None = None,
 ) -> Kind:
     """One of several records. The key that is present says which one. `several` is the hint where
     more than one is present."""
@@ -342,6 +333,8 @@ def by_key(
                 message = f"unknown key {name!r} in {what}"
                 return report.add("unknown-key", message, node.keys[name], hint)
         message = f"{what} needs one of {names}"
+        others = [name for name in node.entries if name not in known]
+        message += f", not {' and '.join(others[:3])}" if others else ""
         return report.add("missing-key", message, node.place, f"write {like}" if like else "")
 
     return Kind(read, {"oneOf": [kind.schema for kind in kinds.values()]}, like, known)
@@ -379,9 +372,14 @@ def with_node(kind: Kind) -> Kind:
     return Kind(read, kind.schema, kind.like, kind.names)
 
 
-def _meant(word: str, known: Iterable[str], words: Mapping[str, str] | None, report: Report) -> str:
-    """The known name that a word stands for, else the nearest one."""
+def _meant(
+    word: str, known: Iterable[str], words: Words | None, report: Report, keys: Collection[str] = ()
+) -> str:
+    """The known name that a word stands for, else the nearest one. `keys`: those written beside it;
+    of several names that it may stand for it is the first that is not among them."""
     other = (words or {}).get(word.lower())
+    if isinstance(other, tuple):
+        other = next((name for name in other if name not in keys), other[-1])
     return f"did you mean {other!r}?" if other else report.did_you_mean(word, known)
 
 

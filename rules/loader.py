@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from tidegate.rules.book import Book
 from tidegate.rules.check import check
-from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.errors import InputError, Place, Problem, word_place
 from tidegate.rules.form import RULEBOOK
 from tidegate.rules.kinds import Record, Report
 from tidegate.rules.model import Rulebook
@@ -26,20 +26,22 @@ def load_rulebook(
     features: frozenset[str],
 ) -> Rulebook:
     """See `rules.load`."""
-    return _loaded(source, settings, file, features)[0]
+    return _loaded(source, settings, file, features)
 
 
 def validated(file: os.PathLike[str], settings: Mapping[str, str]) -> Rulebook:
     """The rulebook in a file, whether it can be run or only be simulated yet: what `run` refuses is
     among its warnings. Raises `InputError` as `rules.load` does."""
-    loaded, book = _loaded(file, settings, None, SIMULATED)
-    report = Report()
-    refuse_unbuilt(book, frozenset(), report)
-    lacking = [
-        replace(p, code="not-live", message=f"{p.message} in `run`, only in `simulate`")
-        for p in report.problems
-    ]
-    return replace(loaded, warnings=in_order([*loaded.warnings, *lacking]))
+    return _loaded(file, settings, None, SIMULATED, _only_simulated)
+
+
+def _only_simulated(book: Book, report: Report) -> None:
+    """Warn of what `run` refuses."""
+    found = Report()
+    refuse_unbuilt(book, frozenset(), found)
+    for problem in found.problems:
+        message = f"{problem.message} in `run`, only in `simulate`"
+        report.warnings.append(replace(problem, code="not-live", message=message))
 
 
 def _loaded(
@@ -47,8 +49,9 @@ def _loaded(
     settings: Mapping[str, str],
     file: str | None,
     features: frozenset[str],
-) -> tuple[Rulebook, Book]:
-    """The rulebook, and what it was made of."""
+    doubt: Callable[[Book, Report], None] | None = None,
+) -> Rulebook:
+    """`doubt`: adds further warnings."""
     if isinstance(source, str) and is_text(source):
         text = source
     else:
@@ -69,10 +72,13 @@ def _loaded(
     check(book, report)
     check_statements(book, report)
     refuse_unbuilt(book, features, report)
+    _leave_out(refused, report)
     warn(book, report)
+    if doubt is not None:
+        doubt(book, report)
     if report.problems:
-        raise InputError(in_order(report.problems))
-    loaded = Rulebook(
+        raise InputError(in_order(report.problems), in_order(report.warnings))
+    return Rulebook(
         top.get("rulebook"),
         file,
         text,
@@ -85,7 +91,12 @@ def _loaded(
         reads=top.get("reads", ()),
         warnings=in_order(report.warnings),
     )
-    return loaded, book
+
+
+def _leave_out(refused: Sequence[Problem], report: Report) -> None:
+    """What could not even be read is said by the reader alone."""
+    places = {problem.place for problem in refused}
+    report.problems = [p for p in report.problems if p in refused or p.place not in places]
 
 
 def is_text(source: str) -> bool:
@@ -100,7 +111,7 @@ def in_order(problems: list[Problem]) -> tuple[Problem, ...]:
 
 
 def _read(file: str) -> str:
-    place = Place(file)
+    place = word_place(file)
     try:
         with open(file, "rb") as stream:
             content = stream.read()

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
+KNOWN_MAX = 30  # names that are listed where none is near
 COMPARED_MAX = 50  # names that a word is compared with letter by letter
 
 
@@ -20,6 +21,15 @@ def nearest(word: str, names: Sequence[str]) -> str | None:
     lower = {name.lower(): name for name in (*compared, *names)}
     close = difflib.get_close_matches(word.lower(), [name.lower() for name in compared], n=1)
     return lower.get(close[0] if close else word.lower())
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint that names the nearest known word, or all of them where they are few."""
+    names = sorted(map(str, known))
+    meant = nearest(word, names)
+    if meant:
+        return f"did you mean {meant!r}?"
+    return f"known: {', '.join(names)}" if 0 < len(names) <= KNOWN_MAX else ""
 
 
 def _alike(word: str, names: Iterable[str]) -> list[str]:

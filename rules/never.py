@@ -35,6 +35,31 @@ def fires_never(node: x.Expression) -> bool:
             return False
 
 
+def takes_time(node: x.Expression) -> bool:
+    """Whether every instance ends later than it starts, as far as the form shows."""
+    match node:
+        case x.Seq() | x.Not() | x.AperiodicStar() | x.PeriodicStar():
+            return True
+        case x.Or(parts=parts):
+            return all(takes_time(part) for part in parts)
+        case x.And(parts=parts):
+            return any(takes_time(part) for part in parts)
+        case x.AnyOf(count=count, parts=parts):
+            return sum(map(takes_time, parts)) > len(parts) - min(count, len(parts))
+        case (
+            x.Minus(part=part)
+            | x.Within(part=part)
+            | x.Labelled(part=part)
+            | x.Nth(part=part)
+            | x.Every(part=part)
+            | x.AnyRepeat(part=part)
+            | x.Aperiodic(part=part)
+        ):
+            return takes_time(part)
+        case _:
+            return False
+
+
 def _holds(node: x.Expression, part: x.Expression) -> bool:
     """Whether every instance of a node has one of `part` wholly inside, as far as its form
     shows."""

@@ -151,7 +151,7 @@ class _Builder:
         return x.Seq(parts[0], own_terminator(parts[0], parts[1]), span=span)
 
     def nth(self, span: x.Span, parts: list[Any]) -> x.Nth:
-        return x.Nth(parts[0], self._count(parts[1]), span=span)
+        return x.Nth(parts[0], self._count(parts[1], "the first is a[1]"), span=span)
 
     def plus(self, span: x.Span, parts: list[Any]) -> x.Plus:
         return x.Plus(parts[0], self._positive(parts[1]), span=span)
@@ -172,7 +172,7 @@ class _Builder:
         return x.AnyRepeat(self._count(parts[0]), parts[1], span=span)
 
     def every(self, span: x.Span, parts: list[Any]) -> x.Every:
-        return x.Every(self._count(parts[0]), parts[1], span=span)
+        return x.Every(self._count(parts[0], "every(1, a) is each of them"), parts[1], span=span)
 
     def not_(self, span: x.Span, parts: list[Any]) -> x.Not:
         absent, opener, closer = parts
@@ -230,10 +230,12 @@ class _Builder:
         value = self._value(read, str(token), span, nothing)
         return replace(value, span=span)
 
-    def _count(self, token: Token) -> int:
+    def _count(self, token: Token, hint: str = "any(1, a, b) is one of them") -> int:
         value = int(token[:10])  # enough digits to see that it is too large
         if not 1 <= value <= COUNT_MAX:
-            self.faults.append(Fault(_span(token), f"a count is from 1 to {COUNT_MAX}"))
+            self.faults.append(
+                Fault(_span(token), f"a count is from 1 to {COUNT_MAX}", "" if value else hint)
+            )
         return value
 
     def _positive(self, given: tuple[x.Duration, x.Span]) -> x.Duration:

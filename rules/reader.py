@@ -23,7 +23,7 @@ from yaml.events import (
 
 from tidegate.rules.errors import InputError, Place, Problem
 from tidegate.rules.marks import content_offsets
-from tidegate.rules.yamlhints import yaml_hint
+from tidegate.rules.yamlhints import tag_hint, yaml_hint
 
 NESTING_MAX = 50
 
@@ -165,6 +165,8 @@ class _Reader:
 
     def _malformed(self, error: yaml.MarkedYAMLError) -> Problem:
         mark = error.problem_mark or error.context_mark
+        if error.context_mark and "end of stream" in str(error.problem):
+            mark = error.context_mark  # a quote that is not closed
         if mark is None:
             return Problem("yaml", f"YAML: {error.problem}", Place(self.file))
         context = f" {error.context}" if error.context else ""
@@ -183,7 +185,8 @@ class _Reader:
         if event.anchor:
             self._refuse(event, path, "anchors are not allowed", "write the value out")
         if event.tag:
-            self._refuse(event, path, f"tags are not allowed: {event.tag}", "leave the tag out")
+            hint = tag_hint(event.tag, getattr(event, "value", ""))
+            self._refuse(event, path, f"tags are not allowed: {event.tag}", hint)
         if depth > NESTING_MAX:
             message = f"nested deeper than {NESTING_MAX} levels"
             raise InputError([*self.problems, Problem("yaml", message, place)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from tidegate.rules.deletes import MESSAGE, delete_as_merge
@@ -23,6 +23,11 @@ _OTHERS = {
 }
 # fmt: on
 _AN_ACTION = "an action is one INSERT, MERGE or UPDATE that reads event"
+NO_SUBSTITUTION = (
+    "write the value or a column; with for_each: firing a key is a parameter, as in :account_id"
+)
+_ENDS = re.compile(r"(?i:and|or|not)|[=<>+/%,.(\[-]")
+_SUBSTITUTED = re.compile(r"\$\{[^}'\"]*\}?")
 _EXPRESSION_ONLY = ("WHERE", "IF", "HAVING", "WHEN", "AND", "OR")
 
 
@@ -38,12 +43,15 @@ class SqlFault:
 
 def statement_fault(text: str) -> SqlFault | None:
     """What keeps a text from being one statement of any kind."""
-    return _form(text)
+    found = _form(text)
+    if found and found.code == "sql-several":
+        return replace(found, hint="make it two items, each behind a dash of its own")
+    return found
 
 
 def action_fault(text: str) -> SqlFault | None:
     """What keeps a text from being one INSERT, MERGE or UPDATE."""
-    return _form(text) or _begins_an_action(text)
+    return statement_fault(text) or _begins_an_action(text)
 
 
 def query_fault(text: str) -> SqlFault | None:
@@ -100,7 +108,7 @@ def _form(text: str) -> SqlFault | None:
         mark, at = token[0], token.start()
         if ended is not None:
             message = "something stands behind the semicolon"
-            return SqlFault("sql-several", message, at, "one statement, or expression, an item")
+            return SqlFault("sql-several", message, at, "write one alone")
         if mark in "'\"`":
             return SqlFault("sql-syntax", f"the quote {mark} is not closed", at)
         if mark == "/*":
@@ -117,11 +125,40 @@ def _form(text: str) -> SqlFault | None:
         elif mark == ";" and not opened:
             ended = at
         previous = token
+    if fault := _substituted(text):
+        return fault
     if opened:
         return SqlFault("sql-syntax", f"{opened[-1][0]!r} is not closed", opened[-1][1])
     if previous is None or (ended is not None and len(sql_tokens(text)) == 1):
         return SqlFault("sql-syntax", "there is nothing but comments", 0)
-    return None
+    return _ends_early(text)
+
+
+def _ends_early(text: str) -> SqlFault | None:
+    """A text whose last word or character needs something behind it."""
+    tokens = [token for token in sql_tokens(text) if token[0] != ";"]
+    last = tokens[-1]
+    if last["quoted"] or not _ENDS.fullmatch(last[0]) or (tokens[:-1] and tokens[-2][0] == "."):
+        return None
+    message = f"the text ends behind {last[0]!r}"
+    return SqlFault("sql-syntax", message, last.start(), f"complete it, or leave {last[0]} out")
+
+
+def _substituted(text: str) -> SqlFault | None:
+    """`${x}` outside of quotes."""
+    at = next((token.start() for token in sql_tokens(text) if token[0] == "$"), None)
+    found = _SUBSTITUTED.match(text, at) if at is not None else None
+    if found is None:
+        return None
+    message = f"{found[0]}: nothing is substituted in SQL"
+    return SqlFault("sql-substitution", message, found.start(), NO_SUBSTITUTION)
+
+
+def substituted(text: str) -> re.Match[str] | None:
+    """`${x}` inside of quotes, where it is written as it stands."""
+    quoted = (token for token in sql_tokens(text) if token["string"])
+    inside = (_SUBSTITUTED.search(text, token.start(), token.end()) for token in quoted)
+    return next(filter(None, inside), None)
 
 
 def _begins_an_action(text: str) -> SqlFault | None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from tidegate.rules.book import Book
-from tidegate.rules.kinds import BAD, Record, Report, did_you_mean
+from tidegate.rules.kinds import BAD, Record, Report
 from tidegate.rules.model import Rulebook, TableEvent
+from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.reader import Fields, Node, Scalar
 from tidegate.rules.sqlforms import (
+    NO_SUBSTITUTION,
     SqlFault,
     action_fault,
     expression_fault,
     query_fault,
     statement_fault,
+    substituted,
     unread,
 )
 from tidegate.rules.sqlwords import target_word
@@ -119,6 +122,10 @@ def _say(scalar: Scalar, judge: _Judge, report: Report) -> bool:
     """Report what is wrong with a text; returns whether something is."""
     fault = judge(scalar.text) if scalar.text.strip() else None
     if fault is None:
+        if found := substituted(scalar.text):
+            message = f"{found[0]} is written as it stands: nothing is substituted in SQL"
+            place = scalar.locate(found.start())
+            report.warn("substitution", message, place, NO_SUBSTITUTION)
         return False
     said = any(problem.place.path == scalar.place.path for problem in report.problems)
     if not said:

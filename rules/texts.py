@@ -10,7 +10,7 @@ import zoneinfo
 from tidegate.rules.clocks import clock, cron, daily
 from tidegate.rules.durations import duration_micros
 from tidegate.rules.expression import Clock
-from tidegate.rules.kinds import did_you_mean
+from tidegate.rules.nearest import did_you_mean
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _CRON_WORDS = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tidegate.rules import expression as x
 from tidegate.rules.book import Book
 from tidegate.rules.bound import Bound, Bounds
@@ -25,8 +27,10 @@ from tidegate.rules.sqlwords import insert_without_columns
 
 
 def warn(book: Book, report: Report) -> None:
-    """Add the warnings of every rule that could be read."""
-    bounds = None if report.problems else Bounds(book.rules)
+    """Add the warnings of every rule that could be read; of its bound and its constituents only
+    where all that it uses could be."""
+    sound = _sound(book)
+    bounds = Bounds(sound)
     for name, node, scalar in book.expressions():
         rule = book.rules[name]
         found = list(doubts(node, rule, book.rules))
@@ -38,10 +42,23 @@ def warn(book: Book, report: Report) -> None:
             _warn(report, "no-unit", f"{number} without a unit is seconds", scalar, span, hint)
         _broadcast(book, rule, node, scalar, report)
         _passed_over(book, rule, node, scalar, report)
-        _empty(book, name, node, report)
         _by_position(rule, report)
-        if bounds and not any(doubt.code == "endless" for doubt in found):
+        if name not in sound:
+            continue
+        _empty(book, name, node, sound, report)
+        if not any(doubt.code == "endless" for doubt in found):
             _unbounded(bounds.of_rule(rule), node, scalar, report)
+
+
+def _sound(book: Book) -> dict[str, Rule]:
+    """The rules all of whose events are known, through rules used as events."""
+    named = {name: event_names(node).keys() for name, node, _ in book.expressions()}
+    sound: dict[str, Rule] = {}
+    known = book.events.keys() - named.keys()
+    while more := {n: book.rules[n] for n in named if n not in sound and named[n] <= known}:
+        sound |= more
+        known |= more.keys()
+    return {name: sound[name] for name in named if name in sound}
 
 
 def _broadcast(book: Book, rule: Rule, node: x.Expression, scalar: Scalar, report: Report) -> None:
@@ -70,10 +87,12 @@ def _broadcast(book: Book, rule: Rule, node: x.Expression, scalar: Scalar, repor
         _warn(report, "broadcast", message, scalar, below.span, hint)
 
 
-def _empty(book: Book, name: str, node: x.Expression, report: Report) -> None:
+def _empty(
+    book: Book, name: str, node: x.Expression, rules: Mapping[str, Rule], report: Report
+) -> None:
     """An empty firing still has one row, so that it can be acted on (semantics 5)."""
     condition = book.records("rules")[name].get("if")
-    if not isinstance(condition, tuple) or not may_be_empty(node, book.rules):
+    if not isinstance(condition, tuple) or not may_be_empty(node, rules):
         return
     text, scalar = condition
     offset = counts_rows_to_zero(text)

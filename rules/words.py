@@ -26,8 +26,9 @@ EVENT_WORDS = {
     **dict.fromkeys(("watermark", "delay"), "lateness"),
     **dict.fromkeys(("tz", "zone", "time_zone"), "timezone"),
 }
-RULE_WORDS = {
-    **dict.fromkeys(("when", "condition", "conditions", "having", "where", "filter"), "if"),
+RULE_WORDS: dict[str, str | tuple[str, ...]] = {
+    "when": ("on", "if"),
+    **dict.fromkeys(("condition", "conditions", "having", "where", "filter"), "if"),
     **dict.fromkeys(("then", "action", "actions", "execute", "run", "sql"), "do"),
     **dict.fromkeys(("key", "keys", "by", "group_by", "partition_by", "for"), "per"),
     **dict.fromkeys(("event", "events", "pattern", "expression", "trigger", "match"), "on"),

@@ -10,6 +10,14 @@ _IN_FLOW = re.compile(r"([\w.-]+):\s+")
 _CLOSES = {"(": ")", "[": "]", "{": "}"}
 
 
+def tag_hint(tag: str, value: str) -> str:
+    """The remedy for a text that begins with an exclamation mark, which YAML takes for a tag."""
+    if tag.startswith("!!") or not tag.startswith("!"):
+        return "leave the tag out"
+    text = _in_quotes(f"{tag} {value}".strip())
+    return f"leave the tag out; a text that begins with ! is quoted: {text}"
+
+
 def yaml_hint(problem: str, source: str, line: int, column: int, begun: int | None) -> str:
     """The remedy for a parser's `problem` at a line and column (from 0); `begun`: the line where
     what it was reading began, if it says so."""
@@ -19,7 +27,7 @@ def yaml_hint(problem: str, source: str, line: int, column: int, begun: int | No
     if at == "\t" or (not text[:column].strip() and "\t" in text[:column]):
         return "indent with spaces, not tabs"
     if "',' or '}'" in problem or "',' or ']'" in problem:
-        return _in_flow(text, line, column, begun)
+        return _in_flow(lines, line, column, begun)
     if "mapping values are not allowed" in problem:
         return _second_colon(lines, line, column)
     if "end of stream" in problem and begun is not None:
@@ -39,8 +47,10 @@ def yaml_hint(problem: str, source: str, line: int, column: int, begun: int | No
     return ""
 
 
-def _in_flow(text: str, line: int, column: int, begun: int | None) -> str:
-    """A text inside { } or [ ] that holds a character of YAML's own, or a bracket left open."""
+def _in_flow(lines: list[str], line: int, column: int, begun: int | None) -> str:
+    """A text inside { } or [ ] that holds a character of YAML's own, or a bracket or quote left
+    open."""
+    text = lines[line] if line < len(lines) else ""
     if (
         begun is not None
         and begun != line
@@ -52,6 +62,9 @@ def _in_flow(text: str, line: int, column: int, begun: int | None) -> str:
         end = _flow_end(text, begin)
         if text[begin : begin + 1] not in "{[\"'" and begin <= column <= end:
             return f"inside {{ }} quote it: {key[1]}: {_in_quotes(text[begin:end].strip())}"
+    for number in range(line, -1, -1):
+        if lines[number].count("'") % 2 or lines[number].count('"') % 2:
+            return f"a quote in line {number + 1} is not closed"
     return "inside { } and [ ] a text with , : [ ] { } needs quotes"
 
 

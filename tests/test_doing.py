@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from tests.support import make
-from tidegate.engine import doing
-from tidegate.engine.state import Taken
+from tidegate.engine import doing, output
+from tidegate.engine.state import BucketReport, Taken
 from tidegate.engine.told import tell
 from tidegate.engine.values import Carried
 
@@ -67,4 +67,21 @@ def test_what_is_watched_is_named_with_the_versions_to_come() -> None:
     assert doing.watching_text({"b": 3, "a": 1}) == "watching 2 tables from version: a 1, b 3"
     assert doing.watching_text({}) == "watching for signals"
     many = doing.watching_text({f"t{n:02}": 1 for n in range(20)})
-    assert (many[:18], many[-9:]) == ("watching 20 tables", "t07 1, ..")
+    assert (many[:18], many[-9:]) == ("watching 20 tables", "t05 1, ..")
+    for name in ("t", "transactions_of_accounts"):
+        for count in (2, 10, 100):
+            assert len(doing.watching_text({f"{name}{n}": 10**6 for n in range(count)})) <= 80
+
+
+def test_a_buckets_line_with_its_stages_fits_a_screen(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    seconds = dict.fromkeys(doing.STAGES, 1234.5678)
+    output.bucket_printer(as_json=False, stages=True)(
+        BucketReport(123_456, 1, 1_234_567, 1_234_567, 1_234_567, 1_234_567, seconds)
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert all(f"{stage} 1234.568" in " ".join(lines) for stage in doing.STAGES)
+    assert [line[:2] == "  " for line in lines] == [False, *[True] * (len(lines) - 1)]

@@ -167,20 +167,40 @@ class DeltaAnalyst:
         of it already."""
         frame = self._event(event, ("event",))
         columns: frozenset[str] = frozenset()
+        problems: list[Problem] = []
         for text, kind, locate in named.values():
-            value = self._plans.column(self._gate.expression(text, locate))
-            value = value.cast(kind) if cast else value
             try:
-                grouped = group(frame, per_firing, value)
-                plan: Any = grouped._jdf.queryExecution().analyzed()
-            except SPARK_ERRORS as error:
-                raise unresolved(error, locate) from None
-            columns |= self._expression(plan, locate)
-            found = grouped.schema[-1].dataType.simpleString()
-            if not cast and found != kind:
-                message = f"`if` is {found}, not {kind}"
-                raise InputError([Problem("sql-type", message, locate(0), "write a comparison")])
+                columns |= self._one(frame, per_firing, text, kind, locate, cast=cast)
+            except InputError as error:
+                problems += error.problems
+        if problems:
+            raise InputError(problems)
         return Reading(columns)
+
+    def _one(
+        self,
+        frame: DataFrame,
+        per_firing: Sequence[str],
+        text: str,
+        kind: str,
+        locate: Locate,
+        *,
+        cast: bool,
+    ) -> frozenset[str]:
+        """The columns that one expression reads. Raises InputError."""
+        value = self._plans.column(self._gate.expression(text, locate))
+        value = value.cast(kind) if cast else value
+        try:
+            grouped = group(frame, per_firing, value)
+            plan: Any = grouped._jdf.queryExecution().analyzed()
+        except SPARK_ERRORS as error:
+            raise unresolved(error, locate) from None
+        columns = self._expression(plan, locate)
+        found = grouped.schema[-1].dataType.simpleString()
+        if not cast and found != kind:
+            message = f"`if` is {found}, not {kind}"
+            raise InputError([Problem("sql-type", message, locate(0), "write a comparison")])
+        return columns
 
     def _expression(self, plan: Any, locate: Locate) -> frozenset[str]:
         """The columns that the last expression of an Aggregate reads."""

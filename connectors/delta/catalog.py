@@ -61,13 +61,22 @@ class Catalog:
         self._own = new_session(spark)  # a user's may put variables into texts
 
     def open(self, spared: Collection[str] = ()) -> None:
-        """Create the database, and drop those that engines of earlier epochs left in a lasting
-        catalog. Raises InputError for every table that cannot be had; tables in `spared` are left
-        out then."""
+        """`create`, of all tables: raises InputError for every table that cannot be had; tables in
+        `spared` are left out then."""
+        problems = self.create()
+        for table in problems.keys() & {*spared}:
+            log.warning("%s", problems[table].message)
+        if wrong := [problem for table, problem in problems.items() if table not in spared]:
+            self.close()
+            raise InputError(wrong)
+
+    def create(self) -> dict[str, Problem]:
+        """Create the database with the tables that can be had, and drop those that engines of
+        earlier epochs left in a lasting catalog. Returns what is wrong with the others, by name."""
         for name in (*self._outlived(), self.database):
             self._drop(name)
         self._sql(f"CREATE DATABASE {self._name()}")
-        problems: list[tuple[str, Problem]] = []
+        problems: dict[str, Problem] = {}
         locations: dict[str, str] = {}
         for table in self._tables.values():
             try:
@@ -75,15 +84,11 @@ class Catalog:
                 at = location.replace("\\", "\\\\").replace("'", "\\'")
                 self._sql(f"CREATE TABLE {self._name(table.name)} USING delta LOCATION '{at}'")
             except SPARK_ERRORS as error:
-                problems.append((table.name, self._missing(table, error)))
+                problems[table.name] = self._missing(table, error)
             except InputError as error:
-                problems += [(table.name, problem) for problem in error.problems]
-        for problem in [p for table, p in problems if table in spared]:
-            log.warning("%s", problem.message)
-        if wrong := [problem for table, problem in problems if table not in spared]:
-            self.close()
-            raise InputError(wrong)
+                problems[table.name] = error.problems[0]
         self.locations = locations
+        return problems
 
     def close(self) -> None:
         """Drop the database; the tables' data is not its own and stays."""

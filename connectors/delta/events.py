@@ -20,8 +20,8 @@ from tidegate.engine.capture.filters import compile_filter
 from tidegate.engine.capture.request import filter_types
 from tidegate.engine.parameters import OLD, has_old
 from tidegate.rules.errors import InputError, Place, Problem
-from tidegate.rules.kinds import did_you_mean
 from tidegate.rules.model import Rulebook, Table, TableEvent
+from tidegate.rules.nearest import did_you_mean
 
 _CLOCK_HINT = "read again, a commit must raise the same events; compare with the table's columns"
 _NODES = nodes.ANALYSED_PLANS | {"org.apache.spark.sql.execution.LogicalRDD"}

@@ -22,7 +22,7 @@ from tidegate.engine.entries import Entry, Fate
 from tidegate.engine.moments import python_rows
 from tidegate.engine.ports import SinkError
 from tidegate.engine.values import Firings, Reading
-from tidegate.rules.errors import InputError, Place
+from tidegate.rules.errors import InputError, Place, word_place
 from tidegate.rules.model import Rulebook
 
 T = TypeVar("T")
@@ -154,7 +154,7 @@ class DeltaSink:
             raise _refused(error) from None
 
     def _place(self, entry: Entry) -> Place:
-        return Place(self._rulebook.file or "<text>", path=f"rules.{entry.rule}.do")
+        return word_place(self._rulebook.file or "<text>", f"rules.{entry.rule}.do")
 
     def _settings(self, entry: Entry, firings: Firings, reading: Reading) -> dict[str, str]:
         ids = _first(firings, FIRING_IDS_NOTED)

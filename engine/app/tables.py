@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -25,8 +26,11 @@ from tidegate.engine.evaluate.prepare import Prepared, prepare
 from tidegate.engine.policy import load_policy
 from tidegate.engine.sparktypes import arrow_schema
 from tidegate.engine.store import LeaseKeeper, open_store
+from tidegate.rules import expression as x
 from tidegate.rules.errors import EngineError, InputError, Problem
-from tidegate.rules.model import Change, EventType, Rulebook, TableEvent
+from tidegate.rules.loader import in_order
+from tidegate.rules.model import Change, EventType, Rule, Rulebook, Sql, TableEvent
+from tidegate.rules.sqlwords import sql_words
 
 
 @contextmanager
@@ -71,27 +75,94 @@ def check_tables(
     spark_conf: Mapping[str, str],
     policy: str | os.PathLike[str] | None = None,
 ) -> None:
-    """`validate --tables`: tables, feeds and SQL against what is there. Raises InputError, also for
-    a transaction: which columns it would have is not known to `run` yet."""
-    if lacking := [_not_live(e) for e in book.events.values() if _is_transaction(e)]:
-        raise InputError(lacking)
-    functions = load_policy(policy).functions
-    spark = start_session("tidegate validate", spark_conf)
-    problems: list[Problem] = []
-    with open_catalog(spark, book, "validate", functions=functions) as catalog:
-        book = with_edges(book, book.events)
-        analyst = DeltaAnalyst(catalog, book, functions)
-        prepared = preparing(book, analyst)(schemas_now(catalog), ())
-        feed = DeltaFeed(spark, catalog.locations)
-        capture = Capture(book, prepared.needs)
-        for name in sources(book).tables:
-            table = book.tables[name]
-            try:
-                capture.used(name, feed.head(table, None).cursor.schema)
-            except EngineError as error:
-                problems.append(Problem(error.code, error.message, table.place, error.hint))
+    """`validate --tables`: tables, feeds and SQL against what is there. Raises InputError with all
+    that is wrong, also for a transaction: which columns it would have is not known to `run` yet.
+    What needs a table that is not there, or a transaction, is left out otherwise."""
+    problems = [_not_live(e) for e in book.events.values() if _is_transaction(e)]
+    judged = _without(book, ())
+    if judged.rules or sources(judged).tables or not problems:
+        functions = load_policy(policy).functions
+        spark = start_session("tidegate validate", spark_conf)
+        catalog = Catalog(spark, book, "validate")
+        try:
+            missing = catalog.create()
+            present = catalog.locations.keys() - missing.keys()
+            catalog.locations = {name: catalog.locations[name] for name in present}
+            problems += [*missing.values(), *_wrong(_without(book, missing), catalog, functions)]
+        finally:
+            catalog.close()
     if problems:
-        raise InputError(problems)
+        raise InputError(in_order(problems))
+
+
+def _wrong(book: Rulebook, catalog: Catalog, functions: Collection[str]) -> Iterator[Problem]:
+    """What is wrong with event types, SQL and feeds, all the tables being there."""
+    said: set[tuple[str, int]] = set()
+    try:
+        check_events(catalog.spark, book, catalog.locations, functions)
+    except InputError as error:
+        said = {(problem.code, problem.place.line) for problem in error.problems}
+        yield from error.problems
+    book = with_edges(book, book.events)
+    analyst = DeltaAnalyst(catalog, book, functions)
+    capture = None
+    try:
+        prepared = preparing(book, analyst)(schemas_now(catalog), ())
+        capture = None if said else Capture(book, prepared.needs)
+    except InputError as error:
+        for problem in error.problems:
+            if problem.code != "unknown-column" or (problem.code, problem.place.line) not in said:
+                yield problem
+    feed = DeltaFeed(catalog.spark, catalog.locations)
+    for name in sources(book).tables:
+        table = book.tables[name]
+        try:
+            head = feed.head(table, None)
+            if capture is not None:
+                capture.used(name, head.cursor.schema)
+        except EngineError as error:
+            yield Problem(error.code, error.message, table.place, error.hint)
+
+
+def _without(book: Rulebook, missing: Collection[str]) -> Rulebook:
+    """A rulebook without its transactions, the tables in `missing`, and what needs any of them."""
+    events = {
+        name: event
+        for name, event in book.events.items()
+        if not (
+            isinstance(event, TableEvent) and (event.table in missing or _is_transaction(event))
+        )
+    }
+    listed = dict(book.rules)
+    while lost := [n for n, rule in listed.items() if not _used(rule) <= {*events, *listed}]:
+        for name in lost:
+            del listed[name]
+    names = {name.lower() for name in missing}
+    tables = {name: table for name, table in book.tables.items() if name not in missing}
+    left = {name: _without_texts(rule, names) for name, rule in listed.items()}
+    return replace(book, tables=tables, events=events, rules=left)
+
+
+def _used(rule: Rule) -> set[str]:
+    """The event types and rules that a rule's expression names."""
+    return {node.name for node in rule.on.walk() if isinstance(node, x.Name | x.BeginOf | x.EndOf)}
+
+
+def _without_texts(rule: Rule, tables: Collection[str]) -> Rule:
+    """A rule without the SQL that mentions one of these tables, named in small letters."""
+    condition = rule.condition
+    if condition is not None and condition.query and _mentions(condition.text, tables):
+        condition = None
+    actions = tuple(
+        action
+        for action in rule.actions
+        if not (isinstance(action, Sql) and _mentions(action.text, tables))
+    )
+    return replace(rule, condition=condition, actions=actions)
+
+
+def _mentions(text: str, tables: Collection[str]) -> bool:
+    return any(word.text.lower() in tables for word in sql_words(text))
 
 
 def adopt_store(

@@ -15,7 +15,7 @@ from tidegate.engine.detector.graph import Graph, Node, Stream
 from tidegate.engine.detector.instances import EVERY_KEY, Int32
 from tidegate.engine.detector.keys import NO_KEYS, Columns, Keys, encode
 from tidegate.engine.values import Batch, Carried
-from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.errors import InputError, Problem, word_place
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def _wrong(
         columns += [f"{name} of {event} ({kind})" for name, kind in kinds.items()]
     message = f"keys cannot be compared with each other or with those before: {', '.join(columns)}"
     hint = f"{error}; give the columns of a key one type"
-    return InputError([Problem("key-type", message, Place("<occurrences>"), hint)])
+    return InputError([Problem("key-type", message, word_place("<occurrences>"), hint)])
 
 
 def _by_table(

@@ -21,8 +21,8 @@ from tidegate.engine.detector.walk.found import Walked
 from tidegate.engine.detector.walk.restricted import walk_restricted
 from tidegate.engine.detector.walk.route import Route, route, walks
 from tidegate.engine.values import Batch, Carried
-from tidegate.rules.kinds import did_you_mean
 from tidegate.rules.model import ClockEvent, Rule, Rulebook
+from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.unbuilt import SIMULATED
 
 

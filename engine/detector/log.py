@@ -14,7 +14,7 @@ from tidegate.engine.detector.codes import select
 from tidegate.engine.detector.instances import Int32
 from tidegate.engine.detector.keys import NO_KEYS, Keys
 from tidegate.engine.values import Int64, UInt64
-from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.errors import InputError, Problem, word_place
 
 FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The years 1 to 9999 in microseconds."""
@@ -86,7 +86,7 @@ def read_log(occurrences: pa.Table) -> Log:
 
 def wrong(code: str, message: str, hint: str = "") -> InputError:
     """The error that says what is wrong with the occurrences."""
-    return InputError([Problem(code, message, Place("<occurrences>"), hint)])
+    return InputError([Problem(code, message, word_place("<occurrences>"), hint)])
 
 
 def _without_views(occurrences: pa.Table) -> pa.Table:

@@ -17,7 +17,7 @@ from tidegate.engine.detector.edges import is_tick, shown_name
 from tidegate.engine.detector.instances import Bools, Int16
 from tidegate.engine.detector.kernels import TICK_RANK
 from tidegate.engine.values import Batch, Int64, UInt64
-from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.errors import InputError, Problem, word_place
 
 
 class Ranking(Protocol):
@@ -327,7 +327,7 @@ def _one_type(event: str, stored: pa.Table, new: pa.Table) -> pa.Table:
             except KeyTypeError as error:
                 message = f"column {name} of {event} was {kinds[0]} and is {kinds[1]} now"
                 hint = f"{error}; declare it as it was, or rename it"
-                place = Place("<occurrences>")
+                place = word_place("<occurrences>")
                 raise InputError([Problem("column-type", message, place, hint)]) from None
             parts = column.slice(0, len(stored)), column.slice(len(stored))
             tables = [

@@ -77,7 +77,7 @@ def shape_of(rulebook: Rulebook, rule: Rule, tables: Mapping[str, pa.Schema]) ->
     labels = [part.label for part in rule.on.walk() if isinstance(part, Labelled)]
     spans = [f"{label}_{side}" for label in dict.fromkeys(labels) for side in ("start", "end")]
     per_firing = ("firing_id", "started_at", "detected_at", *key.names, *spans)
-    columns, parameters = _merge(schemas, rule, key, spans, problems)
+    columns, parameters = _merge(schemas, rule, spans, problems)
     if problems:
         raise InputError(problems)
     schema = pa.schema(
@@ -199,12 +199,11 @@ def _key_schema(
 def _merge(
     schemas: Mapping[str, pa.Schema],
     rule: Rule,
-    key: pa.Schema,
     spans: list[str],
     problems: list[Problem],
 ) -> tuple[dict[str, dict[str, str]], dict[str, pa.DataType]]:
     """The outer union: where each parameter of each event type stands, and of what type."""
-    keys = {name.lower(): name for name in key.names}
+    keys = {name.lower(): name for name in rule.key_names}
     names: dict[str, str] = {}  # column by lower-case name, as first written
     kinds: dict[str, pa.DataType] = {}
     places: dict[str, dict[str, str]] = {}

@@ -13,8 +13,9 @@ from tidegate.engine.explain.mermaid import mermaid
 from tidegate.engine.explain.picture import pictures
 from tidegate.engine.explain.svg import svg
 from tidegate.engine.explain.text import text
-from tidegate.rules.errors import InputError, Place, Problem
-from tidegate.rules.kinds import did_you_mean
+from tidegate.engine.screen.text import screen_width
+from tidegate.rules.errors import InputError, Problem, word_place
+from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.unbuilt import all_features
 
 FORMATS = ("text", "json", "mermaid", "svg")
@@ -33,7 +34,7 @@ def explain(file: str | os.PathLike[str], rule: str | None = None, format_: str 
     book = rules.load(file, features=all_features())
     if rule is not None and rule not in book.rules:
         hint = did_you_mean(rule, book.rules)
-        raise InputError([Problem("rule", f"no rule {rule!r}", Place(os.fspath(file)), hint)])
+        raise InputError([Problem("rule", f"no rule {rule!r}", word_place("RULE"), hint)])
     explained = build(book, rule)
     match format_:
         case "json":
@@ -43,4 +44,4 @@ def explain(file: str | os.PathLike[str], rule: str | None = None, format_: str 
         case "svg":
             return svg(pictures(explained))
         case _:
-            return text(explained)
+            return text(explained, screen_width())

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from tidegate.engine.explain.amounts import kept, length
 from tidegate.engine.explain.model import Explained, Node, Rule, Stores, Trigger, Warned
 
+_SHRINKS = {5: 26, 3: 12, 4: 14, 2: 12}
+"""Of the graph's table: which column is made smaller where lines are too wide, and to what."""
 
-def text(explained: Explained) -> str:
-    """Rules, the shared graph, the triggering graph, warnings; ends with a newline."""
+
+def text(explained: Explained, width: int) -> str:
+    """Rules, the shared graph, the triggering graph, warnings, in lines of `width` columns where
+    words allow it; ends with a newline."""
     parts = [
         [f"rulebook {explained.rulebook}"],
         *(list(_rule(rule)) for rule in explained.rules),
-        ["graph (what each node stores per key)", *_nodes(explained.nodes)],
+        ["graph (what each node stores per key)", *_nodes(explained.nodes, width)],
         ["triggers", *_triggers(explained)],
         [f"cycle: {' -> '.join((*loop, loop[0]))}" for loop in explained.cycles],
         [line for warning in explained.warnings for line in _warning(warning)],
     ]
-    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+    fitting = (_fitting(line, width) for part in parts if part for line in (*part, ""))
+    return "\n".join(line for lines in fitting for line in lines)
 
 
 def _rule(rule: Rule) -> Iterator[str]:
@@ -55,15 +63,35 @@ def _stores(stores: Stores) -> str:
     )
 
 
-def _nodes(nodes: Sequence[Node]) -> Iterator[str]:
+def _fitting(line: str, width: int) -> list[str]:
+    """A line as several, the further ones below the text of the first."""
+    if len(line) <= width:
+        return [line]
+    begin = re.match(r" +(?:\w+  +)?", line)
+    indent = begin[0] if begin else ""
+    if len(indent) > width // 2:
+        return [line]
+    below = " " * len(indent) or "    "
+    return textwrap.wrap(line, width, subsequent_indent=below, break_on_hyphens=False)
+
+
+def _nodes(nodes: Sequence[Node], width: int) -> Iterator[str]:
     rows = [("node", "operator", "operands", "rules", "stores", "expression")]
     for node in nodes:
         operands, rules = " ".join(node.operands) or "-", " ".join(node.rules)
         rows.append((node.id, node.operator, operands, rules, kept(node), node.expression))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for n, least in _SHRINKS.items():
+        over = 2 * len(widths) + sum(widths) - width
+        widths[n] -= max(0, min(over, widths[n] - least))
     for row in rows:
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield f"  {line.rstrip()}"
+        cells = [
+            textwrap.wrap(cell, columns, break_on_hyphens=False)
+            for cell, columns in zip(row, widths, strict=True)
+        ]
+        for parts in zip_longest(*cells, fillvalue=""):
+            line = "  ".join(part.ljust(n) for part, n in zip(parts, widths, strict=True))
+            yield f"  {line.rstrip()}"
 
 
 def _triggers(explained: Explained) -> Iterator[str]:

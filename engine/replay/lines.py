@@ -13,13 +13,14 @@ import orjson
 import pyarrow as pa
 
 from tidegate.engine.detector.edges import BEGIN, begun, edge_micros
-from tidegate.engine.replay import times
+from tidegate.engine.replay import strict, times
 from tidegate.engine.replay.json_values import ENCODED, EVENT, LINE, TIME, column
+from tidegate.engine.replay.misfits import Declared
 from tidegate.engine.replay.seen import Seen, looks_like
 from tidegate.engine.values import Int64
-from tidegate.rules.errors import InputError, Place, Problem
-from tidegate.rules.kinds import did_you_mean
+from tidegate.rules.errors import InputError, Place, Problem, word_place
 from tidegate.rules.model import ClockEvent, Rulebook
+from tidegate.rules.nearest import did_you_mean
 
 PROBLEMS_MAX = 20
 BLOCK_BYTES = 1 << 20
@@ -56,6 +57,7 @@ class Lines:
             len(names), len(self.events)
         )
         self._keys = sorted(key_fields(book))
+        self._declared = {name: Declared(book, name) for name in self._keys}
         self._time_types: tuple[type, ...] = ()
         self._problems: list[Problem] = []
 
@@ -70,7 +72,7 @@ class Lines:
         try:
             file = self._path.open("rb")
         except OSError as error:
-            place = Place(str(self._path))
+            place = word_place(str(self._path))
             message = f"the trace cannot be read: {error.strerror}"
             raise InputError([Problem("trace-unreadable", message, place)]) from error
         number = 0
@@ -96,7 +98,9 @@ class Lines:
                 place = Place(str(self._path), number)
                 if isinstance(error, orjson.JSONDecodeError):
                     place = Place(str(self._path), number, error.colno)
-                if not isinstance(error, _Wrong):
+                if isinstance(error, strict.NotStrictError):
+                    error = _Wrong("not-strict", str(error), error.hint)
+                elif not isinstance(error, _Wrong):
                     said = str(error).split(": line 1 column")[0]
                     error = _Wrong("bad-json", f"no JSON: {said}")
                 self._problems.append(Problem(error.code, str(error), place, error.hint))
@@ -110,6 +114,7 @@ class Lines:
             code = np.array([self._codes[each["event"]] for each in fields], dtype=np.int32)
         except (LookupError, TypeError):
             raise self._wrong_event(fields[0]) from None
+        strict.check(lines, fields)
         time = self._times(fields, lines)
         keys = {name: [each.get(name) for each in fields] for name in self._keys}
         columns = {name: column(values) for name, values in keys.items()}
@@ -117,6 +122,9 @@ class Lines:
             if found.type == ENCODED:  # which a column of integers or strings alone is not
                 _check_integers(name, keys[name], lines)
         self._count(code, time, keys)
+        for name, declared in self._declared.items():
+            if not declared.fits(columns[name].type):
+                self._count_misfits(name, declared, code, keys[name])
         table = pa.table({EVENT: code, TIME: time, LINE: pa.array(lines, pa.binary())} | columns)
         if self._until is not None and (time > self._until).any():
             table = table.filter(pa.array(time <= self._until))
@@ -138,6 +146,14 @@ class Lines:
                 lacking = code[[value is None for value in values]]
                 for event, count in enumerate(np.bincount(lacking).tolist()):
                     seen.lacking[names[event], key] += count
+
+    def _count_misfits(
+        self, name: str, declared: Declared, code: npt.NDArray[np.int32], values: Sequence[Any]
+    ) -> None:
+        names = list(self._codes)
+        for number, value in zip(code.tolist(), values, strict=True):
+            if wrong := declared.misfit(names[number], value):
+                self.seen.misfits[names[number], name, wrong] += 1
 
     def _with_edges(self, table: pa.Table) -> pa.Table:
         """Lines as occurrences: their beginnings, where these are looked at, and their ends."""
@@ -173,7 +189,8 @@ class Lines:
         if not isinstance(fields, dict):
             return _Wrong("not-an-object", "a line is one JSON object")
         if "event" not in fields:
-            return _Wrong("no-event", "the line has no event")
+            hint = f'give "event": {" or ".join(list(self._codes)[:3])}'
+            return _Wrong("no-event", "the line has no event", hint)
         event = fields["event"]
         if not isinstance(event, str):
             return _Wrong("no-event", f"the event of the line is {json.dumps(event)}, not a text")

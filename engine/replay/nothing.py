@@ -9,7 +9,7 @@ from tidegate.engine.moments import micros_text
 from tidegate.engine.replay.seen import looks_like
 from tidegate.engine.replay.trace import Trace
 from tidegate.rules import expression as x
-from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.model import ClockEvent, Rulebook
 
 _SECOND = 1_000_000
@@ -21,6 +21,21 @@ def nothing_detected(book: Rulebook, trace: Trace, until: int | None) -> str:
     said = f"0 detections over {_lines(trace.seen.lines)}"
     reasons = "; ".join(_reasons(book, trace, until))
     return f"{said}: {reasons}" if reasons else said
+
+
+def doubtful(book: Rulebook, trace: Trace) -> Iterator[str]:
+    """What was read and is probably not meant: key fields that are missing or of another kind."""
+    yield from _lacking(book, trace)
+    for (event, column, wrong), count in trace.seen.misfits.items():
+        yield f"{column} of {event} is declared {wrong} in {_lines(count)}"
+
+
+def _lacking(book: Rulebook, trace: Trace) -> Iterator[str]:
+    rules = [rule for rule in book.rules.values() if rule.enabled]
+    for name, columns in dict.fromkeys(item for rule in rules for item in rule.per.items()):
+        for column in columns:
+            if lacking := trace.seen.lacking[name, column]:
+                yield f"{column} is missing in {_lines(lacking)} of {name}"
 
 
 def _reasons(book: Rulebook, trace: Trace, until: int | None) -> Iterator[str]:
@@ -36,10 +51,7 @@ def _reasons(book: Rulebook, trace: Trace, until: int | None) -> Iterator[str]:
     rules = [rule for rule in book.rules.values() if rule.enabled]
     if not rules:
         yield "no rule is enabled"
-    for name, columns in dict.fromkeys(item for rule in rules for item in rule.per.items()):
-        for column in columns:
-            if lacking := seen.lacking[name, column]:
-                yield f"{column} is missing in {_lines(lacking)} of {name}"
+    yield from doubtful(book, trace)
     needed = dict.fromkeys(name for rule in rules for name in _needed(rule.on))
     absent = [n for n in needed if n not in book.rules and not _happens(book, n) and not seen.of[n]]
     if absent:
@@ -76,7 +88,7 @@ def check_calendar(book: Rulebook, trace: Trace, file: str) -> None:
         unit = "" if trace.iso else looks_like(trace.last / _SECOND)
         hint = f"the times look like {unit}: a number is seconds since the epoch" if unit else ""
         message = "the trace goes beyond the year 9999, where there are no clock events"
-        raise InputError([Problem("time", message, Place(file), hint)])
+        raise InputError([Problem("time", message, word_place(file), hint)])
 
 
 def _clock_names(book: Rulebook, expression: x.Expression) -> Iterator[str]:

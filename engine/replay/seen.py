@@ -12,12 +12,14 @@ _MILLISECONDS = 100_000_000_000
 @dataclass(slots=True)
 class Seen:
     """`lines` that are not blank, `later` than --until, `of` each event type; `lacking`: those of
-    an event type that have no value of a key field."""
+    an event type that have no value of a key field; `misfits`: those whose value is of another kind
+    than declared, with what `misfits.Declared` says of it."""
 
     lines: int = 0
     later: int = 0
     of: Counter[str] = field(default_factory=Counter)
     lacking: Counter[tuple[str, str]] = field(default_factory=Counter)
+    misfits: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
 
 def looks_like(seconds: float) -> str:

@@ -17,16 +17,17 @@ from tidegate.engine.detector.detector import FOREVER, Detector
 from tidegate.engine.detector.edges import shown_name
 from tidegate.engine.replay import json_values
 from tidegate.engine.replay.json_values import EVENT, TIME
-from tidegate.engine.replay.nothing import check_calendar, nothing_detected
+from tidegate.engine.replay.nothing import check_calendar, doubtful, nothing_detected
 from tidegate.engine.replay.printing import Printer
 from tidegate.engine.replay.progress import Progress
 from tidegate.engine.replay.spool import times
-from tidegate.engine.replay.times import of_argument
+from tidegate.engine.replay.times import INSTANTS, of_argument
 from tidegate.engine.replay.trace import Trace, read
+from tidegate.engine.screen.text import screen_width, wrapped
 from tidegate.engine.values import Batch, Carried
-from tidegate.rules.errors import InputError, Place, Problem
-from tidegate.rules.kinds import did_you_mean
+from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.model import Context, Rulebook
+from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.unbuilt import SIMULATED
 
 
@@ -65,7 +66,10 @@ def simulate(
         check_calendar(book, occurrences, str(trace))
         count = run(book, occurrences, bucket, out, last, told.detected)
     if not count:
-        tell(nothing_detected(book, occurrences, last))
+        tell("\n".join(wrapped(nothing_detected(book, occurrences, last), screen_width())))
+        return
+    for said in doubtful(book, occurrences):
+        tell(f"warning: {said}")
 
 
 def run(
@@ -144,7 +148,8 @@ def _context(name: str) -> Context:
         return Context(name)
     except ValueError:
         hint = did_you_mean(name, Context)
-        problem = Problem("unknown-context", f"unknown context {name!r}", Place("--context"), hint)
+        place = word_place("--context")
+        problem = Problem("unknown-context", f"unknown context {name!r}", place, hint)
         raise InputError([problem]) from None
 
 
@@ -153,6 +158,6 @@ def instant(text: str | None) -> int | None:
     try:
         return None if text is None else of_argument(text)
     except ValueError as error:
-        hint = "give seconds, or ISO 8601"
-        problem = Problem("time", f"{text!r} is no instant: {error}", Place("--until"), hint)
-        raise InputError([problem]) from None
+        message = f"{text!r} is no instant"
+        message += ": out of range" if "out of range" in str(error) else ""
+        raise InputError([Problem("time", message, word_place("--until"), INSTANTS)]) from None

@@ -12,13 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.engine.moments import micros_text
 from tidegate.engine.values import Int64
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+INSTANTS = "write 2026-01-01T09:00:00Z, or the seconds since 1970: 1767258000"
 _MICROSECOND = timedelta(microseconds=1)
 _SECOND = 1_000_000
 _EXACT = 2.0**51
 _LAST = 2**62 // _SECOND
+_BEGIN, _END = -62_135_596_800 * _SECOND, 253_402_300_800 * _SECOND - 1  # of what dates can hold
 
 
 def of_numbers(values: Sequence[float], lines: Sequence[bytes]) -> Int64:
@@ -68,6 +71,8 @@ def _exact(seconds: Decimal | int) -> int:
 
 def printed(micros: Int64, *, iso: bool) -> pa.Array:
     """As JSON texts: the shortest decimal number of seconds (3, not 3.0), or ISO 8601 with `Z`."""
+    if iso and len(micros) and (micros.min() < _BEGIN or micros.max() > _END):
+        return pa.array([f'"{micros_text(at)}Z"' for at in micros.tolist()])
     if iso:
         texts = pa.array(micros).cast(pa.timestamp("us")).cast(pa.string())
         short = pc.utf8_slice_codeunits(texts, 0, -7)

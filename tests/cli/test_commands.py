@@ -50,6 +50,20 @@ def test_validate_warns_of_what_only_simulate_has(tidegate: Tidegate, tmp_path: 
     assert f"{file}: ok" in ok
 
 
+def test_validate_warns_beside_the_errors_of_another_rule(tidegate: Tidegate, doors: Path) -> None:
+    doors.write_text(
+        doors.read_text()
+        + "  wrong: {on: opened and}\n  timed: {on: 'opened + [5 s]', per: door}\n"
+        "  kept: {on: opened ; closed, per: door, context: chronicle}\n"
+    )
+    result = tidegate("validate", doors)
+    assert result.exit_code == 1
+    said = [line.split(": ", 1)[0] for line in result.stdout.splitlines() if "(rules." in line]
+    assert said == ["warning", "warning", f"{doors}:9:25"]
+    (line,) = tidegate("validate", doors, "--json").stdout.splitlines()
+    assert [w["code"] for w in json.loads(line)["warnings"]] == ["not-live", "unbounded"]
+
+
 def test_validate_tables_says_that_transactions_cannot_be_checked(
     tidegate: Tidegate, tmp_path: Path
 ) -> None:

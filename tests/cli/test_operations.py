@@ -99,13 +99,16 @@ def test_the_ways_past_an_entry_are_asked_of_the_engine(tidegate: Tidegate, url:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["skip", "4"], "there is no entry 4"),
+        (["skip", "4"], "ENTRY: there is no entry 4"),
         (["redrive", "1"], "entry 1 of rule passed is done already"),
         (["skip", "1"], "entry 1 of rule passed is done already"),
+        (["enable", "pased"], "RULE: the rulebook doors has no rule `pased`\n"),
         (["enable", "pased"], "did you mean 'passed'?"),
+        (["firings", "--rule", "no"], "--rule: the rulebook doors has no rule `no`\n"),
+        (["firings", "--key", "no=1"], "--key: no such rule has the key column `no`\n"),
         (["enable", "other"], "rule `other` is not parked"),
-        (["firings", "--entry", "4"], "there is no entry 4"),
-        (["firings", "--before", "xyz"], "this is no firing's id"),
+        (["firings", "--entry", "4"], "--entry: there is no entry 4"),
+        (["firings", "--before", "xyz"], "--before: 'xyz' is no firing's id"),
     ],
 )
 def test_what_cannot_be_done_is_refused_and_not_asked(
@@ -226,3 +229,18 @@ def doubt(store: SqlStore) -> None:
     epoch = store.acquire(NAME, this_holder(), 60)
     store.settle(NAME, epoch, Outcome(entry, "held", 3, "no answer", fate=Fate.UNKNOWN.value))
     store.release(NAME, epoch)
+
+
+@pytest.mark.parametrize("text", ["yesterday", "", "3x"])
+def test_a_time_that_is_none_is_told_the_forms_that_are(
+    tidegate: Tidegate, url: str, text: str
+) -> None:
+    result = tidegate("firings", "--store", url, "--since", text)
+    assert result.exit_code == 2
+    *_, said, forms = result.stderr.splitlines()
+    assert said == f"Error: --since takes an instant, or how long ago it was; {text!r} is neither"
+    assert forms == (
+        "write 2026-01-01T09:00:00Z, or the seconds since 1970: 1767258000; or 1 h, for an hour ago"
+    )
+    for form in ("2026-01-01T09:00:00Z", "1767258000", "1 h"):
+        assert tidegate("firings", "--store", url, "--since", form).exit_code == 0

@@ -216,7 +216,7 @@ def test_the_within_that_is_advised_gives_a_bound(on: str, context: str) -> None
 
 def test_a_window_closed_by_a_length_of_time_has_the_bound_that_is_advised() -> None:
     loose = book("P(a, [1], c)")
-    assert "[d] in last position" in Bounds(loose.rules).of_rule(loose.rules["r"]).advice[0]
+    assert "`P(a, [1 s], [1 h])`" in Bounds(loose.rules).of_rule(loose.rules["r"]).advice[0]
     tight = book("P(a, [1], [5])")
     found = Bounds(tight.rules).of_rule(tight.rules["r"])
     for now, carried in steps(tight, [("a", second, 1) for second in range(50)]):

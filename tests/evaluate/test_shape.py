@@ -55,6 +55,13 @@ def test_letter_case_makes_no_second_column() -> None:
     assert found.columns["shouted"] == {"AMOUNT": "amount", "Id": "id"}
 
 
+def test_a_key_without_a_common_type_is_said_once() -> None:
+    texts = event("texts", "moves", columns={"account": "kind"})
+    said = refusal(rule("moved ; texts", per={"moved": ["account"], "texts": ["account"]}), texts)
+    assert said.count("account of moved is") == 1
+    assert "in event type" not in said
+
+
 def test_columns_without_a_common_type_are_refused_with_the_way_out() -> None:
     texts = event("texts", "moves", columns={"amount": "kind"})
     said = refusal(rule("moved ; texts"), texts)

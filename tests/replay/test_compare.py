@@ -218,7 +218,10 @@ def test_what_is_not_drawn_is_said_on_the_page_and_on_stderr(
     assert "1 more keys without a detection" in text
 
 
-def test_iso_times_of_one_day_are_shown_without_it(tmp_path: Path) -> None:
+def test_iso_times_of_one_day_are_shown_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     history = [("sent", "2026-03-02T09:00:00Z", 7), ("ack", "2026-03-02T09:00:00.5Z", 7)]
     output = compared(tmp_path, KEYED, history).stdout
     assert "times of 2026-03-02, UTC" in output
@@ -233,3 +236,18 @@ def test_a_comparison_without_lines_has_empty_columns(tmp_path: Path) -> None:
     assert [column.context for column in found.columns] == [*Context]
     with pytest.raises(InputError, match="no instant"):
         comparing.compare(tmp_path / "book.yaml", tmp_path / "trace.jsonl", None, "soon")
+
+
+def test_what_is_piped_fits_a_screen(tmp_path: Path) -> None:
+    names = [f"something_that_happened_{n}" for n in range(3)]
+    book = "rulebook: wide\nevents: {" + ", ".join(f"{n}: {{signal: {{id: int}}}}" for n in names)
+    book += f"}}\nrules: {{a_rule_of_many: {{on: {' ; '.join(names)}, per: id}}}}\n"
+    history = [(name, time, 123_456_789_012) for time, name in enumerate(names * 2, 1)]
+    result = compared(tmp_path, book, history)
+    assert result.exit_code == 0
+    assert max(map(len, result.stdout.splitlines())) <= 100
+    assert sum("●" in line for line in result.stdout.splitlines()) > 1
+    simulate = files(tmp_path, book, history[:1])
+    told = CliRunner().invoke(main, simulate, catch_exceptions=False).stderr
+    assert told.split("\n")[0].startswith("0 detections over 1 line: no line is something_that_")
+    assert max(map(len, told.splitlines())) <= 100

@@ -84,7 +84,9 @@ def told(folder: Path, rules: str, trace: str, until: str | None = None) -> list
 def test_the_last_line(
     tmp_path: Path, rules: str, trace: str, until: str | None, last: str
 ) -> None:
-    assert told(tmp_path, rules, trace, until)[-1].startswith(last)
+    said = told(tmp_path, rules, trace, until)[-1]
+    assert max(map(len, said.splitlines())) <= 100
+    assert " ".join(said.split()).startswith(last)
 
 
 def test_s13_warnings_are_told_first_and_nothing_else_where_something_is_detected(
@@ -108,3 +110,22 @@ def test_s13_warnings_are_told_first_and_nothing_else_where_something_is_detecte
 def test_times_too_large_for_seconds(tmp_path: Path, rules: str, time: int, unit: str) -> None:
     with pytest.raises(InputError, match=f"look like {unit}: a number is seconds since the epoch"):
         told(tmp_path, rules, PLACED.format(time))
+
+
+def test_key_values_that_are_missing_or_of_another_kind_are_warned_of(tmp_path: Path) -> None:
+    """7 and "7" are two keys, null is one of its own; what is found stays found."""
+    placed = '{{"event": "placed", "time": {}, "order_id": {}}}\n'
+    values = ["7", '"7"', '"x"', "7.0", "7.5", "true", "[1]", "null"]
+    trace = "".join(placed.format(1, value) for value in values)
+    trace += '{"event": "paid", "time": 2}\n{"event": "paid", "time": 2, "order_id": 7}\n'
+    assert told(tmp_path, PAIR, trace) == [
+        "warning: order_id is missing in 1 line of placed",
+        "warning: order_id is missing in 1 line of paid",
+        "warning: order_id of placed is declared bigint, and is a text in 2 lines",
+        "warning: order_id of placed is declared bigint, and is a fraction in 1 line",
+        "warning: order_id of placed is declared bigint, and is true or false in 1 line",
+        "warning: order_id of placed is declared bigint, and is a list in 1 line",
+    ]
+    assert (
+        told(tmp_path, PAIR, placed.format(1, 7) + KEYLESS.split("\n")[1].replace("8", "7")) == []
+    )

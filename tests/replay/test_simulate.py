@@ -264,7 +264,9 @@ def test_a_trace_that_is_not_there_is_refused(folder: Path) -> None:
 
 def test_wrong_options_are_refused(folder: Path) -> None:
     assert "known: chronicle" in refused(folder, "", context="latest")
-    assert "ISO 8601" in refused(folder, "", until="tomorrow")
+    said = refused(folder, "", until="tomorrow").splitlines()
+    assert said[0] == "--until: 'tomorrow' is no instant"
+    assert said[1].strip().startswith("write 2026-01-01T09:00:00Z, or the seconds since 1970")
 
 
 MAPPED = """
@@ -298,3 +300,28 @@ def test_keys_in_fields_of_other_names_are_compared_by_value(
         ("s", {"k": 7}, 0, 4),
         ("r", {"k": 0}, 7, 8),
     ]
+
+
+def test_a_name_twice_and_deep_nesting_are_refused_by_line(folder: Path) -> None:
+    """A reader would keep the last of them; a printer would stumble."""
+    deep = {
+        n: '{"event": "alarm", "time": 1, "x": ' + "[" * n + "]" * n + "}\n" for n in (199, 200)
+    }
+    good = '{"event": "alarm", "time": 1, "x": "\\": [", "y": {"x": 1}, "time ": {"time": 2}}\n'
+    twice = '{"event": "alarm", "time": 1, "account": 7, "account" : 8}\n'
+    inside = '{"event": "alarm", "time": 1, "x": [{"a": {"b": 1, "b": 1}}]}\n'
+    assert lines_of(folder, good * 3 + deep[199], 'rulebook: r\nevents: {alarm: {signal: {}}}\n'
+                    "rules: {r: {on: alarm}}\n")  # fmt: skip
+    said = refused(folder, good + twice + good + inside + deep[200] + deep[199] + deep[200])
+    assert [line.split("trace.jsonl:")[1] for line in said.splitlines()[::2]] == [
+        '2:1: the line has "account" twice',
+        '4:1: the line has "b" twice',
+        "5:1: nested deeper than 200 levels",
+        "7:1: nested deeper than 200 levels",
+    ]
+
+
+def test_the_year_10000_has_a_sign(folder: Path) -> None:
+    book = "rulebook: r\nevents: {a: {signal: {}}}\nrules: {r: {on: 'a + [5 min]'}}\n"
+    (line,) = lines_of(folder, '{"event": "a", "time": "9999-12-31T23:59:00.5Z"}\n', book)
+    assert json.loads(line)["end"] == "+10000-01-01T00:04:00.500000Z"

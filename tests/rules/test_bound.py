@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.reference.strategies import EVERYTHING, expressions
+from tests.rules import strategies as trees
 from tests.support.rulebooks import loaded
 from tidegate.rules.bound import Bounds, bound
-from tidegate.rules.expression import Expression
-from tidegate.rules.model import Context
+from tidegate.rules.detected import detected
+from tidegate.rules.doubts import doubts
+from tidegate.rules.errors import Place
+from tidegate.rules.expression import Expression, Within
+from tidegate.rules.formatter import format_expression
+from tidegate.rules.model import Context, Rule
 from tidegate.rules.normalise import normalise
 from tidegate.rules.parser import parse
 
 MINUTE = 60_000_000
+PROPOSED = {  # what stands in a warning's hint before the text that was probably meant
+    "never": "by a length of time: ",
+    "endless": "by a length of time: ",
+    "above-operands": "of any of them: |occurrences of one: ",
+}
 OTHERS = [context for context in Context if context is not Context.RESTRICTED]
 
 
@@ -73,22 +84,22 @@ def test_what_waits_for_its_own_end_is_bounded_by_time(on: str, span: int) -> No
         (
             "A*(a, b, c)",
             "`A*(a, b, c)` keeps every occurrence of an open window",
-            "write `A*(a, b, c) within d`",
+            "write `A*(a, b, c) within 1 h`",
         ),
         (
             "P(a, [10 s], c)",
             "`P(a, [10 s], c)` keeps every opening, for each has ticks of its own",
-            "close the window of `P(a, [10 s], c)` by a length of time: [d] in last position",
+            "close the window by a length of time: `P(a, [10 s], [1 h])`",
         ),
         (
             "P*(a, [1], b) ; c",
             "`P*(a, [1 s], b) ; c` keeps 1 with all that its window holds",
-            "write `P*(a, [1 s], b) ; c within d`",
+            "write `P*(a, [1 s], b) ; c within 1 h`",
         ),
         (
             "A(A*(a, b, c), d, e) within 5",
             "`A*(a, b, c)` keeps every occurrence of an open window",
-            "write `A*(a, b, c) within d`",
+            "write `(A*(a, b, c) within 1 h)`",
         ),
     ],
 )
@@ -122,7 +133,39 @@ def test_a_window_of_known_length_has_so_many_ticks() -> None:
 
 def test_the_advice_names_what_a_within_must_go_around() -> None:
     found = bound(parse("A(a ; b, c ; d, [5 min]) within 1 min"), Context.RESTRICTED)
-    assert found.advice == ("write `a ; b within d`",)
+    assert found.advice == ("write `(a ; b within 1 h)`",)
+
+
+def test_what_counts_cannot_be_bounded_by_a_within() -> None:
+    found = bound(parse("a[1] or (b ; a)"), Context.CHRONICLE)
+    assert not found.exists
+    assert found.advice == (
+        "`a[1]` counts since activation: a number for every key stays",
+        "choose context: restricted, which keeps few",
+    )
+    assert bound(parse("a[1] or (b ; a)"), Context.RESTRICTED).exists
+
+
+@given(trees.expressions, st.sampled_from(Context))
+def test_what_an_advice_proposes_is_an_expression(on: Expression, context: Context) -> None:
+    """Each text in backquotes parses; a `within` stands around a part of what is detected, in
+    parentheses unless it is the whole."""
+    rule = Rule("r", Place(), on, "", context)
+    whole = detected(rule)
+    for advice in Bounds({"r": rule}).of_rule(rule).advice:
+        if advice.startswith("choose context"):
+            continue
+        text = advice.split("`", 1)[1].rsplit("`", 1)[0]
+        node = parse(text)
+        if advice.startswith("write"):
+            assert isinstance(node, Within)
+            part = format_expression(node.part)
+            assert part in {format_expression(below) for below in whole.walk()}
+            assert text.startswith("(") or part == format_expression(whole)
+    for doubt in doubts(on, rule, {}):
+        for proposed in PROPOSED.get(doubt.code, "").split("|"):
+            if proposed and proposed in doubt.hint:
+                parse(doubt.hint.split(proposed)[1].split("; each once")[0])
 
 
 @pytest.mark.parametrize("context", OTHERS)
@@ -133,7 +176,7 @@ def test_where_nothing_is_remembered_every_context_is_bounded(context: Context) 
 @pytest.mark.parametrize("context", [c for c in OTHERS if c is not Context.RECENT])
 def test_contexts_that_keep_what_is_not_used_up_need_a_within(context: Context) -> None:
     assert not bound(parse("a ; b"), context).exists
-    assert bound(parse("a ; b"), context).advice == ("write `a ; b within d`",)
+    assert bound(parse("a ; b"), context).advice == ("write `a ; b within 1 h`",)
     assert bound(parse("a ; b within 5 min"), context).span_micros == 5 * MINUTE
 
 
@@ -203,7 +246,7 @@ def test_s13_the_warning_says_what_to_write() -> None:
     assert warning.message == (
         "no bound on what this stores: context chronicle keeps every occurrence until it is used up"
     )
-    assert warning.hint == "write `a ; b within d`"
+    assert warning.hint == "write `a ; b within 1 h`"
 
 
 @given(expressions(EVERYTHING, depth=3))

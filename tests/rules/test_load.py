@@ -27,8 +27,9 @@ def blocks(file: str) -> list[object]:
 def lines(problems: tuple[Problem, ...]) -> list[str]:
     """Each problem as the fixtures write it."""
     return [
-        f"{p.place.line}:{p.place.column} {p.place.path or '.'} | {p.message} | {p.hint}".rstrip()
+        f"{p.place.line}:{p.place.column} {p.place.path or '.'} | {p.message} | {hint}".rstrip()
         for p in problems
+        for hint in [" ".join(p.hint.split())]
     ]
 
 
@@ -165,3 +166,50 @@ def test_what_the_yaml_parser_or_python_would_stumble_on(
 ) -> None:
     found = [p for p in refused(text) if message in p.message]
     assert [p.place.line for p in found] == [line]
+
+
+def test_a_rule_in_error_takes_no_other_rules_warnings_along() -> None:
+    """Only the bound of what uses it stays unsaid, be it broken, unknown or a cycle."""
+    text = """\
+rulebook: b
+events: {a: {signal: {}}, c: {signal: {}}}
+rules:
+  broken: {on: a and}
+  uses: {on: broken ; c, context: chronicle}
+  missing: {on: a ; nobody, context: chronicle}
+  turn: {on: turned ; c, context: chronicle, if: count(*) = 0}
+  turned: {on: turn ; a, context: chronicle}
+  good: {on: a ; c, context: chronicle}
+  further: {on: good ; c, context: chronicle}
+  absent: {on: broken or (a - c)}
+  empty: {on: "A*(a, c, a) within 1 h", if: count(*) = 0}
+  late: {on: 'c + [5]'}
+"""
+    with pytest.raises(InputError) as caught:
+        rules.load(text, file=FILE, features=all_features())
+    assert [p.code for p in caught.value.problems] == ["expression", "unknown-event", "cycle"]
+    assert [(w.place.path, w.code) for w in caught.value.warnings] == [
+        ("rules.good.on", "unbounded"),
+        ("rules.further.on", "unbounded"),
+        ("rules.absent.on", "instant-absence"),
+        ("rules.empty.if", "empty-firing"),
+        ("rules.late.on", "no-unit"),
+    ]
+
+
+def test_a_remedy_fits_a_screen() -> None:
+    query = "SELECT order_id FROM event WHERE amount > 100 AND kind = 'x' AND place = 'here'"
+    text = "rulebook: b\ntables: {t: {path: /t}}\nsettings: {bucket_rows: 3}\n"
+    text += "events: {a: {signal: {order_id: int}}}\nrules:\n"
+    text += f'  r: {{on: a, do: "DELETE FROM t WHERE id IN ({query})"}}\n'
+    with pytest.raises(InputError) as caught:
+        rules.load(text, file=FILE)
+    first, second = (str(p).splitlines()[1:] for p in caught.value.problems)
+    assert first == ["    did you mean 'bucket_rows_max'?"]
+    assert max(map(len, second)) <= 100
+    assert [line.split()[0] for line in second] == ["write:", "USING", "place", "ON", "WHEN"]
+    names = [f"event_number_{n}" for n in range(25)]
+    text = f"rulebook: b\nevents: {{{': {signal: {}}, '.join(names)}: {{signal: {{}}}}}}\n"
+    (problem,) = refused(text + "rules: {r: {on: zzz}}\n")
+    assert max(map(len, str(problem).splitlines())) <= 100
+    assert all(name in str(problem) for name in names)

@@ -8,8 +8,9 @@ from tidegate import rules
 from tidegate.rules import expression as x
 from tidegate.rules.bound import Bounds, own_context
 from tidegate.rules.errors import InputError
-from tidegate.rules.kinds import HINTS_MAX, did_you_mean
+from tidegate.rules.kinds import HINTS_MAX
 from tidegate.rules.model import Context
+from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.tangles import tangles
 
 

@@ -50,12 +50,35 @@ def test_quotes_comments_and_brackets_are_sparks(text: str) -> None:
         ("(SELECT 1)", 0, "a query alone writes nothing"),
         ("-- why\nVACUUM t", 7, "VACUUM is no action"),
         ("updte t SET x = 1", 0, "'updte' begins no statement"),
+        ("UPDATE t SET x = 1 WHERE y = 2 and;", 31, "the text ends behind 'and'"),
+        ("UPDATE t SET x =", 15, "the text ends behind '='"),
+        ("INSERT INTO t SELECT ${env:X} FROM event", 21, "${env:X}: nothing is substituted in SQL"),
+        ("INSERT INTO t SELECT ${", 21, "${: nothing is substituted in SQL"),
     ],
 )
 def test_what_is_no_action(text: str, offset: int, message: str) -> None:
     fault = action_fault(text)
     assert isinstance(fault, SqlFault)
     assert (fault.offset, fault.message[: len(message)]) == (offset, message)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("count(a) > 2 and", "the text ends behind 'and'"),
+        ("a IS NOT", "the text ends behind 'NOT'"),
+        ("a >", "the text ends behind '>'"),
+        ("a > 2 and t.and", None),
+        ("`or`", None),
+        ("x = ${y}", "${y}: nothing is substituted in SQL"),
+        ("x = '${y}'", None),
+    ],
+)
+def test_an_expression_that_stops_short_or_waits_for_a_value(
+    text: str, message: str | None
+) -> None:
+    fault = expression_fault(text)
+    assert message == (fault and fault.message)
 
 
 def test_what_the_operator_may_allow_is_only_looked_at_for_its_form() -> None:

@@ -17,9 +17,9 @@ from tidegate.engine.replay.spool import times
 from tidegate.engine.replay.trace import Trace, read
 from tidegate.engine.values import Batch, Carried, Detections
 from tidegate.rules import expression as x
-from tidegate.rules.errors import EngineError, InputError, Place, Problem
-from tidegate.rules.kinds import did_you_mean
+from tidegate.rules.errors import EngineError, InputError, Problem, word_place
 from tidegate.rules.model import Context, Rule, Rulebook
+from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.unbuilt import SIMULATED
 
 LINES_MAX = 1_000
@@ -56,7 +56,9 @@ def compared(book: Rulebook, chosen: Rule, trace: Path, last: int | None) -> Com
         if lines.count > LINES_MAX:
             message = f"contexts are compared over at most {LINES_MAX:,} lines, not {lines.count:,}"
             hint = "give --until, or a shorter trace"
-            raise InputError([Problem("too-long-to-compare", message, Place(str(trace)), hint)])
+            raise InputError(
+                [Problem("too-long-to-compare", message, word_place(str(trace)), hint)]
+            )
         table = next(lines.windows(), None)
     if table is None:
         return Comparison(chosen, lines.iso, (), tuple(Column(c) for c in Context))
@@ -127,10 +129,10 @@ def _chosen(book: Rulebook, name: str | None) -> Rule:
         return next(iter(book.rules.values()))
     if name is None:
         message = f"contexts are compared for one rule; the rulebook has {known or 'none'}"
-        raise InputError([Problem("which-rule", message, Place(book.file or ""), "give --rule")])
+        raise InputError([Problem("which-rule", message, word_place("--rule"), "give --rule")])
     if name not in book.rules:
         hint = did_you_mean(name, book.rules)
-        raise InputError([Problem("unknown-rule", f"no rule {name!r}", Place("--rule"), hint)])
+        raise InputError([Problem("unknown-rule", f"no rule {name!r}", word_place("--rule"), hint)])
     return book.rules[name]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from tidegate.engine.replay.compare import compare
 from tidegate.engine.replay.compare.page import page
 from tidegate.engine.replay.compare.table import as_lines, print_table
-from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.errors import InputError, Problem, word_place
 
 
 def show(
@@ -36,6 +36,6 @@ def show(
         html.write_text(text, encoding="utf-8")
     except OSError as error:
         message = f"the picture cannot be written: {error.strerror}"
-        raise InputError([Problem("unwritable", message, Place(str(html)))]) from error
+        raise InputError([Problem("unwritable", message, word_place("--html"))]) from error
     for note in left_out:
         tell(f"{html}: {note}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 from rich import box
 from rich.cells import cell_len
@@ -14,10 +13,10 @@ from rich.text import Text
 from tidegate.engine.printable import printable
 from tidegate.engine.replay.compare.labels import MEANINGS, Labels, key_label
 from tidegate.engine.replay.compare.model import Comparison, Found
+from tidegate.engine.screen.text import screen_width
 from tidegate.rules.model import Context
 
 _WIDTH = 12  # of a column: six of them fit on a terminal
-_FILE_WIDTH = 200
 
 
 def as_lines(compared: Comparison) -> str:
@@ -37,7 +36,7 @@ def as_lines(compared: Comparison) -> str:
 def print_table(compared: Comparison) -> None:
     """A row for each instant and key at which some context detects, a column for each context."""
     labels = Labels(compared)
-    console = Console(width=None if sys.stdout.isatty() else _FILE_WIDTH)
+    console = Console(width=screen_width())
     when = {at: _when(at, labels) for at in compared.instants()}
     first = max((cell_len(line) for text in when.values() for line in text.split("\n")), default=2)
     fits = first + len(Context) * (_WIDTH + 1) <= console.width

@@ -1,0 +1,70 @@
+"""`validate --tables`: one run names all that is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.lake import Lake
+from tidegate import rules
+from tidegate.engine.app.tables import check_tables
+from tidegate.rules.errors import InputError
+from tidegate.rules.unbuilt import SIMULATED
+
+BOOK = """
+rulebook: b
+tables:
+  t: {{path: "{folder}/t", key: [nope]}}
+  quiet: {{path: "{folder}/quiet"}}
+  out: {{path: "{folder}/out"}}
+  gone: {{path: "{folder}/gone"}}
+events:
+  odd: {{on: insert, table: t, where: upper(nome) = 'X'}}
+  still: {{on: insert, table: quiet}}
+  lost: {{on: insert, table: gone}}
+  load: {{on: transaction, table: t}}
+  picked: {{on: insert, table: t, columns: [nope as x]}}
+  s: {{signal: {{id: bigint, by: string}}}}
+rules:
+  r:
+    on: odd ; still
+    if: summ(id) > 1
+    do:
+      - sql: INSERT INTO out (id) SELECT nope FROM event
+      - sql: INSERT INTO out (id) SELECT id FROM event
+      - sql: INSERT INTO gone SELECT id FROM event
+      - signal: {{s: {{id: no1, by: no2}}}}
+  of_lost: {{on: lost ; still, do: INSERT INTO out (id) SELECT id FROM event}}
+  of_that: {{on: of_lost, do: INSERT INTO out (id) SELECT id FROM event}}
+  of_load: {{on: load}}
+  of_picked: {{on: picked, do: INSERT INTO out (id) SELECT x FROM event}}
+"""
+WRONG = [
+    (4, "tables.t.key", "the table has no column `nope`"),
+    (5, "tables.quiet", "table `quiet`: the change data feed is off"),
+    (7, "tables.gone", "table gone: no Delta table at"),
+    (9, "events.odd.where", "[UNRESOLVED_COLUMN"),
+    (12, "events.load", "event load: `run` has no transactions yet"),
+    (13, "events.picked.columns", "the table has no column `nope`"),
+    (18, "rules.r.if", "the function summ(..) is refused"),
+    (20, "rules.r.do[0].sql", "[UNRESOLVED_COLUMN"),
+    (23, "rules.r.do[3].signal", "[UNRESOLVED_COLUMN"),
+    (23, "rules.r.do[3].signal", "[UNRESOLVED_COLUMN"),
+]
+
+
+def test_every_kind_of_problem_is_named_in_one_run(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wrong columns, filters, conditions and actions, tables that are gone or have no feed; not
+    what only follows from one of these."""
+    monkeypatch.setattr("tidegate.engine.app.tables.start_session", lambda *_: lake.spark)
+    lake.create("t", "id BIGINT, name STRING")
+    lake.create("quiet", "id BIGINT", enableChangeDataFeed="false")
+    lake.create("out", "id BIGINT")
+    with pytest.raises(InputError) as refused:
+        check_tables(rules.load(BOOK.format(folder=lake.folder), features=SIMULATED), spark_conf={})
+    problems = refused.value.problems
+    found = [(p.place.line, p.place.path, p.message) for p in problems]
+    assert [(line, path) for line, path, _ in found] == [(line, path) for line, path, _ in WRONG]
+    for (_, _, message), (_, _, begins) in zip(found, WRONG, strict=True):
+        assert message.startswith(begins)
