@@ -24,6 +24,7 @@ from benchmarks import (
     many_rules,
     memory,
     simulate,
+    state,
     store,
     throughput,
 )
@@ -34,6 +35,7 @@ NAMES = (
     "detector",
     "simulate",
     "store",
+    "state",
     "many_rules",
     "latency",
     "throughput",
@@ -41,7 +43,7 @@ NAMES = (
     "memory",
     "idle",
 )
-WITHOUT_SPARK = {"detector", "simulate", "store"}
+WITHOUT_SPARK = {"detector", "simulate", "store", "state"}
 CHANGES_COMMITS = 100
 
 
@@ -68,6 +70,9 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
     if "store" in wanted:
         _say("store")
         figures.append(store.run(folder / "store"))
+    if "state" in wanted:
+        _say("state")
+        figures.append(state.run(folder / "state"))
     if set(wanted) <= WITHOUT_SPARK:
         return figures
     spark = start_session("benchmarks")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from tidegate.engine.capture.read import Capture
 from tidegate.engine.capture.schema import covers
 from tidegate.engine.detector.detector import Detector
+from tidegate.engine.detector.partitioned import Partitioned
 from tidegate.engine.evaluate.prepare import Prepared
 from tidegate.engine.values import Plan
 from tidegate.rules.errors import EngineError, InputError
@@ -35,7 +36,7 @@ class Basis:
     prepared: Prepared
     capture: Capture
     activations: Mapping[str, int]
-    detector: Detector | None = None
+    detector: Partitioned | None = None
 
     @property
     def targets(self) -> frozenset[str]:
@@ -74,7 +75,8 @@ def basis_for(basis: Basis, plan: Plan, prepare: Prepare) -> Basis:
         basis = replace(basis, schemas=schemas, prepared=prepared, capture=capture)
     if basis.detector is None:
         activations = {**basis.activations, **plan.activations}
-        detector = Detector(basis.rulebook, activations)
+        most = basis.rulebook.settings.state_partitions
+        detector = Partitioned(Detector(basis.rulebook, activations), most)
         basis = replace(basis, activations=activations, detector=detector)
     return basis
 

@@ -25,7 +25,7 @@ from tidegate.engine.capture.plan import (
 from tidegate.engine.capture.resets import with_resets
 from tidegate.engine.capture.sources import Sources, sources
 from tidegate.engine.detector.contexts.limits import RuleLimitError
-from tidegate.engine.detector.detector import Detector
+from tidegate.engine.detector.partitioned import Partitioned
 from tidegate.engine.doing import STAGES, Stage
 from tidegate.engine.entries import Control
 from tidegate.engine.evaluate.evaluate import evaluate
@@ -292,7 +292,9 @@ class Loop:
             sum(map(len, detected.found)),
             self._seconds,
             detected.parked,
-            _of(basis).passed_over(self._parked_after(plan, detected.parked), bucket.batches),
+            _of(basis).detector.passed_over(
+                self._parked_after(plan, detected.parked), bucket.batches
+            ),
         )
 
     def _commit(self, basis: Basis, taken: Taken) -> Taken:
@@ -328,12 +330,12 @@ class Loop:
     def _detect(self, basis: Basis, plan: Plan, bucket: Bucket) -> _Detected:
         """One step of the detector; a rule that reaches a limit is parked, and the others go on
         without it."""
-        detector = _of(basis)
+        partitioned = _of(basis)
         before = self.state.parked - plan.enabled
         parked: dict[str, Parked] = {}
         while True:
             try:
-                found, carried = detector.step(
+                found, carried = partitioned.step(
                     self.state.carried,
                     bucket.batches,
                     plan.watermark,
@@ -341,7 +343,7 @@ class Loop:
                 )
             except RuleLimitError as error:
                 at = plan.watermark_before + 1
-                for rule in detector.parked_with({error.rule}) - before:
+                for rule in partitioned.detector.parked_with({error.rule}) - before:
                     reason = error.reason if rule == error.rule else f"it uses {error.rule}"
                     parked[rule] = Parked(rule, reason, error.hint, at)
             else:
@@ -378,7 +380,7 @@ class Loop:
             self._seconds[stage] = round(time.perf_counter() - begun, 6)
 
 
-def _of(basis: Basis) -> Detector:
+def _of(basis: Basis) -> Partitioned:
     if basis.detector is None:
         raise ValueError("a basis has no detector before its first plan")
     return basis.detector

@@ -216,8 +216,8 @@ class Detections:
 class Carried:
     """All that outlives a bucket: Arrow tables by name, each with a schema version in metadata.
 
-    Names are digests of nodes (or of event types, for the occurrences that instances refer to);
-    `changed` are the names that differ from the bucket before, the only ones to be written.
+    Names are those of `detector.carried`, in parts as `detector.parts` says; `changed` are the
+    names that differ from the bucket before, those that are gone too: the only ones to be written.
     """
 
     tables: Mapping[str, pa.Table] = field(default_factory=dict)

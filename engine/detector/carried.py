@@ -21,10 +21,10 @@ from tidegate.engine.detector.graph import Node
 from tidegate.engine.detector.instances import EVERY_KEY, Carry, Instances, Int32, concat
 from tidegate.engine.detector.keys import Keys
 from tidegate.engine.detector.occurrences import CarriedOccurrences, CarriedParts
-from tidegate.engine.values import Batch, Int64
+from tidegate.engine.values import Batch, Int64, UInt64
 from tidegate.rules.errors import EngineError
 
-SCHEMA = {b"tidegate.carried": b"1"}
+SCHEMA = {b"tidegate.carried": b"2"}
 
 
 def check(tables: Mapping[str, pa.Table]) -> None:
@@ -38,7 +38,7 @@ def _check(name: str, table: pa.Table) -> None:
     if found != SCHEMA[b"tidegate.carried"]:
         raise EngineError(
             "carried-schema",
-            f"carried table {name} has schema version {found!r}, this engine reads 1",
+            f"carried table {name} has schema version {found!r}, this engine reads 2",
             "run the engine version that wrote the store, or start with a new store",
         )
 
@@ -49,11 +49,7 @@ def _check(name: str, table: pa.Table) -> None:
 def read_occurrences(event: str, table: pa.Table) -> CarriedOccurrences:
     """The carried occurrences of an event type."""
     names = table.column_names
-    ids = {
-        n[3:]: np.frombuffer(b"".join(table.column(n).to_pylist()), dtype=np.uint64).reshape(-1, 2)
-        for n in names
-        if n.startswith("id:")
-    }
+    ids = {n[3:]: _ids(table.column(n)) for n in names if n.startswith("id:")}
     parameters = [n for n in names if n.startswith("p:")]
     depth = numbers(table, "depth").astype(np.int32)
     batch = Batch(
@@ -68,6 +64,15 @@ def read_occurrences(event: str, table: pa.Table) -> CarriedOccurrences:
     return CarriedOccurrences(
         batch, numbers(table, "serial"), numbers(table, "rank"), next_serial, read_parts(table)
     )
+
+
+def _ids(column: pa.ChunkedArray) -> UInt64:
+    """Ids of 16 bytes, none of them null, as uint64[n, 2]."""
+    if not len(column):
+        return np.empty((0, 2), dtype=np.uint64)
+    chunk = column.combine_chunks()
+    words = np.frombuffer(chunk.buffers()[1], np.uint64)
+    return words[2 * chunk.offset : 2 * (chunk.offset + len(chunk))].reshape(-1, 2)
 
 
 def read_parts(table: pa.Table) -> CarriedParts | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from typing import Protocol
@@ -325,7 +325,8 @@ def _one_type(event: str, stored: pa.Table, new: pa.Table) -> pa.Table:
             try:
                 column = united([table.column(name) for table in tables])
             except KeyTypeError as error:
-                message = f"column {name} of {event} was {kinds[0]} and is {kinds[1]} now"
+                shown = name.removeprefix("p:")
+                message = f"column {shown} of {event} was {kinds[0]} and is {kinds[1]} now"
                 hint = f"{error}; declare it as it was, or rename it"
                 place = word_place("<occurrences>")
                 raise InputError([Problem("column-type", message, place, hint)]) from None
@@ -335,6 +336,26 @@ def _one_type(event: str, stored: pa.Table, new: pa.Table) -> pa.Table:
                 for table, part in zip(tables, parts, strict=True)
             ]
     return stack(tables)
+
+
+def joined(event: str, tables: Sequence[pa.Table]) -> pa.Table:
+    """Carried occurrences of one event type, written by several steps: their columns may differ as
+    those of what is carried and what arrives may."""
+    by_schema: list[pa.Table] = []
+    for table in tables:
+        if by_schema and by_schema[-1].schema == table.schema:
+            by_schema[-1] = pa.concat_tables([by_schema[-1], table])
+        else:
+            by_schema.append(table)
+    whole = by_schema[0]
+    for table in by_schema[1:]:
+        whole = _one_type(event, whole, table)
+    ids = [name for name in whole.column_names if name.startswith("id:")]
+    for name in ids:
+        if whole.column(name).null_count:
+            filled = pc.coalesce(*(whole.column(n) for n in (name, *ids)))
+            whole = whole.set_column(whole.column_names.index(name), name, filled)
+    return whole
 
 
 def stack(tables: Iterable[pa.Table]) -> pa.Table:

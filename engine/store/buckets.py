@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -129,18 +129,16 @@ def save_activations(connection: sa.Connection, plan: Plan, digests: Mapping[str
 
 def save_carried(connection: sa.Connection, rulebook: str, carried: Carried) -> None:
     """Write the tables that changed, and forget those that are no longer there."""
-    names = sa.select(t.carried.c.name).where(t.carried.c.rulebook == rulebook)
-    old = set(connection.execute(names).scalars())
     upsert(
         connection,
         t.carried,
         [
-            {"rulebook": rulebook, "name": name, "arrow": table_to_bytes(table)}
-            for name, table in carried.tables.items()
-            if name in carried.changed or name not in old
+            {"rulebook": rulebook, "name": name, "arrow": table_to_bytes(carried.tables[name])}
+            for name in sorted(carried.changed & carried.tables.keys())
         ],
     )
-    _delete(connection, t.carried, t.carried.c.name, rulebook, old - set(carried.tables))
+    gone = carried.changed - carried.tables.keys()
+    _delete(connection, t.carried, t.carried.c.name, rulebook, gone)
 
 
 def insert_rejected(connection: sa.Connection, plan: Plan, rows: Sequence[Rejected]) -> None:
@@ -185,7 +183,7 @@ def _delete(
     table: sa.Table,
     column: sa.Column[str],
     rulebook: str,
-    names: set[str],
+    names: Collection[str],
 ) -> None:
     if names:
         where = (table.c.rulebook == rulebook) & (column == sa.bindparam("gone"))

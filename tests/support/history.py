@@ -13,6 +13,7 @@ from tests.reference.evaluate import Line, canonical, seconds
 from tidegate.engine.detector.clocks import clock_batches
 from tidegate.engine.detector.detector import FOREVER, Detector
 from tidegate.engine.detector.edges import BEGIN, edge_micros
+from tidegate.engine.detector.partitioned import Partitioned
 from tidegate.engine.values import Batch, Carried, Detections
 from tidegate.rules.model import ClockEvent, Rulebook, SignalEvent
 
@@ -85,10 +86,11 @@ def run(
     until: int | None = None,
     *,
     idle: Sequence[int] = (),
+    partitions: int | None = None,
 ) -> list[str]:
     """What the detector finds over a history cut into buckets, canonical. Time goes on to `until`;
     without it what has been started runs out. `idle`: watermarks at which nothing arrives, none of
-    them inside a bucket."""
+    them inside a bucket. `partitions`: as `run` keeps its state, in so many at most."""
     if until is not None:
         buckets = [[line for line in bucket if line[1] <= until] for bucket in buckets]
     times = [time for bucket in buckets for _, time, _ in bucket]
@@ -96,7 +98,9 @@ def run(
         return []
     first, last = min(times), max(times)
     edge = max(edge_micros(rulebook, name) for name in rulebook.events)
-    detector = Detector(rulebook, dict.fromkeys(rulebook.rules, first - edge))
+    detector: Any = Detector(rulebook, dict.fromkeys(rulebook.rules, first - edge))
+    if partitions is not None:
+        detector = Partitioned(detector, partitions)
     carried = Carried()
     lines = []
     filled = [(max(time for _, time, _ in bucket) + edge, bucket) for bucket in buckets if bucket]

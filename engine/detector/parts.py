@@ -1,0 +1,263 @@
+"""Carried tables in parts, one a partition of the keys' hash: joined for a step, cut after it.
+
+`node:1f/3` holds the instances of node 1f whose key is of partition 3, `node:1f/every` those of
+every key. `occ:a/3` holds the occurrences of `a` that instances of partition 3 refer to; one that
+several partitions refer to is in each of them, under one serial. `occ:a/every` also has the next
+serial, for it is read by every step. While there is one partition, all is in `/0`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.engine.detector.comparable import united
+from tidegate.engine.detector.edges import is_tick
+from tidegate.engine.detector.graph import Graph
+from tidegate.engine.detector.occurrences import joined
+from tidegate.engine.hashing import row_hash
+from tidegate.engine.values import Int64
+
+EVERY = -1
+"""The partition of what is of every key, or of the keys not seen yet."""
+Tables = Mapping[str, pa.Table]
+Parts = dict[str, dict[int, pa.Table]]
+"""Parts by the name of the whole and the partition."""
+Renumbering = tuple[Int64, Int64]
+"""Serials in order, and those that stand for them."""
+_COUNT, _NEXT = b"partitions", b"next_serial"
+
+
+def part_name(whole: str, partition: int) -> str:
+    return f"{whole}/{'every' if partition == EVERY else partition}"
+
+
+def place(name: str) -> tuple[str, int]:
+    """The name of the whole, and the partition."""
+    whole, _, partition = name.rpartition("/")
+    return whole, EVERY if partition == "every" else int(partition)
+
+
+def grouped(tables: Tables) -> Parts:
+    found: Parts = defaultdict(dict)
+    for name, table in tables.items():
+        whole, partition = place(name)
+        found[whole][partition] = table
+    return found
+
+
+def count_of(tables: Tables) -> int:
+    """Into how many partitions the tables are cut."""
+    return next((int(t.schema.metadata.get(_COUNT, 1)) for t in tables.values()), 1)
+
+
+def partitions(columns: Iterable[pa.ChunkedArray], count: int) -> Int64:
+    """The partition of each key: the same for equal keys, whatever their types."""
+    plain = {f"k{i}": _of_one_kind(column) for i, column in enumerate(columns)}
+    return (row_hash(pa.table(plain))[:, 0] % np.uint64(count)).astype(np.int64)
+
+
+def _of_one_kind(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Dates as the instants that they are equal to."""
+    return column.cast(pa.timestamp("us")) if pa.types.is_date(column.type) else column
+
+
+# -- joining ------------------------------------------------------------------------------------
+
+
+def join(graph: Graph, parts: Mapping[str, Mapping[int, pa.Table]]) -> dict[str, pa.Table]:
+    """The parts of each table one after the other."""
+    found: dict[str, pa.Table] = {}
+    same: dict[str, Renumbering] = {}
+    for name, some in parts.items():
+        if not name.startswith("occ:"):
+            found[name] = _join_rows([*some.values()])
+            continue
+        event = name[4:]
+        found[name] = _join_occurrences(event, [*some.values()])
+        if is_tick(event) and len(some) > 1:
+            found[name], same[event] = _one_an_instant(found[name])
+    for name in found if same else ():
+        if name.startswith("node:") and name[5:] in graph.nodes:
+            found[name] = _renumbered(found[name], graph.nodes[name[5:]].roles, same)
+    return found
+
+
+def _join_rows(parts: Sequence[pa.Table]) -> pa.Table:
+    """Rows of a node. Where each part has them in order of end, the whole has: operators may rely
+    on it."""
+    if len(parts) == 1:
+        return parts[0]
+    whole = _concatenated(parts)
+    if "end" not in whole.column_names:
+        return whole
+    slot, end = (whole.column(name).to_numpy() for name in ("slot", "end"))
+    falls = (slot[1:] < slot[:-1]) | ((slot[1:] == slot[:-1]) & (end[1:] < end[:-1]))
+    falls[np.cumsum([len(part) for part in parts])[:-1] - 1] = False
+    return whole if falls.any() else whole.take(np.lexsort((end, slot)))
+
+
+def _concatenated(parts: Sequence[pa.Table]) -> pa.Table:
+    """Key columns may have got another type since."""
+    first = parts[0]
+    if all(part.schema == first.schema for part in parts):
+        return pa.concat_tables(parts)
+    columns = [
+        united([part.column(name) for part in parts])
+        if name[0] == "k"
+        else pa.chunked_array([chunk for part in parts for chunk in part.column(name).chunks])
+        for name in first.column_names
+    ]
+    return pa.table(columns, first.column_names).replace_schema_metadata(first.schema.metadata)
+
+
+def _join_occurrences(event: str, parts: Sequence[pa.Table]) -> pa.Table:
+    """Each occurrence once, in order of serial."""
+    if len(parts) == 1:
+        return parts[0]
+    following = max(int(part.schema.metadata[_NEXT]) for part in parts)
+    whole = joined(event, [part for part in parts if len(part)] or parts[:1])
+    serial = whole.column("serial").to_numpy()
+    _, first = np.unique(serial, return_index=True)
+    if len(first) < len(serial) or (first[1:] < first[:-1]).any():
+        whole = whole.take(first)
+    return _marked(whole, parts[0], {_NEXT: following}).combine_chunks()
+
+
+def _one_an_instant(ticks: pa.Table) -> tuple[pa.Table, Renumbering]:
+    """Coincident ticks are one (S6), though partitions that were stepped apart have each made one:
+    the table without the others, and which serial stands for which."""
+    time, serial = ticks.column("time").to_numpy(), ticks.column("serial").to_numpy()
+    _, first, at = np.unique(time, return_index=True, return_inverse=True)
+    return ticks.take(np.sort(first)), (serial, serial[first][at])
+
+
+def _renumbered(table: pa.Table, roles: Sequence[str], same: Mapping[str, Renumbering]) -> pa.Table:
+    lists = table.column("serials").combine_chunks()
+    serial, role = np.array(lists.flatten()), _flat(table, "roles")
+    for number, event in enumerate(roles):
+        if event in same:
+            old, new = same[event]
+            mark = role == number
+            serial[mark] = new[np.searchsorted(old, serial[mark])]
+    offsets = np.concatenate([[0], np.cumsum(lists.value_lengths())]).astype(np.int32)
+    column = pa.ListArray.from_arrays(pa.array(offsets), pa.array(serial))
+    return table.set_column(table.column_names.index("serials"), "serials", column)
+
+
+# -- cutting ------------------------------------------------------------------------------------
+
+
+def cut(graph: Graph, before: Tables, after: Tables, count: int) -> Parts:
+    """The parts of all tables of `after` that are not the very ones of `before`."""
+    new = {name for name, table in after.items() if before.get(name) is not table}
+    found: Parts = {name: {} for name in before.keys() - after.keys()}
+    if count == 1:
+        return found | {name: {0: after[name]} for name in new}
+    refers: dict[str, list[tuple[Int64, Int64]]] = defaultdict(list)
+    for name, table in after.items():
+        if name.startswith("occ:"):
+            continue
+        of = _partition_of(table, count)
+        if name in new:
+            found[name] = _cut(table, of, count)
+        if name.startswith("node:"):
+            for event, *pair in _references(table, graph.nodes[name[5:]].roles, of):
+                refers[event].append((pair[0], pair[1]))
+    occurrences = [name for name in after if name.startswith("occ:")]
+    for name in sorted(occurrences, key=lambda name: "parts" not in after[name].column_names):
+        whole = after[name]
+        of, serial = _once(refers[name[4:]])
+        rows = whole.take(np.searchsorted(whole.column("serial").to_numpy(), serial))
+        if "parts" in rows.column_names:  # a rule's detections bring what they stand for
+            for event, *pair in _constituents(rows, of):
+                refers[event].append((pair[0], pair[1]))
+        if name in new:
+            found[name] = _cut_occurrences(whole, rows, of, count)
+    for name in before.keys() - after.keys():
+        if name.startswith("occ:"):  # serials go on where they were
+            nothing = np.empty(0, dtype=np.int64)
+            found[name] = _cut_occurrences(before[name], before[name].slice(0, 0), nothing, count)
+    return found
+
+
+def _partition_of(table: pa.Table, count: int) -> Int64:
+    """The partition of each row of a node, or of each known key."""
+    names = [name for name in table.column_names if name[0] == "k"]
+    every = np.zeros(len(table), dtype=np.bool_)
+    if "every" in table.column_names:
+        every = np.array(table.column("every"))
+    if every.all() or not names:
+        return np.full(len(table), EVERY, dtype=np.int64)
+    of = partitions([table.column(name) for name in names], count)
+    of[every] = EVERY
+    return of
+
+
+def _cut(table: pa.Table, of: Int64, count: int) -> dict[int, pa.Table]:
+    """A table's rows by partition, in the order that they have."""
+    if not len(table):
+        return {}
+    if (of[1:] < of[:-1]).any():
+        order = np.argsort(of, kind="stable")
+        table, of = table.take(order), of[order]
+    table = _marked(table, table, {_COUNT: count})
+    begins = [0, *(np.flatnonzero(of[1:] != of[:-1]) + 1), len(of)]
+    return {int(of[a]): table.slice(a, b - a) for a, b in pairwise(begins)}
+
+
+def _cut_occurrences(whole: pa.Table, rows: pa.Table, of: Int64, count: int) -> dict[int, pa.Table]:
+    found = _cut(_marked(rows, whole, {_NEXT: 0}), of, count)
+    every = found.get(EVERY, rows.slice(0, 0))
+    following = int(whole.schema.metadata[_NEXT])
+    found[EVERY] = _marked(every, whole, {_COUNT: count, _NEXT: following})
+    return found
+
+
+def _references(
+    table: pa.Table, roles: Sequence[str], of: Int64
+) -> Iterator[tuple[str, Int64, Int64]]:
+    """Event type, partitions and serials of what a node's instances refer to."""
+    lists = table.column("serials").combine_chunks()
+    at = np.repeat(of, np.array(lists.value_lengths(), dtype=np.int64))
+    serial, role = np.array(lists.flatten()), _flat(table, "roles")
+    for number, event in enumerate(roles):
+        mark = role == number
+        yield event, at[mark], serial[mark]
+
+
+def _constituents(rows: pa.Table, of: Int64) -> Iterator[tuple[str, Int64, Int64]]:
+    """The same of what a rule's detections stand for."""
+    lists = rows.column("parts").combine_chunks()
+    at = np.repeat(of, np.array(lists.value_lengths(), dtype=np.int64))
+    serial = np.array(lists.flatten())
+    events = rows.column("events").combine_chunks().flatten().dictionary_encode()
+    code = events.indices.to_numpy(zero_copy_only=False)
+    for number, event in enumerate(events.dictionary.to_pylist()):
+        mark = code == number
+        yield event, at[mark], serial[mark]
+
+
+def _once(pairs: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
+    """Each pair of partition and serial once, in order."""
+    if not pairs:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    of, serial = (np.concatenate(column) for column in zip(*pairs, strict=True))
+    order = np.lexsort((serial, of))
+    of, serial = of[order], serial[order]
+    first = np.ones(len(of), dtype=np.bool_)
+    first[1:] = (of[1:] != of[:-1]) | (serial[1:] != serial[:-1])
+    return of[first], serial[first]
+
+
+def _flat(table: pa.Table, name: str) -> np.ndarray:
+    return np.array(table.column(name).combine_chunks().flatten())
+
+
+def _marked(table: pa.Table, like: pa.Table, more: Mapping[bytes, int]) -> pa.Table:
+    added = {key: str(value).encode() for key, value in more.items()}
+    return table.replace_schema_metadata({**(like.schema.metadata or {}), **added})

@@ -1,0 +1,158 @@
+"""State in partitions: the same is detected, and what nothing happens to is not looked at."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.reference.hits import detecting, saw
+from tests.reference.planted import cases, untils
+from tests.reference.strategies import EVERYTHING, cuts
+from tests.support.history import run, through_ipc
+from tests.support.rulebooks import loaded
+from tidegate.engine.detector import partitioned
+from tidegate.engine.detector.detector import Detector
+from tidegate.engine.detector.partitioned import Partitioned
+from tidegate.engine.values import Batch, Carried, Detections
+from tidegate.rules.errors import EngineError
+from tidegate.rules.model import Context
+
+steps: Counter[str] = Counter()
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is carried is cut as far as may be; steps are counted."""
+    steps.clear()
+    touched = Partitioned._touched
+
+    def counted(self: Partitioned, *given: Any) -> Any:
+        found = touched(self, *given)
+        steps["all" if found is None else "some"] += 1
+        return found
+
+    monkeypatch.setattr(partitioned, "ROWS_MAX", 0)
+    monkeypatch.setattr(Partitioned, "_touched", counted)
+
+
+@detecting
+def test_g26_partitions_change_nothing_of_what_is_detected() -> None:
+    @given(data=st.data())
+    @settings(max_examples=300, deadline=None)
+    def some(data: st.DataObject) -> None:
+        drawn = cases(operators=EVERYTHING, contexts=list(Context), depth=2, rules_max=3)
+        rulebook, history = data.draw(drawn)
+        until, cut = data.draw(untils(history)), data.draw(cuts(history))
+        whole = saw(run(rulebook, cut, until))
+        assert run(rulebook, cut, until, partitions=4) == whole
+        instants = sorted({time for _, time, _ in history})
+        one_by_one = [[line for line in history if line[1] == time] for time in instants]
+        assert run(rulebook, one_by_one, until, partitions=16) == whole
+
+    some()
+    print(steps)
+    assert steps["some"] * 8 > steps["all"]
+
+
+def detector(on: str) -> Partitioned:
+    book = loaded("abc", "t", r=f"on: '{on}', per: k")
+    return Partitioned(Detector(book, {"r": 0}), 16)
+
+
+class Kept:
+    """One rule over keyed occurrences; `keys` is how many keys have an open `a` from the start."""
+
+    def __init__(self, on: str, keys: int = 200) -> None:
+        self.detector = detector(on)
+        self.carried, self.watermark = Carried(), 0
+        self.step("a", [*range(keys)])
+        self.step("c", [])  # which is when what is carried is cut
+
+    def step(
+        self, event: str, keys: Sequence[Any], watermark: int | None = None
+    ) -> list[Detections]:
+        """So many occurrences at the instant after the last."""
+        self.watermark = watermark or self.watermark + 1
+        time = np.full(len(keys), self.watermark)
+        ids = np.stack([np.arange(len(keys)), time], axis=1).astype(np.uint64)
+        rows = np.arange(len(keys))
+        given = {event: Batch(event, time, rows, pa.table({"k": keys}), {"set": ids})}
+        carried = through_ipc(self.carried)
+        found, self.carried = self.detector.step(carried, given, self.watermark)
+        return [*found]
+
+    def instances(self) -> int:
+        return sum(len(t) for n, t in self.carried.tables.items() if n.startswith("node:"))
+
+
+def test_g26_a_row_reads_and_writes_the_partition_of_its_key_alone() -> None:
+    kept = Kept("a ; b", keys=1_000)
+    partitions = {name.rsplit("/")[1] for name in kept.carried.tables}
+    assert partitions == {*map(str, range(16)), "every"}
+    before = kept.instances()
+    (found,) = kept.step("b", [7])
+    assert found.keys.to_pylist() == [{"k": 7}]
+    assert kept.carried.changed == frozenset()  # `a ; b` may be followed by another b
+    assert kept.instances() == before
+    assert kept.step("a", [7]) == []
+    changed = sorted(name.rsplit("/")[1] for name in kept.carried.changed)
+    assert len(changed) == 3  # the instances of one partition, its occurrences, the next serial
+    assert changed[0] == changed[1]
+    assert changed[2] == "every"
+
+
+def test_g26_equal_keys_of_other_types_are_of_one_partition() -> None:
+    kept = Kept("a ; b")
+    keys = [7.0, Decimal("9.00")]
+    assert [kept.step("b", [key])[0].keys.to_pylist()[0]["k"] for key in keys] == keys
+
+
+def test_g26_what_is_too_old_goes_where_nothing_arrives() -> None:
+    kept = Kept("a ; b within 80 us")
+    assert kept.instances() == 200
+    kept.step("b", [500], 85)
+    assert 100 < kept.instances() < 200  # the others stay for an eighth longer
+    kept.step("b", [500], 95)
+    assert kept.instances() == 0
+
+
+def test_g26_a_timer_is_due_in_partitions_where_nothing_arrives() -> None:
+    kept = Kept("not(b)[a, [100 us]]")
+    kept.step("b", [7])
+    assert len({name.rsplit("/")[1] for name in kept.carried.changed}) <= 2
+    (found,) = kept.step("b", [500], 110)
+    assert sorted(key["k"] for key in found.keys.to_pylist()) == [k for k in range(200) if k != 7]
+    assert kept.instances() == 0
+
+
+def test_g26_a_broadcast_meets_every_partition() -> None:
+    kept = Kept("a ; t")
+    (found,) = kept.step("t", [None])
+    assert len(found) == 200
+
+
+def test_g26_serials_go_on_while_what_used_them_is_not_read() -> None:
+    """Else two occurrences of one event type would be one where their partitions meet."""
+    kept = Kept("a ; t", keys=2)
+    for _ in range(3):
+        kept.step("a", [0])
+        kept.step("a", [1])
+    (found,) = kept.step("t", [None])
+    rows = found.event_row[found.event_code == found.events.index("a")]
+    assert sorted(found.batches["a"].time[rows]) == [kept.watermark - 2, kept.watermark - 1]
+
+
+def test_carried_tables_in_no_partition_are_refused() -> None:
+    kept = Kept("a ; b")
+    table = next(iter(kept.carried.tables.values()))
+    old = {"node:1f": table.replace_schema_metadata({b"tidegate.carried": b"1"})}
+    with pytest.raises(EngineError, match="schema version b'1', this engine reads 2"):
+        detector("a ; b").step(Carried(old), {}, 9)
