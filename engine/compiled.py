@@ -1,4 +1,5 @@
-"""Numba's `njit`, with a cache on disk that every copy of the same sources shares.
+"""How kernels are compiled: without the GIL, with a cache on disk that every copy of the same
+sources shares.
 
 Numba looks at the file of a kernel and not at those of the kernels that it calls, and it keeps
 what it compiled beside the sources. Here a kernel's folder is named by a digest of all sources
@@ -18,14 +19,17 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba import njit
 from numba.core.caching import CacheImpl, _CacheLocator
 
 from tidegate.engine.cache import cache_folder
 
-__all__ = ["njit"]
-
 _ENGINE = Path(__file__).parent
+
+
+def njit(kernel: Callable[..., Any]) -> Any:
+    """A kernel, compiled at its first call. Other threads go on while it runs: the one that renews
+    the lease must never wait for it."""
+    return numba.njit(cache=True, nogil=True)(kernel)
 
 
 class KernelFolder(_CacheLocator):

@@ -32,7 +32,7 @@ def decimal_words(array: pa.Array) -> tuple[npt.NDArray[np.uint64], npt.NDArray[
     return found, form == _OWN
 
 
-@njit(cache=True)
+@njit
 def _divide(low, high, by):  # type: ignore[no-untyped-def]
     """128 bits by a small number: quotient and rest."""
     half, mask = np.uint64(32), _TWO32 - _ONE
@@ -43,7 +43,7 @@ def _divide(low, high, by):  # type: ignore[no-untyped-def]
     return ((upper // by) << half) | (lower // by), top, lower % by
 
 
-@njit(cache=True)
+@njit
 def _words(rows, scale, words, near, form):  # type: ignore[no-untyped-def]
     """Of each decimal, low and high word, the words; `near` and `form` of those that are doubles,
     or only themselves."""

@@ -213,26 +213,26 @@ def _add_decimals(
         _add_words(total, seed, valid & own, words)
 
 
-@njit(cache=True)
+@njit
 def _mix(x: np.uint64) -> np.uint64:
     x = (x ^ (x >> np.uint64(30))) * _C1
     x = (x ^ (x >> np.uint64(27))) * _C2
     return x ^ (x >> np.uint64(31))
 
 
-@njit(cache=True)
+@njit
 def _mix_pair(first, second, seed0, seed1, number):  # type: ignore[no-untyped-def]
     step = np.uint64(number) * _GOLDEN
     return _mix(_mix(first + seed0) ^ (step + seed1)), _mix(_mix(second ^ seed1) + (step ^ seed0))
 
 
-@njit(cache=True)
+@njit
 def _mix_rows(hashes, seed0, seed1, number, out):  # type: ignore[no-untyped-def]
     for i in range(hashes.shape[0]):
         out[i, 0], out[i, 1] = _mix_pair(hashes[i, 0], hashes[i, 1], seed0, seed1, number[i])
 
 
-@njit(cache=True)
+@njit
 def _mix_chosen(hashes, rows, seed0, seed1, begins, number, slot, seen, out):  # type: ignore[no-untyped-def]
     """Slots of a group before this one count as empty: a table for the largest will do."""
     mask = slot.shape[0] - 1
@@ -255,7 +255,7 @@ def _mix_chosen(hashes, rows, seed0, seed1, begins, number, slot, seen, out):  #
                 out[i, 0], out[i, 1] = _mix(first + again), _mix(second ^ again)
 
 
-@njit(cache=True)
+@njit
 def _sum_by_offsets(hashes, offsets, out):  # type: ignore[no-untyped-def]
     for i in range(out.shape[0]):
         for j in range(offsets[i], offsets[i + 1]):
@@ -263,7 +263,7 @@ def _sum_by_offsets(hashes, offsets, out):  # type: ignore[no-untyped-def]
             out[i, 1] += _mix(hashes[j, 1] ^ _GOLDEN)
 
 
-@njit(cache=True)
+@njit
 def _find(hashes, slot, first, second):  # type: ignore[no-untyped-def]
     """The slot that holds the row with this hash, or the empty one where it would be."""
     mask = slot.shape[0] - 1
@@ -273,7 +273,7 @@ def _find(hashes, slot, first, second):  # type: ignore[no-untyped-def]
     return at
 
 
-@njit(cache=True)
+@njit
 def _match_rows(a, b, slot, to_b, to_a):  # type: ignore[no-untyped-def]
     for i in range(a.shape[0]):
         at = _find(a, slot, a[i, 0], a[i, 1])
@@ -296,7 +296,7 @@ def _match_rows(a, b, slot, to_b, to_a):  # type: ignore[no-untyped-def]
             to_a[j] = -2
 
 
-@njit(cache=True)
+@njit
 def _count_equal(hashes, slot, seen, out):  # type: ignore[no-untyped-def]
     for i in range(hashes.shape[0]):
         at = _find(hashes, slot, hashes[i, 0], hashes[i, 1])
@@ -309,7 +309,7 @@ def _count_equal(hashes, slot, seen, out):  # type: ignore[no-untyped-def]
             out[i, 1] = _mix(hashes[i, 1] ^ number)
 
 
-@njit(cache=True)
+@njit
 def _add_words(total, seed, valid, words):  # type: ignore[no-untyped-def]
     for i in range(words.shape[0]):
         if valid[i]:
@@ -322,7 +322,7 @@ def _add_words(total, seed, valid, words):  # type: ignore[no-untyped-def]
             total[i, 1] += b
 
 
-@njit(cache=True)
+@njit
 def _add_binary(total, seed, valid, ends, octets):  # type: ignore[no-untyped-def]
     for i in range(ends.shape[0] - 1):
         if valid[i]:
@@ -342,7 +342,7 @@ def _add_binary(total, seed, valid, ends, octets):  # type: ignore[no-untyped-de
             total[i, 1] += b
 
 
-@njit(cache=True)
+@njit
 def _add_sequences(total, seed, valid, offsets, hashes, ordered):  # type: ignore[no-untyped-def]
     for i in range(offsets.shape[0] - 1):
         if valid[i]:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+from numba.core.dispatcher import Dispatcher
+
+from tidegate.engine.compiled import kernel_modules
 
 ROOT = Path(__file__).parent.parent
 SCRIPT = """
@@ -39,3 +44,14 @@ def test_a_second_checkout_compiles_nothing_again_until_a_source_differs(tmp_pat
         file.write("# changed\n")
     assert hits(checkouts[1], tmp_path) == 0
     assert hits(checkouts[0], tmp_path) == 1
+
+
+def test_other_threads_go_on_while_a_kernel_runs() -> None:
+    """Else the lease is not renewed during a long step."""
+    kernels = []
+    for file, _ in kernel_modules():
+        name = ".".join(file.relative_to(ROOT / "tidegate" / "engine").with_suffix("").parts)
+        module = importlib.import_module(f"tidegate.engine.{name}")
+        kernels += [v for v in vars(module).values() if isinstance(v, Dispatcher)]
+    assert len(kernels) > 50
+    assert all(kernel.targetoptions["nogil"] for kernel in kernels)

@@ -17,7 +17,7 @@ from tidegate.engine.detector.kernels import NEVER, grow, insert, later, later_l
 ENDED = 2**63 - 1
 
 
-@njit(cache=True)
+@njit
 def conjoin(bounds, carried, count, key, start, end, offsets, row, role, time, rank, keys):
     """For each (key, instant) with an arrival the greatest union of `count` operands, one of which
     arrives now: key[n], end[n], members[n, count]; and slot[key, operand] at the end.
@@ -47,7 +47,7 @@ def conjoin(bounds, carried, count, key, start, end, offsets, row, role, time, r
     return out_key[:n], out_end[:n], members[:n], slot
 
 
-@njit(cache=True)
+@njit
 def walk(
     at, bounds, slot, first, fresh, general, own, owners, owns, stamp,
     n, out_key, out_end, members,
@@ -114,7 +114,7 @@ def walk(
     return n, owners
 
 
-@njit(cache=True)
+@njit
 def stored(bounds, carried, key, start, offsets, row, time, rank, keys):
     """slot and first of what is carried."""
     slot = np.full((keys + 1, len(carried)), -1, dtype=np.int32)
@@ -128,7 +128,7 @@ def stored(bounds, carried, key, start, offsets, row, time, rank, keys):
     return slot, first
 
 
-@njit(cache=True)
+@njit
 def owning(slot):
     """The keys that have an instance, as a list with room for more, and how many they are; marks
     them."""
@@ -143,7 +143,7 @@ def owning(slot):
     return own, owners, owns
 
 
-@njit(cache=True)
+@njit
 def next_end(at, bounds, end):
     """The earliest end of what has not arrived yet; `ENDED` if there is nothing."""
     instant = np.int64(ENDED)
@@ -153,7 +153,7 @@ def next_end(at, bounds, end):
     return instant
 
 
-@njit(cache=True)
+@njit
 def choose(
     k, instant, slot, fresh, last, now, order, top, every,
     key, start, end, offsets, row, role, time, rank,
@@ -193,7 +193,7 @@ def choose(
     return count if k == 0 or not every or (key[top] > 0).any() else 0
 
 
-@njit(cache=True)
+@njit
 def descending(last, order, start, offsets, row, time, rank):
     """Write the operands that have an instance to `order`, the greatest first (insertion sort)."""
     n = 0
@@ -208,7 +208,7 @@ def descending(last, order, start, offsets, row, time, rank):
         n += 1
 
 
-@njit(cache=True)
+@njit
 def force(order, now, top, start, offsets, row, role, time, rank):
     """None of the greatest operands arrives now: put one that does in its own place, or in that of
     the least of them, such that the union is greatest."""
@@ -238,7 +238,7 @@ def force(order, now, top, start, offsets, row, role, time, rank):
             top[:] = candidate
 
 
-@njit(cache=True)
+@njit
 def united(members, offsets, row, role, time, rank):
     """The rows of the union of some instances."""
     size = 0

@@ -18,7 +18,7 @@ NEVER = -(2**63)
 TICK_RANK = 2**62
 
 
-@njit(cache=True)
+@njit
 def later(start, offsets, row, time, rank, i, j):
     """Is instance i greater than j in the order of S1? Later start; then times, oldest first, then
     ranks, oldest first: at the first difference the later wins, a list that has ended wins."""
@@ -29,7 +29,7 @@ def later(start, offsets, row, time, rank, i, j):
     )
 
 
-@njit(cache=True)
+@njit
 def later_list(left, right, time, rank):
     """The order of S1 for two lists of occurrences, each in order of (time, rank)."""
     i, j = skip_ticks(left, 0, rank), skip_ticks(right, 0, rank)
@@ -51,7 +51,7 @@ def later_list(left, right, time, rank):
     return False
 
 
-@njit(cache=True)
+@njit
 def order_of_ranks(left, right, time, rank):
     """Compares two lists with equal times by their ranks, oldest first: 1 if the left is greater,
     -1 if the right is, 0 if they are alike.
@@ -84,7 +84,7 @@ def order_of_ranks(left, right, time, rank):
     return found
 
 
-@njit(cache=True)
+@njit
 def order_of_ticks(left, right, time, rank):
     """Compares two lists by the instants of their ticks, as S1 does those of occurrences, for want
     of anything else: 1, -1 or 0."""
@@ -102,7 +102,7 @@ def order_of_ticks(left, right, time, rank):
         j += 1
 
 
-@njit(cache=True)
+@njit
 def skip_ticks(rows, p, rank):
     """The first place from p on that is no tick: ticks are no occurrences (S6)."""
     while p < len(rows) and rank[rows[p]] == TICK_RANK:
@@ -110,7 +110,7 @@ def skip_ticks(rows, p, rank):
     return p
 
 
-@njit(cache=True)
+@njit
 def greatest_per_end(key, start, end, offsets, row, time, rank, keys):
     """For each (key, end) the greatest instance (policy `rem` of Carlson & Lisper)."""
     kept = np.empty(len(key), dtype=np.int64)
@@ -129,7 +129,7 @@ def greatest_per_end(key, start, end, offsets, row, time, rank, keys):
     return kept[:n]
 
 
-@njit(cache=True)
+@njit
 def take_entries(offsets, row, role, index):
     """The entries of the instances at `index`: offsets, row, role."""
     n = len(index)
@@ -148,7 +148,7 @@ def take_entries(offsets, row, role, index):
     return out, out_row, out_role
 
 
-@njit(cache=True)
+@njit
 def put(offsets, row, role, at, source, out, out_row, out_role):
     """Write the entries of the instances `source` to the places `at`, which ascend. Places and
     sources are the same runs of instances, each in another order."""
@@ -161,7 +161,7 @@ def put(offsets, row, role, at, source, out, out_row, out_role):
         out[at[p] + 1] = o
 
 
-@njit(cache=True)
+@njit
 def repeats(offsets, row):
     """Has an instance an occurrence twice, one after the other?"""
     for i in range(len(offsets) - 1):
@@ -171,7 +171,7 @@ def repeats(offsets, row):
     return False
 
 
-@njit(cache=True)
+@njit
 def ticks_among(offsets, row, time, rank):
     """Is a tick simultaneous with another entry of its instance?"""
     for i in range(len(offsets) - 1):
@@ -181,7 +181,7 @@ def ticks_among(offsets, row, time, rank):
     return False
 
 
-@njit(cache=True)
+@njit
 def as_of(key, start, end, offsets, row, time, rank, query_key, query_time, query_end, span, keys):
     """For each query the greatest instance with end < query_time, if it starts at query_end - span
     or later: left, query, key, best.
@@ -243,14 +243,14 @@ def as_of(key, start, end, offsets, row, time, rank, query_key, query_time, quer
     return left[:n], query[:n], out_key[:n], best
 
 
-@njit(cache=True)
+@njit
 def grow(array, room):
     grown = np.empty((room, *array.shape[1:]), dtype=array.dtype)
     grown[: len(array)] = array
     return grown
 
 
-@njit(cache=True)
+@njit
 def join_entries(a_offsets, a_row, a_role, b_offsets, b_row, b_role, shift, left, right):
     """Entries of the unions a[left] u b[right] where every occurrence of a is before those of b;
     the roles of b are moved up by `shift`."""
@@ -275,7 +275,7 @@ def join_entries(a_offsets, a_row, a_role, b_offsets, b_row, b_role, shift, left
     return out, out_row, out_role
 
 
-@njit(cache=True)
+@njit
 def without(a_key, a_start, a_end, b_key, b_start, b_end, keys):
     """Marks each a with no b wholly inside it; and the latest start of the b's, by key code."""
     latest = np.full(keys + 1, NEVER, dtype=np.int64)
@@ -292,7 +292,7 @@ def without(a_key, a_start, a_end, b_key, b_start, b_end, keys):
     return mark, latest
 
 
-@njit(cache=True)
+@njit
 def after(left, right, time, rank):
     """Does occurrence `left` come after `right` in an instance's list of entries?"""
     if time[left] != time[right]:
@@ -302,7 +302,7 @@ def after(left, right, time, rank):
     return left > right
 
 
-@njit(cache=True)
+@njit
 def insert(out_row, out_role, base, n, row, role, time, rank):
     """Insert an entry into the first n from `base` on, in order of (time, rank, row, role), unless
     it is there; returns how many there are then."""
@@ -325,7 +325,7 @@ def insert(out_row, out_role, base, n, row, role, time, rank):
     return n + 1
 
 
-@njit(cache=True)
+@njit
 def unite_points(members, start, row, role, time, rank):
     """As `unite` for points, no two of which are the same: start, row, role."""
     n, count = members.shape
@@ -350,7 +350,7 @@ def unite_points(members, start, row, role, time, rank):
     return out_start, out_row, out_role
 
 
-@njit(cache=True)
+@njit
 def unite(members, start, end, offsets, row, role, time, rank):
     """The unions of the instances members[n, m]: start, offsets, row, role. An occurrence that
     several of them hold in one role counts once. Fastest where members follow one another."""

@@ -9,7 +9,7 @@ import numpy as np
 from tidegate.engine.compiled import njit
 
 
-@njit(cache=True)
+@njit
 def ascending(values):
     """Is each value no smaller than the one before?"""
     falls = 0
@@ -18,7 +18,7 @@ def ascending(values):
     return falls == 0
 
 
-@njit(cache=True)
+@njit
 def seen(code, codes):
     """Marks the codes that there are."""
     mark = np.zeros(codes, dtype=np.bool_)
@@ -27,7 +27,7 @@ def seen(code, codes):
     return mark
 
 
-@njit(cache=True)
+@njit
 def split(code, time, codes):
     """The places of each code, one code after the other; their times; and where each code
     begins."""
@@ -46,7 +46,7 @@ def split(code, time, codes):
     return out_place, out_time, bounds
 
 
-@njit(cache=True)
+@njit
 def listed(offsets, row, role, shown):
     """The entries of instances in roles that are shown, each occurrence once: offsets, row, role.
     Equal rows of an instance stand together."""
@@ -64,7 +64,7 @@ def listed(offsets, row, role, shown):
     return out, out_row[:n], out_role[:n]
 
 
-@njit(cache=True)
+@njit
 def located(row, bases, number, shift):
     """For each row number[p] and row + shift[p] of the piece p that it is in; piece p begins at
     bases[p]."""
@@ -79,7 +79,7 @@ def located(row, bases, number, shift):
     return out_number, out_row
 
 
-@njit(cache=True)
+@njit
 def place(values, at, code, number, out):
     """Write values[at[i]] to out[i] where code[i] is `number`."""
     for i in range(len(at)):

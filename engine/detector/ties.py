@@ -9,7 +9,7 @@ import numpy as np
 from tidegate.engine.compiled import njit
 
 
-@njit(cache=True)
+@njit
 def groups(key, time, keys):
     """For each occurrence the number of its group, those of one key and time, and how many groups
     there are. time is non-decreasing."""
@@ -27,7 +27,7 @@ def groups(key, time, keys):
     return group, count
 
 
-@njit(cache=True)
+@njit
 def contest(group, place, value, chosen):
     """Of each group what has its greatest value: the places of groups with one such go to `chosen`,
     by group; the others are left, as group and place."""

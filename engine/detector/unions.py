@@ -11,7 +11,7 @@ from tidegate.engine.compiled import njit
 from tidegate.engine.detector.kernels import later
 
 
-@njit(cache=True)
+@njit
 def greatest_of_each(count, carried, key, start, end, offsets, row, time, rank, keys):
     """For each (key, end) of an arrival the greatest `count` instances of the key so far, one of
     which arrives then: index of the arrival, members[n, count] in order of start; and the greatest
@@ -58,7 +58,7 @@ def greatest_of_each(count, carried, key, start, end, offsets, row, time, rank, 
     return arrival[:n], members[:n], mark
 
 
-@njit(cache=True)
+@njit
 def each_group(count, key, keys):
     """Of each key the first `count` instances, the next `count`, and so on: members[n, count], in
     order of their last; and the marks of those that are not complete."""
@@ -81,7 +81,7 @@ def each_group(count, key, keys):
     return members[:n], mark
 
 
-@njit(cache=True)
+@njit
 def numbered(index, seen, key):
     """Marks the index-th instance of each key; seen[k], how many there were before, is counted
     on."""

@@ -17,7 +17,7 @@ from tidegate.engine.detector.kernels import NEVER, TICK_RANK, insert, later, la
 NOT_CLOSED = 2**63 - 1
 
 
-@njit(cache=True)
+@njit
 def last_before(key, end, query_key, query_time, keys):
     """For each query the last instance of its key with end < query_time (-1 = none), and the last
     one of each key. query_time is non-decreasing."""
@@ -35,7 +35,7 @@ def last_before(key, end, query_key, query_time, keys):
     return found, last
 
 
-@njit(cache=True)
+@njit
 def latest_start(key, start, end, query_key, query_end, inclusive, keys):
     """For each query the latest start of its key's instances, or those of every key, with
     end < query_end (`inclusive`: <=); and the latest of all, by key code."""
@@ -55,7 +55,7 @@ def latest_start(key, start, end, query_key, query_end, inclusive, keys):
     return found, latest
 
 
-@njit(cache=True)
+@njit
 def by_rank(order, group, start, offsets, row, time, rank):
     """Sorts the instances `order` within each group by their ranks, then their starts (S4)."""
     for i in range(1, len(order)):
@@ -74,7 +74,7 @@ def by_rank(order, group, start, offsets, row, time, rank):
         order[p] = new
 
 
-@njit(cache=True)
+@njit
 def order_of_lists(left, right, time, rank):
     """Compares two lists of occurrences by their ranks, lowest first: 1 if the left is greater, -1
     if the right is, 0 if they are alike; a list that has ended is lower."""
@@ -87,7 +87,7 @@ def order_of_lists(left, right, time, rank):
     return (len(a) > len(b)) - (len(a) < len(b))
 
 
-@njit(cache=True)
+@njit
 def ranked(rows, time, rank):
     """The occurrences of a list, lowest first, without ticks."""
     found = np.empty(len(rows), dtype=np.int64)
@@ -104,7 +104,7 @@ def ranked(rows, time, rank):
     return found[:n]
 
 
-@njit(cache=True)
+@njit
 def precedes(left, right, time, rank):
     """Is one occurrence lower in rank than another? Negative ranks order all occurrences."""
     if rank[left] < 0 or time[left] == time[right]:
@@ -112,7 +112,7 @@ def precedes(left, right, time, rank):
     return time[left] < time[right]
 
 
-@njit(cache=True)
+@njit
 def closed_before(key, start, keys):
     """For each c in closing order the latest start of those before it of its key, or of every
     key."""
@@ -126,7 +126,7 @@ def closed_before(key, start, keys):
     return found, latest
 
 
-@njit(cache=True)
+@njit
 def previous_greater(key, start, offsets, row, time, rank, keys, ties):
     """For each instance the last one before it of its key that is greater (-1 = none); with `ties`,
     one that starts no earlier."""
@@ -143,7 +143,7 @@ def previous_greater(key, start, offsets, row, time, rank, keys, ties):
     return chain
 
 
-@njit(cache=True)
+@njit
 def climb(at, chain, end, low):
     """For each query the greatest instance from at[q] up its chain with end >= low[q]."""
     found = np.empty(len(at), dtype=np.int64)
@@ -157,7 +157,7 @@ def climb(at, chain, end, low):
     return found
 
 
-@njit(cache=True)
+@njit
 def marked(at, chain, key, end, low):
     """Marks the instances from each at[n] up its chain with end >= low[key]."""
     mark = np.zeros(len(key), dtype=np.bool_)
@@ -168,7 +168,7 @@ def marked(at, chain, key, end, low):
     return mark
 
 
-@njit(cache=True)
+@njit
 def by_key(key, keys):
     """The instances of key k are index[bounds[k]:bounds[k + 1]], in their order."""
     bounds = np.zeros(keys + 2, dtype=np.int64)
@@ -183,7 +183,7 @@ def by_key(key, keys):
     return bounds, index
 
 
-@njit(cache=True)
+@njit
 def linked(key, end, query_key, query_end, keys):
     """For each query the last instance of its key with end <= query_end (-1 = none), and for each
     instance the one before it of its key. query_end is non-decreasing."""
@@ -200,7 +200,7 @@ def linked(key, end, query_key, query_end, keys):
     return found, before
 
 
-@njit(cache=True)
+@njit
 def contents(
     left, right, last, before,
     a_end, a_offsets, a_row, a_role,
@@ -260,7 +260,7 @@ def contents(
     return out, row[:o], role[:o]
 
 
-@njit(cache=True)
+@njit
 def settle(
     at, chain, a_start,
     left, right, last, before,
@@ -299,7 +299,7 @@ def settle(
         left[n] = openers[best]
 
 
-@njit(cache=True)
+@njit
 def closes(key, opened, c_start, c_end, bounds, index):
     """For each opener the end of the first c of its key, or of every key, with a start after
     opened[i]; `NOT_CLOSED` if there is none. `bounds`, `index`: the c's by key."""

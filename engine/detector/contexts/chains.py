@@ -15,7 +15,7 @@ import numpy as np
 from tidegate.engine.compiled import njit
 
 
-@njit(cache=True)
+@njit
 def timeline(bounds, key, time, row):
     """The arrivals of all event types as one: place, key, row. Event type p stands in
     bounds[p]:bounds[p + 1], in order of (time, rank)."""
@@ -41,7 +41,7 @@ def timeline(bounds, key, time, row):
     return out_place, out_key, out_row
 
 
-@njit(cache=True)
+@njit
 def recent(count, place, key, row, time, span, kept_key, kept_level, kept, keys):
     """For each event type but the last the greatest match so far of those up to it; what is
     detected takes all that begin no later along (S3: every older one of the same types).
@@ -85,7 +85,7 @@ def recent(count, place, key, row, time, span, kept_key, kept_level, kept, keys)
     return found_key[:n], found[:n], kept_key, kept_level, kept
 
 
-@njit(cache=True)
+@njit
 def _alive(best, keys):
     last = best.shape[0]
     n = 0
@@ -106,7 +106,7 @@ def _alive(best, keys):
     return key, level, kept
 
 
-@njit(cache=True)
+@njit
 def continuous(count, place, key, row, time, span, kept_key, kept_level, kept, keys):
     """Each initiator takes the first of each event type that comes after the one before.
 
@@ -177,7 +177,7 @@ NEXT, INSTANT, AT = 0, 1, 2
 """A node of a queue: the following one, when its occurrence was, which of the timeline that is."""
 
 
-@njit(cache=True)
+@njit
 def _queues(count, carried, place, key, row, time, keys):
     """A queue for each key and event type, key * count + place, with what is carried in it, the
     first `carried` of the timeline: first and last node, the nodes, and of these the first free one
@@ -192,7 +192,7 @@ def _queues(count, carried, place, key, row, time, keys):
     return head, tail, node, free
 
 
-@njit(cache=True)
+@njit
 def _push(q, i, instant, head, tail, node, free):
     new = free[0]
     if new >= 0:
@@ -210,7 +210,7 @@ def _push(q, i, instant, head, tail, node, free):
     tail[q] = new
 
 
-@njit(cache=True)
+@njit
 def _pop(q, head, node, free):
     """Take the first out of a queue: which of the timeline it was."""
     first = head[q]
@@ -220,7 +220,7 @@ def _pop(q, head, node, free):
     return node[first, AT]
 
 
-@njit(cache=True)
+@njit
 def _advance(last, q, now, span, head, node, free):
     """Drop from the front of each queue of a key, from q on, what can no longer be in a match; True
     if the fronts make up a match that ends now. What is not after the front of the queue before it
@@ -235,7 +235,7 @@ def _advance(last, q, now, span, head, node, free):
     return True
 
 
-@njit(cache=True)
+@njit
 def _left(last, count, head, node, timeline):
     """What is still in the queues, as places in a timeline of that length."""
     mark = np.zeros(timeline, dtype=np.bool_)
@@ -247,7 +247,7 @@ def _left(last, count, head, node, timeline):
     return np.flatnonzero(mark)
 
 
-@njit(cache=True)
+@njit
 def chronicle(count, carried, place, key, row, time, span, keys):
     """Each last one takes the oldest of each event type: found_key, found[n, count], left."""
     last = count - 1
@@ -273,7 +273,7 @@ def chronicle(count, carried, place, key, row, time, span, keys):
     return found_key[:n], found[:n], _left(last, count, head, node, len(place))
 
 
-@njit(cache=True)
+@njit
 def cumulative(count, carried, place, key, row, time, name, rank, span, keys):
     """All that is in some match ends in one: found_key, offsets, place, row of the entries in order
     of (time, name[place], rank, row), left.
@@ -330,7 +330,7 @@ def cumulative(count, carried, place, key, row, time, name, rank, span, keys):
     )
 
 
-@njit(cache=True)
+@njit
 def _take(q, stop, head, node, free, row, name, rank, out_place, out_row, e):
     """Take what stands before stop[p] out of each queue of a key, from q on, and write it in order
     of (time, name, rank, row) as entries from e on; returns where they end."""

@@ -14,7 +14,7 @@ from tidegate.engine.compiled import njit
 from tidegate.engine.detector.kernels import NEVER
 
 
-@njit(cache=True)
+@njit
 def holds(held, since, until, place, p):
     found = False
     for o in range(since, until):
@@ -22,7 +22,7 @@ def holds(held, since, until, place, p):
     return found
 
 
-@njit(cache=True)
+@njit
 def continuous(stage, count, repeated, offsets, place, key, time, span, codes):
     """Each initiator takes the first that it lacks, stage by stage: key code, positions; the same
     of those that wait, and how many of their positions are filled.
@@ -96,7 +96,7 @@ def continuous(stage, count, repeated, offsets, place, key, time, span, codes):
     )
 
 
-@njit(cache=True)
+@njit
 def recent(begins, stage, count, repeated, offsets, place, key, time, span, codes):
     """The greatest instance, and what is half matched, that takes nothing used up: key code,
     positions; the same of the slots, and how many of their positions are filled.
@@ -156,7 +156,7 @@ def recent(begins, stage, count, repeated, offsets, place, key, time, span, code
     return found_key[:n], found[:n], *_filled(count, full, rooms, slot)
 
 
-@njit(cache=True)
+@njit
 def _filled(count, full, rooms, slot):
     """The slots that are: key code, positions, how many positions."""
     room = (slot[:, :, 0] >= 0).sum()
@@ -176,7 +176,7 @@ def _filled(count, full, rooms, slot):
     return of_key, kept, filled
 
 
-@njit(cache=True)
+@njit
 def _make_room(p, k, begins, stage, repeated, rooms, slot):
     """The slot of what is the latest in its place now."""
     s = stage[p]
@@ -187,7 +187,7 @@ def _make_room(p, k, begins, stage, repeated, rooms, slot):
     return rooms[s]
 
 
-@njit(cache=True)
+@njit
 def _greatest(s, k, count, full, rooms, slot, match):
     """Write the greatest instance of the stages up to s to `match`; False if there is none."""
     base = full[s] - count[s]
@@ -213,7 +213,7 @@ def _greatest(s, k, count, full, rooms, slot, match):
     return True
 
 
-@njit(cache=True)
+@njit
 def _use_up(k, match, place, time, slot):
     """Empty the slots that hold any of these, or what is older or simultaneous in its place."""
     for q in range(len(slot)):
@@ -221,7 +221,7 @@ def _use_up(k, match, place, time, slot):
             slot[q, k] = -1
 
 
-@njit(cache=True)
+@njit
 def _used(rows, match, place, time):
     for i in rows:
         for j in match:

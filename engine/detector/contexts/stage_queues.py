@@ -20,7 +20,7 @@ from tidegate.engine.detector.kernels import NEVER
 ENDLESS = 2**62
 
 
-@njit(cache=True)
+@njit
 def push(p, k, node, head, tail, following):
     following[node] = -1
     if head[p, k] < 0:
@@ -30,7 +30,7 @@ def push(p, k, node, head, tail, following):
     tail[p, k] = node
 
 
-@njit(cache=True)
+@njit
 def queues(carried, place, key, codes, places):
     """A queue for each place and key, with what is carried in them: the first of the timeline."""
     head = np.full((places, codes), -1, dtype=np.int64)
@@ -41,7 +41,7 @@ def queues(carried, place, key, codes, places):
     return head, tail, following
 
 
-@njit(cache=True)
+@njit
 def left(head, following):
     """The positions of what is still in the queues."""
     mark = np.zeros(len(following), dtype=np.bool_)
@@ -54,7 +54,7 @@ def left(head, following):
     return np.flatnonzero(mark)
 
 
-@njit(cache=True)
+@njit
 def reachable(s, k, begins, count, repeated, head):
     """May something of stage s follow what is there? Else it never will be of use."""
     if s == 0:
@@ -65,7 +65,7 @@ def reachable(s, k, begins, count, repeated, head):
     return present >= count[s - 1] or (repeated[s - 1] and present > 0)
 
 
-@njit(cache=True)
+@njit
 def oldest(k, since, begins, count, repeated, head, following, time, chosen):
     """Write the oldest instance to `chosen`; False if there is none. Drops from the front of each
     queue what is older than `since`, or not after the oldest of the stage before: it is of no
@@ -102,7 +102,7 @@ def oldest(k, since, begins, count, repeated, head, following, time, chosen):
     return True
 
 
-@njit(cache=True)
+@njit
 def chronicle(begins, stage, count, repeated, carried, place, key, time, span, codes):
     """The oldest instance, as soon as there is one: its key code, its positions; what is left.
 
@@ -136,7 +136,7 @@ def chronicle(begins, stage, count, repeated, carried, place, key, time, span, c
     return found_key[:n], found[:n], left(head, following)
 
 
-@njit(cache=True)
+@njit
 def take(k, n, begins, count, repeated, head, following, time, owner):
     """Use up what is in some instance: of the last stage all, of each other what comes before the
     last that can stand behind it. What is older than any instance has been dropped."""
@@ -160,7 +160,7 @@ def take(k, n, begins, count, repeated, head, following, time, owner):
             before = np.sort(newest[begins[s] : begins[s + 1]])[-count[s]]
 
 
-@njit(cache=True)
+@njit
 def cumulative(begins, stage, count, repeated, carried, place, key, time, span, codes):
     """The union of all instances: its key code, the number of the union that each position is in
     (-1 = none); what is left."""
@@ -191,7 +191,7 @@ def cumulative(begins, stage, count, repeated, carried, place, key, time, span, 
     return found_key[:n], owner, left(head, following)
 
 
-@njit(cache=True)
+@njit
 def united(owner, n):
     """The positions in each of n unions: offsets, positions."""
     offsets = np.zeros(n + 1, dtype=np.int64)

@@ -10,7 +10,7 @@ from tidegate.engine.compiled import njit
 from tidegate.engine.detector.kernels import NEVER
 
 
-@njit(cache=True)
+@njit
 def merged(bounds, order, absent, apart, key, time, rank, row, keys):
     """The arrivals of all event types as one: event type, key code, place in what is given.
 

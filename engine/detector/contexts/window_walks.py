@@ -17,7 +17,7 @@ from tidegate.engine.detector.contexts.stage_queues import push, queues
 from tidegate.engine.detector.kernels import grow
 
 
-@njit(cache=True)
+@njit
 def arrive(i, kind, key, time, head, tail, following):
     """Put an a or a b into its queue. Without an open window only a b of this instant is of use."""
     k = key[i]
@@ -26,7 +26,7 @@ def arrive(i, kind, key, time, head, tail, following):
     push(kind[i], k, i, head, tail, following)
 
 
-@njit(cache=True)
+@njit
 def left(head, following, time):
     """The positions of the open a's and of the b's since the first of them."""
     mark = np.zeros(len(following), dtype=np.bool_)
@@ -39,7 +39,7 @@ def left(head, following, time):
     return np.flatnonzero(mark)
 
 
-@njit(cache=True)
+@njit
 def using_up(all_a, last_a, carried, kind, key, time, length, span, codes):
     """What is detected uses up all it holds: key code, its end, the number of the detection that
     each position is in (-1 = none); what is left.
@@ -84,7 +84,7 @@ def using_up(all_a, last_a, carried, kind, key, time, length, span, codes):
     return found_key[:n], end[:n], owner, left(head, following, time)
 
 
-@njit(cache=True)
+@njit
 def continuous(carried, kind, key, time, rank, length, span, codes):
     """Every window that a c closes: key code, end, offsets, positions; what is left.
 

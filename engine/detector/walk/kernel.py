@@ -24,7 +24,7 @@ CACHED = 1 << 17
 """A state of so many numbers is at hand without."""
 
 
-@njit(cache=True)
+@njit
 def walk(
     first, code, time, value, low, last, place, at, size, noted, span, checks, emits, bounds,
     guards, state, ahead, run, room, output, key, start, end, row,
@@ -97,7 +97,7 @@ def walk(
     return i, n
 
 
-@njit(cache=True)
+@njit
 def passes(check, start, base, state, bounds, guards):
     """Did nothing that guards occur since `start`?"""
     later = True
@@ -106,7 +106,7 @@ def passes(check, start, base, state, bounds, guards):
     return later
 
 
-@njit(cache=True)
+@njit
 def gather(first, instant, code, time, value, last, place, run):
     """The simultaneous occurrences from `first` on, what guards before stages, later stages before
     earlier ones, so that nothing follows what it is simultaneous with: how many, -1 for no way."""
@@ -130,7 +130,7 @@ def gather(first, instant, code, time, value, last, place, run):
     return count
 
 
-@njit(cache=True)
+@njit
 def timeline(code, time, value, low, last, place):
     """The occurrences of the stages place[code] (past `last`: of none) as `contexts.chains` wants
     them: place, key, row; and whether the walk can go on (see `walk`)."""
