@@ -80,9 +80,9 @@ class Lines:
             raise InputError([Problem("trace-unreadable", message, place)]) from error
         number = 0
         with file:
-            if file.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
-                file.seek(0)
             while lines := file.readlines(BLOCK_BYTES):
+                if not number:
+                    lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
                 try:
                     yield self._table([*filter(None, map(bytes.strip, lines))])
                 except ValueError:

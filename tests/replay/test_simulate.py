@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -272,6 +273,17 @@ def test_a_trace_in_another_encoding_is_refused_as_that(folder: Path) -> None:
         except InputError as error:
             said[encoding] = str(error.problems[0]).split("trace.jsonl:")[1]
     assert said == {"utf-16": "1:1: no UTF-8\n    save the trace as UTF-8, unpacked"}
+
+
+def test_a_trace_may_come_through_a_pipe(folder: Path) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b'{"event":"withdrawal","time":1,"account":7}\n')
+    os.close(writing)
+    (folder / "book.yaml").write_text(BOOK)
+    out = io.BytesIO()
+    simulate(folder / "book.yaml", Path(f"/dev/fd/{reading}"), out=out)
+    os.close(reading)
+    assert out.getvalue()
 
 
 def test_all_wrong_lines_are_said_at_once_and_nothing_is_printed(folder: Path) -> None:
