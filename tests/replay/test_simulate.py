@@ -346,8 +346,9 @@ def test_a_name_twice_and_deep_nesting_are_refused_by_line(folder: Path) -> None
     good = '{"event": "alarm", "time": 1, "x": "\\": [", "y": {"x": 1}, "time ": {"time": 2}}\n'
     twice = '{"event": "alarm", "time": 1, "account": 7, "account" : 8}\n'
     inside = '{"event": "alarm", "time": 1, "x": [{"a": {"b": 1, "b": 1}}]}\n'
-    assert lines_of(folder, good * 3 + deep[199], 'rulebook: r\nevents: {alarm: {signal: {}}}\n'
-                    "rules: {r: {on: alarm}}\n")  # fmt: skip
+    wide = deep[199].replace('"x"', '"y": {"z": []}, "x"')
+    book = "rulebook: r\nevents: {alarm: {signal: {}}}\nrules: {r: {on: alarm}}\n"
+    assert len(lines_of(folder, good * 3 + deep[199] + wide, book)) == 5
     said = refused(folder, good + twice + good + inside + deep[200] + deep[199] + deep[200])
     assert [line.split("trace.jsonl:")[1] for line in said.splitlines()[::2]] == [
         '2:1: the line has "account" twice',
