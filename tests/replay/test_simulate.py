@@ -253,6 +253,7 @@ def test_an_empty_trace_prints_nothing(folder: Path) -> None:
         ('{"event": null, "time": 1}', "the event of the line is null, not a text"),
         ("[]", "one JSON object"),
         ('{"event": "alarm", "time": 1, "account": 18446744073709551616}', "more than 64 bits"),
+        ('{"event": "alarm", "time": 1, "account": -9223372036854775809}', "more than 64 bits"),
     ],
 )
 def test_a_wrong_line_is_refused_with_its_place(folder: Path, line: str, said: str) -> None:
