@@ -34,8 +34,8 @@ def the_store(url: str | None, rulebook: Path | None = None) -> str:
     if rulebook is not None:
         return default_store(rulebook)
     raise click.UsageError(
-        "no store is named: give --store URL or set TIDEGATE_STORE (`run` uses "
-        "sqlite:///<rulebook>.db by default)"
+        "no store is named: give --store URL or set TIDEGATE_STORE\n"
+        "(`run` uses sqlite:///<rulebook>.db by default)"
     )
 
 

@@ -117,9 +117,15 @@ def _images(book: Book, event: TableEvent, record: Record, report: Report) -> No
 
 
 def _parameters(node: Node, names: Iterable[str], report: Report) -> None:
-    """No parameter may be named like a column of the engine's."""
+    """No parameter may be named like a column of the engine's, nor like another: to Spark upper and
+    lower case are one."""
     places = node.keys if isinstance(node, Fields) else {}
+    known: dict[str, str] = {}
     for name in names:
+        other = known.setdefault(name.lower(), name)
+        if other != name:
+            message = f"{name!r} and {other!r} are one name in SQL"
+            report.add("name", message, places.get(name, node.place), "rename one of them")
         if name.lower() in RELATION_COLUMNS:
             message = f"the parameter name {name!r} is taken by the parameter relation"
             hint = "rename it; for a table: columns: [a, b as c]"

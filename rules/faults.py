@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import unicodedata
 from dataclasses import dataclass
 
 from lark.exceptions import UnexpectedInput, UnexpectedToken
@@ -100,6 +101,10 @@ def _character(text: str, position: int) -> Fault:
     hint = slips.CONDITIONS if character in "=<>.%/" else ""
     if character == "{":
         hint = "so many of one event: any(3, a*)"
+    if not character.isascii():
+        hint = (
+            f"this is {unicodedata.name(character, 'no ASCII')}: names are of A to Z, digits and _"
+        )
     return Fault(span, f"{character!r} has no meaning in an event expression", hint)
 
 

@@ -39,7 +39,8 @@ def _only_simulated(book: Book, report: Report) -> None:
     """Warn of what `run` refuses."""
     found = Report()
     refuse_unbuilt(book, frozenset(), found)
-    for problem in found.problems:
+    refused = set(report.problems)
+    for problem in (each for each in found.problems if each not in refused):
         message = f"{problem.message} in `run`, only in `simulate`"
         report.warnings.append(replace(problem, code="not-live", message=message))
 

@@ -4,6 +4,7 @@ indented."""
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -80,7 +81,8 @@ def listed_names(node: Node) -> list[str]:
 
 def identifier_hint(text: str) -> str:
     """A name for what is none because of its letters; "" where that is not its fault."""
-    name = re.sub(r"\W+", "_", text.strip(), flags=re.ASCII).strip("_")
+    plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+    name = re.sub(r"\W+", "_", plain.strip(), flags=re.ASCII).strip("_")
     name = f"n{name}" if name[:1].isdigit() else name
     return f"write {name}" if name and name != text else ""
 

@@ -71,6 +71,8 @@ def _broadcast(book: Book, rule: Rule, node: x.Expression, scalar: Scalar, repor
         event = book.events.get(name)
         if name in rule.per or isinstance(event, ClockEvent):
             continue
+        if event is None and name not in book.rules:
+            continue  # said to be unknown, or to be wrong
         message = f"{name!r} has no {key}: each of its occurrences goes to every {key}"
         if name in book.rules:
             hint = f"give it a per: {key}"

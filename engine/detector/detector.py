@@ -16,7 +16,14 @@ from tidegate.engine.detector.detections import build
 from tidegate.engine.detector.edges import with_edges
 from tidegate.engine.detector.frame import Frame, open_frame
 from tidegate.engine.detector.graph import Census, Graph, Node, connect
-from tidegate.engine.detector.instances import NONE, Carry, Flow, Moment, no_pending
+from tidegate.engine.detector.instances import (
+    EVERY_KEY,
+    NONE,
+    Carry,
+    Flow,
+    Moment,
+    no_pending,
+)
 from tidegate.engine.detector.keys import Keys
 from tidegate.engine.detector.occurrences import Ranking
 from tidegate.engine.detector.operators.detection import Detection
@@ -157,7 +164,9 @@ class Detector:
 
 
 def _named(rule: Rule, keys: Keys, code: int) -> str:
-    """A key as text: its columns and values."""
+    """A key as text: its columns and values; nothing where the limit is not of one key."""
+    if code == EVERY_KEY:
+        return ""
     found = keys.values(np.array([code], dtype=np.int32))
     values = [python_values(column)[0] for column in found]
     return ", ".join(f"{name}={value}" for name, value in zip(rule.key_names, values, strict=False))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ from tidegate.rules.nearest import did_you_mean
 PROBLEMS_MAX = 20
 BLOCK_BYTES = 1 << 20
 LAST = 2**62
+_NO_NUMBER = re.compile(rb":\s*(?:NaN|-?Infinity)\b")
 _DOUBLES_ONLY = 2.0**63  # integers of this size and more may have been read as doubles
 
 
@@ -78,6 +81,8 @@ class Lines:
         number = 0
         with file:
             while lines := file.readlines(BLOCK_BYTES):
+                if not number:
+                    lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
                 try:
                     yield self._table([*filter(None, map(bytes.strip, lines))])
                 except ValueError:
@@ -101,8 +106,7 @@ class Lines:
                 if isinstance(error, strict.NotStrictError):
                     error = _Wrong("not-strict", str(error), error.hint)
                 elif not isinstance(error, _Wrong):
-                    said = str(error).split(": line 1 column")[0]
-                    error = _Wrong("bad-json", f"no JSON: {said}")
+                    error = _no_json(line, error)
                 self._problems.append(Problem(error.code, str(error), place, error.hint))
                 if len(self._problems) == PROBLEMS_MAX:
                     raise InputError(self._problems) from None
@@ -180,7 +184,9 @@ class Lines:
         try:
             return times.of_texts(values) if self.iso else times.of_numbers(values, lines)
         except (ValueError, OverflowError) as error:
-            unit = "" if self.iso else looks_like(values[0])
+            if self.iso:
+                raise _Wrong("time", f"{values[0]!r} is no instant", times.INSTANTS) from error
+            unit = looks_like(values[0])
             hint = f"these look like {unit}: a number is seconds since the epoch" if unit else ""
             raise _Wrong("time", f"{values[0]!r} is no instant: {error}", hint) from error
 
@@ -207,6 +213,23 @@ class _Wrong(ValueError):
         super().__init__(message)
         self.code = code
         self.hint = hint
+
+
+def _no_json(line: bytes, error: ValueError) -> _Wrong:
+    """What is wrong with a line that no JSON reader takes."""
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return _Wrong("bad-json", "no UTF-8", "save the trace as UTF-8, unpacked")
+    said = str(error).split(": line 1 column")[0]
+    hint = ""
+    if line.startswith(b"[") or line.endswith((b",", b"]")):
+        hint = "write an object a line, without [ ] around them and without commas between them"
+    elif line.startswith(b"{'"):
+        hint = "names and texts stand in double quotes"
+    elif _NO_NUMBER.search(line):
+        hint = 'JSON has no such numbers: write "NaN", "Infinity" or "-Infinity", as texts'
+    return _Wrong("bad-json", f"no JSON: {said}", hint)
 
 
 def _check_integers(name: str, values: Sequence[Any], lines: Sequence[bytes]) -> None:

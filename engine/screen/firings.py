@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from rich.cells import cell_len
+
 from tidegate.engine.screen.text import cut, pairs_text, time_text, value_text, wrapped
 
 ID_DIGITS = 8  # of a firing's id
@@ -30,11 +32,14 @@ def firing_lines(firings: Iterable[Mapping[str, Any]], width: int) -> Iterator[s
 
 
 def entry_lines(entry: Mapping[str, Any], width: int) -> Iterator[str]:
-    """An outbox entry: a line a field, all of it, then its firings."""
+    """An outbox entry: its fields, all of each, then its firings. Its text is as it was written; no
+    other line is wider than `width`."""
     for name, value in entry.items():
         if name != "firings" and value not in (None, []):
             shown = "; ".join(value) if name == "commands" else value_text(value)
-            yield f"{name}: {shown}".replace("\n", "\n    ")
+            for line in f"{name}: {shown}".replace("\n", "\n    ").split("\n"):
+                fits = name == "text" or cell_len(line) <= width
+                yield from [line] if fits else wrapped(line, width, line[: -len(line.lstrip())])
     yield f"firings: {len(entry['firings'])}"
     yield from firing_lines([{**firing, "entries": ()} for firing in entry["firings"]], width)
 

@@ -14,6 +14,7 @@ import pytest
 from tests.cli.conftest import SIGNALS, Tidegate
 from tests.support import make
 from tidegate.engine.entries import Fate, Outcome
+from tidegate.engine.screen.firings import entry_lines
 from tidegate.engine.state import Parked
 from tidegate.engine.store import SqlStore, open_store
 from tidegate.engine.store.holder import this_holder
@@ -214,6 +215,17 @@ def test_values_are_shown_where_they_are_asked_for(tidegate: Tidegate, url: str)
     assert "cast of 'Ada' failed" in tidegate("firings", "--entry", 3, *at).stdout
     assert len(answer(tidegate, "firings", "--entry", 2, *at)["firings"]) == 1
     assert tidegate("firings", "--entry", 3, "--limit", 2, *at).exit_code == 2
+
+
+def test_what_an_entry_says_fits_the_screen_and_its_text_stays_as_it_is() -> None:
+    text = f"INSERT INTO t\n  {'a ' * 80}"
+    entry = {"error": "word " * 60, "text": text, "details": "sum(a)\n    ^^^", "firings": ()}
+    said = list(entry_lines(entry, 100))
+    assert " ".join(" ".join(said).split()).startswith("error: " + "word " * 60)
+    assert [len(line) > 100 for line in said].count(True) == 1
+    assert said[-5:] == [
+        "text: INSERT INTO t", "      " + "a " * 80, "details: sum(a)", "        ^^^", "firings: 0"
+    ]  # fmt: skip
 
 
 def test_an_entry_of_unknown_fate_names_the_options(tidegate: Tidegate, url: str) -> None:

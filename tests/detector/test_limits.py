@@ -37,6 +37,14 @@ def test_a_limit_names_rule_key_setting_and_remedy(
     assert caught.value.hint == f"bound the expression by `within`, or raise {setting}"
 
 
+def test_a_limit_that_is_of_no_one_key_names_none() -> None:
+    case = read("title: x\nrule p: P(a, [1 s], b)\nper p: k\nhistory: a@0(k=7) b@20000000(k=7)")
+    with pytest.raises(RuleLimitError) as caught:
+        run(case.rulebook, [list(case.history)])
+    assert caught.value.code == "ticks"
+    assert caught.value.message.startswith("rule p: ")
+
+
 def test_every_instance_is_a_step_where_all_are_detected() -> None:
     """Simultaneous occurrences have one interval and many instances."""
     seen = " ".join(f"{name}@1(v={n})" for name in "abc" for n in range(30))

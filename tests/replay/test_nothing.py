@@ -25,12 +25,14 @@ PLACED = '{{"event": "placed", "time": {}, "order_id": 7}}\n'
 KEYLESS = '{"event": "placed", "time": 1}\n{"event": "paid", "time": 2, "order_id": 8}\n'
 
 
-def told(folder: Path, rules: str, trace: str, until: str | None = None) -> list[str]:
-    book, lines = folder / "book.yaml", folder / "trace.jsonl"
-    book.write_text(BOOK + rules)
+def told(
+    folder: Path, rules: str, trace: str, until: str | None = None, book: str = BOOK
+) -> list[str]:
+    rulebook, lines = folder / "book.yaml", folder / "trace.jsonl"
+    rulebook.write_text(book + rules)
     lines.write_text(trace)
     said: list[str] = []
-    simulate(book, lines, until=until, out=io.BytesIO(), tell=said.append)
+    simulate(rulebook, lines, until=until, out=io.BytesIO(), tell=said.append)
     return said
 
 
@@ -46,6 +48,25 @@ def told(folder: Path, rules: str, trace: str, until: str | None = None) -> list
             "0 detections over 3 lines: order_id is missing in 1 line of placed",
         ),
         (PAIR, PLACED.format(1) * 2, None, "0 detections over 2 lines: no line is paid"),
+        (
+            PAIR,
+            PLACED.format(8) + PLACED.format(9),
+            "8",
+            "0 detections over 2 lines: no line is paid",
+        ),
+        (
+            "  two: {on: 'any(2, placed, paid, paid ; paid)'}\n",
+            PLACED.format(1),
+            None,
+            "0 detections over 1 line",
+        ),
+        (
+            PAIR,
+            PLACED.format(-1700000000000),
+            None,
+            "0 detections over 1 line: the times look like milliseconds: a number is seconds since"
+            " the epoch; no line is paid",
+        ),
         (
             PAIR,
             PLACED.format(1700000000000),
@@ -87,6 +108,7 @@ def test_the_last_line(
     said = told(tmp_path, rules, trace, until)[-1]
     assert max(map(len, said.splitlines())) <= 100
     assert " ".join(said.split()).startswith(last)
+    assert ":" in last or said == last  # no reason is known
 
 
 def test_s13_warnings_are_told_first_and_nothing_else_where_something_is_detected(
@@ -129,3 +151,23 @@ def test_key_values_that_are_missing_or_of_another_kind_are_warned_of(tmp_path: 
     assert (
         told(tmp_path, PAIR, placed.format(1, 7) + KEYLESS.split("\n")[1].replace("8", "7")) == []
     )
+
+
+MIXED = """
+rulebook: mixed
+events:
+  placed: {signal: {k: double}}
+  named: {signal: {k: string}}
+rules:
+  a: {on: placed, per: k}
+  b: {on: named, per: k}
+"""
+
+
+def test_a_kind_is_that_of_the_line_s_own_event_type(tmp_path: Path) -> None:
+    """A double may be a fraction, or a text where JSON has no number for it."""
+    for kind, values in (("placed", ["1.5", "7", '"NaN"', '"-Infinity"']), ("named", ["7"])):
+        for value in values:
+            line = f'{{"event": "{kind}", "time": 1, "k": {value}}}\n'
+            wrong = ["warning: k of named is declared string, and is a number in 1 line"]
+            assert told(tmp_path, "", line, book=MIXED) == (wrong if kind == "named" else [])

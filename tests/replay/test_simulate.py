@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,8 +46,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def lines_of(folder: Path, trace: str, book: str = BOOK, **options: Any) -> list[str]:
-    (folder / "book.yaml").write_text(book)
     (folder / "trace.jsonl").write_text(trace)
+    return read_lines(folder, book, **options)
+
+
+def read_lines(folder: Path, book: str = BOOK, **options: Any) -> list[str]:
+    """What is printed for the trace that stands in the folder."""
+    (folder / "book.yaml").write_text(book)
     out = io.BytesIO()
     simulate(folder / "book.yaml", folder / "trace.jsonl", out=out, **options)
     return out.getvalue().decode().splitlines()
@@ -239,15 +245,46 @@ def test_an_empty_trace_prints_nothing(folder: Path) -> None:
         ('{"event": "alarm", "time": 1e30}', "no instant"),
         ('{"event": "alarm", "time": "2026-03-02"}', "either numbers or ISO 8601"),
         ('{"event": "alarm", ', "trace.jsonl:2:19: no JSON: unexpected end of data"),
+        ('[{"event": "alarm", "time": 1},', "write an object a line, without [ ]"),
+        ('{"event": "alarm", "time": 1},', "without commas between them"),
+        ("{'event': 'alarm', 'time': 1}", "in double quotes"),
+        ('{"event": "alarm", "time": 1, "account": NaN}', 'write "NaN", "Infinity"'),
+        ('{"event": "alarm", "time": "17"}', "'17' is no instant\n    write 2026-01-01T09:00:00Z"),
         ('{"event": null, "time": 1}', "the event of the line is null, not a text"),
         ("[]", "one JSON object"),
         ('{"event": "alarm", "time": 1, "account": 18446744073709551616}', "more than 64 bits"),
+        ('{"event": "alarm", "time": 1, "account": -9223372036854775809}', "more than 64 bits"),
     ],
 )
 def test_a_wrong_line_is_refused_with_its_place(folder: Path, line: str, said: str) -> None:
-    message = refused(folder, f'{{"event":"alarm","time":1}}\n{line}\n')
+    before = "" if '"time": "' in line and said.startswith("'") else '{"event":"alarm","time":1}'
+    message = refused(folder, f"{before}\n{line}\n")
     assert said in message
     assert f"{folder / 'trace.jsonl'}:2:" in message
+
+
+def test_a_trace_in_another_encoding_is_refused_as_that(folder: Path) -> None:
+    """A byte order mark of UTF-8 is none; an editor may have written it."""
+    line = '{"event":"alarm","time":1}\n'
+    said = {}
+    for encoding in ("utf-8", "utf-8-sig", "utf-16"):
+        (folder / "trace.jsonl").write_text(line, encoding=encoding)
+        try:
+            read_lines(folder)
+        except InputError as error:
+            said[encoding] = str(error.problems[0]).split("trace.jsonl:")[1]
+    assert said == {"utf-16": "1:1: no UTF-8\n    save the trace as UTF-8, unpacked"}
+
+
+def test_a_trace_may_come_through_a_pipe(folder: Path) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b'{"event":"withdrawal","time":1,"account":7}\n')
+    os.close(writing)
+    (folder / "book.yaml").write_text(BOOK)
+    out = io.BytesIO()
+    simulate(folder / "book.yaml", Path(f"/dev/fd/{reading}"), out=out)
+    os.close(reading)
+    assert out.getvalue()
 
 
 def test_all_wrong_lines_are_said_at_once_and_nothing_is_printed(folder: Path) -> None:
@@ -310,8 +347,9 @@ def test_a_name_twice_and_deep_nesting_are_refused_by_line(folder: Path) -> None
     good = '{"event": "alarm", "time": 1, "x": "\\": [", "y": {"x": 1}, "time ": {"time": 2}}\n'
     twice = '{"event": "alarm", "time": 1, "account": 7, "account" : 8}\n'
     inside = '{"event": "alarm", "time": 1, "x": [{"a": {"b": 1, "b": 1}}]}\n'
-    assert lines_of(folder, good * 3 + deep[199], 'rulebook: r\nevents: {alarm: {signal: {}}}\n'
-                    "rules: {r: {on: alarm}}\n")  # fmt: skip
+    wide = deep[199].replace('"x"', '"y": {"z": []}, "x"')
+    book = "rulebook: r\nevents: {alarm: {signal: {}}}\nrules: {r: {on: alarm}}\n"
+    assert len(lines_of(folder, good * 3 + deep[199] + wide, book)) == 5
     said = refused(folder, good + twice + good + inside + deep[200] + deep[199] + deep[200])
     assert [line.split("trace.jsonl:")[1] for line in said.splitlines()[::2]] == [
         '2:1: the line has "account" twice',

@@ -144,6 +144,8 @@ def test_what_counts_cannot_be_bounded_by_a_within() -> None:
         "choose context: restricted, which keeps few",
     )
     assert bound(parse("a[1] or (b ; a)"), Context.RESTRICTED).exists
+    endless = bound(parse("a[1] or P(a, [1 h], b)"), Context.CHRONICLE)
+    assert endless.advice == found.advice[:1]  # restricted would have no bound either
 
 
 @given(trees.expressions, st.sampled_from(Context))

@@ -8,6 +8,7 @@ import pytest
 
 from tidegate import rules
 from tidegate.rules.errors import InputError, Problem
+from tidegate.rules.loader import validated
 from tidegate.rules.unbuilt import all_features
 
 FOLDER = Path(__file__).parent
@@ -57,6 +58,26 @@ def test_unbuilt(text: str, said: list[str]) -> None:
 @pytest.mark.parametrize(("text", "said"), blocks("warnings.txt"))
 def test_warnings(text: str, said: list[str]) -> None:
     assert lines(rules.load(text, file=FILE, features=all_features()).warnings) == said
+
+
+def test_what_is_refused_brings_no_warning_of_its_own(tmp_path: Path) -> None:
+    """Neither of what is not built even to be simulated, nor of the key of an unknown event."""
+    file = tmp_path / "bank.yaml"
+    file.write_text(
+        "rulebook: b\nevents:\n  a: {on: insert, table: t}\n  c: {on: inserted, table: t}\n"
+        "tables: {t: {path: /t}}\n"
+        "rules:\n  r: {on: a ; paied or c, per: k, cooldown: 5 min}\n  s: {on: 'a + [5 min]'}\n"
+    )
+    with pytest.raises(InputError) as caught:
+        validated(file, {})
+    assert [p.message for p in caught.value.problems] == [
+        "'inserted' is not one of insert, update, delete, change, transaction",
+        "unknown event 'paied'",
+        "'rule key cooldown' is not built yet",
+    ]
+    assert [w.message for w in caught.value.warnings] == [
+        "'a + [d]' is not built yet in `run`, only in `simulate`"
+    ]
 
 
 def test_one_feature_can_be_accepted_alone() -> None:

@@ -64,3 +64,10 @@ def test_a_node_knows_its_operands_by_their_types() -> None:
         *("Not", "Or", "Name", "Name", "Labelled", "Name", "Own"),
     ]
     assert x.with_operands(node, list(node.operands())) == node
+
+
+def test_a_name_in_other_letters_is_found_among_many_and_no_names_give_no_hint() -> None:
+    assert did_you_mean("PLACED", ["placed", *(f"EVENT_{n}_ACED" for n in range(60))]) == (
+        "did you mean 'placed'?"
+    )
+    assert did_you_mean("placed", []) == ""
