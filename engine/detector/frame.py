@@ -173,9 +173,10 @@ class Frame:
         if self.graph.same_keys(stream):
             return np.arange(own.count + 2, dtype=np.int32)
         keys = self._codes.keys.get(self.graph.domains[stream], NO_KEYS)
-        names = self.graph.key_names[shape.rule]
-        columns = [own.columns[names.index(name)] for name in shape.columns]
-        inside = keys.codes_of(columns) if own.count else np.empty(0, np.int32)
+        inside = np.empty(0, np.int32)
+        if own.count:
+            names = self.graph.key_names[shape.rule]
+            inside = keys.codes_of([own.columns[names.index(name)] for name in shape.columns])
         return np.concatenate([[0], inside, [keys.count + 1]]).astype(np.int32)
 
 

@@ -19,8 +19,11 @@ from tests.reference.strategies import EVERYTHING, cuts
 from tests.support.history import run, through_ipc
 from tests.support.rulebooks import loaded
 from tidegate.engine.detector import partitioned
+from tidegate.engine.detector.carried import serials_of
 from tidegate.engine.detector.detector import Detector
+from tidegate.engine.detector.edges import TICK
 from tidegate.engine.detector.partitioned import Partitioned
+from tidegate.engine.detector.parts import grouped, join
 from tidegate.engine.values import Batch, Carried, Detections
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Context
@@ -67,6 +70,14 @@ def detector(on: str) -> Partitioned:
     return Partitioned(Detector(book, {"r": 0}), 16)
 
 
+def rows(event: str, keys: Sequence[Any], at: int) -> dict[str, Batch]:
+    """One of each key, at one instant."""
+    time, number = np.full(len(keys), at), np.arange(len(keys))
+    ids = np.stack([number, time], axis=1).astype(np.uint64)
+    table = pa.table({"k": keys, "v": np.zeros(len(keys), dtype=np.int64)})
+    return {event: Batch(event, time, number, table, {"set": ids})}
+
+
 class Kept:
     """One rule over keyed occurrences; `keys` is how many keys have an open `a` from the start."""
 
@@ -81,10 +92,7 @@ class Kept:
     ) -> list[Detections]:
         """So many occurrences at the instant after the last."""
         self.watermark = watermark or self.watermark + 1
-        time = np.full(len(keys), self.watermark)
-        ids = np.stack([np.arange(len(keys)), time], axis=1).astype(np.uint64)
-        rows = np.arange(len(keys))
-        given = {event: Batch(event, time, rows, pa.table({"k": keys}), {"set": ids})}
+        given = rows(event, keys, self.watermark)
         carried = through_ipc(self.carried)
         found, self.carried = self.detector.step(carried, given, self.watermark)
         return [*found]
@@ -156,3 +164,49 @@ def test_carried_tables_in_no_partition_are_refused() -> None:
     old = {"node:1f": table.replace_schema_metadata({b"tidegate.carried": b"1"})}
     with pytest.raises(EngineError, match="schema version b'1', this engine reads 2"):
         detector("a ; b").step(Carried(old), {}, 9)
+
+
+def test_g26_a_rule_by_other_keys_than_those_of_the_rule_that_it_uses() -> None:
+    book = loaded("abc", "t", pair="on: 'a ; b', per: [k, v]", both="on: 'c ; pair', per: k")
+    given = Partitioned(Detector(book, {"pair": 0, "both": 0}), 16)
+    carried = Carried()
+    keys = np.arange(100)
+    for time, event in enumerate("ca", start=1):
+        carried = given.step(carried, rows(event, keys, time), time)[1]
+    carried = given.step(carried, {}, 3)[1]
+    for key in range(20):
+        found, carried = given.step(carried, rows("b", keys[[key]], 4 + key), 4 + key)
+        assert [(d.rule, len(d)) for d in found] == [("pair", 1), ("both", 1)]
+
+
+def test_g26_a_tick_that_two_partitions_have_made_is_one_where_they_meet() -> None:
+    kept = Kept("P*(a, [10 us], b) ; t", keys=200)
+    kept.step("b", [3], 25)
+    kept.step("b", [4], 26)
+    ticks = [name for name in kept.carried.tables if name.startswith("occ:" + TICK)]
+    made = {s for name in ticks for s in kept.carried.tables[name].column("serial").to_pylist()}
+    assert len(made) == 4  # two instants, in two partitions
+    graph = kept.detector.detector.graph
+    whole = join(graph, grouped(kept.carried.tables))
+    name = ticks[0].rpartition("/")[0]
+    assert whole[name].column("time").to_pylist() == [11, 21]
+    serials = {*whole[name].column("serial").to_pylist()}
+    nodes = {"node:" + node.digest: node.roles for node in graph.nodes.values()}
+    referred = [serials_of(whole[n], roles) for n, roles in nodes.items() if n in whole]
+    used = {serial for by_event in referred for serial in by_event.get(name[4:], ())}
+    assert used == serials
+    (found,) = kept.step("t", [None])
+    assert len(found) == 2
+
+
+def test_g26_instances_are_in_order_of_end_where_partitions_meet() -> None:
+    book = loaded("abc", "t", r="on: 'not(a)[c within 0 s, c ; (b and b)]', per: k")
+    history = [
+        (event, second * 1_000_000, {"k": k, "v": v})
+        for second, event, v in ((0, "c", 0), (1, "c", 0), (2, "b", 0), (2, "b", 1))
+        for k in range(8)
+    ]
+    buckets = [[line for line in history if line[1] == time] for time in range(0, 3_000_000, 10**6)]
+    whole = run(book, buckets)
+    assert len(whole) == 8
+    assert run(book, buckets, partitions=16) == whole

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from tests.reference.hits import detecting, saw
 from tests.reference.planted import cases, untils
 from tests.reference.strategies import EVERYTHING, UNTIMED, cuts, expected, of_last
 from tests.support.history import instants, run, through_ipc
+from tests.support.rulebooks import loaded
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.values import Batch, Carried
 from tidegate.rules.model import Context, Rulebook
@@ -156,3 +158,11 @@ def test_s08_an_edited_rule_is_another_event_type() -> None:
         found, left = Detector(edited, active).step(carried, batch("c", 3), 3)
         assert sum(len(d) for d in found) == count
         assert ("occ:pair" in left.tables) == bool(count)
+
+
+def test_s08_a_rule_of_which_nothing_was_seen_yet_is_used_by_other_keys() -> None:
+    rulebook = loaded("abc", pair="on: 'a ; b', per: [k, v]", both="on: 'c ; pair', per: k")
+    first = ("c", 0, {"k": 1, "v": 2})
+    later = [(event, at, {"k": 1, "v": 2}) for event, at in (("a", 10**6), ("b", 2 * 10**6))]
+    found = [line["rule"] for line in map(json.loads, run(rulebook, [[first], later]))]
+    assert found == ["pair", "both"]
