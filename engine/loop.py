@@ -281,6 +281,7 @@ class Loop:
             basis.rulebook.settings.max_cascade_depth,
             Stamp(self.store.id, basis.rulebook.name, plan.latest),
         )
+        parked = self._parked_after(plan, detected.parked)
         return basis, Taken(
             plan,
             detected.carried,
@@ -292,9 +293,7 @@ class Loop:
             sum(map(len, detected.found)),
             self._seconds,
             detected.parked,
-            _of(basis).detector.passed_over(
-                self._parked_after(plan, detected.parked), bucket.batches
-            ),
+            _of(basis).detector.passed_over(parked, bucket.batches),
         )
 
     def _commit(self, basis: Basis, taken: Taken) -> Taken:

@@ -83,7 +83,7 @@ def read_parts(table: pa.Table) -> CarriedParts | None:
     offsets = np.zeros(table.num_rows + 1, dtype=np.int64)
     np.cumsum(lists.value_lengths(), out=offsets[1:])
     serial = np.array(lists.flatten())
-    return CarriedParts(numbers(table, "start"), offsets, _flat(table, "events"), serial)
+    return CarriedParts(numbers(table, "start"), offsets, flat(table, "events"), serial)
 
 
 def with_parts(table: pa.Table, parts: CarriedParts) -> pa.Table:
@@ -157,7 +157,7 @@ def read_carry(
     code[every] = unseen if node.census else EVERY_KEY
     code[~every] = key
     lists = table.column("serials").combine_chunks()
-    serial, role = np.array(lists.flatten()), np.array(_flat(table, "roles"))
+    serial, role = np.array(lists.flatten()), np.array(flat(table, "roles"))
     row = np.empty(len(serial), dtype=np.int64)
     for i, event in enumerate(node.roles):
         mark = role == i
@@ -182,8 +182,8 @@ def write_carry(node: Node, carry: Carry, keys: Keys, unseen: int, serial: Int64
         **{f"k{i}": column for i, column in enumerate(keys.values(whole.key))},
         "start": pa.array(whole.start),
         "end": pa.array(whole.end),
-        "serials": _lists(whole.offsets, serial[whole.row]),
-        "roles": _lists(whole.offsets, whole.role),
+        "serials": lists_of(whole.offsets, serial[whole.row]),
+        "roles": lists_of(whole.offsets, whole.role),
     }
     return pa.table(columns).replace_schema_metadata(SCHEMA)
 
@@ -194,9 +194,11 @@ def write_keys(keys: Keys, known: Int32) -> pa.Table:
     return pa.table(columns).replace_schema_metadata(SCHEMA)
 
 
-def _flat(table: pa.Table, name: str) -> pa.Array:
+def flat(table: pa.Table, name: str) -> pa.Array:
+    """The values of a column of lists, one list after the other."""
     return table.column(name).combine_chunks().flatten()
 
 
-def _lists(offsets: Int64, values: np.ndarray) -> pa.Array:
+def lists_of(offsets: Int64, values: np.ndarray) -> pa.Array:
+    """A column of lists: list i is values[offsets[i]:offsets[i + 1]]."""
     return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(values))

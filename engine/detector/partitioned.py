@@ -99,10 +99,8 @@ class Partitioned:
         self._adopted = True
         if watermark == FOREVER:
             return found, Carried({}, frozenset(tables))
-        old: Tables = before
-        if wanted > count:  # all of them are cut anew
-            old = {name: table.slice(0, 0) for name, table in before.items()}
-        return found, _replaced(tables, read, cut(graph, old, after.tables, wanted))
+        parts = cut(graph, before, after.tables, wanted, anew=wanted > count)
+        return found, _replaced(tables, read, parts)
 
     def _looked_over(self, tables: Tables, watermark: int) -> tuple[int, set[int]]:
         """The rows of the largest part; the partitions in which a timer is due, or something is too
@@ -219,11 +217,13 @@ def _uses_apart(graph: Graph, *, timed: bool = False) -> Iterator[str]:
 def _due(node: Node, table: pa.Table, partition: int) -> int:
     """When something happens to a part's instances though nothing arrives: the first timer is due,
     or the oldest is so old that it is dropped."""
+    if not len(table):
+        return _NOT_DUE
     found = [_NOT_DUE]
-    if node.timed and len(table):
+    if node.timed:
         wait = _wait(node)
         found.append(-FOREVER if wait is None else pc.min(table.column("end")).as_py() + wait)
-    if node.horizon_micros is not None and partition != EVERY and len(table):
+    if node.horizon_micros is not None and partition != EVERY:
         age = node.horizon_micros + node.horizon_micros // _LATE
         found.append(pc.min(table.column("start")).as_py() + age)
     return min(found)

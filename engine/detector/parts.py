@@ -1,9 +1,10 @@
 """Carried tables in parts, one a partition of the keys' hash: joined for a step, cut after it.
 
 `node:1f/3` holds the instances of node 1f whose key is of partition 3, `node:1f/every` those of
-every key. `occ:a/3` holds the occurrences of `a` that instances of partition 3 refer to; one that
-several partitions refer to is in each of them, under one serial. `occ:a/every` also has the next
-serial, for it is read by every step. While there is one partition, all is in `/0`.
+every key. `occ:a/3` holds the occurrences of `a` that instances of partition 3 refer to. An
+occurrence that several partitions refer to is stored in each of them, under the same serial.
+`occ:a/every` also has the next serial: every step reads that part. While there is one partition,
+all is in `/0`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from tidegate.engine.detector.carried import flat, lists_of
 from tidegate.engine.detector.comparable import united
 from tidegate.engine.detector.edges import is_tick
 from tidegate.engine.detector.graph import Graph
@@ -29,6 +31,8 @@ Parts = dict[str, dict[int, pa.Table]]
 """Parts by the name of the whole and the partition."""
 Renumbering = tuple[Int64, Int64]
 """Serials in order, and those that stand for them."""
+Pair = tuple[Int64, Int64]
+"""Of n references: the partition that each stands in, and the serial that it refers to."""
 _COUNT, _NEXT = b"partitions", b"next_serial"
 
 
@@ -138,27 +142,26 @@ def _one_an_instant(ticks: pa.Table) -> tuple[pa.Table, Renumbering]:
 
 def _renumbered(table: pa.Table, roles: Sequence[str], same: Mapping[str, Renumbering]) -> pa.Table:
     lists = table.column("serials").combine_chunks()
-    serial, role = np.array(lists.flatten()), _flat(table, "roles")
+    serial, role = np.array(lists.flatten()), np.array(flat(table, "roles"))
     for number, event in enumerate(roles):
         if event in same:
             old, new = same[event]
             mark = role == number
             serial[mark] = new[np.searchsorted(old, serial[mark])]
-    offsets = np.concatenate([[0], np.cumsum(lists.value_lengths())]).astype(np.int32)
-    column = pa.ListArray.from_arrays(pa.array(offsets), pa.array(serial))
+    column = lists_of(np.concatenate([[0], np.cumsum(lists.value_lengths())]), serial)
     return table.set_column(table.column_names.index("serials"), "serials", column)
 
 
 # -- cutting ------------------------------------------------------------------------------------
 
 
-def cut(graph: Graph, before: Tables, after: Tables, count: int) -> Parts:
-    """The parts of all tables of `after` that are not the very ones of `before`."""
-    new = {name for name, table in after.items() if before.get(name) is not table}
+def cut(graph: Graph, before: Tables, after: Tables, count: int, *, anew: bool) -> Parts:
+    """The parts of the tables of `after` that are not the very ones of `before`; of all, `anew`."""
+    new = {name for name, table in after.items() if anew or before.get(name) is not table}
     found: Parts = {name: {} for name in before.keys() - after.keys()}
     if count == 1:
         return found | {name: {0: after[name]} for name in new}
-    refers: dict[str, list[tuple[Int64, Int64]]] = defaultdict(list)
+    refers: dict[str, list[Pair]] = defaultdict(list)
     for name, table in after.items():
         if name.startswith("occ:"):
             continue
@@ -166,16 +169,19 @@ def cut(graph: Graph, before: Tables, after: Tables, count: int) -> Parts:
         if name in new:
             found[name] = _cut(table, of, count)
         if name.startswith("node:"):
-            for event, *pair in _references(table, graph.nodes[name[5:]].roles, of):
-                refers[event].append((pair[0], pair[1]))
+            for event, pair in _references(table, graph.nodes[name[5:]].roles, of):
+                refers[event].append(pair)
     occurrences = [name for name in after if name.startswith("occ:")]
     for name in sorted(occurrences, key=lambda name: "parts" not in after[name].column_names):
         whole = after[name]
+        stands_for = "parts" in whole.column_names  # a rule's detections bring their constituents
+        if name not in new and not stands_for:
+            continue
         of, serial = _once(refers[name[4:]])
         rows = whole.take(np.searchsorted(whole.column("serial").to_numpy(), serial))
-        if "parts" in rows.column_names:  # a rule's detections bring what they stand for
-            for event, *pair in _constituents(rows, of):
-                refers[event].append((pair[0], pair[1]))
+        if stands_for:
+            for event, pair in _constituents(rows, of):
+                refers[event].append(pair)
         if name in new:
             found[name] = _cut_occurrences(whole, rows, of, count)
     for name in before.keys() - after.keys():
@@ -218,31 +224,29 @@ def _cut_occurrences(whole: pa.Table, rows: pa.Table, of: Int64, count: int) -> 
     return found
 
 
-def _references(
-    table: pa.Table, roles: Sequence[str], of: Int64
-) -> Iterator[tuple[str, Int64, Int64]]:
-    """Event type, partitions and serials of what a node's instances refer to."""
+def _references(table: pa.Table, roles: Sequence[str], of: Int64) -> Iterator[tuple[str, Pair]]:
+    """By event type, what a node's instances refer to."""
     lists = table.column("serials").combine_chunks()
     at = np.repeat(of, np.array(lists.value_lengths(), dtype=np.int64))
-    serial, role = np.array(lists.flatten()), _flat(table, "roles")
+    serial, role = np.array(lists.flatten()), np.array(flat(table, "roles"))
     for number, event in enumerate(roles):
         mark = role == number
-        yield event, at[mark], serial[mark]
+        yield event, (at[mark], serial[mark])
 
 
-def _constituents(rows: pa.Table, of: Int64) -> Iterator[tuple[str, Int64, Int64]]:
+def _constituents(rows: pa.Table, of: Int64) -> Iterator[tuple[str, Pair]]:
     """The same of what a rule's detections stand for."""
     lists = rows.column("parts").combine_chunks()
     at = np.repeat(of, np.array(lists.value_lengths(), dtype=np.int64))
     serial = np.array(lists.flatten())
-    events = rows.column("events").combine_chunks().flatten().dictionary_encode()
+    events = flat(rows, "events").dictionary_encode()
     code = events.indices.to_numpy(zero_copy_only=False)
     for number, event in enumerate(events.dictionary.to_pylist()):
         mark = code == number
-        yield event, at[mark], serial[mark]
+        yield event, (at[mark], serial[mark])
 
 
-def _once(pairs: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
+def _once(pairs: Sequence[Pair]) -> Pair:
     """Each pair of partition and serial once, in order."""
     if not pairs:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
@@ -252,10 +256,6 @@ def _once(pairs: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
     first = np.ones(len(of), dtype=np.bool_)
     first[1:] = (of[1:] != of[:-1]) | (serial[1:] != serial[:-1])
     return of[first], serial[first]
-
-
-def _flat(table: pa.Table, name: str) -> np.ndarray:
-    return np.array(table.column(name).combine_chunks().flatten())
 
 
 def _marked(table: pa.Table, like: pa.Table, more: Mapping[bytes, int]) -> pa.Table:
