@@ -22,6 +22,9 @@ from tidegate.rules.model import Condition
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 
+FOREVER = 2**62
+"""The watermark of a history that has ended: everything runs out."""
+
 
 class ChangeKind(IntEnum):
     """What a row of a table's changes tells. The numbers are part of occurrence ids (G6)."""

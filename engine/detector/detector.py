@@ -8,7 +8,7 @@ from graphlib import TopologicalSorter
 
 import numpy as np
 
-from tidegate.engine.detector import order
+from tidegate.engine.detector import chains, order
 from tidegate.engine.detector.closing import carry_on
 from tidegate.engine.detector.compile import compile_rule
 from tidegate.engine.detector.contexts.limits import LimitError
@@ -29,14 +29,12 @@ from tidegate.engine.detector.occurrences import Ranking
 from tidegate.engine.detector.operators.detection import Detection
 from tidegate.engine.detector.operators.event import Event
 from tidegate.engine.detector.shown import Shown, every_role, occur, show
+from tidegate.engine.detector.timeline import Timeline, of_batches
 from tidegate.engine.moments import python_values
-from tidegate.engine.values import Batch, Carried, Detections
+from tidegate.engine.values import FOREVER, Batch, Carried, Detections
 from tidegate.rules import expression as x
 from tidegate.rules.detected import as_detected
 from tidegate.rules.model import Rule, Rulebook
-
-FOREVER = 2**62
-"""The watermark of a history that has ended: everything runs out."""
 
 
 class Detector:
@@ -69,6 +67,8 @@ class Detector:
             censuses += [census] if census else []
         keys = {name: rule.key_names for name, rule in self._rules.items()}
         self._graph = connect(roots, keys, censuses)
+        self._chains = chains.chains(self._graph)
+        self._scanned = chains.only_scanned(self._graph, self._chains)
         self.events = frozenset[str]().union(*self._graph.events.values())
         """The event types that some rule looks at."""
         self.timed = any(root.timed for root in self._graph.roots.values())
@@ -98,7 +98,7 @@ class Detector:
     def step(
         self,
         carried: Carried,
-        batches: Mapping[str, Batch],
+        arrivals: Mapping[str, Batch] | Timeline,
         watermark: int,
         last: int | None = None,
         parked: Collection[str] = (),
@@ -106,17 +106,20 @@ class Detector:
         """What each rule detects in one bucket, in the rulebook's order of rules, those without a
         detection left out; and what to carry on, nothing after a history that has ended.
 
-        `batches` holds every occurrence after the last step's watermark and up to this one's, by
-        event type. Pure: no clock, no I/O, nothing given is changed. Where a history is cut into
-        buckets makes no difference to what is detected. Timers that are due up to the watermark
-        fire; a `P` window that nothing closes ticks up to `last` (None: the watermark).
+        `arrivals` are all occurrences after the last step's watermark and up to this one's: by
+        event type, or as a timeline. Pure: no clock, no I/O, nothing given is changed. Where
+        a history is cut into buckets makes no difference to what is detected. Timers that are due
+        up to the watermark fire; a `P` window that nothing closes ticks up to `last` (None: the
+        watermark).
 
         Rules in `parked`, and those that use them as events, detect nothing and keep what they
         carry; a node that they share with others goes on. Raises `RuleLimitError`.
         """
-        arrivals = {e: b for e, b in batches.items() if len(b) and e in self.events}
+        if not isinstance(arrivals, Timeline):
+            batches = {e: b for e, b in arrivals.items() if len(b) and e in self.events}
+            arrivals = of_batches(batches)
         stopped = self.parked_with(parked)
-        rules = [rule for rule in self._graph.active(arrivals) if rule not in stopped]
+        rules = [rule for rule in self._graph.active(arrivals.counts) if rule not in stopped]
         nodes = {n.digest: n for rule in rules for n in self._graph.roots[rule].walk()}
         frame = open_frame(self._graph, nodes, carried, arrivals, self._ranking)
         shown, carry = self._run(frame, rules, watermark, watermark if last is None else last)
@@ -145,13 +148,19 @@ class Detector:
         for name in rules:
             rule, root = self._rules[name], graph.roots[name]
             for node in root.walk():
-                if node.digest in flows:
+                if node.digest in flows or node.digest in self._scanned:
                     continue
                 moment = frame.moment(node, watermark, last)
+                chain = self._chains.get(node.digest)
                 try:
-                    flows[node.digest], carry[node.digest] = _step(node, flows, frame, moment)
+                    if chain:
+                        steps = chains.step(chain.upto(frame.nodes), frame, moment)
+                    else:
+                        steps = {node.digest: _step(node, flows, frame, moment)}
                 except LimitError as error:
                     raise error.of(name, _named(rule, frame.keys(node), error.key)) from None
+                for digest, (flow, kept) in steps.items():
+                    flows[digest], carry[digest] = flow, kept
             found = flows[root.digest]
             if len(found.instances):
                 shown[name] = show(rule, found.instances, frame.keys(root), frame.occurrences)
@@ -191,8 +200,4 @@ def _step(
     elif isinstance(node.shape, Detection):
         operands = [frame.detections(node.shape)]
     flow, kept = node.shape.step(operands, frame.carry(node), moment)
-    if node.horizon_micros is not None:
-        oldest = moment.watermark + 1 - node.horizon_micros
-        kept = tuple(part.where(part.start >= oldest) for part in kept)
-        flow = replace(flow, pending=flow.pending.since(oldest))
-    return flow, kept
+    return node.forgetting(flow, kept, moment.watermark)

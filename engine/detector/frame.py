@@ -29,13 +29,13 @@ from tidegate.engine.detector.occurrences import (
     CarriedOccurrences,
     Occurrences,
     Ranking,
-    gather,
     number,
 )
 from tidegate.engine.detector.operators.detection import Detection
 from tidegate.engine.detector.operators.event import Event
 from tidegate.engine.detector.operators.repeated import endow
-from tidegate.engine.values import Batch, Carried, Int64
+from tidegate.engine.detector.timeline import Timeline
+from tidegate.engine.values import Carried, Int64
 
 
 class Frame:
@@ -53,7 +53,7 @@ class Frame:
         codes: Codes,
         chosen: Mapping[str, Int64],
         stored: Carried,
-        batches: Mapping[str, Batch],
+        timeline: Timeline,
     ) -> None:
         """`chosen`: by node digest the arrivals that are the greatest of their key and instant, if
         not all are."""
@@ -64,7 +64,7 @@ class Frame:
         self._codes = codes
         self._chosen = chosen
         self._stored = stored
-        self._batches = batches
+        self.timeline = timeline
         self._known: dict[str, tuple[Int32, Int32]] = {}
         self._detected: dict[str, Flow] = {}
         self._serials = {
@@ -101,9 +101,10 @@ class Frame:
             parts = [self._codes.stored.get(name, np.empty(0, np.int32))]
             for stream in sorted(census.streams):
                 shape = Detection(stream[0], "", stream[1], census.activation, all_rows=True)
-                if stream in self._codes.arrivals:
-                    first = np.searchsorted(self._batches[stream[0]].time, census.activation)
-                    parts.append(self._codes.arrivals[stream][first:])
+                if stream[0] in self.timeline.counts:
+                    time = self.timeline.batch(stream[0]).time
+                    first = np.searchsorted(time, census.activation)
+                    parts.append(self._codes.of(*stream)[first:])
                 elif stream[0] in self._detected:
                     flow = self.detections(shape)
                     single = (flow.pending.key > EVERY_KEY) & (
@@ -134,18 +135,30 @@ class Frame:
     def arrivals(self, node: Node, shape: Event) -> Instances:
         """The occurrences of an event type that arrive in this step, from the activation on: all of
         them, or the greatest of each key and instant."""
-        source = self.occurrences.sources.get(shape.event)
-        if source is None or source.carried == len(source.batch):
+        if shape.event not in self.timeline.counts:
             return NONE
-        rows = source.arrivals
-        time = self.occurrences.time[rows]
-        key = self._codes.of(shape.event, shape.columns, len(time))
+        time = self.timeline.batch(shape.event).time
+        key = self._codes.of(shape.event, shape.columns)
+        rows = self.occurrences.sources[shape.event].arrivals
         first = int(np.searchsorted(time, shape.activation))
-        if node.digest not in self._chosen:
-            return points(key[first:], time[first:], np.arange(rows.start + first, rows.stop))
-        place = self._chosen[node.digest]
+        place = self._chosen.get(node.digest)
+        if place is None:
+            return points(key[first:], time[first:], rows[first:])
         place = place[np.searchsorted(place, first) :]
-        return points(key[place], time[place], rows.start + place)
+        return points(key[place], time[place], rows[place])
+
+    def passed_over(self, leaf: Node) -> Int64:
+        """Where in the timeline the arrivals of an event type stand that are not the greatest of
+        their key and instant."""
+        place = self._chosen.get(leaf.digest)
+        if place is None:
+            return np.empty(0, np.int64)
+        return np.delete(self.timeline.positions(leaf.roles[0]), place)
+
+    def codes_along(self, leaves: Iterable[Node]) -> Int32:
+        """The key codes of the arrivals of some event types, as the timeline has them."""
+        shapes = [leaf.shape for leaf in leaves]
+        return self._codes.along({s.event: s.columns for s in shapes if isinstance(s, Event)})
 
     def add_detected(self, rule: str, detected: Flow) -> None:
         """What a rule detects, numbered as its occurrences, for the rules that use it."""
@@ -184,7 +197,7 @@ def open_frame(
     graph: Graph,
     nodes: Mapping[str, Node],
     stored: Carried,
-    batches: Mapping[str, Batch],
+    timeline: Timeline,
     ranking: Ranking,
 ) -> Frame:
     """Read what the step's `nodes` carry, and number and encode the step's occurrences."""
@@ -194,11 +207,10 @@ def open_frame(
     for found in [*carried.values()]:
         if found.parts is not None:
             carried |= _occurrences({*found.parts.event.to_pylist()} - carried.keys(), stored)
-    codes = encode_step(graph, nodes.values(), stored, batches)
-    sources = gather(carried, batches, roles & graph.roots.keys())
-    chosen, tied = _simultaneous(graph, nodes, codes, batches, ranking)
-    occurrences = number(sources, carried, tied, ranking)
-    return Frame(graph, nodes, occurrences, carried, codes, chosen, stored, batches)
+    codes = encode_step(graph, nodes.values(), stored, timeline)
+    chosen, tied = _simultaneous(graph, nodes, codes, timeline, ranking)
+    occurrences = number(timeline, carried, roles & graph.roots.keys(), tied, ranking)
+    return Frame(graph, nodes, occurrences, carried, codes, chosen, stored, timeline)
 
 
 def _occurrences(events: Iterable[str], stored: Carried) -> dict[str, CarriedOccurrences]:
@@ -213,7 +225,7 @@ def _simultaneous(
     graph: Graph,
     nodes: Mapping[str, Node],
     codes: Codes,
-    batches: Mapping[str, Batch],
+    timeline: Timeline,
     ranking: Ranking,
 ) -> tuple[dict[str, Int64], dict[str, Bools]]:
     """By node digest the arrivals that are the greatest of their key and instant, where only these
@@ -221,16 +233,16 @@ def _simultaneous(
     chosen: dict[str, Int64] = {}
     tied: dict[str, Bools] = {}
     across = _across(graph, [*nodes.values()])
-    for digest, node in nodes.items():
+    for digest, node in nodes.items() if timeline.simultaneous_max > 1 else ():
         shape = node.shape
-        if not isinstance(shape, Event) or shape.event not in batches:
+        if not isinstance(shape, Event) or shape.event not in timeline.counts:
             continue
-        batch = batches[shape.event]
+        batch = timeline.batch(shape.event)
         time = np.array(batch.time)
         if (time[1:] > time[:-1]).all():
             continue
         keys = codes.keys.get(graph.domain(node), NO_KEYS).count
-        group, count = ties.groups(codes.of(shape.event, shape.columns, len(batch)), time, keys)
+        group, count = ties.groups(codes.of(shape.event, shape.columns), time, keys)
         if count < len(batch) and not shape.all_rows:
             chosen[digest] = ranking.greatest(group, batch.table, batch.row)
         if shape.event in across:
@@ -238,11 +250,13 @@ def _simultaneous(
         if count < len(batch) and (shape.all_rows or shape.event in across):
             mark = np.bincount(group)[group] > 1
             tied[shape.event] = tied.get(shape.event, np.zeros_like(mark)) | mark
-    for event in across & batches.keys():
-        whole = batches.get(shown_name(event))
-        if event.startswith(BEGIN) and whole and whole.table is not batches[event].table:
-            for edge in (event, shown_name(event)):  # two images, which have their own parameters
-                tied[edge] = np.ones(len(batches[edge]), dtype=np.bool_)
+    for event in across & timeline.counts.keys():
+        whole = shown_name(event)
+        if event.startswith(BEGIN) and whole in timeline.counts:
+            if timeline.table(whole) is timeline.table(event):
+                continue
+            for edge in (event, whole):  # two images, which have their own parameters
+                tied[edge] = np.ones(timeline.counts[edge], dtype=np.bool_)
     return chosen, tied
 
 

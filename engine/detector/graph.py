@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
+from tidegate.engine.detector.instances import Carry, Flow
 from tidegate.engine.detector.operators.detection import Detection
 from tidegate.engine.detector.operators.shape import Shape
 from tidegate.rules import expression as x
@@ -43,6 +44,14 @@ class Node:
     census: str | None = None
     timed: bool = False
     expression: x.Expression | None = field(default=None, compare=False)
+
+    def forgetting(self, flow: Flow, kept: Carry, watermark: int) -> tuple[Flow, Carry]:
+        """A step's outcome without what is too old to be of use."""
+        if self.horizon_micros is None:
+            return flow, kept
+        oldest = watermark + 1 - self.horizon_micros
+        kept = tuple(part.where(part.start >= oldest) for part in kept)
+        return replace(flow, pending=flow.pending.since(oldest)), kept
 
     def walk(self) -> Iterator[Node]:
         """Operands before the node that reads them; a shared one each time."""

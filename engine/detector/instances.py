@@ -129,9 +129,14 @@ def pending_of(stored: Sequence[Instances], operands: Sequence[Flow]) -> Pending
 class Numbering(Protocol):
     """The numbered occurrences of a step; ticks are added while it goes on."""
 
-    time: Int64
-    start: Int64
-    rank: Int64
+    @property
+    def time(self) -> Int64: ...
+
+    @property
+    def start(self) -> Int64: ...
+
+    @property
+    def rank(self) -> Int64: ...
 
     def add_ticks(self, event: str, time: Int64) -> Int64:
         """The rows of ticks of one type: coincident ones are one, also with those carried."""

@@ -20,7 +20,7 @@ from tidegate.engine.detector.carried import check
 from tidegate.engine.detector.codes import select
 from tidegate.engine.detector.contexts.choice import Choice
 from tidegate.engine.detector.contexts.windows import Windows
-from tidegate.engine.detector.detector import FOREVER, Detector
+from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.graph import Graph, Node
 from tidegate.engine.detector.operators.aperiodic_until import AperiodicStarUntil
 from tidegate.engine.detector.operators.detection import Detection
@@ -41,7 +41,7 @@ from tidegate.engine.detector.parts import (
     partitions,
     place,
 )
-from tidegate.engine.values import Batch, Carried, Detections
+from tidegate.engine.values import FOREVER, Batch, Carried, Detections
 from tidegate.rules import expression as x
 from tidegate.rules.transform import shortest_micros
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -10,11 +10,9 @@ import pyarrow as pa
 from tidegate.engine.detector import listing
 from tidegate.engine.detector.comparable import KeyTypeError, united
 from tidegate.engine.detector.instances import Bools
-from tidegate.engine.detector.keys import Keys
-from tidegate.engine.detector.log import Log, wrong
-from tidegate.engine.detector.walk.found import Found
+from tidegate.engine.detector.log import wrong
 from tidegate.engine.values import Detections, Int64
-from tidegate.rules.model import Rule, Rulebook
+from tidegate.rules.model import Rulebook
 
 _TIMESTAMP = pa.timestamp("us", "UTC")
 COLUMNS = ("rule", "start", "end", "constituents", "ticks")
@@ -22,12 +20,10 @@ COLUMNS = ("rule", "start", "end", "constituents", "ticks")
 _TICK = pa.struct([("event", pa.string()), ("time", _TIMESTAMP)])
 
 
-def joined(
-    book: Rulebook, found: Mapping[str, Sequence[pa.Table]], occurrences: pa.Table
-) -> pa.Table:
-    """The detections of all rules, of each in order; `occurrences` tell the types of keys."""
+def joined(book: Rulebook, found: Sequence[pa.Table], occurrences: pa.Table) -> pa.Table:
+    """The detections of all rules, a table each, in order; `occurrences` tell the types of keys."""
     names = list(dict.fromkeys(n for rule in book.rules.values() for n in rule.key_names))
-    parts = [part for rule in sorted(found) for part in found[rule]]
+    parts = sorted(found, key=lambda part: part.column("rule")[0].as_py())
     empty = _plain(
         pa.nulls(0, pa.string()),
         np.empty(0, np.int64),
@@ -79,24 +75,8 @@ def _lists(offsets: Int64, mark: Bools, values: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(own.astype(np.int32)), values)
 
 
-def of_walk(rule: Rule, found: Found, keys: Keys, log: Log) -> pa.Table:
-    """What a walk has found."""
-    count = len(found.key)
-    offsets, rows = pa.array(found.offsets.astype(np.int32)), pa.array(log.rows(found.row))
-    table = _plain(
-        pa.repeat(rule.name, count),
-        found.start,
-        found.end,
-        pa.ListArray.from_arrays(offsets, rows),
-        _no_ticks(count),
-    )
-    for name, column in zip(rule.key_names, keys.values(found.key), strict=False):
-        table = table.append_column(name, column)
-    return table
-
-
-def of_detections(found: Detections, occurrences: pa.Table) -> pa.Table:
-    """What the event graph has found."""
+def of_rule(found: Detections, occurrences: pa.Table) -> pa.Table:
+    """What a rule detects, at least once."""
     row = np.full(len(found.event_row), -1)
     for number, event in enumerate(found.events):
         if found.batches[event].table is occurrences:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from tidegate import rules
 from tidegate.engine.detector.clocks import clock_batches
-from tidegate.engine.detector.detector import FOREVER, Detector
+from tidegate.engine.detector.detector import Detector
 from tidegate.engine.replay import json_values
 from tidegate.engine.replay.compare.model import Column, Comparison, found_in, occurrences_of
 from tidegate.engine.replay.simulate import batches, buckets, instant
 from tidegate.engine.replay.spool import times
 from tidegate.engine.replay.trace import Trace, read
-from tidegate.engine.values import Batch, Carried, Detections
+from tidegate.engine.values import FOREVER, Batch, Carried, Detections
 from tidegate.rules import expression as x
 from tidegate.rules.errors import EngineError, InputError, Problem, word_place
 from tidegate.rules.model import Context, Rule, Rulebook
