@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 
 from tidegate import rules
@@ -14,7 +13,7 @@ from tidegate.engine.detector.clocks import clock_batches
 from tidegate.engine.detector.comparable import incomparable
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.edges import BEGIN, begun, edge_micros
-from tidegate.engine.detector.log import Log, read_log, wrong
+from tidegate.engine.detector.log import read_log, wrong
 from tidegate.engine.detector.timeline import Timeline, of_batches, of_log
 from tidegate.engine.values import FOREVER, Carried
 from tidegate.rules.model import ClockEvent, Rule, Rulebook
@@ -38,32 +37,31 @@ def detect(rulebook: str | os.PathLike[str] | Rulebook, occurrences: pa.Table) -
     """
     book = rulebook if isinstance(rulebook, Rulebook) else rules.load(rulebook, features=SIMULATED)
     log = read_log(occurrences)
-    for event in log.present:
+    line = of_log(log)
+    for event in line.counts:
         _check_event(book, event)
     for rule in book.rules.values():
-        _check_keys(rule, log)
-    seen = _first(book, log)
+        _check_keys(rule, line, log.table.schema)
+    seen = _first(book, line)
     first, last = (int(log.time[0]), int(log.time[-1])) if len(log) else (0, 0)
     detector = Detector(book, dict.fromkeys(book.rules, seen))
-    found, _ = detector.step(Carried(), _timeline(book, log, first, last), FOREVER, last)
+    found, _, _ = detector.step(Carried(), _with_clocks(book, line, first, last), FOREVER, last)
     return result.joined(book, [result.of_rule(d, log.table) for d in found], log.table)
 
 
-def _first(book: Rulebook, log: Log) -> int:
+def _first(book: Rulebook, line: Timeline) -> int:
     """The first instant at which something begins."""
-    begins = [int(log.time[0])] if len(log) else [0]
+    begins = [int(line.time[0])] if len(line) else [0]
     for event in begun(book):
-        if event in log.present:
-            first = np.argmax(log.code == log.names.index(event))
-            begins.append(int(log.time[first]) - edge_micros(book, event))
+        if event in line.counts:
+            begins.append(int(line.batch(event).time[0]) - edge_micros(book, event))
     return min(begins)
 
 
-def _timeline(book: Rulebook, log: Log, first: int, last: int) -> Timeline:
-    """The occurrences of the table and of the clocks that rules name. One of a transaction gives
+def _with_clocks(book: Rulebook, line: Timeline, first: int, last: int) -> Timeline:
+    """The occurrences of the table, and of the clocks that rules name. One of a transaction gives
     its beginning and its end."""
-    line = of_log(log)
-    clocks = clock_batches(book, first, last) if len(log) else {}
+    clocks = clock_batches(book, first, last) if len(line) else {}
     if not clocks and not any(edge_micros(book, event) for event in line.counts):
         return line
     batches = {event: line.batch(event) for event in line.counts} | clocks
@@ -75,15 +73,14 @@ def _timeline(book: Rulebook, log: Log, first: int, last: int) -> Timeline:
     return of_batches(batches)
 
 
-def _check_keys(rule: Rule, log: Log) -> None:
+def _check_keys(rule: Rule, line: Timeline, schema: pa.Schema) -> None:
     """Whether the occurrences have the columns that are the rule's key, of types that compare."""
-    schema = log.table.schema
     for number, key in enumerate(rule.key_names if rule.enabled else ()):
         if key in result.COLUMNS:
             message = f"key {key} of rule {rule.name} is called as a column of what is returned"
             hint = f"rename the column; {', '.join(result.COLUMNS)} are taken"
             raise wrong("key-name", message, hint)
-        columns = {e: names[number] for e, names in rule.per.items() if e in log.present}
+        columns = {e: names[number] for e, names in rule.per.items() if e in line.counts}
         for event, name in columns.items():
             if name not in schema.names:
                 message = f"occurrences of {event} lack the column {name}, a key of {rule.name}"

@@ -14,7 +14,7 @@ from tidegate.engine.detector.compile import compile_rule
 from tidegate.engine.detector.contexts.limits import LimitError
 from tidegate.engine.detector.detections import build
 from tidegate.engine.detector.edges import with_edges
-from tidegate.engine.detector.frame import Frame, open_frame
+from tidegate.engine.detector.frame import Frame, Until, open_frame
 from tidegate.engine.detector.graph import Census, Graph, Node, connect
 from tidegate.engine.detector.instances import (
     EVERY_KEY,
@@ -30,8 +30,9 @@ from tidegate.engine.detector.operators.detection import Detection
 from tidegate.engine.detector.operators.event import Event
 from tidegate.engine.detector.shown import Shown, every_role, occur, show
 from tidegate.engine.detector.timeline import Timeline, of_batches
+from tidegate.engine.detector.timers import FloodError, Timers
 from tidegate.engine.moments import python_values
-from tidegate.engine.values import FOREVER, Batch, Carried, Detections
+from tidegate.engine.values import FOREVER, Batch, Carried, Detections, Stepped
 from tidegate.rules import expression as x
 from tidegate.rules.detected import as_detected
 from tidegate.rules.model import Rule, Rulebook
@@ -102,9 +103,12 @@ class Detector:
         watermark: int,
         last: int | None = None,
         parked: Collection[str] = (),
-    ) -> tuple[tuple[Detections, ...], Carried]:
+        limit: int | None = None,
+    ) -> Stepped:
         """What each rule detects in one bucket, in the rulebook's order of rules, those without a
-        detection left out; and what to carry on, nothing after a history that has ended.
+        detection left out; what to carry on, nothing after a history that has ended; and how far
+        the step went: where more than `limit` timers are due, up to the end of the millisecond of
+        the last of so many. Arrivals after that are to be given again.
 
         `arrivals` are all occurrences after the last step's watermark and up to this one's: by
         event type, or as a timeline. Pure: no clock, no I/O, nothing given is changed. Where
@@ -118,11 +122,33 @@ class Detector:
         if not isinstance(arrivals, Timeline):
             batches = {e: b for e, b in arrivals.items() if len(b) and e in self.events}
             arrivals = of_batches(batches)
+        last = watermark if last is None else last
+        while True:
+            timers = Timers(limit)
+            try:
+                found = self._stepped(carried, arrivals, watermark, last, parked, timers)
+                reached = timers.reached(watermark)
+            except FloodError as flood:
+                reached = flood.reached
+            if reached >= watermark:
+                return Stepped(*found, watermark)
+            watermark, arrivals = reached, arrivals.until(reached)
+
+    def _stepped(
+        self,
+        carried: Carried,
+        arrivals: Timeline,
+        watermark: int,
+        last: int,
+        parked: Collection[str],
+        timers: Timers,
+    ) -> tuple[tuple[Detections, ...], Carried]:
+        """A step that `timers` looks at."""
         stopped = self.parked_with(parked)
         rules = [rule for rule in self._graph.active(arrivals.counts) if rule not in stopped]
         nodes = {n.digest: n for rule in rules for n in self._graph.roots[rule].walk()}
         frame = open_frame(self._graph, nodes, carried, arrivals, self._ranking)
-        shown, carry = self._run(frame, rules, watermark, watermark if last is None else last)
+        shown, carry = self._run(frame, rules, Until(watermark, min(last, watermark), timers))
         found = []
         for name, rule in self._rules.items():
             if name in shown:
@@ -136,7 +162,7 @@ class Detector:
         return tuple(found), carry_on(frame, carry, carried)
 
     def _run(
-        self, frame: Frame, rules: Sequence[str], watermark: int, last: int
+        self, frame: Frame, rules: Sequence[str], until: Until
     ) -> tuple[dict[str, Shown], dict[str, Carry]]:
         """What each of `rules` detects, if anything, those that are used by others first; and what
         each node carries on."""
@@ -150,7 +176,7 @@ class Detector:
             for node in root.walk():
                 if node.digest in flows or node.digest in self._scanned:
                     continue
-                moment = frame.moment(node, watermark, last)
+                moment = frame.moment(node, until)
                 chain = self._chains.get(node.digest)
                 try:
                     if chain:

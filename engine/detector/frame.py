@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,7 +15,6 @@ from tidegate.engine.detector.graph import Graph, Node, Stream
 from tidegate.engine.detector.instances import (
     EVERY_KEY,
     NONE,
-    Bools,
     Carry,
     Flow,
     Instances,
@@ -35,7 +35,16 @@ from tidegate.engine.detector.operators.detection import Detection
 from tidegate.engine.detector.operators.event import Event
 from tidegate.engine.detector.operators.repeated import endow
 from tidegate.engine.detector.timeline import Timeline
+from tidegate.engine.detector.timers import Timers
 from tidegate.engine.values import Carried, Int64
+
+
+class Until(NamedTuple):
+    """How far a step goes (see `Moment`)."""
+
+    watermark: int
+    last: int
+    timers: Timers
 
 
 class Frame:
@@ -51,18 +60,18 @@ class Frame:
         occurrences: Occurrences,
         carried: Mapping[str, CarriedOccurrences],
         codes: Codes,
-        chosen: Mapping[str, Int64],
+        passed_over: Mapping[str, Int64],
         stored: Carried,
         timeline: Timeline,
     ) -> None:
-        """`chosen`: by node digest the arrivals that are the greatest of their key and instant, if
-        not all are."""
+        """`passed_over`: by node digest where in the timeline the arrivals stand that are not the
+        greatest of their key and instant."""
         self.graph = graph
         self.nodes = nodes
         self.occurrences = occurrences
         self.carried = carried
         self._codes = codes
-        self._chosen = chosen
+        self._passed_over = passed_over
         self._stored = stored
         self.timeline = timeline
         self._known: dict[str, tuple[Int32, Int32]] = {}
@@ -78,7 +87,7 @@ class Frame:
         """The code that stands for every key not seen yet."""
         return self.keys(node).count + 1
 
-    def moment(self, node: Node, watermark: int, last: int) -> Moment:
+    def moment(self, node: Node, until: Until) -> Moment:
         """What an operator knows beside instances."""
         known = self.known(node.census)[0] if node.census else np.empty(0, np.int32)
         unseen = self.unseen(node)
@@ -86,8 +95,7 @@ class Frame:
             self.occurrences,
             unseen,
             np.append(known, np.int32(unseen)),
-            watermark,
-            last,
+            *until,
         )
 
     def known(self, name: str) -> tuple[Int32, Int32]:
@@ -141,19 +149,17 @@ class Frame:
         key = self._codes.of(shape.event, shape.columns)
         rows = self.occurrences.sources[shape.event].arrivals
         first = int(np.searchsorted(time, shape.activation))
-        place = self._chosen.get(node.digest)
-        if place is None:
-            return points(key[first:], time[first:], rows[first:])
-        place = place[np.searchsorted(place, first) :]
-        return points(key[place], time[place], rows[place])
+        found = points(key[first:], time[first:], rows[first:])
+        if node.digest not in self._passed_over:
+            return found
+        keep = np.ones(len(time), dtype=np.bool_)
+        keep[self.timeline.index[self._passed_over[node.digest]]] = False
+        return found.where(keep[first:])
 
     def passed_over(self, leaf: Node) -> Int64:
         """Where in the timeline the arrivals of an event type stand that are not the greatest of
         their key and instant."""
-        place = self._chosen.get(leaf.digest)
-        if place is None:
-            return np.empty(0, np.int64)
-        return np.delete(self.timeline.positions(leaf.roles[0]), place)
+        return self._passed_over.get(leaf.digest, np.empty(0, np.int64))
 
     def codes_along(self, leaves: Iterable[Node]) -> Int32:
         """The key codes of the arrivals of some event types, as the timeline has them."""
@@ -208,9 +214,9 @@ def open_frame(
         if found.parts is not None:
             carried |= _occurrences({*found.parts.event.to_pylist()} - carried.keys(), stored)
     codes = encode_step(graph, nodes.values(), stored, timeline)
-    chosen, tied = _simultaneous(graph, nodes, codes, timeline, ranking)
+    passed_over, tied = _simultaneous(graph, nodes, codes, timeline, ranking)
     occurrences = number(timeline, carried, roles & graph.roots.keys(), tied, ranking)
-    return Frame(graph, nodes, occurrences, carried, codes, chosen, stored, timeline)
+    return Frame(graph, nodes, occurrences, carried, codes, passed_over, stored, timeline)
 
 
 def _occurrences(events: Iterable[str], stored: Carried) -> dict[str, CarriedOccurrences]:
@@ -227,37 +233,45 @@ def _simultaneous(
     codes: Codes,
     timeline: Timeline,
     ranking: Ranking,
-) -> tuple[dict[str, Int64], dict[str, Bools]]:
-    """By node digest the arrivals that are the greatest of their key and instant, where only these
-    count and there are others; by event type the marks of those that are to be ranked."""
-    chosen: dict[str, Int64] = {}
-    tied: dict[str, Bools] = {}
+) -> tuple[dict[str, Int64], dict[str, Int64]]:
+    """Positions in the timeline: by node digest of the arrivals that are not the greatest of their
+    key and instant, where only that counts; by event type of those that are to be ranked."""
+    passed_over: dict[str, Int64] = {}
+    tied: dict[str, Int64] = {}
     across = _across(graph, [*nodes.values()])
-    for digest, node in nodes.items() if timeline.simultaneous_max > 1 else ():
+    for digest, node in nodes.items() if len(timeline.simultaneous) else ():
         shape = node.shape
         if not isinstance(shape, Event) or shape.event not in timeline.counts:
             continue
-        batch = timeline.batch(shape.event)
-        time = np.array(batch.time)
-        if (time[1:] > time[:-1]).all():
-            continue
+        position = timeline.of_event(timeline.simultaneous, shape.event)
         keys = codes.keys.get(graph.domain(node), NO_KEYS).count
-        group, count = ties.groups(codes.of(shape.event, shape.columns), time, keys)
-        if count < len(batch) and not shape.all_rows:
-            chosen[digest] = ranking.greatest(group, batch.table, batch.row)
+        code = codes.along({shape.event: shape.columns})[position]
+        time = timeline.time[position]
+        group, count = ties.groups(code, time, keys)
+        if count < len(position) and not shape.all_rows:
+            several, of_each = _repeated(position, group)
+            row, table = timeline.rows(several, shape.event), timeline.table(shape.event)
+            passed_over[digest] = np.delete(several, ranking.greatest(of_each, table, row))
         if shape.event in across:
-            group, count = ties.groups(np.zeros(len(batch), dtype=np.int32), time, 0)
-        if count < len(batch) and (shape.all_rows or shape.event in across):
-            mark = np.bincount(group)[group] > 1
-            tied[shape.event] = tied.get(shape.event, np.zeros_like(mark)) | mark
+            group, count = ties.groups(np.zeros_like(code), time, 0)
+        if count < len(position) and (shape.all_rows or shape.event in across):
+            known = tied.get(shape.event, np.empty(0, np.int64))
+            tied[shape.event] = np.union1d(known, _repeated(position, group)[0])
     for event in across & timeline.counts.keys():
         whole = shown_name(event)
         if event.startswith(BEGIN) and whole in timeline.counts:
             if timeline.table(whole) is timeline.table(event):
                 continue
             for edge in (event, whole):  # two images, which have their own parameters
-                tied[edge] = np.ones(timeline.counts[edge], dtype=np.bool_)
-    return chosen, tied
+                tied[edge] = timeline.positions(edge)
+    return passed_over, tied
+
+
+def _repeated(position: Int64, group: Int64) -> tuple[Int64, Int64]:
+    """Of some positions those whose group has another one, and their groups, numbered anew."""
+    size = np.bincount(group)
+    mark = size[group] > 1
+    return position[mark], (np.cumsum(size > 1) - 1)[group[mark]]
 
 
 def _across(graph: Graph, nodes: Collection[Node]) -> frozenset[str]:

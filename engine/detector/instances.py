@@ -147,6 +147,14 @@ class Numbering(Protocol):
         ...
 
 
+class Counting(Protocol):
+    """What counts the timers of a step (see `timers`)."""
+
+    limit: int | None
+
+    def fire(self, instants: Int64) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Moment:
     """What a step knows beside instances.
@@ -156,7 +164,8 @@ class Moment:
     and only so do they compose; contexts compare times); `keys`: key codes go up to it; `known`:
     the codes that stand for single keys where broadcasts are repeated for each of them, the last
     one that of the keys not seen yet. All instances that end at `watermark` or before are found in
-    this step; `last`: a window that nothing closes has no ticks after it.
+    this step; `last`: a window that nothing closes has no ticks after it. Operators tell `timers`
+    which fire.
     """
 
     numbering: Numbering
@@ -164,6 +173,7 @@ class Moment:
     known: Int32
     watermark: int
     last: int
+    timers: Counting
 
     @property
     def time(self) -> Int64:

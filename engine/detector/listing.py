@@ -56,6 +56,16 @@ def split(code, codes):
 
 
 @njit
+def inverse(place, bounds):
+    """For each place the number that it has among those of its code (see `split`)."""
+    out = np.empty(len(place), dtype=np.int64)
+    for c in range(len(bounds) - 1):
+        for i in range(bounds[c], bounds[c + 1]):
+            out[place[i]] = i - bounds[c]
+    return out
+
+
+@njit
 def merged(left_time, left_code, right_time, right_code):
     """Two runs in order of time as one: time, code. Of one instant the left ones come first."""
     n = len(left_time) + len(right_time)
@@ -108,7 +118,7 @@ def located(row, pieces, code, index, place_of_code, carried):
     """For each row the number of its event type and its place in that one's batch.
 
     Arrival i is of the type place_of_code[code[i]]; its place is index[i] after what is carried of
-    that type, carried[code[i]].
+    that type, carried[code[i]]. Without an `index` all arrivals are one batch.
     """
     out_place = np.empty(len(row), dtype=np.int16)
     out_index = np.empty(len(row), dtype=np.int64)
@@ -119,7 +129,7 @@ def located(row, pieces, code, index, place_of_code, carried):
         at = row[i] - pieces.base[p]
         if p == pieces.timeline:
             out_place[i] = place_of_code[code[at]]
-            out_index[i] = carried[code[at]] + index[at]
+            out_index[i] = carried[code[at]] + index[at] if len(index) else at
         else:
             out_place[i] = pieces.place[p]
             out_index[i] = pieces.first[p] + at

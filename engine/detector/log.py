@@ -10,7 +10,7 @@ import pyarrow as pa
 from tidegate.engine.detector import listing
 from tidegate.engine.detector.chunks import whole
 from tidegate.engine.detector.instances import Int32
-from tidegate.engine.values import Int64
+from tidegate.engine.values import Batch, Int64
 from tidegate.rules.errors import InputError, Problem, word_place
 
 FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
@@ -33,15 +33,19 @@ class Log:
     def __len__(self) -> int:
         return len(self.time)
 
-    @property
-    def present(self) -> tuple[str, ...]:
-        """The event types that occur."""
-        counts = listing.counts(self.code, len(self.names))
-        return tuple(name for name, n in zip(self.names, counts, strict=True) if n)
-
     def rows(self, place: Int64) -> Int64:
         """The rows of the table of the occurrences at `place`."""
         return self.order[place] if len(self.order) else place
+
+    def batch(self, event: str, place: Int64) -> Batch:
+        """The occurrences at `place`, all of one event type."""
+        return Batch(event, self.time[place], self.rows(place), self.table)
+
+    @property
+    def whole(self) -> Batch:
+        """All occurrences, whatever their event type."""
+        row = self.order if len(self.order) else np.arange(len(self))
+        return Batch("", self.time, row, self.table)
 
     def sorted(self, values: Int32) -> Int32:
         """What the rows of the table have, in order of time."""

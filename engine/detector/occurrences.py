@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from tidegate.engine.detector import listing
 from tidegate.engine.detector.edges import is_tick, shown_name
-from tidegate.engine.detector.instances import Bools, Int16
+from tidegate.engine.detector.instances import Int16
 from tidegate.engine.detector.kernels import TICK_RANK
 from tidegate.engine.detector.stacking import both, no_parameters, stack
 from tidegate.engine.detector.timeline import Timeline
@@ -89,37 +89,48 @@ class Source:
     """One event type in the step's numbering: `carried` occurrences from row `base` on, then those
     that arrive, then those that are added while the step goes on."""
 
-    def __init__(self, event: str, base: int, stored: Batch | None, arrivals: Int64) -> None:
-        """`arrivals` are the rows of what arrives."""
+    def __init__(
+        self, event: str, base: int, stored: Batch | None = None, line: Timeline | None = None,
+        first: int = 0,
+    ) -> None:  # fmt: skip
+        """The arrivals of a timeline have rows from `first` on."""
         self.event = event
         self.base = base
         self.carried = len(stored) if stored else 0
-        self.arrivals = arrivals
         self._stored = stored
-        self._new: list[Batch] = []
-        self._added: list[tuple[int, int]] = []
-
-    def arrive(self, batch: Batch) -> None:
-        self._new = [batch]
+        self._line = line if line and event in line.counts else None
+        self._first = first
+        self._added: list[tuple[int, Batch]] = []
 
     def add(self, first: int, batch: Batch) -> None:
         """Occurrences with rows of their own, from `first` on."""
-        self._added.append((first, len(batch)))
-        self._new.append(batch)
+        self._added.append((first, batch))
         self.__dict__.pop("batch", None)
+
+    @property
+    def arrivals(self) -> Int64:
+        """The rows of what arrives."""
+        if self._line is None:
+            return np.empty(0, np.int64)
+        return self._first + self._line.positions(self.event)
 
     @cached_property
     def batch(self) -> Batch:
         """All of them, in this order."""
+        arrived = [self._line.batch(self.event)] if self._line else []
         found = self._stored
-        for batch in self._new:
+        for batch in (*arrived, *(batch for _, batch in self._added)):
             found = both(found, batch) if found else batch
         none = np.empty(0, np.int64)
         return found or Batch(self.event, none, none, no_parameters(0))
 
+    def __len__(self) -> int:
+        arrived = self._line.counts[self.event] if self._line else 0
+        return self.carried + arrived + sum(len(batch) for _, batch in self._added)
+
     def rows(self) -> Int64:
         """The row of each."""
-        added = [np.arange(first, first + count) for first, count in self._added]
+        added = [np.arange(first, first + len(batch)) for first, batch in self._added]
         carried = np.arange(self.base, self.base + self.carried)
         return np.concatenate([carried, self.arrivals, *added])
 
@@ -165,6 +176,11 @@ class Occurrences:
             self._time = np.concatenate([*carried, self._timeline.time])
         return self._time
 
+    def instants(self, row: Int64) -> Int64:
+        """The times of some rows."""
+        alone = self._time is None and self.first == 0
+        return self._timeline.time[row] if alone else self.time[row]
+
     @property
     def start(self) -> Int64:
         return self.time if self._start is None else self._start
@@ -190,7 +206,7 @@ class Occurrences:
             rows = self.add_ticks(event, time[first])
             return np.asarray(rows[np.cumsum(first) - 1])
         known = self.sources.get(event)
-        if known is None or not len(known.batch):
+        if known is None or not len(known):
             return self._append_ticks(event, time)
         by_time = np.argsort(known.batch.time)
         place = np.searchsorted(known.batch.time, time, sorter=by_time)
@@ -231,7 +247,7 @@ class Occurrences:
 
     def place_of(self, row: Int64) -> Int64:
         """For each row which of `sources` it belongs to."""
-        return self.located(row)[0].astype(np.int64)
+        return self._located(row, np.empty(0, np.int64))[0].astype(np.int64)
 
     def index_of(self, row: Int64) -> Int64:
         """For each row which occurrence of its batch it is."""
@@ -239,16 +255,29 @@ class Occurrences:
 
     def located(self, row: Int64) -> tuple[Int16, Int64]:
         """For each row which of `sources` it belongs to, and which of its batch it is."""
+        return self._located(row, self._timeline.index if len(row) else row)
+
+    def shown(self, row: Int64) -> tuple[Int16, Int64, dict[str, Batch]]:
+        """For each row which of `sources` it belongs to, and which of the batches, by name. The
+        rows of a table need not be told apart."""
+        log = self._timeline.log
+        if log is None or self.first:
+            return *self.located(row), {event: s.batch for event, s in self.sources.items()}
+        known = self._timeline.counts
+        whole = log.whole
+        batches = {e: whole if e in known else s.batch for e, s in self.sources.items()}
+        return *self._located(row, np.empty(0, np.int64)), batches
+
+    def _located(self, row: Int64, index: Int64) -> tuple[Int16, Int64]:
         line = self._timeline
-        sources = [self.sources.get(event) for event in line.events]
         pieces = listing.Pieces(
             np.array(self._bases, dtype=np.int64),
             np.array(self._places, dtype=np.int64),
             np.array(self._firsts, dtype=np.int64),
             self._arrivals,
         )
-        carried = np.array([s.carried if s else 0 for s in sources], dtype=np.int64)
-        index = line.index if len(row) else np.empty(0, np.int64)
+        known = [self.sources.get(event) for event in line.events]
+        carried = np.array([source.carried if source else 0 for source in known], dtype=np.int64)
         found: tuple[Int16, Int64] = listing.located(
             row, pieces, line.code, index, self._place_of_code, carried
         )
@@ -258,9 +287,9 @@ class Occurrences:
         first, count = len(self.own), len(batch)
         source = self.sources.get(event)
         if source is None:
-            source = self.sources[event] = Source(event, first, None, np.empty(0, np.int64))
+            source = self.sources[event] = Source(event, first)
         self._bases.append(first)
-        self._firsts.append(len(source.rows()))
+        self._firsts.append(len(source))
         self._places.append([*self.sources].index(event))
         source.add(first, batch)
         if self._start is not None or start is not batch.time:
@@ -293,41 +322,41 @@ def number(
     timeline: Timeline,
     carried: Mapping[str, CarriedOccurrences],
     rules: Iterable[str],
-    tied: Mapping[str, Bools],
+    tied: Mapping[str, Int64],
     ranking: Ranking,
 ) -> Occurrences:
     """Number the occurrences of a step. `rules`: those whose detections will be added to it.
 
-    tied[event][n] marks the arrivals that are simultaneous with another one of their type and key,
-    where more than the greatest of them counts: only these have a rank, by their parameters among
-    all that are called alike.
+    tied[event] are the positions of arrivals that are simultaneous with another one of their type
+    and key, where more than the greatest of them counts: only these have a rank, by their
+    parameters among all that are called alike.
     """
     first = sum(len(stored.batch) for stored in carried.values())
+    own = np.zeros(first + len(timeline), dtype=np.int64)
     sources: dict[str, Source] = {}
     base = 0
     for event in sorted({*carried, *timeline.counts, *rules}, key=_order):
         old = carried.get(event)
         stored = replace(old.batch, event=shown_name(event)) if old else None
-        source = sources[event] = Source(event, base, stored, np.empty(0, np.int64))
-        if event in timeline.counts:
-            source.arrivals = first + timeline.positions(event)
-            source.arrive(timeline.batch(event))
-        base += source.carried
-    own = np.zeros(first + len(timeline), dtype=np.int64)
-    for event, kept in carried.items():
-        own[sources[event].base :][: len(kept.rank)] = kept.rank
-    marked = (event for event in sources if event in tied and tied[event].any())
-    for _, alike in groupby(marked, shown_name):
-        parts = [(timeline.batch(e), np.flatnonzero(tied[e]), sources[e].arrivals) for e in alike]
-        row = np.concatenate([arrivals[mark] for _, mark, arrivals in parts])
-        table = stack(batch.table.take(batch.row[mark]) for batch, mark, _ in parts)
-        time = np.concatenate([batch.time[mark] for batch, mark, _ in parts])
-        own[row] = ranking.refine(time, table)
+        sources[event] = Source(event, base, stored, timeline, first)
+        if old:
+            own[base : base + len(old.rank)] = old.rank
+            base += len(old.rank)
+    for _, alike in groupby((event for event in sources if event in tied), shown_name):
+        events = [*alike]
+        position = np.concatenate([tied[event] for event in events])
+        table = stack(_parameters(timeline, event, tied[event]) for event in events)
+        own[first + position] = ranking.refine(timeline.time[position], table)
     found = Occurrences(sources, timeline, first, own)
     for event, kept in carried.items():
         if kept.parts is not None:
             found.set_carried(event, _resolved(kept.parts, sources, carried))
     return found
+
+
+def _parameters(timeline: Timeline, event: str, position: Int64) -> pa.Table:
+    """Those of the arrivals of one event type at some positions."""
+    return timeline.table(event).take(timeline.rows(position, event))
 
 
 def _order(event: str) -> tuple[bool, str, str]:

@@ -77,11 +77,7 @@ def _lists(offsets: Int64, mark: Bools, values: pa.Array) -> pa.Array:
 
 def of_rule(found: Detections, occurrences: pa.Table) -> pa.Table:
     """What a rule detects, at least once."""
-    row = np.full(len(found.event_row), -1)
-    for number, event in enumerate(found.events):
-        if found.batches[event].table is occurrences:
-            rows = found.batches[event].row
-            listing.place(rows, found.event_row, found.event_code, number, row)
+    row = _rows(found, occurrences)
     clocks = row < 0
     if clocks.any():
         constituents = _lists(found.offsets, ~clocks, pa.array(row[~clocks]))
@@ -95,6 +91,18 @@ def of_rule(found: Detections, occurrences: pa.Table) -> pa.Table:
     for name in found.keys.column_names:
         table = table.append_column(name, found.keys.column(name))
     return table
+
+
+def _rows(found: Detections, occurrences: pa.Table) -> Int64:
+    """For each entry the row of the table that it is; -1 for ticks and clock occurrences."""
+    batches = [found.batches[event] for event in found.events]
+    if all(batch is batches[0] for batch in batches):
+        return batches[0].row[found.event_row]
+    rows = [
+        batch.row if batch.table is occurrences else np.full(len(batch), -1) for batch in batches
+    ]
+    begin = np.cumsum([0, *map(len, rows)])
+    return np.asarray(np.concatenate(rows)[begin[found.event_code] + found.event_row])
 
 
 def _no_ticks(count: int) -> pa.Array:

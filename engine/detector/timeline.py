@@ -38,7 +38,7 @@ class Timeline:
         self.time = frozen(time)
         self.log = log
         """The table whose rows these are, row by row."""
-        self._batches = batches
+        self._batches = dict(batches)
 
     def __len__(self) -> int:
         return len(self.time)
@@ -50,20 +50,32 @@ class Timeline:
         return {event: n for event, n in zip(self.events, counts, strict=True) if n}
 
     @cached_property
+    def simultaneous(self) -> Int64:
+        """Where the arrivals stand that are not alone at their instant."""
+        same = self.time[1:] == self.time[:-1]
+        return np.flatnonzero(np.append(same, False) | np.append(False, same))
+
+    @cached_property
     def simultaneous_max(self) -> int:
         """The most arrivals of one instant."""
-        return int(listing.longest_run(self.time))
+        time = self.time[self.simultaneous]
+        return int(listing.longest_run(time)) if len(time) else 1
+
+    def until(self, instant: int) -> Timeline:
+        """The arrivals up to an instant."""
+        batches = {event: self.batch(event) for event in self.counts}
+        return of_batches({event: batch.until(instant) for event, batch in batches.items()})
 
     def batch(self, event: str) -> Batch:
         """The arrivals of one event type."""
-        if self.log is None:
-            return self._batches[event]
-        positions = self.positions(event)
-        return Batch(event, self.time[positions], self.log.rows(positions), self.log.table)
+        if event not in self._batches and self.log:
+            positions = self.positions(event)
+            self._batches[event] = self.log.batch(event, positions)
+        return self._batches[event]
 
     def table(self, event: str) -> pa.Table:
         """The table that the batch of an event type reads."""
-        return self.log.table if self.log else self.batch(event).table
+        return self.log.table if self.log else self._batches[event].table
 
     def positions(self, event: str) -> Int64:
         """Where the arrivals of one event type stand, in the order of its batch."""
@@ -71,13 +83,23 @@ class Timeline:
         number = self.events.index(event)
         return place[bounds[number] : bounds[number + 1]]
 
+    def rows(self, positions: Int64, event: str) -> Int64:
+        """Which rows of the table are the arrivals of one event type at some positions."""
+        if self.log:
+            return self.log.rows(positions)
+        return self._batches[event].row[self.index[positions]]
+
+    def of_event(self, positions: Int64, event: str) -> Int64:
+        """Those of some positions where an arrival of this event type stands."""
+        mark = self.code[positions] == self.events.index(event)
+        return positions if mark.all() else positions[mark]
+
     @cached_property
     def index(self) -> Int64:
         """For each arrival its place in the batch of its type."""
         place, bounds = self._split
-        index = np.empty(len(place), dtype=np.int64)
-        index[place] = np.arange(len(place)) - np.repeat(bounds[:-1], np.diff(bounds))
-        return index
+        found: Int64 = listing.inverse(place, bounds)
+        return found
 
     @cached_property
     def _split(self) -> tuple[Int64, Int64]:

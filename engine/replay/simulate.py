@@ -96,7 +96,7 @@ def run(
         watermark = int(times(window)[-1])
         last = min(watermark, trace.last if until is None else until)
         arrived = batches(trace, window) | clock_batches(book, begin, last)
-        found, carried = detector.step(carried, arrived, watermark, last)
+        found, carried, _ = detector.step(carried, arrived, watermark, last)
         printer.write(found, out)
         count += sum(map(len, found))
         begin = max(begin, watermark + 1)
@@ -108,7 +108,7 @@ def run(
     if detector.timed or clocks:
         end = FOREVER if until is None else until
         last = trace.last if until is None else until
-        found, carried = detector.step(carried, clocks, end, last)
+        found, carried, _ = detector.step(carried, clocks, end, last)
         printer.write(found, out)
         count += sum(map(len, found))
     return count

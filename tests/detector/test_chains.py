@@ -128,9 +128,11 @@ def test_a_scan_gives_and_carries_what_the_nodes_do(data: st.DataObject, keyed: 
             detector.step(stored, batches(left, part), before)
             for detector, stored in zip((scanned, stepped), carried, strict=True)
         ]
-        seen += found[1][0]
-        assert [printed(d) for d in found[0][0]] == [printed(d) for d in found[1][0]]
-        carried = [kept for _, kept in found]
+        seen += found[1].detections
+        assert [printed(d) for d in found[0].detections] == [
+            printed(d) for d in found[1].detections
+        ]
+        carried = [step.carried for step in found]
         assert as_sets(carried[0]) == as_sets(carried[1])
     saw(seen)
 

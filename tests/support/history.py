@@ -112,7 +112,7 @@ def run(
     for watermark, bucket in [*given, (end, [])]:
         before = carried
         clocks = clock_batches(rulebook, since, min(watermark, horizon))
-        found, carried = detector.step(
+        found, carried, _ = detector.step(
             carried, batches(rulebook, bucket, until) | clocks, watermark, min(watermark, horizon)
         )
         unchanged = {*carried.tables, *before.tables} - carried.changed

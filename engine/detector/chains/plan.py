@@ -114,7 +114,7 @@ def chains(graph: Graph) -> dict[str, Chain]:
     read = _readers(graph)
     found: dict[str, Chain] = {}
     candidates = [chain for node in graph.nodes.values() if (chain := _chain(node))]
-    for chain in sorted(candidates, key=lambda chain: -len(chain.stages)):
+    for chain in sorted(candidates, key=lambda chain: -len(chain.nodes)):
         nodes = [node.digest for node in chain.nodes]
         ends = {stage.top.digest for stage in chain.stages}
         shown = {digest for digest in nodes if read[digest] > 1} | {nodes[-1]}

@@ -11,6 +11,7 @@ from tidegate.engine.detector import windows
 from tidegate.engine.detector.calendar import add_each
 from tidegate.engine.detector.instances import Carry, Flow, Moment, concat, pending_of
 from tidegate.engine.detector.operators.shape import greatest
+from tidegate.engine.values import Int64
 from tidegate.rules.expression import Duration
 
 
@@ -47,7 +48,11 @@ class Until:
             )
             alive = first.end >= np.where(point <= moment.watermark, low, latest[first.key])
         due = point <= moment.watermark
+        moment.timers.fire(point[due])
         found = replace(first, end=point).where(alive & due)
         kept = first.where(alive & ~due).by_end()
         found = found if self.all_rows else greatest(found, moment)
         return Flow(found, pending_of([kept], [opener])), (kept,)
+
+    def due(self, carry: Carry, /) -> Int64:
+        return add_each(carry[0].end, self.duration, self.zone)
