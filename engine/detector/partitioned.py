@@ -28,11 +28,13 @@ from tidegate.engine.detector.parts import (
     Tables,
     count_of,
     cut,
+    due_of,
     grouped,
     join,
     part_name,
     partitions,
     place,
+    saying_due,
 )
 from tidegate.engine.detector.timers import Timed
 from tidegate.engine.values import FOREVER, Batch, Carried, Stepped
@@ -94,12 +96,20 @@ class Partitioned:
         if watermark == FOREVER:
             return made._replace(carried=Carried({}, frozenset(tables)))
         parts = cut(graph, before, made.carried.tables, wanted, anew=wanted > count)
-        return made._replace(carried=_replaced(tables, read, parts))
+        return made._replace(carried=_replaced(tables, read, self._saying_due(parts)))
 
-    def next_due(self, carried: Carried) -> int | None:
-        """The earliest instant at which something wants to be stepped though nothing arrives."""
-        seen = (self._part(name, table) for name, table in carried.tables.items())
-        return min((part.timer for part in seen if part.timer < FOREVER), default=None)
+    def _saying_due(self, parts: Parts) -> Parts:
+        """The parts of nodes with the instant at which the first of their timers is due."""
+        found = dict(parts)
+        for name, some in parts.items():
+            node = self.detector.graph.nodes.get(name.removeprefix("node:"))
+            if node and isinstance(node.shape, Timed):
+                due = {p: node.shape.due(read_spans(node, part)) for p, part in some.items()}
+                found[name] = {
+                    p: saying_due(part, int(due[p].min(initial=FOREVER)))
+                    for p, part in some.items()
+                }
+        return found
 
     def _looked_over(self, tables: Tables, watermark: int) -> tuple[int, set[int]]:
         """The rows of the largest part; the partitions in which a timer is due, or something is too
@@ -122,7 +132,7 @@ class Partitioned:
         node = self.detector.graph.nodes.get(whole.removeprefix("node:"))
         if node is None or not len(table):
             return _Part(table, partition, 0, FOREVER, FOREVER)
-        found = _Part(table, partition, len(table), _timer(node, table), _old(node, table))
+        found = _Part(table, partition, len(table), due_of(table), _old(node, table))
         self._parts[name] = found
         return found
 
@@ -213,13 +223,6 @@ def _uses_apart(graph: Graph, *, timed: bool = False) -> Iterator[str]:
                 continue
             if shape.columns is None or not graph.same_keys((shape.rule, shape.columns)):
                 yield shape.rule
-
-
-def _timer(node: Node, table: pa.Table) -> int:
-    """When the first timer that a node carries is due."""
-    if not isinstance(node.shape, Timed):
-        return FOREVER
-    return int(node.shape.due(read_spans(node, table)).min(initial=FOREVER))
 
 
 def _old(node: Node, table: pa.Table) -> int:
