@@ -45,6 +45,11 @@ class Node:
     timed: bool = False
     expression: x.Expression | None = field(default=None, compare=False)
 
+    @property
+    def reads(self) -> frozenset[str]:
+        """The digests of the nodes that it reads."""
+        return frozenset(operand.digest for operand in self.operands)
+
     def forgetting(self, flow: Flow, kept: Carry, watermark: int) -> tuple[Flow, Carry]:
         """A step's outcome without what is too old to be of use."""
         if self.horizon_micros is None:
