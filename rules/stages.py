@@ -6,7 +6,6 @@ the parameter context, what is chosen among their instances has a direct answer,
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from tidegate.rules import expression as x
@@ -41,6 +40,12 @@ class Stages:
     apart: bool = False
 
     @property
+    def chain(self) -> bool:
+        """Whether it is `a ; b ; c ..`, nothing else."""
+        plain = all(len(s.places) == len(s.places[0]) == 1 and not s.repeated for s in self.stages)
+        return plain and len(self.stages) > 1 and not self.absent
+
+    @property
     def recent(self) -> bool:
         """Whether the latest occurrence of each event type is in the greatest instance."""
         plain = all(len(place) == 1 for stage in self.stages for place in stage.places)
@@ -73,11 +78,6 @@ def most_kept(found: Stages, context: Context) -> tuple[int, int] | None:
         occurrences += kept * (before + 1)
         before += stage.count
     return instances, occurrences
-
-
-def alike(found: Stages, keyed: Collection[str]) -> bool:
-    """Whether all event types are of one key, or all broadcast."""
-    return len({name in keyed for name in found.events}) == 1
 
 
 def _filtered(node: x.Expression, span: int | None = None) -> Stages | None:

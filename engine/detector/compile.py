@@ -7,22 +7,21 @@ from dataclasses import replace
 
 from tidegate.engine.detector.contexts.at_once import AtOnce
 from tidegate.engine.detector.contexts.build import chosen
-from tidegate.engine.detector.contexts.chain import CONTEXTS, Chain, event_types
+from tidegate.engine.detector.contexts.chain import Chain
 from tidegate.engine.detector.contexts.reading import read
-from tidegate.engine.detector.contexts.stages import Stages, direct
-from tidegate.engine.detector.contexts.windows import Windows, window
+from tidegate.engine.detector.contexts.stages import Stages
+from tidegate.engine.detector.contexts.windows import Windows
 from tidegate.engine.detector.graph import Census, Node, digest
-from tidegate.engine.detector.operator_nodes import Operators
+from tidegate.engine.detector.operator_nodes import Operators as Nodes
 from tidegate.engine.detector.operators.every import Every
 from tidegate.engine.detector.operators.shape import Shape
+from tidegate.rules import closers
 from tidegate.rules import expression as x
-from tidegate.rules.closers import Window, chosen_closers
-from tidegate.rules.model import Context, Rule, Rulebook, Selection
+from tidegate.rules.forms import Flat, Nested, Operators, Single, Windowed, forms
+from tidegate.rules.model import Context, Rule, Rulebook
 from tidegate.rules.parser import unlabelled
-from tidegate.rules.plain import plain
-from tidegate.rules.recent import unused
-from tidegate.rules.singles import single
-from tidegate.rules.stages import stages
+from tidegate.rules.stages import Stages as Flattened
+from tidegate.rules.windows import Window
 
 
 def compile_rule(
@@ -44,31 +43,54 @@ def compile_rule(
     return builder.build(rule.on), census
 
 
-class _Builder(Operators):
+class _Builder(Nodes):
     """Compiles the root of a rule in its context. `core`: the event types of which all rows count
     and not only the greatest of an instant."""
 
     core: x.Expression | None = None
 
     def build(self, expression: x.Expression) -> Node:
-        context = self.context
-        self.chosen_closers = chosen_closers(
-            expression, context if isinstance(context, Context) else None, self.roots
+        chosen = self.context if isinstance(self.context, Context) else None
+        self.chosen_closers = closers.chosen_closers(expression, chosen, self.roots)
+        points = {name for name, root in self.roots.items() if root.point}
+        found = forms(expression, self.per, self.roots, points).of(self.context)
+        match found:
+            case Operators():
+                return self._node(expression, None)
+            case Single(united=united):
+                self.core = _core(expression)
+                root = self._node(expression, None)
+                self.core = None
+                if not united:
+                    return root
+                return _named(self._like(AtOnce(), (root,), root, None), expression)
+            case Flat(context=context, stages=flat):
+                most = self.settings.carried_per_key_max
+                if flat.chain:
+                    chain = Chain(context, len(flat.events), flat.span_micros, most)
+                    return self._walked(chain, flat, expression)
+                return self._walked(Stages(context, flat, most), flat, expression)
+            case Windowed(context=context, window=window):
+                most = self.settings.carried_per_key_max
+                return self._walked(Windows(context, window, most), window, expression)
+            case Nested():
+                return self._choice(expression, found)
+
+    def _walked(self, shape: Shape, flat: Flattened | Window, expression: x.Expression) -> Node:
+        """A choice in one walk over all rows of event types."""
+        operands = tuple(self._event(name, all_rows=True) for name in flat.events)
+        own = operands[0].own
+        timed = isinstance(flat, Window) and flat.length_micros > 0
+        found = self._make(
+            shape,
+            operands,
+            own=own,
+            every=not own,
+            point=False,
+            horizon=flat.span_micros,
+            timed=timed,
         )
-        core = single(expression) if isinstance(context, Context) else None
-        if core and isinstance(context, Context):
-            context = _SINGLE.get(context, context)
-        if context is Context.RESTRICTED:
-            return self._node(expression, None)
-        if context is Context.UNRESTRICTED and plain(expression):
-            return self._rows(expression, None)
-        return (
-            self._single(expression, core, context)
-            or self._chain(expression, context)
-            or self._stages(expression, context)
-            or self._windows(expression, context)
-            or self._choice(expression, context)
-        )
+        return _named(found, expression)
 
     def _node(self, e: x.Expression, horizon: int | None) -> Node:
         if e is self.core:
@@ -76,31 +98,15 @@ class _Builder(Operators):
         return _named(super()._node(e, horizon), e)
 
     def _all_rows(self, e: x.Expression) -> bool:
-        return self.core is not None and single(e) is self.core
+        return self.core is not None and _core(e) is self.core
 
-    def _single(
-        self, expression: x.Expression, core: x.Expression | None, context: Context | Selection
-    ) -> Node | None:
-        """Occurrences that pass one by one, of `core`, all of one key or all without; else None."""
-        if core is None:
-            return None
-        rows = self._rows(core, None)
-        if rows.own and rows.every:
-            return None
-        self.core = core
-        found = self._node(expression, None)
-        self.core = None
-        if context is Context.UNRESTRICTED:
-            return found
-        return _named(self._like(AtOnce(), (found,), found, None), expression)
-
-    def _closer(self, window: Window, horizon: int | None) -> Node:
+    def _closer(self, window: closers.Window, horizon: int | None) -> Node:
         if window not in self.chosen_closers:
             return super()._closer(window, horizon)
         closer = window.closer
         if horizon is not None:  # an older c closes nothing younger
             closer = x.Within(closer, x.Duration(0, horizon))
-        return self._choice(closer, Context.UNRESTRICTED)
+        return self._choice(closer, Nested(Context.UNRESTRICTED))
 
     def _given(self, e: x.Expression) -> Node:
         """What is the same whatever is used up; all that `every` gives at an instant."""
@@ -108,56 +114,11 @@ class _Builder(Operators):
             return _named(self._counted(Every(e.count, all_rows=True), e.part, None), e)
         return self._node(e, None)
 
-    def _chain(self, expression: x.Expression, context: Context | Selection) -> Node | None:
-        """A plain sequence of event types, all of one key or all without; else None."""
-        plain = event_types(expression)
-        if plain is None or context not in CONTEXTS:
-            return None
-        names, span = plain
-        shape = Chain(context, len(names), span, self.settings.carried_per_key_max)
-        return self._direct(shape, tuple(names), expression, span)
-
-    def _stages(self, expression: x.Expression, context: Context | Selection) -> Node | None:
-        """A flat expression over event types, all of one key or all without; else None."""
-        flat = stages(expression)
-        if flat is None or not isinstance(context, Context) or not direct(flat, context):
-            return None
-        shape = Stages(context, flat, self.settings.carried_per_key_max)
-        return self._direct(shape, flat.events, expression, flat.span_micros)
-
-    def _windows(self, expression: x.Expression, context: Context | Selection) -> Node | None:
-        """`A*` over event types, all of one key or all without; else None."""
-        found = window(expression)
-        if found is None or context not in CONTEXTS or not isinstance(context, Context):
-            return None
-        shape = Windows(context, found, self.settings.carried_per_key_max)
-        timed = found.length_micros > 0
-        return self._direct(shape, found.events, expression, found.span_micros, timed=timed)
-
-    def _direct(
-        self,
-        shape: Shape,
-        events: tuple[str, ...],
-        expression: x.Expression,
-        span: int | None,
-        *,
-        timed: bool = False,
-    ) -> Node | None:
-        """A choice in one walk over all rows of event types alike, none of them a rule."""
-        operands = tuple(self._event(name, all_rows=True) for name in events)
-        if len({o.own for o in operands}) > 1 or not self.roots.keys().isdisjoint(events):
-            return None
-        own = operands[0].own
-        found = self._make(
-            shape, operands, own=own, every=not own, point=False, horizon=span, timed=timed
-        )
-        return _named(found, expression)
-
-    def _choice(self, expression: x.Expression, context: Context | Selection) -> Node:
+    def _choice(self, expression: x.Expression, form: Nested) -> Node:
         """The root of a rule in a context that needs what is not used up (semantics 3)."""
         tree, streams = read(expression, self.zone)
         lasting = self._lasting(expression)
-        shape = chosen(context, expression, tree, streams, lasting, self.settings)
+        shape = chosen(form.context, expression, tree, streams, lasting, self.settings)
         # a window may have opened long before what stands in it
         horizon = None if shape.windows else shape.horizon_micros
         root = self._node(expression, None)
@@ -167,9 +128,7 @@ class _Builder(Operators):
             *(self._node(e, horizon) for e in streams.looked),
         )
         operands = self._alike((root, *operands), horizon)[1:]
-        if context is Context.RECENT:
-            few = unused(expression, self.per, lasting) is not None
-            shape = replace(shape, latest=few)
+        shape = replace(shape, latest=form.kept is not None)
         found = self._make(
             shape,
             operands if shape.where.paths else (*operands, root),
@@ -190,9 +149,11 @@ def _named(node: Node, e: x.Expression) -> Node:
     return replace(node, expression=unlabelled(e))
 
 
-_SINGLE = {
-    Context.RECENT: Context.RESTRICTED,
-    Context.CHRONICLE: Context.UNRESTRICTED,
-    Context.CONTINUOUS: Context.UNRESTRICTED,
-}
-"""What detects the same where every instance is a single occurrence."""
+def _core(e: x.Expression) -> x.Expression:
+    """The part whose occurrences the instances of a single form are."""
+    match e:
+        case x.Within(part=part) | x.Minus(part=part) | x.Aperiodic(part=part):
+            return _core(part)
+        case x.Seq(first=part, then=x.Own()) | x.Not(opener=part, closer=x.Own()):
+            return _core(part)
+    return _core(e.part) if isinstance(e, x.Labelled) else e
