@@ -79,7 +79,8 @@ def forms(
     """The forms of an expression, by context. `keyed`: the keyed event types; `rules`: those that
     may be used as events; `points`: those of them whose detections are instants."""
     names = x.names_in(expression)
-    return _forms(expression, *(frozenset(names.intersection(n)) for n in (keyed, rules, points)))
+    named = (frozenset(n for n in names if n in given) for given in (keyed, rules, points))
+    return _forms(expression, *named)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from tidegate.engine.detector.contexts import (
     selection,
     unrestricted,
 )
-from tidegate.engine.detector.contexts import tree as t
 from tidegate.engine.detector.contexts.detected import Detected
 from tidegate.engine.detector.contexts.history import Found, History
 from tidegate.engine.detector.contexts.instants import Where, instants
@@ -36,6 +35,7 @@ from tidegate.engine.detector.instances import (
     pending_of,
 )
 from tidegate.engine.values import Int64
+from tidegate.rules import expression as x
 from tidegate.rules.model import Context
 
 CHOOSE: Mapping[Context, Callable[[History], Iterator[Found]]] = {
@@ -66,7 +66,7 @@ class Choice:
     """
 
     context: Context | selection.Selecting
-    tree: t.Tree
+    tree: x.Expression
     roles: tuple[int, ...]
     events: int
     looked: int

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from tidegate.engine.detector.contexts.items import Interval, Item, Streams
 from tidegate.engine.detector.contexts.order import Entries, Order
+from tidegate.engine.detector.contexts.reading import Given, ends
 from tidegate.engine.detector.contexts.search import Search
-from tidegate.engine.detector.contexts.tree import Given, Tree, ends
 from tidegate.engine.detector.contexts.values import Choosing, V, Values
+from tidegate.rules import expression as x
 
 Found = tuple[int, Entries]
 """A detection: its start and its entries."""
@@ -24,7 +25,7 @@ class History:
     used up and what has initiated. `older`: an occurrence is used up together with every one of its
     type that is no later."""
 
-    tree: Tree
+    tree: x.Expression
     coming: Streams
     order: Order
     steps_max: int
@@ -51,7 +52,7 @@ class History:
         """D in some semiring, by start."""
         return self._search(values).ending(self.tree) if self._may_end() else {}
 
-    def upto(self, tree: Tree, values: Values[V]) -> Mapping[Interval, V]:
+    def upto(self, tree: x.Expression, values: Values[V]) -> Mapping[Interval, V]:
         """All instances of a part of the expression that end by now."""
         return self._search(values).of(tree, whole=True)
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from tidegate.engine.detector.calendar import add_each
-from tidegate.engine.detector.contexts.tree import After
+from tidegate.engine.detector.contexts.reading import After
 from tidegate.engine.detector.instances import Bools, Instances
 from tidegate.engine.detector.kernels import NEVER
 

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidegate.engine.detector.calendar import add_each
+from tidegate.engine.detector.graph import Node
 from tidegate.engine.detector.instances import Carry, Flow, Moment, bare, concat, no_pending
 from tidegate.engine.detector.operators.shape import greatest
+from tidegate.rules import expression as x
 from tidegate.rules.expression import Duration
+
+if TYPE_CHECKING:
+    from tidegate.engine.detector.compile import Build
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +37,9 @@ class Plus:
         points = greatest(concat([carry[0], bare(base.key, point, point)]).by_end(), moment)
         due = points.end <= moment.watermark
         return Flow(points.where(due), no_pending()), (points.where(np.logical_not(due)),)
+
+
+def node(e: x.Plus, build: Build, _: int | None) -> Node:
+    base = build.operand(e.base, None)
+    shape = Plus(e.duration, build.zone_of(e.duration))
+    return build.make(e, shape, (base,), base.keys, None, point=True, timed=True)
