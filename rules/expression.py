@@ -42,11 +42,14 @@ class Expression:
 
     def walk(self) -> Iterator[Expression]:
         """This node and all below it, parents first."""
-        ahead = [self]
+        found, ahead = [], [self]
         while ahead:
             node = ahead.pop()
-            yield node
-            ahead += _READERS[type(node)](node)[::-1]
+            found.append(node)
+            operands = _READERS[type(node)](node)
+            if operands:
+                ahead += operands[::-1]
+        return iter(found)
 
 
 _Operands = Callable[["Expression"], tuple["Expression", ...]]

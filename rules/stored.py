@@ -184,7 +184,7 @@ class _Recursion:
 
     def of(self, node: x.Expression, place: _Place) -> Stored:
         operands = [self.of(operand, where) for operand, where in _operands(node, place)]
-        if node in self.chosen_closers:
+        if self.chosen_closers and node in self.chosen_closers:
             operands[-1] = chosen_among(operands[-1])
         if isinstance(node, _POINTS):
             return _node(node, (), self._point(node), place.horizon, place.reach)

@@ -89,7 +89,7 @@ def _nodes(nodes: Sequence[Node], width: int) -> Iterator[str]:
         widths[n] -= max(0, min(over, widths[n] - least))
     for row in rows:
         cells = [
-            textwrap.wrap(cell, columns, break_on_hyphens=False)
+            [cell] if len(cell) <= columns else textwrap.wrap(cell, columns, break_on_hyphens=False)
             for cell, columns in zip(row, widths, strict=True)
         ]
         for parts in zip_longest(*cells, fillvalue=""):
