@@ -62,7 +62,7 @@ class State:
         batch = Batch(event, at, np.arange(len(keys)), table, {"k": ids})
         begun = time.perf_counter()
         self.watermark = int(at[-1])
-        _, self.carried = self.detector.step(self.carried, {event: batch}, self.watermark)
+        _, self.carried, _ = self.detector.step(self.carried, {event: batch}, self.watermark)
         with self.database.write() as connection:
             save_carried(connection, "state", self.carried)
         return time.perf_counter() - begun

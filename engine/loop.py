@@ -24,7 +24,7 @@ from tidegate.engine.capture.plan import (
 )
 from tidegate.engine.capture.resets import with_resets
 from tidegate.engine.capture.sources import Sources, sources
-from tidegate.engine.detector.contexts.limits import RuleLimitError
+from tidegate.engine.detecting import CutShortError, detect
 from tidegate.engine.detector.partitioned import Partitioned
 from tidegate.engine.doing import STAGES, Stage
 from tidegate.engine.entries import Control
@@ -35,7 +35,7 @@ from tidegate.engine.ports import Arrivals, Conditions, Feed, Store, Unplaced
 from tidegate.engine.present import Present
 from tidegate.engine.state import BucketReport, Parked, State, Taken
 from tidegate.engine.told import tell
-from tidegate.engine.values import Bucket, Carried, Detections, Plan
+from tidegate.engine.values import Plan
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Rulebook
 
@@ -53,15 +53,6 @@ class Seen:
     versions: Mapping[str, int]
     last_received: int | None
     controls: frozenset[int]
-
-
-@dataclass(frozen=True, slots=True)
-class _Detected:
-    """What a bucket's step found, and the rules that a limit stopped on the way."""
-
-    found: tuple[Detections, ...]
-    carried: Carried
-    parked: tuple[Parked, ...]
 
 
 @dataclass(slots=True)
@@ -124,6 +115,9 @@ class Loop:
                 return None
             try:
                 basis, taken = self._take(plan)
+            except CutShortError as short:
+                until = short.reached
+                continue
             except EngineError as error:
                 if error.code != "table-unreadable":
                     raise
@@ -253,8 +247,12 @@ class Loop:
             unplaced = self.store.unplaced_signals(book.name, self._sources.signals, before, limit)
         used = {name: used_of(name, head.cursor.schema) for name, head in listing.heads.items()}
         enabled = frozenset(c.subject for c in controls if c.kind == "enable") & state.parked
-        plan = make_plan(rulebook, state, listing, unplaced, used, until, enabled)  # 3. choose W
-        self.due = due(listing, unplaced, before)
+        detector = self.basis.detector
+        timer = detector.next_due(state.carried) if detector else None
+        plan = make_plan(  # 3. choose W
+            rulebook, state, listing, unplaced, used, until, enabled, timer
+        )
+        self.due = due(listing, unplaced, before, timer)
         self.idle = plan is None and self.due is None
         if plan is None:
             return None
@@ -270,7 +268,7 @@ class Loop:
         with self._timed("capture"):
             bucket = basis.capture.capture(plan, self.feed)  # 4. read exactly that
         with self._timed("detect"):  # 5. what happened
-            detected = self._detect(basis, plan, bucket)
+            detected = detect(_of(basis), self.state, bucket, basis.rulebook.settings)
         with self._timed("evaluate"):  # 6. firings, and whose condition holds
             evaluated = evaluate(basis.prepared, detected.found, plan, self.conditions)
         entries = entries_for(  # 7. what is to be done
@@ -325,28 +323,6 @@ class Loop:
             entries=len(taken.entries),
             seconds=self._seconds,
         )
-
-    def _detect(self, basis: Basis, plan: Plan, bucket: Bucket) -> _Detected:
-        """One step of the detector; a rule that reaches a limit is parked, and the others go on
-        without it."""
-        partitioned = _of(basis)
-        before = self.state.parked - plan.enabled
-        parked: dict[str, Parked] = {}
-        while True:
-            try:
-                found, carried = partitioned.step(
-                    self.state.carried,
-                    bucket.batches,
-                    plan.watermark,
-                    parked=before | parked.keys(),
-                )
-            except RuleLimitError as error:
-                at = plan.watermark_before + 1
-                for rule in partitioned.detector.parked_with({error.rule}) - before:
-                    reason = error.reason if rule == error.rule else f"it uses {error.rule}"
-                    parked[rule] = Parked(rule, reason, error.hint, at)
-            else:
-                return _Detected(found, carried, tuple(parked.values()))
 
     def _parked_after(self, plan: Plan, parked: Iterable[Parked]) -> frozenset[str]:
         return (self.state.parked - plan.enabled) | {one.rule for one in parked}

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,9 @@ from tidegate.rules.model import Condition
 
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
+
+FOREVER = 2**62
+"""The watermark of a history that has ended: everything runs out."""
 
 
 class ChangeKind(IntEnum):
@@ -155,6 +158,13 @@ class Batch:
     def __len__(self) -> int:
         return len(self.time)
 
+    def until(self, instant: int) -> Batch:
+        """The occurrences up to an instant."""
+        count = int(np.searchsorted(self.time, instant, side="right"))
+        ids = {name: values[:count] for name, values in self.ids.items()}
+        depth = None if self.depth is None else self.depth[:count]
+        return Batch(self.event, self.time[:count], self.row[:count], self.table, ids, depth)
+
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
@@ -222,6 +232,15 @@ class Carried:
 
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     changed: frozenset[str] = frozenset()
+
+
+class Stepped(NamedTuple):
+    """What a step of the detector gives: the detections of each rule that has any, what to carry
+    on, and the watermark it has reached: the one asked for, or where a limit has stopped it."""
+
+    detections: tuple[Detections, ...]
+    carried: Carried
+    watermark: int
 
 
 # -- evaluate -----------------------------------------------------------------------------------

@@ -83,11 +83,13 @@ def make_plan(
     used: Mapping[str, Collection[str]],
     until: int | None = None,
     enabled: frozenset[str] = frozenset(),
+    timer: int | None = None,
 ) -> Plan | None:
     """The next bucket, or None if it would hold nothing and set nothing.
 
     `used` are the columns of each table that the rulebook reads, for G12; `until` lowers W (a span
-    halved after failures, G8). Tables that raise no events are pinned by `pin`. Pure.
+    halved after failures, or cut to fewer timers, G8); `timer` is when the detector wants to be
+    stepped though nothing arrives. Tables that raise no events are pinned by `pin`. Pure.
     Raises EngineError `schema-incompatible`.
     """
     _check_schemas(listing.heads, used)
@@ -103,7 +105,8 @@ def make_plan(
     placed = tuple(_place(unplaced.signals, before, watermark))
     active = [rule.name for rule in rulebook.rules.values() if rule.enabled]
     activations = {rule: before + 1 for rule in active if rule not in state.activations}
-    if not (ranges or placed or activations or enabled or state.watermark is None):
+    ringing = timer is not None and before < watermark and timer <= watermark
+    if not (ranges or placed or activations or enabled or ringing or state.watermark is None):
         return None
     taken = {r.table: r.cursor for r in ranges}
     waiting = (*_listed(listing), *_received(unplaced))
@@ -141,10 +144,11 @@ def pin(plan: Plan, rulebook: Rulebook, feed: Feed) -> Plan:
     return replace(plan, pinned={**plan.pinned, **others}, latest={**plan.latest, **others})
 
 
-def due(listing: Listing, unplaced: Unplaced, before: int) -> int | None:
-    """When W passes the first of what is visible after W_prev, so that a plan can take it; on the
-    clock of `Listing.now`. None where nothing is visible."""
-    first = min((*_listed(listing), *_received(unplaced)), default=None)
+def due(listing: Listing, unplaced: Unplaced, before: int, timer: int | None) -> int | None:
+    """When W passes the first of what is visible after W_prev, or the next timer, so that a plan
+    can take it; on the clock of `Listing.now`. None where there is neither."""
+    timers = () if timer is None else (timer,)
+    first = min((*_listed(listing), *_received(unplaced), *timers), default=None)
     if first is None:
         return None
     return ceil_watermark(max(first, before + 1)) + listing.slack

@@ -12,6 +12,8 @@ import numpy as np
 
 from tidegate.engine.detector.contexts.limits import LimitError
 from tidegate.engine.detector.instances import Bools
+from tidegate.engine.detector.timers import FloodError
+from tidegate.engine.grid import ceil_watermark
 from tidegate.engine.values import Int64
 from tidegate.rules.expression import Duration
 
@@ -61,13 +63,21 @@ def add_each(instants: Int64, duration: Duration, zone: str) -> Int64:
 
 
 def multiples(
-    anchor: Int64, after: Int64, until: Int64, duration: Duration, zone: str
+    anchor: Int64,
+    after: Int64,
+    until: Int64,
+    duration: Duration,
+    zone: str,
+    limit: int | None = None,
 ) -> tuple[Int64, Int64]:
     """The instants anchor + k * duration, k >= 1, later than `after` and up to `until`, for each
-    of some anchors: how many, and all of them in turn. Raises `LimitError('ticks')`."""
+    of some anchors: how many, and all of them in turn. Raises `FloodError` where they are more than
+    `limit`, `LimitError('ticks')` where they are too many for any step."""
     if not duration.months:
         first = (after - anchor) // duration.micros + 1
         counts = np.maximum((until - anchor) // duration.micros - first + 1, 0)
+        if limit is not None and counts.sum(dtype=np.float64) > limit:
+            raise FloodError(_reached(anchor, first, until, duration.micros, limit))
         _check_ticks(int(counts.sum(dtype=np.float64)))
         before = np.cumsum(counts) - counts
         ticks = np.arange(counts.sum())
@@ -80,6 +90,25 @@ def multiples(
     ]
     counts = np.array([len(ticks) for ticks in found], dtype=np.int64)
     return counts, np.array([tick for ticks in found for tick in ticks], dtype=np.int64)
+
+
+def _reached(anchor: Int64, first: Int64, until: Int64, period: int, limit: int) -> int:
+    """The end of the millisecond up to which `limit` multiples are due, found by halving."""
+    low, high = int(anchor.min()), int(until.max())
+    while low < high:
+        middle = (low + high) // 2
+        counts = np.maximum((np.minimum(until, middle) - anchor) // period - first + 1, 0)
+        low, high = (low, middle) if counts.sum() >= limit else (middle + 1, high)
+    return ceil_watermark(low)
+
+
+def following(anchor: Int64, after: Int64, duration: Duration, zone: str) -> Int64:
+    """For each of some anchors the first instant anchor + k * duration later than `after`."""
+    if not duration.months:
+        return anchor + ((after - anchor) // duration.micros + 1) * duration.micros
+    pairs = zip(anchor.tolist(), after.tolist(), strict=True)
+    far = np.iinfo(np.int64).max
+    return np.array([next(_multiples(a, t, far, duration, zone)) for a, t in pairs], dtype=np.int64)
 
 
 def _check_ticks(count: int) -> None:

@@ -172,6 +172,17 @@ def read_carry(
     return tuple(whole.take(np.flatnonzero(slot == s)) for s in range(node.shape.slots))
 
 
+def read_spans(node: Node, table: pa.Table) -> Carry:
+    """What a node carries, but for which keys and occurrences they are: `EVERY_KEY`, row 0."""
+    offsets = np.concatenate([[0], np.cumsum(pc.list_value_length(table.column("roles")))])
+    role = np.array(flat(table, "roles"))
+    key = np.full(len(table), EVERY_KEY, dtype=np.int32)
+    row = np.zeros(len(role), dtype=np.int64)
+    whole = Instances(key, numbers(table, "start"), numbers(table, "end"), offsets, row, role)
+    slot = numbers(table, "slot")
+    return tuple(whole.take(np.flatnonzero(slot == s)) for s in range(node.shape.slots))
+
+
 def write_carry(node: Node, carry: Carry, keys: Keys, unseen: int, serial: Int64) -> pa.Table:
     """The table of what `node` carries; serial[r] is that of the step's occurrence r."""
     whole = concat(carry)

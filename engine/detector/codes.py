@@ -14,57 +14,84 @@ from tidegate.engine.detector.comparable import KeyTypeError
 from tidegate.engine.detector.graph import Graph, Node, Stream
 from tidegate.engine.detector.instances import EVERY_KEY, Int32
 from tidegate.engine.detector.keys import NO_KEYS, Columns, Keys, encode
-from tidegate.engine.values import Batch, Carried
+from tidegate.engine.detector.timeline import Timeline
+from tidegate.engine.values import Carried
 from tidegate.rules.errors import InputError, Problem, word_place
+
+Chunk = tuple[int, int, tuple[str, ...]]
+"""Key columns of a whole table, read once for all streams: domain, table, names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Codes:
-    """arrivals: the key code of each occurrence that arrives, by stream; stored: that of each row
-    of `carried.key_columns`, by table name; keys: what codes stand for, by domain."""
+    """The key codes of a step.
 
-    arrivals: Mapping[Stream, Int32]
+    found: codes by stream, in the order of its batch, or by chunk, in the order of its table;
+    chunks: the chunk that a stream is read from, if it is; stored: the code of each row of
+    `carried.key_columns`, by table name; keys: what codes stand for, by domain.
+    """
+
+    timeline: Timeline
+    found: Mapping[object, Int32]
+    chunks: Mapping[Stream, Chunk]
     stored: Mapping[str, Int32]
     keys: Mapping[int | None, Keys]
 
-    def of(self, event: str, columns: tuple[str, ...] | None, count: int) -> Int32:
-        """The key codes of the `count` arrivals of an event type; of a broadcast `EVERY_KEY`."""
+    def of(self, event: str, columns: tuple[str, ...] | None) -> Int32:
+        """The key codes of the arrivals of an event type; of a broadcast `EVERY_KEY`."""
         if columns is None:
-            return np.full(count, EVERY_KEY, dtype=np.int32)
-        return self.arrivals[event, columns]
+            return np.full(self.timeline.counts[event], EVERY_KEY, dtype=np.int32)
+        chunk = self.chunks.get((event, columns))
+        if chunk is None:
+            return self.found[event, columns]
+        return self.found[chunk][self.timeline.batch(event).row]
+
+    def along(self, leaves: Mapping[str, tuple[str, ...] | None]) -> Int32:
+        """The key codes of the arrivals of some event types, keyed by some columns, as the timeline
+        has them; of other arrivals any."""
+        streams = [(e, c) for e, c in leaves.items() if e in self.timeline.counts and c is not None]
+        chunks = {self.chunks.get(stream) for stream in streams}
+        log = self.timeline.log
+        if log and len(chunks) == 1 and None not in chunks:
+            (chunk,) = chunks
+            return log.sorted(self.found[chunk])
+        code = np.zeros(len(self.timeline), dtype=np.int32)
+        for event, columns in streams:
+            code[self.timeline.positions(event)] = self.of(event, columns)
+        return code
 
 
-def encode_step(
-    graph: Graph, nodes: Iterable[Node], stored: Carried, batches: Mapping[str, Batch]
-) -> Codes:
+def encode_step(graph: Graph, nodes: Iterable[Node], stored: Carried, timeline: Timeline) -> Codes:
     """Encode the keys of all streams that arrive and of all tables that the nodes carry."""
     chunks: dict[int, dict[object, Columns]] = defaultdict(dict)
-    streams: dict[Stream, object] = {}
+    streams: set[Stream] = set()
     names: set[str] = set()
     used: set[Stream] = set()
     for node in nodes:
         domain = graph.domain(node)
         if domain is None:
             continue
-        streams |= {stream: None for stream in node.streams if stream[0] in batches}
+        streams |= {stream for stream in node.streams if stream[0] in timeline.counts}
         used |= {s for s in node.streams if s[0] in graph.roots and not graph.same_keys(s)}
         for name in ("node:" + node.digest, node.census or ""):
-            columns = tables.key_columns(stored.tables[name]) if name in stored.tables else []
-            if columns:
+            known = tables.key_columns(stored.tables[name]) if name in stored.tables else []
+            if known:
                 names.add(name)
-                chunks[domain][name] = columns
-    for shared in _by_table(graph, streams, batches):
-        table = batches[shared[0][0]].table
-        if 2 * sum(len(batches[event]) for event, _ in shared) >= table.num_rows:
-            whole = graph.domains[shared[0]], id(table), shared[0][1]
-            chunks[whole[0]][whole] = select(table, shared[0][1])
-            streams |= dict.fromkeys(shared, whole)
+                chunks[domain][name] = known
+    read: dict[Stream, Chunk] = {}
+    for shared in _by_table(graph, streams, timeline):
+        event, columns = shared[0]
+        table = timeline.table(event)
+        if 2 * sum(timeline.counts[event] for event, _ in shared) >= table.num_rows:
+            chunk = graph.domains[shared[0]], id(table), columns
+            chunks[chunk[0]][chunk] = select(table, columns)
+            read |= dict.fromkeys(shared, chunk)
         else:
             for stream in shared:
-                rows = table.take(batches[stream[0]].row)
-                chunks[graph.domains[stream]][stream] = select(rows, stream[1])
+                rows = table.take(timeline.batch(stream[0]).row)
+                chunks[graph.domains[stream]][stream] = select(rows, columns)
     for stream in sorted(used):
-        for n, part in enumerate(_values(graph, stream, stored, batches)):
+        for n, part in enumerate(_values(graph, stream, stored, timeline)):
             chunks[graph.domains[stream]][stream, n] = part
     found: dict[object, Int32] = {}
     keys: dict[int | None, Keys] = {None: NO_KEYS}
@@ -72,23 +99,17 @@ def encode_step(
         try:
             codes, keys[domain] = encode(list(parts.values()))
         except KeyTypeError as error:
-            looked = [s for s in graph.domains if graph.domains[s] == domain and s[0] in batches]
-            raise _wrong(looked, batches, error) from None
+            looked = [s for s in graph.domains if graph.domains[s] == domain]
+            raise _wrong([s for s in looked if s[0] in timeline.counts], timeline, error) from None
         found |= zip(parts, codes, strict=True)
-    arrivals = {
-        stream: found[stream] if whole is None else found[whole][batches[stream[0]].row]
-        for stream, whole in streams.items()
-    }
-    return Codes(arrivals, {name: found[name] for name in names}, keys)
+    return Codes(timeline, found, read, {name: found[name] for name in names}, keys)
 
 
-def _wrong(
-    streams: Iterable[Stream], batches: Mapping[str, Batch], error: KeyTypeError
-) -> InputError:
+def _wrong(streams: Iterable[Stream], timeline: Timeline, error: KeyTypeError) -> InputError:
     """The error that names the columns of keys that cannot be compared."""
     columns = []
     for event, names in sorted(streams):
-        schema = batches[event].table.schema
+        schema = timeline.table(event).schema
         kinds = {name: schema.field(name).type for name in names if name in schema.names}
         columns += [f"{name} of {event} ({kind})" for name, kind in kinds.items()]
     message = f"keys cannot be compared with each other or with those before: {', '.join(columns)}"
@@ -96,30 +117,27 @@ def _wrong(
     return InputError([Problem("key-type", message, word_place("<occurrences>"), hint)])
 
 
-def _by_table(
-    graph: Graph, streams: Iterable[Stream], batches: Mapping[str, Batch]
-) -> list[list[Stream]]:
+def _by_table(graph: Graph, streams: Iterable[Stream], timeline: Timeline) -> list[list[Stream]]:
     """The streams of one domain that read the same columns of the same table."""
     groups: dict[tuple[int, int, tuple[str, ...]], list[Stream]] = defaultdict(list)
     for stream in sorted(streams):
-        table = id(batches[stream[0]].table)
+        table = id(timeline.table(stream[0]))
         groups[graph.domains[stream], table, stream[1]].append(stream)
     return list(groups.values())
 
 
-def _values(
-    graph: Graph, stream: Stream, stored: Carried, batches: Mapping[str, Batch]
-) -> Iterator[Columns]:
+def _values(graph: Graph, stream: Stream, stored: Carried, timeline: Timeline) -> Iterator[Columns]:
     """The key columns that occurrences of a stream may have in this step."""
     event, columns = stream
-    if event in batches:
-        yield select(batches[event].table.take(batches[event].row), columns)
+    if event in timeline.counts:
+        batch = timeline.batch(event)
+        yield select(batch.table.take(batch.row), columns)
     if event not in graph.roots:
         return
     root, names = graph.roots[event], graph.key_names[event]
     chosen = [names.index(name) for name in columns]
     parts = [part for below in sorted(root.streams) for part in
-             _values(graph, below, stored, batches)]  # fmt: skip
+             _values(graph, below, stored, timeline)]  # fmt: skip
     for node in root.walk():
         if "node:" + node.digest in stored.tables and node.streams:
             parts.append(tables.key_columns(stored.tables["node:" + node.digest]))

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from functools import cache
 
-import numpy as np
 import pyarrow as pa
 
 from tidegate import rules
-from tidegate.engine.detector import listing, result
+from tidegate.engine.detector import result
 from tidegate.engine.detector.clocks import clock_batches
 from tidegate.engine.detector.comparable import incomparable
-from tidegate.engine.detector.detector import FOREVER, Detector
+from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.edges import BEGIN, begun, edge_micros
-from tidegate.engine.detector.log import Log, read_log, wrong
-from tidegate.engine.detector.walk.chained import chained, walk_chained
-from tidegate.engine.detector.walk.found import Walked
-from tidegate.engine.detector.walk.restricted import walk_restricted
-from tidegate.engine.detector.walk.route import Route, route, walks
-from tidegate.engine.values import Batch, Carried
+from tidegate.engine.detector.log import read_log, wrong
+from tidegate.engine.detector.timeline import Timeline, of_batches, of_log
+from tidegate.engine.values import FOREVER, Carried
 from tidegate.rules.model import ClockEvent, Rule, Rulebook
 from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.unbuilt import SIMULATED
@@ -42,89 +37,50 @@ def detect(rulebook: str | os.PathLike[str] | Rulebook, occurrences: pa.Table) -
     """
     book = rulebook if isinstance(rulebook, Rulebook) else rules.load(rulebook, features=SIMULATED)
     log = read_log(occurrences)
-    for event in log.present:
+    line = of_log(log)
+    for event in line.counts:
         _check_event(book, event)
     for rule in book.rules.values():
-        _check_keys(rule, log)
-    seen = _first(book, log)
+        _check_keys(rule, line, log.table.schema)
+    seen = _first(book, line)
+    first, last = (int(log.time[0]), int(log.time[-1])) if len(log) else (0, 0)
     detector = Detector(book, dict.fromkeys(book.rules, seen))
-    found = _walked(book, detector, log)
-    left = {n: replace(r, enabled=r.enabled and n not in found) for n, r in book.rules.items()}
-    if any(rule.enabled for rule in left.values()):
-        if found:
-            detector = Detector(replace(book, rules=left), dict.fromkeys(left, seen))
-        batches = _batches(book, log)
-        first, last = (int(log.time[0]), int(log.time[-1])) if len(log) else (0, 0)
-        if len(log):
-            batches |= clock_batches(book, first, last)
-        stepped, _ = detector.step(Carried(), batches, FOREVER, last)
-        found |= {d.rule: [result.of_detections(d, log.table)] for d in stepped}
-    return result.joined(book, found, log.table)
+    found, _, _ = detector.step(Carried(), _with_clocks(book, line, first, last), FOREVER, last)
+    return result.joined(book, [result.of_rule(d, log.table) for d in found], log.table)
 
 
-def _first(book: Rulebook, log: Log) -> int:
+def _first(book: Rulebook, line: Timeline) -> int:
     """The first instant at which something begins."""
-    begins = [int(log.time[0])] if len(log) else [0]
+    begins = [int(line.time[0])] if len(line) else [0]
     for event in begun(book):
-        if event in log.present:
-            first = np.argmax(log.code == log.names.index(event))
-            begins.append(int(log.time[first]) - edge_micros(book, event))
+        if event in line.counts:
+            begins.append(int(line.batch(event).time[0]) - edge_micros(book, event))
     return min(begins)
 
 
-def _walked(book: Rulebook, detector: Detector, log: Log) -> dict[str, list[pa.Table]]:
-    """What is detected by the rules that are chains, by name."""
-    graph = detector.graph
-    used = frozenset[str]().union(*graph.uses.values())
-    given = {
-        name
-        for name, event in book.events.items()
-        if not isinstance(event, ClockEvent) and not edge_micros(book, name)
-    }
-    keyed = cache(log.keys)
-    routes: dict[str, Route] = {}
-    found: list[Walked | None] = []
-    for name, root in graph.roots.items():
-        if name in used or not given.issuperset(root.roles):
-            continue
-        if own := chained(root):
-            found.append(walk_chained(name, own, log, keyed(own.columns)))
-        elif along := route(root):
-            routes[name] = along
-    found += [walk_restricted(w, log, keyed(w.longest.columns)) for w in walks(routes)]
-    return {
-        name: [result.of_walk(book.rules[name], part, keys, log) for part in parts]
-        for rules_, keys in filter(None, found)
-        for name, parts in rules_.items()
-    }
+def _with_clocks(book: Rulebook, line: Timeline, first: int, last: int) -> Timeline:
+    """The occurrences of the table, and of the clocks that rules name. One of a transaction gives
+    its beginning and its end."""
+    clocks = clock_batches(book, first, last) if len(line) else {}
+    if not clocks and not any(edge_micros(book, event) for event in line.counts):
+        return line
+    batches = {event: line.batch(event) for event in line.counts} | clocks
+    for event in line.counts:
+        batch, edge = batches[event], edge_micros(book, event)
+        batches[event] = replace(batch, time=batch.time + edge)
+        if event in begun(book):
+            batches[BEGIN + event] = replace(batch, time=batch.time - edge)
+    return of_batches(batches)
 
 
-def _batches(book: Rulebook, log: Log) -> dict[str, Batch]:
-    """The occurrences by event type, in order of time; their rows are those of the table. One of a
-    transaction gives its beginning and its end."""
-    place, times, bounds = listing.split(log.code, log.time, len(log.names))
-    row = log.rows(place)
-    batches = {}
-    for event, first, end in zip(log.names, bounds, bounds[1:], strict=False):
-        if end > first:
-            batch = Batch(event, times[first:end], row[first:end], log.table)
-            batches[event] = batch
-            if edge := edge_micros(book, event):
-                batches[event] = replace(batch, time=batch.time + edge)
-            if event in begun(book):
-                batches[BEGIN + event] = replace(batch, time=batch.time - edge)
-    return batches
-
-
-def _check_keys(rule: Rule, log: Log) -> None:
+def _check_keys(rule: Rule, line: Timeline, schema: pa.Schema) -> None:
     """Whether the occurrences have the columns that are the rule's key, of types that compare."""
-    schema = log.table.schema
     for number, key in enumerate(rule.key_names if rule.enabled else ()):
         if key in result.COLUMNS:
             message = f"key {key} of rule {rule.name} is called as a column of what is returned"
             hint = f"rename the column; {', '.join(result.COLUMNS)} are taken"
             raise wrong("key-name", message, hint)
-        columns = {e: names[number] for e, names in rule.per.items() if e in log.present}
+        columns = {e: names[number] for e, names in rule.per.items() if e in line.counts}
         for event, name in columns.items():
             if name not in schema.names:
                 message = f"occurrences of {event} lack the column {name}, a key of {rule.name}"

@@ -20,11 +20,11 @@ ABSENT = -(2**63)
 def build(rule: Rule, shown: Shown, keys: Keys, occurrences: Occurrences) -> Detections:
     """The detections in order of end, key, start, constituents; each occurrence once."""
     found = shown.found
-    place, index = occurrences.located(shown.row)
+    place, index, batches = occurrences.shown(shown.row)
     number = (
         np.cumsum([e not in occurrences.parts for e in occurrences.sources], dtype=np.int16) - 1
     )
-    batches = {e: s.batch for e, s in occurrences.sources.items() if e not in occurrences.parts}
+    batches = {event: b for event, b in batches.items() if event not in occurrences.parts}
     around = [role.labels for role in roles(rule.on)]
     labels = tuple(dict.fromkeys(label for inside in around for label in inside))
     innermost = np.array([labels.index(r[-1]) if r else -1 for r in around], dtype=np.int16)

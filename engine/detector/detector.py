@@ -8,13 +8,13 @@ from graphlib import TopologicalSorter
 
 import numpy as np
 
-from tidegate.engine.detector import order
+from tidegate.engine.detector import chains, order
 from tidegate.engine.detector.closing import carry_on
 from tidegate.engine.detector.compile import compile_rule
 from tidegate.engine.detector.contexts.limits import LimitError
 from tidegate.engine.detector.detections import build
 from tidegate.engine.detector.edges import with_edges
-from tidegate.engine.detector.frame import Frame, open_frame
+from tidegate.engine.detector.frame import Frame, Until, open_frame
 from tidegate.engine.detector.graph import Census, Graph, Node, connect
 from tidegate.engine.detector.instances import (
     EVERY_KEY,
@@ -29,14 +29,13 @@ from tidegate.engine.detector.occurrences import Ranking
 from tidegate.engine.detector.operators.detection import Detection
 from tidegate.engine.detector.operators.event import Event
 from tidegate.engine.detector.shown import Shown, every_role, occur, show
+from tidegate.engine.detector.timeline import Timeline, of_batches
+from tidegate.engine.detector.timers import FloodError, Timers
 from tidegate.engine.moments import python_values
-from tidegate.engine.values import Batch, Carried, Detections
+from tidegate.engine.values import FOREVER, Batch, Carried, Detections, Stepped
 from tidegate.rules import expression as x
 from tidegate.rules.detected import as_detected
 from tidegate.rules.model import Rule, Rulebook
-
-FOREVER = 2**62
-"""The watermark of a history that has ended: everything runs out."""
 
 
 class Detector:
@@ -69,6 +68,8 @@ class Detector:
             censuses += [census] if census else []
         keys = {name: rule.key_names for name, rule in self._rules.items()}
         self._graph = connect(roots, keys, censuses)
+        self._chains = chains.chains(self._graph)
+        self._scanned = chains.only_scanned(self._graph, self._chains)
         self.events = frozenset[str]().union(*self._graph.events.values())
         """The event types that some rule looks at."""
         self.timed = any(root.timed for root in self._graph.roots.values())
@@ -98,28 +99,56 @@ class Detector:
     def step(
         self,
         carried: Carried,
-        batches: Mapping[str, Batch],
+        arrivals: Mapping[str, Batch] | Timeline,
         watermark: int,
         last: int | None = None,
         parked: Collection[str] = (),
-    ) -> tuple[tuple[Detections, ...], Carried]:
+        limit: int | None = None,
+    ) -> Stepped:
         """What each rule detects in one bucket, in the rulebook's order of rules, those without a
-        detection left out; and what to carry on, nothing after a history that has ended.
+        detection left out; what to carry on, nothing after a history that has ended; and how far
+        the step went: where more than `limit` timers are due, up to the end of the millisecond of
+        the last of so many. Arrivals after that are to be given again.
 
-        `batches` holds every occurrence after the last step's watermark and up to this one's, by
-        event type. Pure: no clock, no I/O, nothing given is changed. Where a history is cut into
-        buckets makes no difference to what is detected. Timers that are due up to the watermark
-        fire; a `P` window that nothing closes ticks up to `last` (None: the watermark).
+        `arrivals` are all occurrences after the last step's watermark and up to this one's: by
+        event type, or as a timeline. Pure: no clock, no I/O, nothing given is changed. Where
+        a history is cut into buckets makes no difference to what is detected. Timers that are due
+        up to the watermark fire; a `P` window that nothing closes ticks up to `last` (None: the
+        watermark).
 
         Rules in `parked`, and those that use them as events, detect nothing and keep what they
         carry; a node that they share with others goes on. Raises `RuleLimitError`.
         """
-        arrivals = {e: b for e, b in batches.items() if len(b) and e in self.events}
+        if not isinstance(arrivals, Timeline):
+            batches = {e: b for e, b in arrivals.items() if len(b) and e in self.events}
+            arrivals = of_batches(batches)
+        last = watermark if last is None else last
+        while True:
+            timers = Timers(limit)
+            try:
+                found = self._stepped(carried, arrivals, watermark, last, parked, timers)
+                reached = timers.reached(watermark)
+            except FloodError as flood:
+                reached = flood.reached
+            if reached >= watermark:
+                return Stepped(*found, watermark)
+            watermark, arrivals = reached, arrivals.until(reached)
+
+    def _stepped(
+        self,
+        carried: Carried,
+        arrivals: Timeline,
+        watermark: int,
+        last: int,
+        parked: Collection[str],
+        timers: Timers,
+    ) -> tuple[tuple[Detections, ...], Carried]:
+        """A step that `timers` looks at."""
         stopped = self.parked_with(parked)
-        rules = [rule for rule in self._graph.active(arrivals) if rule not in stopped]
+        rules = [rule for rule in self._graph.active(arrivals.counts) if rule not in stopped]
         nodes = {n.digest: n for rule in rules for n in self._graph.roots[rule].walk()}
         frame = open_frame(self._graph, nodes, carried, arrivals, self._ranking)
-        shown, carry = self._run(frame, rules, watermark, watermark if last is None else last)
+        shown, carry = self._run(frame, rules, Until(watermark, min(last, watermark), timers))
         found = []
         for name, rule in self._rules.items():
             if name in shown:
@@ -133,7 +162,7 @@ class Detector:
         return tuple(found), carry_on(frame, carry, carried)
 
     def _run(
-        self, frame: Frame, rules: Sequence[str], watermark: int, last: int
+        self, frame: Frame, rules: Sequence[str], until: Until
     ) -> tuple[dict[str, Shown], dict[str, Carry]]:
         """What each of `rules` detects, if anything, those that are used by others first; and what
         each node carries on."""
@@ -145,13 +174,19 @@ class Detector:
         for name in rules:
             rule, root = self._rules[name], graph.roots[name]
             for node in root.walk():
-                if node.digest in flows:
+                if node.digest in flows or node.digest in self._scanned:
                     continue
-                moment = frame.moment(node, watermark, last)
+                moment = frame.moment(node, until)
+                chain = self._chains.get(node.digest)
                 try:
-                    flows[node.digest], carry[node.digest] = _step(node, flows, frame, moment)
+                    if chain:
+                        steps = chains.step(chain.upto(frame.nodes), frame, moment)
+                    else:
+                        steps = {node.digest: _step(node, flows, frame, moment)}
                 except LimitError as error:
                     raise error.of(name, _named(rule, frame.keys(node), error.key)) from None
+                for digest, (flow, kept) in steps.items():
+                    flows[digest], carry[digest] = flow, kept
             found = flows[root.digest]
             if len(found.instances):
                 shown[name] = show(rule, found.instances, frame.keys(root), frame.occurrences)
@@ -191,8 +226,4 @@ def _step(
     elif isinstance(node.shape, Detection):
         operands = [frame.detections(node.shape)]
     flow, kept = node.shape.step(operands, frame.carry(node), moment)
-    if node.horizon_micros is not None:
-        oldest = moment.watermark + 1 - node.horizon_micros
-        kept = tuple(part.where(part.start >= oldest) for part in kept)
-        flow = replace(flow, pending=flow.pending.since(oldest))
-    return flow, kept
+    return node.forgetting(flow, kept, moment.watermark)

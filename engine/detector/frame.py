@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,7 +15,6 @@ from tidegate.engine.detector.graph import Graph, Node, Stream
 from tidegate.engine.detector.instances import (
     EVERY_KEY,
     NONE,
-    Bools,
     Carry,
     Flow,
     Instances,
@@ -29,13 +29,22 @@ from tidegate.engine.detector.occurrences import (
     CarriedOccurrences,
     Occurrences,
     Ranking,
-    gather,
     number,
 )
 from tidegate.engine.detector.operators.detection import Detection
 from tidegate.engine.detector.operators.event import Event
 from tidegate.engine.detector.operators.repeated import endow
-from tidegate.engine.values import Batch, Carried, Int64
+from tidegate.engine.detector.timeline import Timeline
+from tidegate.engine.detector.timers import Timers
+from tidegate.engine.values import Carried, Int64
+
+
+class Until(NamedTuple):
+    """How far a step goes (see `Moment`)."""
+
+    watermark: int
+    last: int
+    timers: Timers
 
 
 class Frame:
@@ -51,20 +60,20 @@ class Frame:
         occurrences: Occurrences,
         carried: Mapping[str, CarriedOccurrences],
         codes: Codes,
-        chosen: Mapping[str, Int64],
+        passed_over: Mapping[str, Int64],
         stored: Carried,
-        batches: Mapping[str, Batch],
+        timeline: Timeline,
     ) -> None:
-        """`chosen`: by node digest the arrivals that are the greatest of their key and instant, if
-        not all are."""
+        """`passed_over`: by node digest where in the timeline the arrivals stand that are not the
+        greatest of their key and instant."""
         self.graph = graph
         self.nodes = nodes
         self.occurrences = occurrences
         self.carried = carried
         self._codes = codes
-        self._chosen = chosen
+        self._passed_over = passed_over
         self._stored = stored
-        self._batches = batches
+        self.timeline = timeline
         self._known: dict[str, tuple[Int32, Int32]] = {}
         self._detected: dict[str, Flow] = {}
         self._serials = {
@@ -78,7 +87,7 @@ class Frame:
         """The code that stands for every key not seen yet."""
         return self.keys(node).count + 1
 
-    def moment(self, node: Node, watermark: int, last: int) -> Moment:
+    def moment(self, node: Node, until: Until) -> Moment:
         """What an operator knows beside instances."""
         known = self.known(node.census)[0] if node.census else np.empty(0, np.int32)
         unseen = self.unseen(node)
@@ -86,8 +95,7 @@ class Frame:
             self.occurrences,
             unseen,
             np.append(known, np.int32(unseen)),
-            watermark,
-            last,
+            *until,
         )
 
     def known(self, name: str) -> tuple[Int32, Int32]:
@@ -101,9 +109,10 @@ class Frame:
             parts = [self._codes.stored.get(name, np.empty(0, np.int32))]
             for stream in sorted(census.streams):
                 shape = Detection(stream[0], "", stream[1], census.activation, all_rows=True)
-                if stream in self._codes.arrivals:
-                    first = np.searchsorted(self._batches[stream[0]].time, census.activation)
-                    parts.append(self._codes.arrivals[stream][first:])
+                if stream[0] in self.timeline.counts:
+                    time = self.timeline.batch(stream[0]).time
+                    first = np.searchsorted(time, census.activation)
+                    parts.append(self._codes.of(*stream)[first:])
                 elif stream[0] in self._detected:
                     flow = self.detections(shape)
                     single = (flow.pending.key > EVERY_KEY) & (
@@ -134,18 +143,28 @@ class Frame:
     def arrivals(self, node: Node, shape: Event) -> Instances:
         """The occurrences of an event type that arrive in this step, from the activation on: all of
         them, or the greatest of each key and instant."""
-        source = self.occurrences.sources.get(shape.event)
-        if source is None or source.carried == len(source.batch):
+        if shape.event not in self.timeline.counts:
             return NONE
-        rows = source.arrivals
-        time = self.occurrences.time[rows]
-        key = self._codes.of(shape.event, shape.columns, len(time))
+        time = self.timeline.batch(shape.event).time
+        key = self._codes.of(shape.event, shape.columns)
+        rows = self.occurrences.sources[shape.event].arrivals
         first = int(np.searchsorted(time, shape.activation))
-        if node.digest not in self._chosen:
-            return points(key[first:], time[first:], np.arange(rows.start + first, rows.stop))
-        place = self._chosen[node.digest]
-        place = place[np.searchsorted(place, first) :]
-        return points(key[place], time[place], rows.start + place)
+        found = points(key[first:], time[first:], rows[first:])
+        if node.digest not in self._passed_over:
+            return found
+        keep = np.ones(len(time), dtype=np.bool_)
+        keep[self.timeline.index[self._passed_over[node.digest]]] = False
+        return found.where(keep[first:])
+
+    def passed_over(self, leaf: Node) -> Int64:
+        """Where in the timeline the arrivals of an event type stand that are not the greatest of
+        their key and instant."""
+        return self._passed_over.get(leaf.digest, np.empty(0, np.int64))
+
+    def codes_along(self, leaves: Iterable[Node]) -> Int32:
+        """The key codes of the arrivals of some event types, as the timeline has them."""
+        shapes = [leaf.shape for leaf in leaves]
+        return self._codes.along({s.event: s.columns for s in shapes if isinstance(s, Event)})
 
     def add_detected(self, rule: str, detected: Flow) -> None:
         """What a rule detects, numbered as its occurrences, for the rules that use it."""
@@ -184,7 +203,7 @@ def open_frame(
     graph: Graph,
     nodes: Mapping[str, Node],
     stored: Carried,
-    batches: Mapping[str, Batch],
+    timeline: Timeline,
     ranking: Ranking,
 ) -> Frame:
     """Read what the step's `nodes` carry, and number and encode the step's occurrences."""
@@ -194,11 +213,10 @@ def open_frame(
     for found in [*carried.values()]:
         if found.parts is not None:
             carried |= _occurrences({*found.parts.event.to_pylist()} - carried.keys(), stored)
-    codes = encode_step(graph, nodes.values(), stored, batches)
-    sources = gather(carried, batches, roles & graph.roots.keys())
-    chosen, tied = _simultaneous(graph, nodes, codes, batches, ranking)
-    occurrences = number(sources, carried, tied, ranking)
-    return Frame(graph, nodes, occurrences, carried, codes, chosen, stored, batches)
+    codes = encode_step(graph, nodes.values(), stored, timeline)
+    passed_over, tied = _simultaneous(graph, nodes, codes, timeline, ranking)
+    occurrences = number(timeline, carried, roles & graph.roots.keys(), tied, ranking)
+    return Frame(graph, nodes, occurrences, carried, codes, passed_over, stored, timeline)
 
 
 def _occurrences(events: Iterable[str], stored: Carried) -> dict[str, CarriedOccurrences]:
@@ -213,37 +231,47 @@ def _simultaneous(
     graph: Graph,
     nodes: Mapping[str, Node],
     codes: Codes,
-    batches: Mapping[str, Batch],
+    timeline: Timeline,
     ranking: Ranking,
-) -> tuple[dict[str, Int64], dict[str, Bools]]:
-    """By node digest the arrivals that are the greatest of their key and instant, where only these
-    count and there are others; by event type the marks of those that are to be ranked."""
-    chosen: dict[str, Int64] = {}
-    tied: dict[str, Bools] = {}
+) -> tuple[dict[str, Int64], dict[str, Int64]]:
+    """Positions in the timeline: by node digest of the arrivals that are not the greatest of their
+    key and instant, where only that counts; by event type of those that are to be ranked."""
+    passed_over: dict[str, Int64] = {}
+    tied: dict[str, Int64] = {}
     across = _across(graph, [*nodes.values()])
-    for digest, node in nodes.items():
+    for digest, node in nodes.items() if len(timeline.simultaneous) else ():
         shape = node.shape
-        if not isinstance(shape, Event) or shape.event not in batches:
+        if not isinstance(shape, Event) or shape.event not in timeline.counts:
             continue
-        batch = batches[shape.event]
-        time = np.array(batch.time)
-        if (time[1:] > time[:-1]).all():
-            continue
+        position = timeline.of_event(timeline.simultaneous, shape.event)
         keys = codes.keys.get(graph.domain(node), NO_KEYS).count
-        group, count = ties.groups(codes.of(shape.event, shape.columns, len(batch)), time, keys)
-        if count < len(batch) and not shape.all_rows:
-            chosen[digest] = ranking.greatest(group, batch.table, batch.row)
+        code = codes.along({shape.event: shape.columns})[position]
+        time = timeline.time[position]
+        group, count = ties.groups(code, time, keys)
+        if count < len(position) and not shape.all_rows:
+            several, of_each = _repeated(position, group)
+            row, table = timeline.rows(several, shape.event), timeline.table(shape.event)
+            passed_over[digest] = np.delete(several, ranking.greatest(of_each, table, row))
         if shape.event in across:
-            group, count = ties.groups(np.zeros(len(batch), dtype=np.int32), time, 0)
-        if count < len(batch) and (shape.all_rows or shape.event in across):
-            mark = np.bincount(group)[group] > 1
-            tied[shape.event] = tied.get(shape.event, np.zeros_like(mark)) | mark
-    for event in across & batches.keys():
-        whole = batches.get(shown_name(event))
-        if event.startswith(BEGIN) and whole and whole.table is not batches[event].table:
-            for edge in (event, shown_name(event)):  # two images, which have their own parameters
-                tied[edge] = np.ones(len(batches[edge]), dtype=np.bool_)
-    return chosen, tied
+            group, count = ties.groups(np.zeros_like(code), time, 0)
+        if count < len(position) and (shape.all_rows or shape.event in across):
+            known = tied.get(shape.event, np.empty(0, np.int64))
+            tied[shape.event] = np.union1d(known, _repeated(position, group)[0])
+    for event in across & timeline.counts.keys():
+        whole = shown_name(event)
+        if event.startswith(BEGIN) and whole in timeline.counts:
+            if timeline.table(whole) is timeline.table(event):
+                continue
+            for edge in (event, whole):  # two images, which have their own parameters
+                tied[edge] = timeline.positions(edge)
+    return passed_over, tied
+
+
+def _repeated(position: Int64, group: Int64) -> tuple[Int64, Int64]:
+    """Of some positions those whose group has another one, and their groups, numbered anew."""
+    size = np.bincount(group)
+    mark = size[group] > 1
+    return position[mark], (np.cumsum(size > 1) - 1)[group[mark]]
 
 
 def _across(graph: Graph, nodes: Collection[Node]) -> frozenset[str]:

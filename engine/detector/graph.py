@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import accumulate
 
+from tidegate.engine.detector.instances import Carry, Flow
 from tidegate.engine.detector.operators.detection import Detection
 from tidegate.engine.detector.operators.shape import Shape
 from tidegate.rules import expression as x
@@ -51,6 +52,14 @@ class Node:
     @property
     def keys(self) -> tuple[bool, bool]:
         return self.own, self.every
+
+    def forgetting(self, flow: Flow, kept: Carry, watermark: int) -> tuple[Flow, Carry]:
+        """A step's outcome without what is too old to be of use."""
+        if self.horizon_micros is None:
+            return flow, kept
+        oldest = watermark + 1 - self.horizon_micros
+        kept = tuple(part.where(part.start >= oldest) for part in kept)
+        return replace(flow, pending=flow.pending.since(oldest)), kept
 
     def walk(self) -> Iterator[Node]:
         """Operands before the node that reads them; a shared one each time."""

@@ -129,9 +129,14 @@ def pending_of(stored: Sequence[Instances], operands: Sequence[Flow]) -> Pending
 class Numbering(Protocol):
     """The numbered occurrences of a step; ticks are added while it goes on."""
 
-    time: Int64
-    start: Int64
-    rank: Int64
+    @property
+    def time(self) -> Int64: ...
+
+    @property
+    def start(self) -> Int64: ...
+
+    @property
+    def rank(self) -> Int64: ...
 
     def add_ticks(self, event: str, time: Int64) -> Int64:
         """The rows of ticks of one type: coincident ones are one, also with those carried."""
@@ -140,6 +145,14 @@ class Numbering(Protocol):
     def places(self) -> Int64:
         """For each row the number of its event type."""
         ...
+
+
+class Counting(Protocol):
+    """What counts the timers of a step (see `timers`)."""
+
+    limit: int | None
+
+    def fire(self, instants: Int64) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +164,8 @@ class Moment:
     and only so do they compose; contexts compare times); `keys`: key codes go up to it; `known`:
     the codes that stand for single keys where broadcasts are repeated for each of them, the last
     one that of the keys not seen yet. All instances that end at `watermark` or before are found in
-    this step; `last`: a window that nothing closes has no ticks after it.
+    this step; `last`: a window that nothing closes has no ticks after it. Operators tell `timers`
+    which fire.
     """
 
     numbering: Numbering
@@ -159,6 +173,7 @@ class Moment:
     known: Int32
     watermark: int
     last: int
+    timers: Counting
 
     @property
     def time(self) -> Int64:

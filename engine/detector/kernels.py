@@ -15,6 +15,7 @@ import numpy as np
 from tidegate.engine.compiled import njit
 
 NEVER = -(2**63)
+"""Before all instants."""
 TICK_RANK = 2**62
 
 

@@ -81,16 +81,6 @@ def encode(chunks: Sequence[Columns]) -> tuple[list[Int32], Keys]:
     return parts, Keys(tuple(columns), len(columns[0]))
 
 
-def dense(columns: Columns) -> tuple[Int64, int, Keys]:
-    """One chunk's keys without a pass over them where they are dense integers: value[n], low, and
-    the keys that value[n] - low + 1 are the codes of."""
-    if len(columns) == 1 and (own := _own_codes(columns[0])):
-        value, low, column = own
-        return value, low, Keys((column,), len(column))
-    [code], found = encode([columns])
-    return code.astype(np.int64), 1, found
-
-
 def _from_one(values: Int32 | Int64, low: int) -> Int32:
     """Codes of values from `low` on."""
     codes = np.empty(len(values), dtype=np.int32)

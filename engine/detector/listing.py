@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from tidegate.engine.compiled import njit
+from tidegate.engine.values import Int64
 
 
 @njit
@@ -19,31 +22,66 @@ def ascending(values):
 
 
 @njit
-def seen(code, codes):
-    """Marks the codes that there are."""
-    mark = np.zeros(codes, dtype=np.bool_)
+def counts(code, codes):
+    """How often each code occurs."""
+    found = np.zeros(codes, dtype=np.int64)
     for c in code:
-        mark[c] = True
-    return mark
+        found[c] += 1
+    return found
 
 
 @njit
-def split(code, time, codes):
-    """The places of each code, one code after the other; their times; and where each code
-    begins."""
+def longest_run(values):
+    """The most equal values that stand together."""
+    longest, run = min(len(values), 1), 1
+    for i in range(1, len(values)):
+        run = run + 1 if values[i] == values[i - 1] else 1
+        longest = max(longest, run)
+    return longest
+
+
+@njit
+def split(code, codes):
+    """The places of each code, one code after the other; and where each code begins."""
     bounds = np.zeros(codes + 1, dtype=np.int64)
     for c in code:
         bounds[c + 1] += 1
     bounds = np.cumsum(bounds)
     at = bounds[:-1].copy()
-    out_place = np.empty(len(code), dtype=np.int64)
-    out_time = np.empty(len(code), dtype=np.int64)
+    out = np.empty(len(code), dtype=np.int64)
     for i in range(len(code)):
-        o = at[code[i]]
-        out_place[o] = i
-        out_time[o] = time[i]
-        at[code[i]] = o + 1
-    return out_place, out_time, bounds
+        out[at[code[i]]] = i
+        at[code[i]] += 1
+    return out, bounds
+
+
+@njit
+def inverse(place, bounds):
+    """For each place the number that it has among those of its code (see `split`)."""
+    out = np.empty(len(place), dtype=np.int64)
+    for c in range(len(bounds) - 1):
+        for i in range(bounds[c], bounds[c + 1]):
+            out[place[i]] = i - bounds[c]
+    return out
+
+
+@njit
+def merged(left_time, left_code, right_time, right_code):
+    """Two runs in order of time as one: time, code. Of one instant the left ones come first."""
+    n = len(left_time) + len(right_time)
+    out_time = np.empty(n, dtype=np.int64)
+    out_code = np.empty(n, dtype=np.int32)
+    i, j = 0, 0
+    for o in range(n):
+        if j == len(right_time) or (i < len(left_time) and left_time[i] <= right_time[j]):
+            out_time[o] = left_time[i]
+            out_code[o] = left_code[i]
+            i += 1
+        else:
+            out_time[o] = right_time[j]
+            out_code[o] = right_code[j]
+            j += 1
+    return out_time, out_code
 
 
 @njit
@@ -64,19 +102,38 @@ def listed(offsets, row, role, shown):
     return out, out_row[:n], out_role[:n]
 
 
+class Pieces(NamedTuple):
+    """A step's numbering of occurrences, piece by piece: piece p begins at row base[p], is of the
+    event type place[p], and continues its batch from first[p] on. Piece `timeline` is the arrivals,
+    of all event types."""
+
+    base: Int64
+    place: Int64
+    first: Int64
+    timeline: int
+
+
 @njit
-def located(row, bases, number, shift):
-    """For each row number[p] and row + shift[p] of the piece p that it is in; piece p begins at
-    bases[p]."""
-    out_number = np.empty(len(row), dtype=np.int16)
-    out_row = np.empty(len(row), dtype=np.int64)
+def located(row, pieces, code, index, place_of_code, carried):
+    """For each row the number of its event type and its place in that one's batch.
+
+    Arrival i is of the type place_of_code[code[i]]; its place is index[i] after what is carried of
+    that type, carried[code[i]]. Without an `index` all arrivals are one batch.
+    """
+    out_place = np.empty(len(row), dtype=np.int16)
+    out_index = np.empty(len(row), dtype=np.int64)
     for i in range(len(row)):
-        p = len(bases) - 1
-        while bases[p] > row[i]:
+        p = len(pieces.base) - 1
+        while pieces.base[p] > row[i]:
             p -= 1
-        out_number[i] = number[p]
-        out_row[i] = row[i] + shift[p]
-    return out_number, out_row
+        at = row[i] - pieces.base[p]
+        if p == pieces.timeline:
+            out_place[i] = place_of_code[code[at]]
+            out_index[i] = carried[code[at]] + index[at] if len(index) else at
+        else:
+            out_place[i] = pieces.place[p]
+            out_index[i] = pieces.first[p] + at
+    return out_place, out_index
 
 
 @njit

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from tidegate.engine.detector import keys, listing
+from tidegate.engine.detector import listing
 from tidegate.engine.detector.chunks import whole
-from tidegate.engine.detector.codes import select
 from tidegate.engine.detector.instances import Int32
-from tidegate.engine.detector.keys import NO_KEYS, Keys
-from tidegate.engine.values import Int64, UInt64
+from tidegate.engine.values import Batch, Int64
 from tidegate.rules.errors import InputError, Problem, word_place
 
 FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The years 1 to 9999 in microseconds."""
 _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-
-
-Keyed = tuple[Int64, int, Keys]
-"""The keys of n occurrences: value[n], low, and the keys of which value[n] - low + 1 are codes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,27 +33,23 @@ class Log:
     def __len__(self) -> int:
         return len(self.time)
 
-    @property
-    def present(self) -> tuple[str, ...]:
-        """The event types that occur."""
-        seen = listing.seen(self.code, len(self.names))
-        return tuple(name for name, one in zip(self.names, seen, strict=True) if one)
-
     def rows(self, place: Int64) -> Int64:
         """The rows of the table of the occurrences at `place`."""
         return self.order[place] if len(self.order) else place
 
-    def places(self, events: Sequence[str]) -> UInt64:
-        """For each code the place of its event type among some, past the last if it is none."""
-        found = [events.index(n) if n in events else len(events) for n in self.names]
-        return np.array(found, dtype=np.uint64)
+    def batch(self, event: str, place: Int64) -> Batch:
+        """The occurrences at `place`, all of one event type."""
+        return Batch(event, self.time[place], self.rows(place), self.table)
 
-    def keys(self, columns: tuple[str, ...] | None) -> Keyed:
-        """The occurrences' keys by some columns, all the same without."""
-        if columns is None:
-            return _frozen(np.zeros(len(self), dtype=np.int64)), 0, NO_KEYS
-        value, low, found = keys.dense(select(self.table, columns))
-        return _frozen(value[self.order] if len(self.order) else value), low, found
+    @property
+    def whole(self) -> Batch:
+        """All occurrences, whatever their event type."""
+        row = self.order if len(self.order) else np.arange(len(self))
+        return Batch("", self.time, row, self.table)
+
+    def sorted(self, values: Int32) -> Int32:
+        """What the rows of the table have, in order of time."""
+        return values[self.order] if len(self.order) else values
 
 
 def read_log(occurrences: pa.Table) -> Log:
@@ -80,7 +69,7 @@ def read_log(occurrences: pa.Table) -> Log:
     order = np.empty(0, np.int64)
     if not listing.ascending(time):
         order = np.argsort(time, kind="stable")
-        time, code = _frozen(time[order]), code[order]
+        time, code = frozen(time[order]), code[order]
     return Log(occurrences, tuple(events.dictionary.to_pylist()), code, time, order)
 
 
@@ -106,7 +95,7 @@ def _times(column: pa.ChunkedArray) -> Int64:
             column = column.cast(pa.timestamp("us", column.type.tz))
         elif not pa.types.is_integer(column.type):
             raise wrong("time-type", f"column time is {column.type}, not int64 or a timestamp")
-        found = _frozen(whole(column.cast(pa.int64())).to_numpy())
+        found = frozen(whole(column.cast(pa.int64())).to_numpy())
     except pa.ArrowInvalid as error:
         hint = "an instant is an int64 count of microseconds; round finer ones first"
         raise wrong("time", f"column time has values that are no instants: {error}", hint) from None
@@ -132,7 +121,9 @@ def _events(column: pa.ChunkedArray) -> pa.DictionaryArray:
     return column
 
 
-def _frozen(values: Int64) -> Int64:
-    """As Arrow's own memory: kernels are compiled for one of both."""
+def frozen(values: Int64) -> Int64:
+    """The same values, not to be written, as Arrow's own memory is: a kernel that reads times is
+    compiled for these alone."""
+    values = values.view()
     values.flags.writeable = False
     return values

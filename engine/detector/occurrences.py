@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby, pairwise
 from typing import Protocol
 
@@ -12,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.detector import listing
-from tidegate.engine.detector.comparable import KeyTypeError, united
 from tidegate.engine.detector.edges import is_tick, shown_name
-from tidegate.engine.detector.instances import Bools, Int16
+from tidegate.engine.detector.instances import Int16
 from tidegate.engine.detector.kernels import TICK_RANK
-from tidegate.engine.values import Batch, Int64, UInt64
-from tidegate.rules.errors import InputError, Problem, word_place
+from tidegate.engine.detector.stacking import both, no_parameters, stack
+from tidegate.engine.detector.timeline import Timeline
+from tidegate.engine.values import Batch, Int64
 
 
 class Ranking(Protocol):
@@ -50,6 +51,14 @@ class Parts:
         entry = np.repeat(self.offsets[index] - offsets[:-1], sizes) + np.arange(offsets[-1])
         return Parts(self.start[index], offsets, self.row[entry])
 
+    def followed_by(self, more: Parts) -> Parts:
+        """These detections, then those."""
+        return Parts(
+            np.concatenate([self.start, more.start]),
+            np.concatenate([self.offsets, more.offsets[1:] + self.offsets[-1]]),
+            np.concatenate([self.row, more.row]),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class CarriedParts:
@@ -76,32 +85,61 @@ class CarriedOccurrences:
     parts: CarriedParts | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class Source:
-    """One event type in the step's numbering: the occurrences of `batch`, the first `carried` of
-    them from before, are the rows of `pieces` in turn: (first row, number of rows)."""
+    """One event type in the step's numbering: `carried` occurrences from row `base` on, then those
+    that arrive, then those that are added while the step goes on."""
 
-    carried: int
-    batch: Batch
-    pieces: tuple[tuple[int, int], ...]
+    def __init__(
+        self, event: str, base: int, stored: Batch | None = None, line: Timeline | None = None,
+        first: int = 0,
+    ) -> None:  # fmt: skip
+        """The arrivals of a timeline have rows from `first` on."""
+        self.event = event
+        self.base = base
+        self.carried = len(stored) if stored else 0
+        self._stored = stored
+        self._line = line if line and event in line.counts else None
+        self._first = first
+        self._added: list[tuple[int, Batch]] = []
+
+    def add(self, first: int, batch: Batch) -> None:
+        """Occurrences with rows of their own, from `first` on."""
+        self._added.append((first, batch))
+        self.__dict__.pop("batch", None)
 
     @property
-    def base(self) -> int:
-        """The row of the first occurrence; what is carried follows it."""
-        return self.pieces[0][0]
+    def arrivals(self) -> Int64:
+        """The rows of what arrives."""
+        if self._line is None:
+            return np.empty(0, np.int64)
+        return self._first + self._line.positions(self.event)
 
-    @property
-    def arrivals(self) -> slice:
-        """The rows of what arrives from outside."""
-        base, count = self.pieces[0]
-        return slice(base + self.carried, base + count)
+    @cached_property
+    def batch(self) -> Batch:
+        """All of them, in this order."""
+        arrived = [self._line.batch(self.event)] if self._line else []
+        found = self._stored
+        for batch in (*arrived, *(batch for _, batch in self._added)):
+            found = both(found, batch) if found else batch
+        none = np.empty(0, np.int64)
+        return found or Batch(self.event, none, none, no_parameters(0))
+
+    def __len__(self) -> int:
+        arrived = self._line.counts[self.event] if self._line else 0
+        return self.carried + arrived + sum(len(batch) for _, batch in self._added)
 
     def rows(self) -> Int64:
-        return np.concatenate([np.arange(base, base + count) for base, count in self.pieces])
+        """The row of each."""
+        added = [np.arange(first, first + len(batch)) for first, batch in self._added]
+        carried = np.arange(self.base, self.base + self.carried)
+        return np.concatenate([carried, self.arrivals, *added])
 
 
 class Occurrences:
     """All event types of a step, by name; time, start and rank of each row.
+
+    Rows are numbered: what is carried, event type by event type; the arrivals, as the timeline has
+    them, from `first` on; what is added.
 
     A rank orders simultaneous occurrences as S1 says: by start, name, parameters. start[r] is
     time[r] but for detections of rules (S8); where one of these starts earlier, ranks are negative
@@ -109,17 +147,49 @@ class Occurrences:
     while the step goes on: `rank` changes then, and the order of what was there before does not.
     """
 
-    def __init__(self, sources: dict[str, Source], time: Int64, own: Int64) -> None:
+    def __init__(
+        self, sources: dict[str, Source], timeline: Timeline, first: int, own: Int64
+    ) -> None:
         """`sources` in order of their names; own[r] orders simultaneous ones of one type."""
         self.sources = sources
         self.parts: dict[str, Parts] = {}
-        self.time = self.start = time
         self.own = own
-        self.rank = own
-        self._bases = [source.base for source in sources.values()]
-        self._firsts = [0] * len(sources)
-        self._places = [*range(len(sources))]
-        self._rank()
+        self.first = first
+        self._timeline = timeline
+        order = [*sources]
+        carried = [source for source in sources.values() if source.carried]
+        self._bases = [source.base for source in carried] + [first]
+        self._places = [order.index(source.event) for source in carried] + [-1]
+        self._firsts = [0] * len(self._bases)
+        self._arrivals = len(carried)  # which of the pieces the timeline is
+        self._place_of_code = np.array(
+            [order.index(e) if e in sources else 0 for e in timeline.events], dtype=np.int64
+        )
+        self._rank: Int64 | None = None
+        self._start: Int64 | None = None
+        self._time: Int64 | None = None
+
+    @property
+    def time(self) -> Int64:
+        if self._time is None:
+            carried = [s.batch.time[: s.carried] for s in self.sources.values() if s.carried]
+            self._time = np.concatenate([*carried, self._timeline.time])
+        return self._time
+
+    def instants(self, row: Int64) -> Int64:
+        """The times of some rows."""
+        alone = self._time is None and self.first == 0
+        return self._timeline.time[row] if alone else self.time[row]
+
+    @property
+    def start(self) -> Int64:
+        return self.time if self._start is None else self._start
+
+    @property
+    def rank(self) -> Int64:
+        if self._rank is None:
+            self._rank = self._ranked()
+        return self._rank
 
     def add_ticks(self, event: str, time: Int64) -> Int64:
         """The rows of ticks of one type: coincident ones are one, also with those carried."""
@@ -136,7 +206,7 @@ class Occurrences:
             rows = self.add_ticks(event, time[first])
             return np.asarray(rows[np.cumsum(first) - 1])
         known = self.sources.get(event)
-        if known is None or not len(known.batch):
+        if known is None or not len(known):
             return self._append_ticks(event, time)
         by_time = np.argsort(known.batch.time)
         place = np.searchsorted(known.batch.time, time, sorter=by_time)
@@ -148,34 +218,36 @@ class Occurrences:
 
     def _append_ticks(self, event: str, time: Int64) -> Int64:
         batch = Batch("tick", time, np.arange(len(time)), no_parameters(len(time)))
+        rank = self.rank
         rows = self._append(event, batch, time, np.zeros(len(time), dtype=np.int64))
-        self.rank = np.concatenate([self.rank, np.full(len(time), TICK_RANK)])
+        self._rank = np.concatenate([rank, np.full(len(time), TICK_RANK)])
         return rows
 
     def add_detections(self, rule: str, end: Int64, own: Int64, parts: Parts) -> Int64:
         """Number a rule's detections, in order of end; returns their rows."""
         batch = Batch(rule, end, np.arange(len(end)), no_parameters(len(end)))
         old = self.parts.get(rule)
-        self.parts[rule] = _both(old, parts) if old else parts
-        rows = self._append(rule, batch, parts.start, own)
-        self._rank()
-        return rows
+        self.parts[rule] = old.followed_by(parts) if old else parts
+        return self._append(rule, batch, parts.start, own)
 
     def set_carried(self, rule: str, parts: Parts) -> None:
         """Say what a rule's carried occurrences stand for."""
         self.parts[rule] = parts
-        self.start = self.start.copy()
-        self.start[self.sources[rule].rows()] = parts.start
-        self._rank()
+        self._start = self.start.copy()
+        self._start[self.sources[rule].rows()] = parts.start
+        self._rank = None
 
     def places(self) -> Int64:
         """For each row the number of its event type."""
-        counts = [b - a for a, b in pairwise([*self._bases, len(self.time)])]
-        return np.repeat(np.array(self._places, dtype=np.int64), counts)
+        counts = [b - a for a, b in pairwise([*self._bases, len(self.own)])]
+        found = np.repeat(np.array(self._places, dtype=np.int64), counts)
+        code = self._timeline.code
+        found[self.first : self.first + len(code)] = self._place_of_code[code]
+        return found
 
     def place_of(self, row: Int64) -> Int64:
         """For each row which of `sources` it belongs to."""
-        return self.located(row)[0].astype(np.int64)
+        return self._located(row, np.empty(0, np.int64))[0].astype(np.int64)
 
     def index_of(self, row: Int64) -> Int64:
         """For each row which occurrence of its batch it is."""
@@ -183,103 +255,112 @@ class Occurrences:
 
     def located(self, row: Int64) -> tuple[Int16, Int64]:
         """For each row which of `sources` it belongs to, and which of its batch it is."""
-        bases = np.array(self._bases, dtype=np.int64)
-        shift = np.array(self._firsts, dtype=np.int64) - bases
-        places = np.array(self._places, dtype=np.int64)
-        found: tuple[Int16, Int64] = listing.located(row, bases, places, shift)
+        return self._located(row, self._timeline.index if len(row) else row)
+
+    def shown(self, row: Int64) -> tuple[Int16, Int64, dict[str, Batch]]:
+        """For each row which of `sources` it belongs to, and which of the batches, by name. The
+        rows of a table need not be told apart."""
+        log = self._timeline.log
+        if log is None or self.first:
+            return *self.located(row), {event: s.batch for event, s in self.sources.items()}
+        known = self._timeline.counts
+        whole = log.whole
+        batches = {e: whole if e in known else s.batch for e, s in self.sources.items()}
+        return *self._located(row, np.empty(0, np.int64)), batches
+
+    def _located(self, row: Int64, index: Int64) -> tuple[Int16, Int64]:
+        line = self._timeline
+        pieces = listing.Pieces(
+            np.array(self._bases, dtype=np.int64),
+            np.array(self._places, dtype=np.int64),
+            np.array(self._firsts, dtype=np.int64),
+            self._arrivals,
+        )
+        known = [self.sources.get(event) for event in line.events]
+        carried = np.array([source.carried if source else 0 for source in known], dtype=np.int64)
+        found: tuple[Int16, Int64] = listing.located(
+            row, pieces, line.code, index, self._place_of_code, carried
+        )
         return found
 
     def _append(self, event: str, batch: Batch, start: Int64, own: Int64) -> Int64:
-        first, count = len(self.time), len(batch)
-        old = self.sources.get(event)
-        if old is None:
-            self.sources[event] = Source(0, batch, ((first, count),))
-        else:
-            pieces = (*old.pieces, (first, count))
-            self.sources[event] = Source(old.carried, _joined(old.batch, batch), pieces)
+        first, count = len(self.own), len(batch)
+        source = self.sources.get(event)
+        if source is None:
+            source = self.sources[event] = Source(event, first)
         self._bases.append(first)
-        self._firsts.append(len(old.batch) if old else 0)
+        self._firsts.append(len(source))
         self._places.append([*self.sources].index(event))
-        time = np.concatenate([self.time, batch.time])
-        whole = self.start is self.time and start is batch.time
-        self.start = time if whole else np.concatenate([self.start, start])
-        self.time = time
+        source.add(first, batch)
+        if self._start is not None or start is not batch.time:
+            self._start = np.concatenate([self.start, start])
+        self._time = np.concatenate([self.time, batch.time])
         self.own = np.concatenate([self.own, own])
+        self._rank = None
         return np.arange(first, first + count)
 
-    def _rank(self) -> None:
-        """Rank all rows anew."""
+    def _ranked(self) -> Int64:
+        """The ranks of all rows."""
         names = [shown_name(event) for event in self.sources]
-        numbers = [names.index(name) for name in names]
-        if self.start is self.time or (self.start == self.time).all():
-            self.rank = np.empty(len(self.own), dtype=np.int64)
-            pieces = pairwise([*self._bases, len(self.own)])
-            for place, (a, b) in zip(self._places, pieces, strict=True):
-                np.add(self.own[a:b], numbers[place] << _OWN_BITS, out=self.rank[a:b])
+        numbers = np.array([names.index(name) for name in names], dtype=np.int64)
+        place = numbers[self.places()] if len(numbers) else self.places()
+        if self._start is None or (self._start == self.time).all():
+            rank = (place << _OWN_BITS) + self.own
         else:
-            place = np.array(numbers, dtype=np.int64)[self.places()]
             columns = (self.own, place, self.time, self.start)
             order = np.lexsort(columns)
             differs = np.logical_or.reduce([np.diff(column[order]) != 0 for column in columns])
-            self.rank = np.empty(len(order), dtype=np.int64)
-            self.rank[order] = _GLOBAL + np.concatenate([[0], np.cumsum(differs)])
+            rank = np.empty(len(order), dtype=np.int64)
+            rank[order] = _GLOBAL + np.concatenate([[0], np.cumsum(differs)])
         for event, source in self.sources.items():
             if is_tick(event):
-                self.rank[source.rows()] = TICK_RANK
+                rank[source.rows()] = TICK_RANK
+        return rank
 
 
-def gather(
+def number(
+    timeline: Timeline,
     carried: Mapping[str, CarriedOccurrences],
-    arrivals: Mapping[str, Batch],
-    rules: Iterable[str] = (),
-) -> dict[str, Source]:
-    """Number the occurrences of a step. `rules`: those whose detections will be added to it."""
+    rules: Iterable[str],
+    tied: Mapping[str, Int64],
+    ranking: Ranking,
+) -> Occurrences:
+    """Number the occurrences of a step. `rules`: those whose detections will be added to it.
+
+    tied[event] are the positions of arrivals that are simultaneous with another one of their type
+    and key, where more than the greatest of them counts: only these have a rank, by their
+    parameters among all that are called alike.
+    """
+    first = sum(len(stored.batch) for stored in carried.values())
+    own = np.zeros(first + len(timeline), dtype=np.int64)
     sources: dict[str, Source] = {}
     base = 0
-    for event in sorted({*carried, *arrivals, *rules}, key=_order):
-        stored, new = carried.get(event), arrivals.get(event)
-        if stored:
-            stored = replace(stored, batch=replace(stored.batch, event=shown_name(event)))
-        none = np.empty(0, np.int64)
-        batch = new or (stored.batch if stored else Batch(event, none, none, no_parameters(0)))
-        if stored and new:
-            batch = _joined(stored.batch, new)
-        sources[event] = Source(len(stored.batch) if stored else 0, batch, ((base, len(batch)),))
-        base += len(batch)
-    return sources
+    for event in sorted({*carried, *timeline.counts, *rules}, key=_order):
+        old = carried.get(event)
+        stored = replace(old.batch, event=shown_name(event)) if old else None
+        sources[event] = Source(event, base, stored, timeline, first)
+        if old:
+            own[base : base + len(old.rank)] = old.rank
+            base += len(old.rank)
+    for _, alike in groupby((event for event in sources if event in tied), shown_name):
+        events = [*alike]
+        position = np.concatenate([tied[event] for event in events])
+        table = stack(_parameters(timeline, event, tied[event]) for event in events)
+        own[first + position] = ranking.refine(timeline.time[position], table)
+    found = Occurrences(sources, timeline, first, own)
+    for event, kept in carried.items():
+        if kept.parts is not None:
+            found.set_carried(event, _resolved(kept.parts, sources, carried))
+    return found
+
+
+def _parameters(timeline: Timeline, event: str, position: Int64) -> pa.Table:
+    """Those of the arrivals of one event type at some positions."""
+    return timeline.table(event).take(timeline.rows(position, event))
 
 
 def _order(event: str) -> tuple[bool, str, str]:
     return is_tick(event), shown_name(event), event
-
-
-def number(
-    sources: dict[str, Source],
-    carried: Mapping[str, CarriedOccurrences],
-    tied: Mapping[str, Bools],
-    ranking: Ranking,
-) -> Occurrences:
-    """Rank the arrivals; tied[event][n] marks those that are simultaneous with another one of
-    their type and key, where more than the greatest of them counts: only these have a rank, by
-    their parameters among all that are called alike."""
-    count = sum(len(s.batch) for s in sources.values())
-    time, rank = np.empty(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    for event, source in sources.items():
-        rows = slice(source.base, source.base + len(source.batch))
-        time[rows] = source.batch.time
-        if source.carried:
-            rank[rows][: source.carried] = carried[event].rank
-    marked = (event for event in sources if event in tied and tied[event].any())
-    for _, alike in groupby(marked, shown_name):
-        parts = [(sources[e], np.flatnonzero(tied[e]) + sources[e].carried) for e in alike]
-        row = np.concatenate([source.base + mark for source, mark in parts])
-        table = stack(s.batch.table.take(s.batch.row[mark]) for s, mark in parts)
-        rank[row] = ranking.refine(time[row], table)
-    found = Occurrences(sources, time, rank)
-    for event, stored in carried.items():
-        if stored.parts is not None:
-            found.set_carried(event, _resolved(stored.parts, sources, carried))
-    return found
 
 
 def _resolved(
@@ -291,95 +372,3 @@ def _resolved(
         place = np.searchsorted(carried[event].serial, parts.serial[mark])
         row[mark] = sources[event].base + place
     return Parts(parts.start, parts.offsets, row)
-
-
-def _both(old: Parts, new: Parts) -> Parts:
-    return Parts(
-        np.concatenate([old.start, new.start]),
-        np.concatenate([old.offsets, new.offsets[1:] + old.offsets[-1]]),
-        np.concatenate([old.row, new.row]),
-    )
-
-
-def _joined(stored: Batch, new: Batch) -> Batch:
-    """Carried occurrences before new ones; columns that one side lacks are null there."""
-    depth = None
-    if stored.depth is not None or new.depth is not None:
-        depth = np.concatenate([_depth(stored), _depth(new)])
-    return Batch(
-        new.event,
-        np.concatenate([stored.time, new.time]),
-        np.concatenate([stored.row, new.row + stored.table.num_rows]),
-        _one_type(new.event, stored.table, new.table),
-        {name: np.concatenate([_ids(stored, name), ids]) for name, ids in new.ids.items()},
-        depth,
-    )
-
-
-def _one_type(event: str, stored: pa.Table, new: pa.Table) -> pa.Table:
-    """Parameters carried before those that arrive; a column may have got another type since."""
-    tables = [stored, new]
-    for name in {*stored.column_names} & {*new.column_names}:
-        kinds = [table.schema.field(name).type for table in tables]
-        if kinds[0] != kinds[1] and not any(map(pa.types.is_nested, kinds)):
-            try:
-                column = united([table.column(name) for table in tables])
-            except KeyTypeError as error:
-                shown = name.removeprefix("p:")
-                message = f"column {shown} of {event} was {kinds[0]} and is {kinds[1]} now"
-                hint = f"{error}; declare it as it was, or rename it"
-                place = word_place("<occurrences>")
-                raise InputError([Problem("column-type", message, place, hint)]) from None
-            parts = column.slice(0, len(stored)), column.slice(len(stored))
-            tables = [
-                table.set_column(table.column_names.index(name), name, part)
-                for table, part in zip(tables, parts, strict=True)
-            ]
-    return stack(tables)
-
-
-def joined(event: str, tables: Sequence[pa.Table]) -> pa.Table:
-    """Carried occurrences of one event type, written by several steps: their columns may differ as
-    those of what is carried and what arrives may."""
-    by_schema: list[pa.Table] = []
-    for table in tables:
-        if by_schema and by_schema[-1].schema == table.schema:
-            by_schema[-1] = pa.concat_tables([by_schema[-1], table])
-        else:
-            by_schema.append(table)
-    whole = by_schema[0]
-    for table in by_schema[1:]:
-        whole = _one_type(event, whole, table)
-    ids = [name for name in whole.column_names if name.startswith("id:")]
-    for name in ids:
-        if whole.column(name).null_count:
-            filled = pc.coalesce(*(whole.column(n) for n in (name, *ids)))
-            whole = whole.set_column(whole.column_names.index(name), name, filled)
-    return whole
-
-
-def stack(tables: Iterable[pa.Table]) -> pa.Table:
-    """Tables of parameters one after the other; the schema is the union of theirs."""
-    parts = list(tables)
-    if any(part.num_columns for part in parts):
-        named = [p if p.num_columns else pa.table({"": pa.nulls(p.num_rows)}) for p in parts]
-        stacked = pa.concat_tables(named, promote_options="permissive")
-        return stacked.select([name for name in stacked.column_names if name])
-    return no_parameters(sum(part.num_rows for part in parts))
-
-
-def no_parameters(rows: int) -> pa.Table:
-    """A table of so many rows without columns."""
-    return pa.table({"": pa.nulls(rows)}).select([])
-
-
-def _depth(batch: Batch) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    return np.zeros(len(batch), dtype=np.int32) if batch.depth is None else batch.depth
-
-
-def _ids(batch: Batch, name: str) -> UInt64:
-    """Ids by a column set; ids by another one where a rule's columns have changed since."""
-    for known in (name, *sorted(batch.ids)):
-        if known in batch.ids:
-            return batch.ids[known]
-    return np.zeros((len(batch), 2), dtype=np.uint64)

@@ -16,19 +16,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.detector.carried import check
+from tidegate.engine.detector.carried import check, read_spans
 from tidegate.engine.detector.codes import select
-from tidegate.engine.detector.contexts.choice import Choice
-from tidegate.engine.detector.contexts.windows import Windows
-from tidegate.engine.detector.detector import FOREVER, Detector
+from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.graph import Graph, Node
-from tidegate.engine.detector.operators.aperiodic_until import AperiodicStarUntil
 from tidegate.engine.detector.operators.detection import Detection
 from tidegate.engine.detector.operators.event import Event
-from tidegate.engine.detector.operators.periodic import Periodic
-from tidegate.engine.detector.operators.periodic_star import PeriodicStar
-from tidegate.engine.detector.operators.plus import Plus
-from tidegate.engine.detector.operators.until import Until
 from tidegate.engine.detector.parts import (
     EVERY,
     Parts,
@@ -41,9 +34,8 @@ from tidegate.engine.detector.parts import (
     partitions,
     place,
 )
-from tidegate.engine.values import Batch, Carried, Detections
-from tidegate.rules import expression as x
-from tidegate.rules.transform import shortest_micros
+from tidegate.engine.detector.timers import Timed
+from tidegate.engine.values import FOREVER, Batch, Carried, Stepped
 
 ROWS_MAX = 4_000
 """A node's part with more rows is cut into `GROWTH` parts, if there may be so many."""
@@ -51,17 +43,18 @@ GROWTH = 4
 _LATE = 8
 """What is too old is dropped once it is older by an eighth: else a partition in which something
 happens all the time would be touched at every instant for that alone."""
-_NOT_DUE = FOREVER
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A carried table as it was last seen: its rows, and when something happens to it next."""
+    """A carried table as it was last seen: its rows; when the first of its timers is due; when its
+    oldest instance is so old that it is dropped."""
 
     table: pa.Table
     partition: int
     rows: int
-    due: int
+    timer: int
+    old: int
 
 
 class Partitioned:
@@ -83,7 +76,8 @@ class Partitioned:
         watermark: int,
         last: int | None = None,
         parked: Collection[str] = (),
-    ) -> tuple[tuple[Detections, ...], Carried]:
+        limit: int | None = None,
+    ) -> Stepped:
         """`Detector.step`, on the partitions alone that arrivals, timers that are due, or instances
         that are too old touch."""
         graph, tables = self.detector.graph, carried.tables
@@ -95,12 +89,17 @@ class Partitioned:
         touched = None if wanted > count else self._touched(batches, due, count)
         read = grouped(tables) if touched is None else self._read(tables, touched)
         before = join(graph, read)
-        found, after = self.detector.step(Carried(before), batches, watermark, last, parked)
+        made = self.detector.step(Carried(before), batches, watermark, last, parked, limit)
         self._adopted = True
         if watermark == FOREVER:
-            return found, Carried({}, frozenset(tables))
-        parts = cut(graph, before, after.tables, wanted, anew=wanted > count)
-        return found, _replaced(tables, read, parts)
+            return made._replace(carried=Carried({}, frozenset(tables)))
+        parts = cut(graph, before, made.carried.tables, wanted, anew=wanted > count)
+        return made._replace(carried=_replaced(tables, read, parts))
+
+    def next_due(self, carried: Carried) -> int | None:
+        """The earliest instant at which something wants to be stepped though nothing arrives."""
+        seen = (self._part(name, table) for name, table in carried.tables.items())
+        return min((part.timer for part in seen if part.timer < FOREVER), default=None)
 
     def _looked_over(self, tables: Tables, watermark: int) -> tuple[int, set[int]]:
         """The rows of the largest part; the partitions in which a timer is due, or something is too
@@ -108,22 +107,24 @@ class Partitioned:
         seen: dict[str, _Part] = {}
         largest, due = 0, set()
         for name, table in tables.items():
-            part = self._parts.get(name)
-            if part is None or part.table is not table:
-                part = self._seen(name, table)
-            seen[name] = part
+            part = seen[name] = self._part(name, table)
             largest = max(largest, part.rows)
-            if part.due <= watermark:
+            if min(part.timer, FOREVER if part.partition == EVERY else part.old) <= watermark:
                 due.add(part.partition)
         self._parts = seen
         return largest, due
 
-    def _seen(self, name: str, table: pa.Table) -> _Part:
+    def _part(self, name: str, table: pa.Table) -> _Part:
+        known = self._parts.get(name)
+        if known is not None and known.table is table:
+            return known
         whole, partition = place(name)
         node = self.detector.graph.nodes.get(whole.removeprefix("node:"))
-        if node is None:
-            return _Part(table, partition, 0, _NOT_DUE)
-        return _Part(table, partition, len(table), _due(node, table, partition))
+        if node is None or not len(table):
+            return _Part(table, partition, 0, FOREVER, FOREVER)
+        found = _Part(table, partition, len(table), _timer(node, table), _old(node, table))
+        self._parts[name] = found
+        return found
 
     def _touched(
         self, batches: Mapping[str, Batch], due: Collection[int], count: int
@@ -214,31 +215,16 @@ def _uses_apart(graph: Graph, *, timed: bool = False) -> Iterator[str]:
                 yield shape.rule
 
 
-def _due(node: Node, table: pa.Table, partition: int) -> int:
-    """When something happens to a part's instances though nothing arrives: the first timer is due,
-    or the oldest is so old that it is dropped."""
-    if not len(table):
-        return _NOT_DUE
-    found = [_NOT_DUE]
-    if node.timed:
-        wait = _wait(node)
-        found.append(-FOREVER if wait is None else pc.min(table.column("end")).as_py() + wait)
-    if node.horizon_micros is not None and partition != EVERY:
-        age = node.horizon_micros + node.horizon_micros // _LATE
-        found.append(pc.min(table.column("start")).as_py() + age)
-    return min(found)
+def _timer(node: Node, table: pa.Table) -> int:
+    """When the first timer that a node carries is due."""
+    if not isinstance(node.shape, Timed):
+        return FOREVER
+    return int(node.shape.due(read_spans(node, table)).min(initial=FOREVER))
 
 
-def _wait(node: Node) -> int | None:
-    """The least time from the end of an instance to what it gives by itself; None: not known."""
-    match node.shape:
-        case Plus():
-            return 0  # it carries the instant itself
-        case Until(duration=duration) | AperiodicStarUntil(duration=duration):
-            return shortest_micros(duration)
-        case Periodic(period=duration) | PeriodicStar(own=x.Duration() as duration):
-            return shortest_micros(duration)
-        case Choice() | Windows():
-            return None
-        case _:
-            return _NOT_DUE
+def _old(node: Node, table: pa.Table) -> int:
+    """When the oldest instance that a node carries is dropped for its age."""
+    if node.horizon_micros is None:
+        return FOREVER
+    age = node.horizon_micros + node.horizon_micros // _LATE
+    return int(pc.min(table.column("start")).as_py()) + age

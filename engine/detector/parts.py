@@ -20,7 +20,7 @@ from tidegate.engine.detector.carried import flat, lists_of
 from tidegate.engine.detector.comparable import united
 from tidegate.engine.detector.edges import is_tick
 from tidegate.engine.detector.graph import Graph
-from tidegate.engine.detector.occurrences import joined
+from tidegate.engine.detector.stacking import joined
 from tidegate.engine.hashing import row_hash
 from tidegate.engine.values import Int64
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -10,11 +10,9 @@ import pyarrow as pa
 from tidegate.engine.detector import listing
 from tidegate.engine.detector.comparable import KeyTypeError, united
 from tidegate.engine.detector.instances import Bools
-from tidegate.engine.detector.keys import Keys
-from tidegate.engine.detector.log import Log, wrong
-from tidegate.engine.detector.walk.found import Found
+from tidegate.engine.detector.log import wrong
 from tidegate.engine.values import Detections, Int64
-from tidegate.rules.model import Rule, Rulebook
+from tidegate.rules.model import Rulebook
 
 _TIMESTAMP = pa.timestamp("us", "UTC")
 COLUMNS = ("rule", "start", "end", "constituents", "ticks")
@@ -22,12 +20,10 @@ COLUMNS = ("rule", "start", "end", "constituents", "ticks")
 _TICK = pa.struct([("event", pa.string()), ("time", _TIMESTAMP)])
 
 
-def joined(
-    book: Rulebook, found: Mapping[str, Sequence[pa.Table]], occurrences: pa.Table
-) -> pa.Table:
-    """The detections of all rules, of each in order; `occurrences` tell the types of keys."""
+def joined(book: Rulebook, found: Sequence[pa.Table], occurrences: pa.Table) -> pa.Table:
+    """The detections of all rules, a table each, in order; `occurrences` tell the types of keys."""
     names = list(dict.fromkeys(n for rule in book.rules.values() for n in rule.key_names))
-    parts = [part for rule in sorted(found) for part in found[rule]]
+    parts = sorted(found, key=lambda part: part.column("rule")[0].as_py())
     empty = _plain(
         pa.nulls(0, pa.string()),
         np.empty(0, np.int64),
@@ -79,29 +75,9 @@ def _lists(offsets: Int64, mark: Bools, values: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(own.astype(np.int32)), values)
 
 
-def of_walk(rule: Rule, found: Found, keys: Keys, log: Log) -> pa.Table:
-    """What a walk has found."""
-    count = len(found.key)
-    offsets, rows = pa.array(found.offsets.astype(np.int32)), pa.array(log.rows(found.row))
-    table = _plain(
-        pa.repeat(rule.name, count),
-        found.start,
-        found.end,
-        pa.ListArray.from_arrays(offsets, rows),
-        _no_ticks(count),
-    )
-    for name, column in zip(rule.key_names, keys.values(found.key), strict=False):
-        table = table.append_column(name, column)
-    return table
-
-
-def of_detections(found: Detections, occurrences: pa.Table) -> pa.Table:
-    """What the event graph has found."""
-    row = np.full(len(found.event_row), -1)
-    for number, event in enumerate(found.events):
-        if found.batches[event].table is occurrences:
-            rows = found.batches[event].row
-            listing.place(rows, found.event_row, found.event_code, number, row)
+def of_rule(found: Detections, occurrences: pa.Table) -> pa.Table:
+    """What a rule detects, at least once."""
+    row = _rows(found, occurrences)
     clocks = row < 0
     if clocks.any():
         constituents = _lists(found.offsets, ~clocks, pa.array(row[~clocks]))
@@ -115,6 +91,18 @@ def of_detections(found: Detections, occurrences: pa.Table) -> pa.Table:
     for name in found.keys.column_names:
         table = table.append_column(name, found.keys.column(name))
     return table
+
+
+def _rows(found: Detections, occurrences: pa.Table) -> Int64:
+    """For each entry the row of the table that it is; -1 for ticks and clock occurrences."""
+    batches = [found.batches[event] for event in found.events]
+    if all(batch is batches[0] for batch in batches):
+        return batches[0].row[found.event_row]
+    rows = [
+        batch.row if batch.table is occurrences else np.full(len(batch), -1) for batch in batches
+    ]
+    begin = np.cumsum([0, *map(len, rows)])
+    return np.asarray(np.concatenate(rows)[begin[found.event_code] + found.event_row])
 
 
 def _no_ticks(count: int) -> pa.Array:

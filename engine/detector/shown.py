@@ -136,7 +136,7 @@ def _order(row: Int64, occurrences: Occurrences) -> tuple[Int64, Int64, Int64]:
     inside = sorted({*names})
     number = np.array([inside.index(name) for name in names], dtype=np.int64)
     name = number[occurrences.place_of(row)] if len(row) else row
-    return occurrences.own[row], name, occurrences.time[row]
+    return occurrences.own[row], name, occurrences.instants(row)
 
 
 def _sorted(shown: Shown, keys: Keys, occurrences: Occurrences) -> Shown:

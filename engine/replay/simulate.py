@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tidegate import rules
 from tidegate.engine.detector.clocks import clock_batches
-from tidegate.engine.detector.detector import FOREVER, Detector
+from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.edges import shown_name
 from tidegate.engine.replay import json_values
 from tidegate.engine.replay.json_values import EVENT, TIME
@@ -24,7 +24,7 @@ from tidegate.engine.replay.spool import times
 from tidegate.engine.replay.times import INSTANTS, of_argument
 from tidegate.engine.replay.trace import Trace, read
 from tidegate.engine.screen.text import screen_width, wrapped
-from tidegate.engine.values import Batch, Carried
+from tidegate.engine.values import FOREVER, Batch, Carried
 from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.model import Context, Rulebook
 from tidegate.rules.nearest import did_you_mean
@@ -96,7 +96,7 @@ def run(
         watermark = int(times(window)[-1])
         last = min(watermark, trace.last if until is None else until)
         arrived = batches(trace, window) | clock_batches(book, begin, last)
-        found, carried = detector.step(carried, arrived, watermark, last)
+        found, carried, _ = detector.step(carried, arrived, watermark, last)
         printer.write(found, out)
         count += sum(map(len, found))
         begin = max(begin, watermark + 1)
@@ -108,7 +108,7 @@ def run(
     if detector.timed or clocks:
         end = FOREVER if until is None else until
         last = trace.last if until is None else until
-        found, carried = detector.step(carried, clocks, end, last)
+        found, carried, _ = detector.step(carried, clocks, end, last)
         printer.write(found, out)
         count += sum(map(len, found))
     return count

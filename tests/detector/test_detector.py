@@ -41,7 +41,7 @@ def steps(
     carried, found = Carried(), []
     for bucket in buckets:
         watermark = max(int(b.time[-1]) for b in bucket.values())
-        detections, carried = detector.step(through_ipc(carried), bucket, watermark)
+        detections, carried, _ = detector.step(through_ipc(carried), bucket, watermark)
         found += detections
     return found, carried
 
@@ -183,7 +183,7 @@ def test_a_rule_that_goes_takes_only_its_own_nodes_along() -> None:
     first = {"a": batch("a", [1], k=[1]), "b": batch("b", [1], k=[1])}
     _, before = steps(rulebook, first)
     left = replace(rulebook, rules={"r": rulebook.rules["r"]})
-    found, after = Detector(left, {"r": 0}).step(before, {"c": batch("c", [2], k=[1])}, 2)
+    found, after, _ = Detector(left, {"r": 0}).step(before, {"c": batch("c", [2], k=[1])}, 2)
     assert [len(d) for d in found] == [1]
     assert nodes(after) < nodes(before)
     assert nodes(before) - nodes(after) <= after.changed
@@ -192,8 +192,8 @@ def test_a_rule_that_goes_takes_only_its_own_nodes_along() -> None:
 def test_a_rule_whose_events_do_not_come_is_not_written_again() -> None:
     rulebook = book(r="a ; b", q="c ; b")
     detector = Detector(rulebook, {"r": 0, "q": 0})
-    _, before = detector.step(Carried(), {"a": batch("a", [1], k=[1])}, 1)
-    _, after = detector.step(through_ipc(before), {"c": batch("c", [2], k=[1])}, 2)
+    _, before, _ = detector.step(Carried(), {"a": batch("a", [1], k=[1])}, 1)
+    _, after, _ = detector.step(through_ipc(before), {"c": batch("c", [2], k=[1])}, 2)
     assert {*before.tables} < {*after.tables}
     assert not after.changed & before.tables.keys()
 
@@ -245,7 +245,7 @@ def test_what_is_carried_per_key_is_bounded(on: str, bound: int) -> None:
 
 def test_within_lets_go_of_what_is_too_old() -> None:
     detector = Detector(book(r="a ; b within 5 us"), {"r": 0})
-    _, carried = detector.step(Carried(), {"a": batch("a", range(100), k=list(range(100)))}, 99)
+    _, carried, _ = detector.step(Carried(), {"a": batch("a", range(100), k=list(range(100)))}, 99)
     (name,) = nodes(carried)
     assert carried.tables[name].column("k0").to_pylist() == [95, 96, 97, 98, 99]
 

@@ -78,6 +78,6 @@ def test_s01_images_with_parameters_of_their_own_rank_by_these(
         for name, values in {"begin_of u": [before] * changes, "u": [after] * changes}.items()
     }
     asked = Batch("a", np.array([SECOND]), np.arange(1), pa.table({"v": [0]}))
-    (found,), _ = Detector(rulebook, {"r": 0}).step(Carried(), {**images, "a": asked}, SECOND)
+    (found,), _, _ = Detector(rulebook, {"r": 0}).step(Carried(), {**images, "a": asked}, SECOND)
     (line,) = printed(found)
     assert [each["v"] for each in line["constituents"]] == [2, 0]

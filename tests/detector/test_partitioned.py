@@ -94,7 +94,7 @@ class Kept:
         self.watermark = watermark or self.watermark + 1
         given = rows(event, keys, self.watermark)
         carried = through_ipc(self.carried)
-        found, self.carried = self.detector.step(carried, given, self.watermark)
+        found, self.carried, _ = self.detector.step(carried, given, self.watermark)
         return [*found]
 
     def instances(self) -> int:
@@ -175,7 +175,7 @@ def test_g26_a_rule_by_other_keys_than_those_of_the_rule_that_it_uses() -> None:
         carried = given.step(carried, rows(event, keys, time), time)[1]
     carried = given.step(carried, {}, 3)[1]
     for key in range(20):
-        found, carried = given.step(carried, rows("b", keys[[key]], 4 + key), 4 + key)
+        found, carried, _ = given.step(carried, rows("b", keys[[key]], 4 + key), 4 + key)
         assert [(d.rule, len(d)) for d in found] == [("pair", 1), ("both", 1)]
 
 

@@ -152,10 +152,10 @@ def test_s08_an_edited_rule_is_another_event_type() -> None:
     active = {"pair": 0, "q": 0}
     carried = Carried()
     for name, time in (("a", 1), ("b", 2)):
-        _, carried = Detector(before, active).step(carried, batch(name, time), time)
+        _, carried, _ = Detector(before, active).step(carried, batch(name, time), time)
         carried = through_ipc(carried)
     for edited, count in ((before, 1), (after, 0)):
-        found, left = Detector(edited, active).step(carried, batch("c", 3), 3)
+        found, left, _ = Detector(edited, active).step(carried, batch("c", 3), 3)
         assert sum(len(d) for d in found) == count
         assert ("occ:pair" in left.tables) == bool(count)
 

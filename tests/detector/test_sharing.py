@@ -37,7 +37,7 @@ def run(rulebooks: Sequence[Rulebook], parts: Sequence[list[Line]]) -> tuple[lis
         activations = {name: 0 if name in rulebooks[0].rules else LATER for name in rulebook.rules}
         detector = Detector(rulebook, activations)
         watermark = max((time for _, time, _ in part), default=LATER - 1)
-        found, carried = detector.step(through_ipc(carried), batches(rulebook, part), watermark)
+        found, carried, _ = detector.step(through_ipc(carried), batches(rulebook, part), watermark)
         lines += [line for d in found if d.rule == "r" for line in printed(d)]
     return canonical(lines), carried
 

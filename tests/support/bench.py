@@ -22,6 +22,7 @@ from tidegate.engine.sparktypes import arrow_schema
 from tidegate.engine.store import Ledger, SqlStore
 from tidegate.engine.values import Answers, Question
 from tidegate.rules.model import Rulebook
+from tidegate.rules.unbuilt import SIMULATED
 
 BOOK = """\
 rulebook: loop
@@ -51,7 +52,7 @@ class Bench:
 
     def write(self, text: str) -> None:
         """Another rulebook, from the next start on."""
-        self.book: Rulebook = rules.load(text)
+        self.book: Rulebook = rules.load(text, features=SIMULATED)
 
     def restart(self) -> None:
         book, store = self.book, self.store

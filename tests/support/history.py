@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from tests.reference.evaluate import Line, canonical, seconds
 from tidegate.engine.detector.clocks import clock_batches
-from tidegate.engine.detector.detector import FOREVER, Detector
+from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.edges import BEGIN, edge_micros
 from tidegate.engine.detector.partitioned import Partitioned
-from tidegate.engine.values import Batch, Carried, Detections
+from tidegate.engine.values import FOREVER, Batch, Carried, Detections
 from tidegate.rules.model import ClockEvent, Rulebook, SignalEvent
 
 
@@ -112,7 +112,7 @@ def run(
     for watermark, bucket in [*given, (end, [])]:
         before = carried
         clocks = clock_batches(rulebook, since, min(watermark, horizon))
-        found, carried = detector.step(
+        found, carried, _ = detector.step(
             carried, batches(rulebook, bucket, until) | clocks, watermark, min(watermark, horizon)
         )
         unchanged = {*carried.tables, *before.tables} - carried.changed

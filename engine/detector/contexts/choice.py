@@ -91,6 +91,7 @@ class Choice:
         log = self._open(arrived, operands, carry, moment)
         if self.where.paths:
             due, later = instants(self.where, arrived, carry[-1], log.keys(), moment)
+            moment.timers.fire(due.end)
         else:
             due, later = operands[-1].instances, carry[-1]
         ticks = Ticks()
@@ -105,6 +106,9 @@ class Choice:
         entries = len(self.roles)
         pending = pending_of(kept[:entries], operands[:entries])
         return Flow(detected.instances(found, ticks, moment), pending), carried
+
+    def due(self, carry: Carry, /) -> Int64:
+        return carry[-1].end
 
     def _open(
         self, arrived: Sequence[Instances], operands: Sequence[Flow], carry: Carry, moment: Moment

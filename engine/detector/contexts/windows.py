@@ -20,6 +20,7 @@ from tidegate.engine.detector.instances import (
     pending_of,
     points,
 )
+from tidegate.engine.values import Int64
 from tidegate.rules.model import Context
 from tidegate.rules.windows import Window
 
@@ -68,8 +69,15 @@ class Windows:
         check_carried([kept], self.carried_per_key_max)
         return Flow(found, pending_of([kept], operands)), (kept.by_end(),)
 
+    def due(self, carry: Carry, /) -> Int64:
+        if not self.window.length_micros:
+            return np.empty(0, np.int64)
+        openers = carry[0].where(carry[0].role == 0)
+        return openers.end + self.window.length_micros
+
     def _closings(self, openers: Instances, moment: Moment) -> Instances:
         """The own terminators that are due."""
         close = openers.end + self.window.length_micros
         due = close <= moment.watermark
+        moment.timers.fire(close[due])
         return points(openers.key[due], close[due], openers.row[due])

@@ -16,6 +16,7 @@ from tidegate.engine.detector.kernels import NEVER
 from tidegate.engine.detector.operators.closed import due, filled
 from tidegate.engine.detector.operators.opened import last_before, since_first, still_open
 from tidegate.engine.detector.operators.shape import greatest
+from tidegate.engine.values import Int64
 from tidegate.rules import expression as x
 from tidegate.rules.expression import Duration
 
@@ -77,6 +78,9 @@ class AperiodicStarUntil:
         kept = first.where(np.asarray(close > moment.watermark))
         held = inside.where(since_first(kept, inside, moment.keys))
         return Flow(greatest(found, moment), pending_of([kept], [opener])), (kept, held)
+
+    def due(self, carry: Carry, /) -> Int64:
+        return add_each(carry[0].end, self.duration, self.zone)
 
 
 def node(e: x.Aperiodic, own: Duration, build: Build, horizon: int | None) -> Node:

@@ -29,6 +29,7 @@ def due(close: Int64, moment: Moment) -> Int64:
     """The windows that close by the watermark, in order of their close."""
     found = np.flatnonzero(close <= moment.watermark)
     end = close[found]
+    moment.timers.fire(end)
     # a month later may be earlier: local times are repeated
     return found[np.argsort(end, kind="stable")] if (end[1:] < end[:-1]).any() else found
 

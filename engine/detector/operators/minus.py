@@ -12,11 +12,14 @@ from tidegate.engine.detector.graph import Node
 from tidegate.engine.detector.instances import (
     Carry,
     Flow,
+    Instances,
     Moment,
+    Pending,
     bare,
     concat,
 )
 from tidegate.engine.detector.kernels import NEVER, without
+from tidegate.engine.values import Int64
 from tidegate.rules import expression as x
 
 if TYPE_CHECKING:
@@ -38,14 +41,19 @@ class Minus:
         mark, latest = without(
             part.key, part.start, part.end, absent.key, absent.start, absent.end, moment.keys
         )
-        earliest = np.full(moment.keys + 1, np.iinfo(np.int64).max)
         pending = operands[0].pending
-        np.minimum.at(earliest, pending.key, pending.start)
-        of_one = np.minimum(earliest, earliest[0])
-        of_one[0] = earliest.min()
-        key = np.flatnonzero((latest > NEVER) & (of_one <= latest)).astype(np.int32)
-        stored = bare(key, latest[key], np.full(len(key), NEVER))
-        return Flow(part.where(mark), pending), (stored,)
+        return Flow(part.where(mark), pending), (remembered(latest, pending),)
+
+
+def remembered(latest: Int64, pending: Pending) -> Instances:
+    """The latest start of b, by key code, as bare intervals: where a pending start of a is not
+    later."""
+    earliest = np.full(len(latest), np.iinfo(np.int64).max)
+    np.minimum.at(earliest, pending.key, pending.start)
+    of_one = np.minimum(earliest, earliest[0])
+    of_one[0] = earliest.min()
+    key = np.flatnonzero((latest > NEVER) & (of_one <= latest)).astype(np.int32)
+    return bare(key, latest[key], np.full(len(key), NEVER))
 
 
 def node(e: x.Minus, build: Build, horizon: int | None) -> Node:

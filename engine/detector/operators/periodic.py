@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.engine.detector import windows
-from tidegate.engine.detector.calendar import add_each, multiples
+from tidegate.engine.detector.calendar import add_each, following, multiples
 from tidegate.engine.detector.edges import tick_type
 from tidegate.engine.detector.graph import Node, mixed
 from tidegate.engine.detector.instances import (
@@ -56,7 +56,10 @@ class Periodic:
         still = np.asarray(close > moment.watermark)
         latest = moment.watermark if self.own is not None else min(moment.watermark, moment.last)
         until = np.where(still, latest, close)
-        counts, ticks = multiples(first.start, first.end, until, self.period, self.zone)
+        counts, ticks = multiples(
+            first.start, first.end, until, self.period, self.zone, moment.timers.limit
+        )
+        moment.timers.fire(ticks)
         last = np.where(counts > 0, np.append(ticks, 0)[np.cumsum(counts) - 1], first.end)
         order = np.argsort(ticks)
         ticks = ticks[order]
@@ -64,6 +67,13 @@ class Periodic:
         rows = moment.numbering.add_ticks(self.ticks, found.end)
         found = points(found.key, found.end, rows).shifted(self.role)
         return Flow(found, no_pending()), (replace(first, end=last).where(still).by_end(),)
+
+    def due(self, carry: Carry, /) -> Int64:
+        first = carry[0]
+        tick = following(first.start, first.end, self.period, self.zone)
+        if self.own is None:
+            return tick
+        return np.minimum(tick, add_each(first.start, self.own, self.zone))
 
 
 def closes(

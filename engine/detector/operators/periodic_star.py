@@ -15,6 +15,7 @@ from tidegate.engine.detector.instances import Carry, Flow, Moment, bare, concat
 from tidegate.engine.detector.operators.closed import closed, due, filled
 from tidegate.engine.detector.operators.opened import greatest_open, in_closing_order
 from tidegate.engine.detector.operators.shape import greatest
+from tidegate.engine.values import Int64
 from tidegate.rules import expression as x
 from tidegate.rules.expression import Duration
 
@@ -68,6 +69,11 @@ class PeriodicStar:
         last[counts == 0] = -1
         found = greatest(filled(first, left, inside, last, before, c, right, moment), moment)
         return Flow(found, pending_of([kept], [opener])), (kept,)
+
+    def due(self, carry: Carry, /) -> Int64:
+        if self.own is None:
+            return np.empty(0, np.int64)
+        return add_each(carry[0].end, self.own, self.zone)
 
 
 def node(e: x.PeriodicStar, build: Build, horizon: int | None) -> Node:

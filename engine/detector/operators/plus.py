@@ -12,6 +12,7 @@ from tidegate.engine.detector.calendar import add_each
 from tidegate.engine.detector.graph import Node
 from tidegate.engine.detector.instances import Carry, Flow, Moment, bare, concat, no_pending
 from tidegate.engine.detector.operators.shape import greatest
+from tidegate.engine.values import Int64
 from tidegate.rules import expression as x
 from tidegate.rules.expression import Duration
 
@@ -36,7 +37,11 @@ class Plus:
         point = add_each(base.end, self.duration, self.zone)
         points = greatest(concat([carry[0], bare(base.key, point, point)]).by_end(), moment)
         due = points.end <= moment.watermark
+        moment.timers.fire(points.end[due])
         return Flow(points.where(due), no_pending()), (points.where(np.logical_not(due)),)
+
+    def due(self, carry: Carry, /) -> Int64:
+        return carry[0].end
 
 
 def node(e: x.Plus, build: Build, _: int | None) -> Node:

@@ -13,6 +13,7 @@ from tidegate.engine.detector.calendar import add_each
 from tidegate.engine.detector.graph import Node, first_roles
 from tidegate.engine.detector.instances import Carry, Flow, Moment, concat, pending_of
 from tidegate.engine.detector.operators.shape import greatest
+from tidegate.engine.values import Int64
 from tidegate.rules import expression as x
 from tidegate.rules.expression import Duration
 
@@ -53,10 +54,14 @@ class Until:
             )
             alive = first.end >= np.where(point <= moment.watermark, low, latest[first.key])
         due = point <= moment.watermark
+        moment.timers.fire(point[due])
         found = replace(first, end=point).where(alive & due)
         kept = first.where(alive & ~due).by_end()
         found = found if self.all_rows else greatest(found, moment)
         return Flow(found, pending_of([kept], [opener])), (kept,)
+
+    def due(self, carry: Carry, /) -> Int64:
+        return add_each(carry[0].end, self.duration, self.zone)
 
 
 def node(e: x.Seq | x.Not, own: Duration, build: Build, horizon: int | None) -> Node:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from tidegate import rules
 from tidegate.engine.detector.clocks import clock_batches
-from tidegate.engine.detector.detector import FOREVER, Detector
+from tidegate.engine.detector.detector import Detector
 from tidegate.engine.replay import json_values
 from tidegate.engine.replay.compare.model import Column, Comparison, found_in, occurrences_of
 from tidegate.engine.replay.simulate import batches, buckets, instant
 from tidegate.engine.replay.spool import times
 from tidegate.engine.replay.trace import Trace, read
-from tidegate.engine.values import Batch, Carried, Detections
+from tidegate.engine.values import FOREVER, Batch, Carried, Detections
 from tidegate.rules import expression as x
 from tidegate.rules.errors import EngineError, InputError, Problem, word_place
 from tidegate.rules.model import Context, Rule, Rulebook
@@ -101,7 +101,7 @@ def _count(book: Rulebook, rule: str, trace: Trace) -> None:
     for window in buckets(trace, _INSTANTS):
         watermark = int(times(window)[-1])
         arrived = batches(trace, window) | clock_batches(book, first, watermark)
-        found, carried = detector.step(carried, arrived, watermark)
+        found, carried, _ = detector.step(carried, arrived, watermark)
         first = max(first, watermark + 1)
         count += sum(len(detections) for detections in found if detections.rule == rule)
         if count > DETECTIONS_MAX:
@@ -119,7 +119,7 @@ def _detected(
 ) -> Detections | None:
     activations = dict.fromkeys(book.rules, min(trace.first or 0, trace.earliest))
     detector = Detector(book, activations, json_values, used=True)
-    found, _ = detector.step(Carried(), arrived, FOREVER if until is None else until, last)
+    found, _, _ = detector.step(Carried(), arrived, FOREVER if until is None else until, last)
     return next((detections for detections in found if detections.rule == rule), None)
 
 

@@ -1,9 +1,11 @@
-"""Rules that are chains are detected in one walk over the table: as the reference says, and as the
-event graph does, which detects a rule that another one uses."""
+"""Chains of `;`, `-` and `within` are stepped in one scan: as the reference says, and as the event
+graph does node by node."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +18,12 @@ from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
 from tests.reference.strategies import answered
 from tests.reference.values import Occurrence
+from tests.support.history import batches, printed
 from tests.support.rulebooks import loaded
 from tidegate import detect
-from tidegate.engine.detector.walk.kernel import RUN_MAX
+from tidegate.engine.detector import chains as ways
+from tidegate.engine.detector.detector import Detector
+from tidegate.engine.values import Carried
 from tidegate.rules.model import Context, Rulebook
 
 NAMES = "abcd"
@@ -29,13 +34,11 @@ SECOND = 1_000_000
 Line = tuple[str, int, dict[str, Any]]
 
 
-def book(lines: Sequence[tuple[str, str]], *, keyed: bool = True, used: bool = False) -> Rulebook:
-    """Rules, an expression and a context each, over the signals a, b, c, d; `used`: each is the
-    event of another, so that no walk detects it."""
+def book(lines: Sequence[tuple[str, str]], *, keyed: bool = True) -> Rulebook:
+    """Rules, an expression and a context each, over the signals a, b, c, d."""
     per = ", per: k" if keyed else ""
     own = {f"r{n}": f"on: '{on}', context: {context}{per}" for n, (on, context) in enumerate(lines)}
-    users = {f"x{n}": f"on: r{n}" for n in range(len(lines)) if used}
-    return loaded(NAMES, **own, **users)
+    return loaded(NAMES, **own)
 
 
 @st.composite
@@ -61,13 +64,12 @@ def plain_chains(draw: st.DrawFn) -> str:
     return " ; ".join(names) + within
 
 
-def once(lines: list[Line]) -> list[Line]:
-    """Without the simultaneous ones of one event type and key, which the event graph is for."""
-    return list(
-        {
-            (event, time, fields["k"]): (event, time, fields) for event, time, fields in lines
-        }.values()
-    )
+@contextmanager
+def node_by_node() -> Iterator[None]:
+    """The general way: no chain is stepped in one scan."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ways, "chains", lambda _: {})
+        yield
 
 
 def table(lines: Sequence[Line]) -> pa.Table:
@@ -96,21 +98,60 @@ def check(own: Rulebook, lines: list[Line]) -> None:
 @detecting
 @given(data=st.data(), keyed=st.booleans())
 @settings(max_examples=60, deadline=None)
-def test_walks_find_what_the_reference_finds(data: st.DataObject, keyed: bool) -> None:
+def test_chains_find_what_the_reference_finds(data: st.DataObject, keyed: bool) -> None:
     expressions = data.draw(st.lists(chains(), min_size=1, max_size=3))
     own = book([(e, "restricted") for e in expressions], keyed=keyed)
-    lines = data.draw(planted(own, 12))
-    check(own, once(lines) if data.draw(st.integers(0, 3)) else lines)
+    check(own, data.draw(planted(own, 12)))
+
+
+@detecting
+@given(data=st.data(), keyed=st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_a_scan_gives_and_carries_what_the_nodes_do(data: st.DataObject, keyed: bool) -> None:
+    """Bucket by bucket, also where rules come and go, so that chains share other nodes."""
+    expressions = data.draw(st.lists(chains(), min_size=1, max_size=3))
+    own = book([(e, "restricted") for e in expressions], keyed=keyed)
+    lines = sorted(data.draw(planted(own, 12)), key=lambda line: line[1])
+    cut = data.draw(st.integers(0, len(lines)))
+    carried, before, seen = [Carried(), Carried()], 0, list[Any]()
+    for part in filter(None, (lines[:cut], lines[cut:])):
+        if before and part[0][1] == before:
+            break  # one bucket holds all of an instant
+        before = part[-1][1]
+        dropped = data.draw(st.sets(st.sampled_from([*own.rules]), max_size=len(own.rules) - 1))
+        rules = {name: rule for name, rule in own.rules.items() if name not in dropped}
+        left = replace(own, rules=rules)
+        scanned = Detector(left, dict.fromkeys(rules, 0))
+        with node_by_node():
+            stepped = Detector(left, dict.fromkeys(rules, 0))
+        found = [
+            detector.step(stored, batches(left, part), before)
+            for detector, stored in zip((scanned, stepped), carried, strict=True)
+        ]
+        seen += found[1].detections
+        assert [printed(d) for d in found[0].detections] == [
+            printed(d) for d in found[1].detections
+        ]
+        carried = [step.carried for step in found]
+        assert as_sets(carried[0]) == as_sets(carried[1])
+    saw(seen)
+
+
+def as_sets(carried: Carried) -> dict[str, list[str]]:
+    """Carried tables, whose instances stand in any order where they end together."""
+    return {
+        name: sorted(map(str, table.to_pylist())) for name, table in sorted(carried.tables.items())
+    }
 
 
 @pytest.mark.parametrize("context", CHAINED)
 @detecting
-def test_walks_in_every_context_find_what_the_reference_finds(context: Context) -> None:
+def test_chains_in_every_context_find_what_the_reference_finds(context: Context) -> None:
     @given(data=st.data(), keyed=st.booleans())
     @settings(max_examples=20, deadline=None)
     def some(data: st.DataObject, keyed: bool) -> None:
         own = book([(data.draw(plain_chains()), context.value)], keyed=keyed)
-        check(own, once(data.draw(planted(own, 10))))
+        check(own, data.draw(planted(own, 10)))
 
     some()
 
@@ -145,30 +186,32 @@ def large(count: int, keys: int, gap: int, *, ordered: bool = True) -> pa.Table:
     [(50, 1_000, True), (2_000, 3, True), (2_000, 3, False), (40, 0, True), (2, 1, True)],
     ids=["few ties", "many ties", "in no order", "all simultaneous", "ties of a key"],
 )
-def test_a_walk_and_the_event_graph_detect_the_same(
+def test_a_scan_and_the_nodes_detect_the_same(
     context: Context, keys: int, gap: int, ordered: bool
 ) -> None:
     plain = [e for e in EXPRESSIONS if context is Context.RESTRICTED or "-" not in e]
     lines = [(expression, context.value) for expression in plain]
     occurrences = large(6_000, keys, gap, ordered=ordered)
-    walked = detect(book(lines), occurrences)
-    stepped = detect(book(lines, used=True), occurrences)
-    own = pa.compute.starts_with(stepped.column("rule"), "r")
-    assert walked.equals(stepped.filter(own))
-    assert len(walked) > (0 if gap else -1)
+    scanned = detect(book(lines), occurrences)
+    with node_by_node():
+        stepped = detect(book(lines), occurrences)
+    assert scanned.equals(stepped)
+    assert len(scanned) > (0 if gap else -1)
 
 
-def test_more_simultaneous_occurrences_than_a_walk_takes_are_for_the_event_graph() -> None:
-    count = RUN_MAX + 1
+def test_any_number_of_occurrences_may_be_simultaneous() -> None:
+    count = 5_000
     occurrences = pa.table(
         {
-            "event": ["a"] * count + ["b"] * count,
-            "time": [1] * count + [2] * count,
-            "k": [*range(count), *range(count)],
+            "event": ["b", "a"] * count + ["a", "b"] * count,
+            "time": [1] * 2 * count + [2] * 2 * count,
+            "k": [k for k in range(count) for _ in "ab"] * 2,
         }
     )
     found = detect(book([("a ; b", "restricted")]), occurrences)
-    assert found.column("constituents").to_pylist() == [[k, count + k] for k in range(count)]
+    assert found.column("constituents").to_pylist() == [
+        [2 * k + 1, 2 * count + 2 * k + 1] for k in range(count)
+    ]
 
 
 def test_keys_of_texts_and_of_far_apart_numbers() -> None:
@@ -179,7 +222,7 @@ def test_keys_of_texts_and_of_far_apart_numbers() -> None:
         assert found.column("constituents").to_pylist() == [[1, 3], [0, 2]]
 
 
-def test_a_rule_whose_action_another_rule_waits_for_may_be_walked() -> None:
+def test_a_rule_whose_action_another_rule_waits_for_may_be_a_chain() -> None:
     own = """
 rulebook: b
 events: {a: {signal: {}}, b: {signal: {}}}

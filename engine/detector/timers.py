@@ -1,0 +1,51 @@
+"""The timers of a step: what happens at an instant though nothing arrives."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from tidegate.engine.detector.instances import Carry
+from tidegate.engine.grid import ceil_watermark
+from tidegate.engine.values import Int64
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """An operator that carries timers."""
+
+    def due(self, carry: Carry, /) -> Int64:
+        """The instants at which it wants to be stepped, for what it carries: the next one of each
+        instance at least."""
+        ...
+
+
+class FloodError(Exception):
+    """More timers than a step may fire; up to `reached` they are no more."""
+
+    def __init__(self, reached: int) -> None:
+        super().__init__(reached)
+        self.reached = reached
+
+
+class Timers:
+    """Counts the timers that fire in a step; no more than `limit` may (None: any number), and those
+    of one millisecond together."""
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = limit
+        self._fired = [np.empty(0, np.int64)]
+
+    def fire(self, instants: Int64) -> None:
+        """Note timers of one operator."""
+        self._fired.append(instants)
+
+    def reached(self, watermark: int) -> int:
+        """How far a step up to `watermark` may go: to the end of the millisecond in which the last
+        one of `limit` timers fires."""
+        fired = np.concatenate(self._fired)
+        if self.limit is None or len(fired) <= self.limit:
+            return watermark
+        last = int(np.partition(fired, self.limit - 1)[self.limit - 1])
+        return min(watermark, ceil_watermark(last))
