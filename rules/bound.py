@@ -93,6 +93,7 @@ class _Form:
     """What is the same in all contexts: `restricted` is the bound there, `nodes` those that store
     something, `instances` and `occurrences` what they add up to."""
 
+    expression: x.Expression
     forms: Forms
     nodes: Sequence[Stored]
     instances: Amount
@@ -122,7 +123,7 @@ def _made(expression: x.Expression, used: Mapping[str, Used], keyed: Collection[
     why = _why(nodes, instances + occurrences)
     restricted = _said_of(instances, occurrences, oldest, why, advice)
     by_context = forms(expression, keyed, used)
-    return _Form(by_context, nodes, instances, occurrences, restricted)
+    return _Form(expression, by_context, nodes, instances, occurrences, restricted)
 
 
 def _bound(form: _Form, context: Context) -> Bound:
@@ -237,7 +238,7 @@ def _advice(node: Stored, whole: x.Expression) -> str:
 def _beside_counters(form: _Form) -> tuple[str, ...]:
     """The advice for a context that keeps what is not used up, where something counts since
     activation: a `within` bounds nothing then."""
-    counters = tuple(_advice(node, form.forms.expression) for node in form.nodes if node.counter)
+    counters = tuple(_advice(node, form.expression) for node in form.nodes if node.counter)
     bounded = counters and form.restricted.exists
     return (*counters, "choose context: restricted, which keeps few") if bounded else counters
 

@@ -21,6 +21,7 @@ from tidegate.rules import expression as x
 from tidegate.rules.amount import Amount
 from tidegate.rules.detected import KEPT_MAX
 from tidegate.rules.model import Context, Selection
+from tidegate.rules.parser import unlabelled
 from tidegate.rules.plain import plain
 from tidegate.rules.recent import unused
 from tidegate.rules.stages import Stages, most_kept, stages
@@ -78,6 +79,7 @@ def forms(
 ) -> Forms:
     """The forms of an expression, by context. `keyed`: the keyed event types; `rules`: those that
     may be used as events; `points`: those of them whose detections are instants."""
+    expression = unlabelled(expression)
     names = x.names_in(expression)
     named = (frozenset(n for n in names if n in given) for given in (keyed, rules, points))
     return _forms(expression, *named)
@@ -162,9 +164,7 @@ def single(e: x.Expression) -> tuple[x.Expression, ...]:
         case _ if plain(e):
             leaves = [leaf for leaf in e.walk() if not leaf.operands()]
             return tuple(leaves) if len({*leaves}) == len(leaves) else ()
-        case x.Labelled(part=part) | x.Within(part=part) | x.Minus(part=part):
-            return single(part)
-        case x.Aperiodic(part=part):
+        case x.Within(part=part) | x.Minus(part=part) | x.Aperiodic(part=part):
             return single(part)
         case (
             x.Seq(first=opener, then=x.Own(duration=duration))

@@ -6,8 +6,7 @@ from collections.abc import Collection
 
 from tidegate.rules import expression as x
 from tidegate.rules.amount import Amount
-from tidegate.rules.parser import unlabelled
-from tidegate.rules.transform import longest_micros, shorter, shortest_micros
+from tidegate.rules.transform import longest_micros, loosened, shorter
 
 
 def unused(
@@ -20,7 +19,11 @@ def unused(
     keyed and broadcast events are mixed. `keyed`: the keyed event types; `rules`: the rules that
     may be used as events.
     """
-    whole = _whole(expression)
+    whole, longest = expression, None
+    while isinstance(whole, x.Within):
+        longest = shorter(longest, longest_micros(whole.duration))
+        whole = whole.part
+    whole = loosened(whole, longest)
     events = [node for node in whole.walk() if not node.operands()]
     names = {node.name for node in events if isinstance(node, x.Name)}
     flat = all(isinstance(node, _FLAT) for node in whole.walk())
@@ -30,22 +33,6 @@ def unused(
         return None
     missing = _missing(whole, lasting=False) if _in_common(whole) else 0
     return Amount(_kept(whole, 0, lasting=False)[0] - missing)
-
-
-def _whole(expression: x.Expression) -> x.Expression:
-    """The expression without labels, the `within` around it, and those inside that say no more."""
-    node, longest = unlabelled(expression), None
-    while isinstance(node, x.Within):
-        longest = shorter(longest, longest_micros(node.duration))
-        node = node.part
-    return node if longest is None else _loosened(node, longest)
-
-
-def _loosened(node: x.Expression, longest: int) -> x.Expression:
-    """Without each `within` that allows what is no longer than `longest`, microseconds."""
-    if isinstance(node, x.Within) and shortest_micros(node.duration) >= longest:
-        return _loosened(node.part, longest)
-    return x.with_operands(node, [_loosened(part, longest) for part in node.operands()])
 
 
 _FLAT = x.Name | x.Clock | x.Cron | x.Or | x.And | x.AnyOf | x.Seq

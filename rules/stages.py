@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from tidegate.rules import expression as x
 from tidegate.rules.model import Context
-from tidegate.rules.parser import unlabelled
+from tidegate.rules.transform import loosened
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,9 @@ class Stages:
 
 
 def stages(expression: x.Expression) -> Stages | None:
-    """An expression as stages; None if it is anything else."""
-    node = unlabelled(expression)
-    events = [leaf.name for leaf in node.walk() if isinstance(leaf, x.Name)]
-    found = _filtered(node) if len({*events}) == len(events) else None
+    """An expression without labels as stages; None if it is anything else."""
+    events = [leaf.name for leaf in expression.walk() if isinstance(leaf, x.Name)]
+    found = _filtered(expression) if len({*events}) == len(events) else None
     return found and replace(found, events=tuple(events))
 
 
@@ -91,18 +90,11 @@ def _filtered(node: x.Expression, span: int | None = None) -> Stages | None:
                 return None
             return replace(found, absent=name, apart=True)
         case x.Not(absent=x.Name(name=name), opener=opener, closer=closer):
-            first, last = _place(opener), _sequence(_loose(closer, span))
+            first, last = _place(opener), _sequence(loosened(closer, span))
             whole = (Stage(1, (first,)), *last) if first and last else ()
             return Stages((), whole, span, name) if whole else None
-    whole = _sequence(_loose(node, span))
+    whole = _sequence(loosened(node, span))
     return Stages((), whole, span) if whole else None
-
-
-def _loose(node: x.Expression, span: int | None) -> x.Expression:
-    """Without the `within`s that say no more than `span` does."""
-    if isinstance(node, x.Within) and span is not None and not node.duration.months:
-        return _loose(node.part, span) if node.duration.micros >= span else node
-    return x.with_operands(node, [_loose(operand, span) for operand in node.operands()])
 
 
 def _sequence(node: x.Expression) -> tuple[Stage, ...]:

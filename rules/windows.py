@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tidegate.rules import expression as x
-from tidegate.rules.parser import unlabelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +21,8 @@ class Window:
 
 
 def window(expression: x.Expression) -> Window | None:
-    """An expression as such a window; None if it is anything else."""
-    found = _window(unlabelled(expression))
+    """An expression without labels as such a window; None if it is anything else."""
+    found = _window(expression)
     return found if found and len({*found.events}) == len(found.events) else None
 
 
