@@ -103,7 +103,7 @@ def stored(node: x.Expression, used: Mapping[str, Used] | None = None) -> Stored
 
 
 def chosen_among(part: Stored) -> Stored:
-    """What is stored where all instances of an expression are asked for: every occurrence in them."""
+    """The same node where all its instances are asked for: every occurrence in them is stored."""
     every = ENDLESS.within(part.horizon_micros)
     return replace(
         part,
