@@ -1,4 +1,4 @@
-"""Where to look for something to detect: a superset, whatever is used up."""
+"""The instants at which something may be detected, whatever is consumed."""
 
 from __future__ import annotations
 

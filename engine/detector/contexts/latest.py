@@ -17,7 +17,7 @@ def latest(tree: x.Expression, streams: Sequence[Instances], moment: Moment) -> 
     must follow it may have.
 
     Whatever holds an earlier one is less than the same with the later one (S1), and when that is
-    used up, the earlier one is too: the context uses up every older occurrence of the type. So no
+    consumed, the earlier one is too: the context consumes every older occurrence of the type. So no
     more is carried than in `restricted` (semantics 4): a few occurrences, whatever arrives.
     """
     ordered = [_by_rank(part, moment) for part in streams]

@@ -35,7 +35,7 @@ Closed = tuple[Interval, int, Entries]
 
 
 class Search(Generic[V]):
-    """One search, at one instant for one key, among what is not used up: none ends after `now`.
+    """One search, at one instant for one key, among what is not consumed: nothing ends after `now`.
 
     Raises `LimitError('search-steps')` past `steps_max` unions of instances.
     """

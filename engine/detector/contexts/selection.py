@@ -63,7 +63,7 @@ def selecting(how: Selection, tree: x.Expression, longest: tuple[int, int] | Non
 def choose(history: History, by: Selecting) -> Iterator[Found]:
     """Runs of one operand uninterrupted by the other (duplicate lists) are paired, each with the
     next one only or with every later one; of a run the first, the last or all are taken that have a
-    partner, then of their partners. Only with `repeat` what is detected is used up.
+    partner, then of their partners. Only with `repeat` what is detected is consumed.
 
     A pair must be an instance of the whole expression: filters act first.
     """
