@@ -107,13 +107,13 @@ def _root(e: x.Expression, form: Form, build: Build) -> Node:
             if not united:
                 return found
             return build.make(e, AtOnce(), (found,), found.keys, None, point=found.point)
-        case Flat(context=context, stages=flat) if flat.chain:
-            return build.walked(e, Chain(context, len(flat.events), flat.span_micros, most), flat)
         case Flat(context=context, stages=flat):
-            return build.walked(e, Stages(context, flat, most), flat)
+            span = flat.span_micros
+            chain = Chain(context, len(flat.events), span, most) if flat.chain else None
+            return build.walked(e, chain or Stages(context, flat, most), flat.events, span)
         case Windowed(context=context, window=window):
-            timed = window.length_micros > 0
-            return build.walked(e, Windows(context, window, most), window, timed=timed)
+            shape, timed = Windows(context, window, most), window.length_micros > 0
+            return build.walked(e, shape, window.events, window.span_micros, timed=timed)
         case Nested(context=context, kept=kept):
             return nested(e, context, build, few=kept is not None)
 
@@ -208,10 +208,18 @@ class Build:
             expression=e,
         )  # fmt: skip
 
-    def walked(self, e: x.Expression, shape: Shape, flat: Any, *, timed: bool = False) -> Node:
+    def walked(
+        self,
+        e: x.Expression,
+        shape: Shape,
+        events: Iterable[str],
+        span: int | None,
+        *,
+        timed: bool = False,
+    ) -> Node:
         """A choice in one walk over all rows of event types alike."""
-        operands = tuple(self.event(name, all_rows=True) for name in flat.events)
-        return self.make(e, shape, operands, operands[0].keys, flat.span_micros, timed=timed)
+        operands = tuple(self.event(name, all_rows=True) for name in events)
+        return self.make(e, shape, operands, operands[0].keys, span, timed=timed)
 
     def make(
         self,
