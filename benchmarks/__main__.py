@@ -73,6 +73,7 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
     if "state" in wanted:
         _say("state")
         figures.append(state.run(folder / "state"))
+        figures.append(state.instance_bytes(folder / "state"))
     if set(wanted) <= WITHOUT_SPARK:
         return figures
     spark = start_session("benchmarks")

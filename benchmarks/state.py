@@ -1,4 +1,5 @@
-"""One arriving row with 1,000,000 carried keys against 1,000: step, and commit to the store.
+"""One arriving row with 1,000,000 carried keys against 1,000: step, and commit to the store. And
+the bytes that a carried instance takes there.
 
 python -m benchmarks.state [KEYS]
 """
@@ -9,16 +10,19 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import sqlalchemy as sa
 
 from benchmarks.figure import Figure
 from tidegate import rules
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.partitioned import Partitioned
 from tidegate.engine.store import open_store
+from tidegate.engine.store import tables as t
 from tidegate.engine.store.buckets import save_carried
 from tidegate.engine.store.database import Database
 from tidegate.engine.values import Batch, Carried, Int64
@@ -30,19 +34,25 @@ ASKED = 100
 BOOK = """
 rulebook: state
 events: {a: {signal: {k: bigint, v: bigint}}, b: {signal: {k: bigint, v: bigint}}}
-rules: {r: {on: a ; b, per: k}}
+rules: {RULES}
 """
+ONE = ("a ; b",)
+FIVE = ("a ; b", "a ; b within 1 d", "a ; b ; a within 2 d", "(a ; b) - a", "a and b")
+BYTES_MAX = 200
 
 
 class State:
-    """A rule with an open `a` of every key, and the store that keeps it."""
+    """Rules with an open `a` of every key, and the store that keeps them."""
 
-    def __init__(self, folder: Path, keys: int) -> None:
-        book = rules.load(BOOK, features=SIMULATED)
-        self.detector = Partitioned(Detector(book, {"r": 0}), book.settings.state_partitions)
-        url = f"sqlite:///{folder / f'state_{keys}.db'}"
+    def __init__(self, folder: Path, keys: int, expressions: Sequence[str] = ONE) -> None:
+        own = ", ".join(f"r{n}: {{on: {on}, per: k}}" for n, on in enumerate(expressions))
+        text = BOOK.replace("RULES", own)
+        book = rules.load(text, features=SIMULATED)
+        detector = Detector(book, dict.fromkeys(book.rules, 0))
+        self.detector = Partitioned(detector, book.settings.state_partitions)
+        url = f"sqlite:///{folder / f'state_{keys}_{len(expressions)}.db'}"
         with open_store(url, create=True) as store:
-            store.register("state", BOOK, None)
+            store.register("state", text, None)
         self.database = Database(url)
         self.carried, self.watermark = Carried(), 0
         self.draw = np.random.default_rng(7)
@@ -85,6 +95,25 @@ def run(folder: Path, many: int = MANY) -> Figure:
                   numbers)  # fmt: skip
 
 
+def instance_bytes(folder: Path, keys: int = MANY) -> Figure:
+    """What the store keeps for a carried instance: five rules, every second key half matched."""
+    folder.mkdir(parents=True, exist_ok=True)
+    state = State(folder, keys, FIVE)
+    for block in np.array_split(np.arange(0, keys, 2), max(1, keys // BLOCK)):
+        state.take("b", block)
+    with state.database.read() as connection:
+        kept = connection.execute(sa.select(sa.func.sum(sa.func.length(t.carried.c.arrow))))
+        total = int(kept.scalar_one())
+    state.database.close()
+    nodes = [n for n in state.carried.tables if n.startswith("node:")]
+    instances = sum(len(state.carried.tables[name]) for name in nodes)
+    numbers = {"bytes": total / instances, "instances": float(instances)}
+    name = f"state: bytes a carried instance / {BYTES_MAX}"
+    return Figure(name, total / instances / BYTES_MAX, 1.0, numbers)
+
+
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as temporary:
-        print(run(Path(temporary), int(sys.argv[1]) if len(sys.argv) > 1 else MANY))
+        size = int(sys.argv[1]) if len(sys.argv) > 1 else MANY
+        print(run(Path(temporary), size))
+        print(instance_bytes(Path(temporary), size))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
@@ -76,7 +77,8 @@ def basis_for(basis: Basis, plan: Plan, prepare: Prepare) -> Basis:
     if basis.detector is None:
         activations = {**basis.activations, **plan.activations}
         most = basis.rulebook.settings.state_partitions
-        detector = Partitioned(Detector(basis.rulebook, activations), most)
+        threads = basis.rulebook.settings.detect_threads or os.cpu_count() or 1
+        detector = Partitioned(Detector(basis.rulebook, activations, threads=threads), most)
         basis = replace(basis, activations=activations, detector=detector)
     return basis
 

@@ -26,6 +26,7 @@ from tidegate.engine.capture.resets import with_resets
 from tidegate.engine.capture.sources import Sources, sources
 from tidegate.engine.detecting import CutShortError, detect
 from tidegate.engine.detector.partitioned import Partitioned
+from tidegate.engine.detector.parts import next_due
 from tidegate.engine.doing import STAGES, Stage
 from tidegate.engine.entries import Control
 from tidegate.engine.evaluate.evaluate import evaluate
@@ -247,8 +248,7 @@ class Loop:
             unplaced = self.store.unplaced_signals(book.name, self._sources.signals, before, limit)
         used = {name: used_of(name, head.cursor.schema) for name, head in listing.heads.items()}
         enabled = frozenset(c.subject for c in controls if c.kind == "enable") & state.parked
-        detector = self.basis.detector
-        timer = detector.next_due(state.carried) if detector else None
+        timer = next_due(state.carried)
         plan = make_plan(  # 3. choose W
             rulebook, state, listing, unplaced, used, until, enabled, timer
         )

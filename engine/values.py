@@ -160,10 +160,13 @@ class Batch:
 
     def until(self, instant: int) -> Batch:
         """The occurrences up to an instant."""
-        count = int(np.searchsorted(self.time, instant, side="right"))
-        ids = {name: values[:count] for name, values in self.ids.items()}
-        depth = None if self.depth is None else self.depth[:count]
-        return Batch(self.event, self.time[:count], self.row[:count], self.table, ids, depth)
+        return self.take(np.arange(np.searchsorted(self.time, instant, side="right")))
+
+    def take(self, index: Int64) -> Batch:
+        """The occurrences at `index`, which ascends."""
+        ids = {name: values[index] for name, values in self.ids.items()}
+        depth = None if self.depth is None else self.depth[index]
+        return Batch(self.event, self.time[index], self.row[index], self.table, ids, depth)
 
 
 @dataclass(frozen=True, slots=True)

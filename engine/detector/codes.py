@@ -15,7 +15,7 @@ from tidegate.engine.detector.graph import Graph, Node, Stream
 from tidegate.engine.detector.instances import EVERY_KEY, Int32
 from tidegate.engine.detector.keys import NO_KEYS, Columns, Keys, encode
 from tidegate.engine.detector.timeline import Timeline
-from tidegate.engine.values import Carried
+from tidegate.engine.values import Carried, Int64
 from tidegate.rules.errors import InputError, Problem, word_place
 
 Chunk = tuple[int, int, tuple[str, ...]]
@@ -45,6 +45,15 @@ class Codes:
         if chunk is None:
             return self.found[event, columns]
         return self.found[chunk][self.timeline.batch(event).row]
+
+    def at(self, event: str, columns: tuple[str, ...] | None, positions: Int64) -> Int32:
+        """Those of the arrivals of an event type at some positions of the timeline."""
+        if columns is None:
+            return np.full(len(positions), EVERY_KEY, dtype=np.int32)
+        chunk = self.chunks.get((event, columns))
+        if chunk is None:
+            return self.found[event, columns][self.timeline.index[positions]]
+        return self.found[chunk][self.timeline.rows(positions, event)]
 
     def along(self, leaves: Mapping[str, tuple[str, ...] | None]) -> Int32:
         """The key codes of the arrivals of some event types, keyed by some columns, as the timeline

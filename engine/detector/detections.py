@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from tidegate.engine.detector.behind import names_for
 from tidegate.engine.detector.instances import Instances
 from tidegate.engine.detector.keys import Keys
 from tidegate.engine.detector.occurrences import Occurrences
@@ -24,7 +25,8 @@ def build(rule: Rule, shown: Shown, keys: Keys, occurrences: Occurrences) -> Det
     number = (
         np.cumsum([e not in occurrences.parts for e in occurrences.sources], dtype=np.int16) - 1
     )
-    batches = {event: b for event, b in batches.items() if event not in occurrences.parts}
+    names = names_for(rule, batches)
+    batches = {names[e]: batch for e, batch in batches.items() if e not in occurrences.parts}
     around = [role.labels for role in roles(rule.on)]
     labels = tuple(dict.fromkeys(label for inside in around for label in inside))
     innermost = np.array([labels.index(r[-1]) if r else -1 for r in around], dtype=np.int16)

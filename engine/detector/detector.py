@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from graphlib import TopologicalSorter
 
 import numpy as np
 
 from tidegate.engine.detector import chains, order
+from tidegate.engine.detector.behind import clock_of, with_clocks
 from tidegate.engine.detector.closing import carry_on
 from tidegate.engine.detector.compile import compile_rule
 from tidegate.engine.detector.contexts.limits import LimitError
 from tidegate.engine.detector.detections import build
-from tidegate.engine.detector.edges import with_edges
+from tidegate.engine.detector.edges import BY, with_edges
 from tidegate.engine.detector.frame import Frame, Until, open_frame
 from tidegate.engine.detector.graph import Census, Graph, Node, connect
 from tidegate.engine.detector.instances import (
@@ -29,6 +31,7 @@ from tidegate.engine.detector.occurrences import Ranking
 from tidegate.engine.detector.operators.detection import Detection
 from tidegate.engine.detector.operators.event import Event
 from tidegate.engine.detector.shown import Shown, every_role, occur, show
+from tidegate.engine.detector.threads import ARRIVALS_MIN, generations
 from tidegate.engine.detector.timeline import Timeline, of_batches
 from tidegate.engine.detector.timers import FloodError, Timers
 from tidegate.engine.moments import python_values
@@ -43,7 +46,9 @@ class Detector:
 
     `activations` gives each rule's activation, microseconds; a rule sees occurrences from its
     activation on. `ranking` orders simultaneous occurrences of one type by their parameters (S1).
-    `used`: detections also tell what they use that is no parameter (`Detections.used`).
+    `used`: detections also tell what they use that is no parameter (`Detections.used`). A step
+    with many arrivals runs on so many `threads`. `clocks` has the rules that run behind, each with
+    the name of its clock (see `behind`).
     Raises `EngineError('not-detectable')` for an operator or context that is not built.
     """
 
@@ -54,26 +59,43 @@ class Detector:
         ranking: Ranking = order,
         *,
         used: bool = False,
+        threads: int = 1,
+        clocks: Mapping[str, str] | None = None,
     ) -> None:
+        shown = rulebook.rules
         rulebook = with_edges(as_detected(rulebook), {*rulebook.events, *rulebook.rules})
+        rulebook = with_clocks(rulebook, clocks or {})
         self._ranking = ranking
         self._used = used
         self._rules = {rule.name: rule for rule in rulebook.rules.values() if rule.enabled}
         roots: dict[str, Node] = {}
         censuses: list[Census] = []
         for name in _used_first(self._rules):
-            roots[name], census = compile_rule(
-                self._rules[name], activations[name], rulebook, roots
-            )
+            since = activations[name.partition(BY)[0]]
+            roots[name], census = compile_rule(self._rules[name], since, rulebook, roots)
             censuses += [census] if census else []
         keys = {name: rule.key_names for name, rule in self._rules.items()}
         self._graph = connect(roots, keys, censuses)
         self._chains = chains.chains(self._graph)
         self._scanned = chains.only_scanned(self._graph, self._chains)
+        self._threads = threads
+        self._generations = generations(self._graph, self._chains, self._scanned)
         self.events = frozenset[str]().union(*self._graph.events.values())
         """The event types that some rule looks at."""
         self.timed = any(root.timed for root in self._graph.roots.values())
         """Whether something may be detected when nothing arrives."""
+        self._clocks = {
+            node.digest: clock
+            for root in self._graph.roots.values()
+            for node in root.walk()
+            if (clock := clock_of(node.roles[0]))
+        }
+        self._shown = [name for name in self._rules if name in shown]
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The enabled rules, in the rulebook's order."""
+        return tuple(self._shown)
 
     @property
     def graph(self) -> Graph:
@@ -104,6 +126,7 @@ class Detector:
         last: int | None = None,
         parked: Collection[str] = (),
         limit: int | None = None,
+        behind: Mapping[str, int] | None = None,
     ) -> Stepped:
         """What each rule detects in one bucket, in the rulebook's order of rules, those without a
         detection left out; what to carry on, nothing after a history that has ended; and how far
@@ -116,6 +139,9 @@ class Detector:
         up to the watermark fire; a `P` window that nothing closes ticks up to `last` (None: the
         watermark).
 
+        `behind` has the watermarks of the clocks that rules run by; of these rules' event types,
+        `a by t`, only what is not after that has arrived (`behind.released`).
+
         Rules in `parked`, and those that use them as events, detect nothing and keep what they
         carry; a node that they share with others goes on. Raises `RuleLimitError`.
         """
@@ -126,7 +152,8 @@ class Detector:
         while True:
             timers = Timers(limit)
             try:
-                found = self._stepped(carried, arrivals, watermark, last, parked, timers)
+                until = Until(watermark, min(last, watermark), timers, behind or {})
+                found = self._stepped(carried, arrivals, until, parked)
                 reached = timers.reached(watermark)
             except FloodError as flood:
                 reached = flood.reached
@@ -138,26 +165,25 @@ class Detector:
         self,
         carried: Carried,
         arrivals: Timeline,
-        watermark: int,
-        last: int,
+        until: Until,
         parked: Collection[str],
-        timers: Timers,
     ) -> tuple[tuple[Detections, ...], Carried]:
-        """A step that `timers` looks at."""
+        """A step that goes so far."""
         stopped = self.parked_with(parked)
         rules = [rule for rule in self._graph.active(arrivals.counts) if rule not in stopped]
         nodes = {n.digest: n for rule in rules for n in self._graph.roots[rule].walk()}
         frame = open_frame(self._graph, nodes, carried, arrivals, self._ranking)
-        shown, carry = self._run(frame, rules, Until(watermark, min(last, watermark), timers))
+        shown, carry = self._run(frame, rules, until)
         found = []
-        for name, rule in self._rules.items():
+        for name in self._shown:
             if name in shown:
+                rule = self._rules[name]
                 keys, occurrences = frame.keys(self._graph.roots[name]), frame.occurrences
                 found.append(build(rule, shown[name], keys, occurrences))
                 if self._used:
                     whole = build(rule, every_role(shown[name], occurrences), keys, occurrences)
                     found[-1] = replace(found[-1], used=whole)
-        if watermark == FOREVER:
+        if until.watermark == FOREVER:
             return tuple(found), Carried({}, frozenset(carried.tables))
         return tuple(found), carry_on(frame, carry, carried)
 
@@ -170,19 +196,16 @@ class Detector:
         flows: dict[str, Flow] = {}
         carry: dict[str, Carry] = {}
         shown: dict[str, Shown] = {}
+        if self._threads > 1 and len(frame.timeline) >= ARRIVALS_MIN:
+            self._run_ahead(frame, flows, carry, until)
         used = frozenset[str]().union(*(graph.uses[name] for name in rules))
         for name in rules:
             rule, root = self._rules[name], graph.roots[name]
             for node in root.walk():
                 if node.digest in flows or node.digest in self._scanned:
                     continue
-                moment = frame.moment(node, until)
-                chain = self._chains.get(node.digest)
                 try:
-                    if chain:
-                        steps = chains.step(chain.upto(frame.nodes), frame, moment)
-                    else:
-                        steps = {node.digest: _step(node, flows, frame, moment)}
+                    steps = self._steps(node, flows, frame, until)
                 except LimitError as error:
                     raise error.of(name, _named(rule, frame.keys(node), error.key)) from None
                 for digest, (flow, kept) in steps.items():
@@ -196,6 +219,40 @@ class Detector:
                     own = occur(rule, shown[name], frame.keys(root), frame.occurrences)
                 frame.add_detected(name, Flow(own, found.pending))
         return shown, carry
+
+    def _run_ahead(
+        self, frame: Frame, flows: dict[str, Flow], carry: dict[str, Carry], until: Until
+    ) -> None:
+        """Step what may be stepped side by side. What reaches a limit is left out: it is stepped in
+        its turn and says so."""
+
+        def steps(node: Node) -> chains.Steps:
+            try:
+                return self._steps(node, flows, frame, until)
+            except LimitError:
+                return {}
+
+        with ThreadPoolExecutor(self._threads) as pool:
+            for nodes in self._generations:
+                ready = [
+                    node
+                    for node in nodes
+                    if node.digest in frame.nodes
+                    and (node.digest in self._chains or flows.keys() >= node.reads)
+                ]
+                for found in [*pool.map(steps, ready)]:
+                    for digest, (flow, kept) in found.items():
+                        flows[digest], carry[digest] = flow, kept
+
+    def _steps(
+        self, node: Node, flows: Mapping[str, Flow], frame: Frame, until: Until
+    ) -> chains.Steps:
+        """A node's step, or that of the chain that it is part of."""
+        moment = frame.moment(node, until.by(self._clocks.get(node.digest)))
+        chain = self._chains.get(node.digest)
+        if chain:
+            return chains.step(chain.upto(frame.nodes), frame, moment)
+        return {node.digest: _step(node, flows, frame, moment)}
 
 
 def _named(rule: Rule, keys: Keys, code: int) -> str:

@@ -11,7 +11,8 @@ from tidegate.rules.model import Change, Rule, Rulebook, TableEvent
 from tidegate.rules.parser import unlabelled
 
 BEGIN, END = "begin_of ", "end_of "
-"""No name has a blank."""
+BY = " by "
+"""`a by t` are the occurrences of a as the clock t sees them (see `behind`)."""
 TICK = "[tick]"
 """What the event types of ticks begin with: a `P` or `P*` has one of its own."""
 
@@ -26,8 +27,11 @@ def is_tick(event: str) -> bool:
 
 
 def shown_name(event: str) -> str:
-    """What an occurrence of an event type is called: its edges are called like the whole."""
-    return "tick" if is_tick(event) else event.removeprefix(BEGIN).removeprefix(END)
+    """What an occurrence of an event type is called: its edges are called like the whole, and so is
+    what a clock sees."""
+    if is_tick(event):
+        return "tick"
+    return event.removeprefix(BEGIN).removeprefix(END).partition(BY)[0]
 
 
 def begun(book: Rulebook) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 from tidegate.engine.detector import carried as tables
 from tidegate.engine.detector import ties
 from tidegate.engine.detector.codes import Codes, encode_step
-from tidegate.engine.detector.edges import BEGIN, shown_name
+from tidegate.engine.detector.edges import BEGIN
 from tidegate.engine.detector.graph import Graph, Node, Stream
 from tidegate.engine.detector.instances import (
     EVERY_KEY,
@@ -45,6 +45,14 @@ class Until(NamedTuple):
     watermark: int
     last: int
     timers: Timers
+    behind: Mapping[str, int]
+
+    def by(self, clock: str | None) -> Until:
+        """How far what runs by a clock goes."""
+        if clock is None:
+            return self
+        own = min(self.behind[clock], self.watermark)
+        return self._replace(watermark=own, last=min(self.last, own))
 
 
 class Frame:
@@ -95,7 +103,9 @@ class Frame:
             self.occurrences,
             unseen,
             np.append(known, np.int32(unseen)),
-            *until,
+            until.watermark,
+            until.last,
+            until.timers,
         )
 
     def known(self, name: str) -> tuple[Int32, Int32]:
@@ -245,7 +255,7 @@ def _simultaneous(
             continue
         position = timeline.of_event(timeline.simultaneous, shape.event)
         keys = codes.keys.get(graph.domain(node), NO_KEYS).count
-        code = codes.along({shape.event: shape.columns})[position]
+        code = codes.at(shape.event, shape.columns, position)
         time = timeline.time[position]
         group, count = ties.groups(code, time, keys)
         if count < len(position) and not shape.all_rows:
@@ -258,7 +268,7 @@ def _simultaneous(
             known = tied.get(shape.event, np.empty(0, np.int64))
             tied[shape.event] = np.union1d(known, _repeated(position, group)[0])
     for event in across & timeline.counts.keys():
-        whole = shown_name(event)
+        whole = event.removeprefix(BEGIN)
         if event.startswith(BEGIN) and whole in timeline.counts:
             if timeline.table(whole) is timeline.table(event):
                 continue
@@ -279,7 +289,7 @@ def _across(graph: Graph, nodes: Collection[Node]) -> frozenset[str]:
     below rules of which another rule sees detections of several keys, and those whose beginning is
     looked at too, which is called like them."""
     begun = {role for node in nodes for role in node.roles if role.startswith(BEGIN)}
-    return frozenset({*begun, *map(shown_name, begun)}).union(
+    return frozenset({*begun, *(event.removeprefix(BEGIN) for event in begun)}).union(
         *(
             graph.events[node.shape.rule]
             for node in nodes

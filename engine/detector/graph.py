@@ -53,6 +53,11 @@ class Node:
     def keys(self) -> tuple[bool, bool]:
         return self.own, self.every
 
+    @property
+    def reads(self) -> frozenset[str]:
+        """The digests of the nodes that it reads."""
+        return frozenset(operand.digest for operand in self.operands)
+
     def forgetting(self, flow: Flow, kept: Carry, watermark: int) -> tuple[Flow, Carry]:
         """A step's outcome without what is too old to be of use."""
         if self.horizon_micros is None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.engine.detector.behind import clock_of, is_held, released
 from tidegate.engine.detector.carried import check, read_spans
 from tidegate.engine.detector.codes import select
 from tidegate.engine.detector.detector import Detector
@@ -28,11 +29,13 @@ from tidegate.engine.detector.parts import (
     Tables,
     count_of,
     cut,
+    due_of,
     grouped,
     join,
     part_name,
     partitions,
     place,
+    saying_due,
 )
 from tidegate.engine.detector.timers import Timed
 from tidegate.engine.values import FOREVER, Batch, Carried, Stepped
@@ -66,6 +69,7 @@ class Partitioned:
         self._spread = _spread(detector.graph)
         self._spread_timed = any(_uses_apart(detector.graph, timed=True))
         self._names = _names(detector.graph)
+        self._events_behind = frozenset(e for e in detector.events if clock_of(e))
         self._adopted = False  # the first step drops what another rulebook has left
         self._parts: dict[str, _Part] = {}
 
@@ -77,29 +81,44 @@ class Partitioned:
         last: int | None = None,
         parked: Collection[str] = (),
         limit: int | None = None,
+        behind: Mapping[str, int] | None = None,
     ) -> Stepped:
         """`Detector.step`, on the partitions alone that arrivals, timers that are due, or instances
-        that are too old touch."""
-        graph, tables = self.detector.graph, carried.tables
+        that are too old touch. Arrivals that clocks are behind of are held back; where a limit
+        stops the step, all of it is to be done again with fewer arrivals."""
+        graph = self.detector.graph
         if not self._adopted:
-            check(tables)
+            check(carried.tables)
+        tables = {name: table for name, table in carried.tables.items() if not is_held(name)}
+        batches, held = released(carried.tables, batches, self._events_behind, behind or {})
         count = count_of(tables)
         largest, due = self._looked_over(tables, watermark)
         wanted = _wanted(count, largest, self._count_max)
         touched = None if wanted > count else self._touched(batches, due, count)
         read = grouped(tables) if touched is None else self._read(tables, touched)
         before = join(graph, read)
-        made = self.detector.step(Carried(before), batches, watermark, last, parked, limit)
+        made = self.detector.step(Carried(before), batches, watermark, last, parked, limit, behind)
         self._adopted = True
         if watermark == FOREVER:
-            return made._replace(carried=Carried({}, frozenset(tables)))
+            return made._replace(carried=Carried({}, frozenset(carried.tables)))
         parts = cut(graph, before, made.carried.tables, wanted, anew=wanted > count)
-        return made._replace(carried=_replaced(tables, read, parts))
+        kept = _replaced(tables, read, self._saying_due(parts))
+        old = carried.tables.keys() - tables.keys()
+        changed = {n for n in old | held.keys() if held.get(n) is not carried.tables.get(n)}
+        return made._replace(carried=Carried({**kept.tables, **held}, kept.changed | changed))
 
-    def next_due(self, carried: Carried) -> int | None:
-        """The earliest instant at which something wants to be stepped though nothing arrives."""
-        seen = (self._part(name, table) for name, table in carried.tables.items())
-        return min((part.timer for part in seen if part.timer < FOREVER), default=None)
+    def _saying_due(self, parts: Parts) -> Parts:
+        """The parts of nodes with the instant at which the first of their timers is due."""
+        found = dict(parts)
+        for name, some in parts.items():
+            node = self.detector.graph.nodes.get(name.removeprefix("node:"))
+            if node and isinstance(node.shape, Timed):
+                due = {p: node.shape.due(read_spans(node, part)) for p, part in some.items()}
+                found[name] = {
+                    p: saying_due(part, int(due[p].min(initial=FOREVER)))
+                    for p, part in some.items()
+                }
+        return found
 
     def _looked_over(self, tables: Tables, watermark: int) -> tuple[int, set[int]]:
         """The rows of the largest part; the partitions in which a timer is due, or something is too
@@ -122,7 +141,7 @@ class Partitioned:
         node = self.detector.graph.nodes.get(whole.removeprefix("node:"))
         if node is None or not len(table):
             return _Part(table, partition, 0, FOREVER, FOREVER)
-        found = _Part(table, partition, len(table), _timer(node, table), _old(node, table))
+        found = _Part(table, partition, len(table), due_of(table), _old(node, table))
         self._parts[name] = found
         return found
 
@@ -213,13 +232,6 @@ def _uses_apart(graph: Graph, *, timed: bool = False) -> Iterator[str]:
                 continue
             if shape.columns is None or not graph.same_keys((shape.rule, shape.columns)):
                 yield shape.rule
-
-
-def _timer(node: Node, table: pa.Table) -> int:
-    """When the first timer that a node carries is due."""
-    if not isinstance(node.shape, Timed):
-        return FOREVER
-    return int(node.shape.due(read_spans(node, table)).min(initial=FOREVER))
 
 
 def _old(node: Node, table: pa.Table) -> int:

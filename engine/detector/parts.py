@@ -22,7 +22,7 @@ from tidegate.engine.detector.edges import is_tick
 from tidegate.engine.detector.graph import Graph
 from tidegate.engine.detector.stacking import joined
 from tidegate.engine.hashing import row_hash
-from tidegate.engine.values import Int64
+from tidegate.engine.values import FOREVER, Carried, Int64
 
 EVERY = -1
 """The partition of what is of every key, or of the keys not seen yet."""
@@ -33,7 +33,7 @@ Renumbering = tuple[Int64, Int64]
 """Serials in order, and those that stand for them."""
 Pair = tuple[Int64, Int64]
 """Of n references: the partition that each stands in, and the serial that it refers to."""
-_COUNT, _NEXT = b"partitions", b"next_serial"
+_COUNT, _NEXT, _DUE = b"partitions", b"next_serial", b"due"
 
 
 def part_name(whole: str, partition: int) -> str:
@@ -57,6 +57,22 @@ def grouped(tables: Tables) -> Parts:
 def count_of(tables: Tables) -> int:
     """Into how many partitions the tables are cut."""
     return next((int(t.schema.metadata.get(_COUNT, 1)) for t in tables.values()), 1)
+
+
+def next_due(carried: Carried) -> int | None:
+    """The earliest instant at which something that is carried wants to be stepped though nothing
+    arrives: each part says it."""
+    return min((due for t in carried.tables.values() if (due := due_of(t)) < FOREVER), default=None)
+
+
+def due_of(part: pa.Table) -> int:
+    """When the first timer of a part is due."""
+    return int((part.schema.metadata or {}).get(_DUE, FOREVER))
+
+
+def saying_due(part: pa.Table, due: int) -> pa.Table:
+    """A part that says when its first timer is due."""
+    return _marked(part, part, {_DUE: due})
 
 
 def partitions(columns: Iterable[pa.ChunkedArray], count: int) -> Int64:

@@ -15,6 +15,7 @@ from tests.support.history import batches, canonical, printed
 from tests.support.rulebooks import loaded
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.partitioned import Partitioned
+from tidegate.engine.detector.parts import next_due
 from tidegate.engine.values import Carried
 from tidegate.rules.model import Context, Rulebook
 
@@ -87,7 +88,7 @@ def test_a_step_at_each_instant_that_is_due_misses_nothing(data: st.DataObject) 
     instants = sorted({line[1] for line in lines})
     watermark = -1
     while True:
-        due = partitioned.next_due(carried)
+        due = next_due(carried)
         assert due is None or due > watermark
         coming = [*(i for i in instants if i > watermark), *([due] if due and due <= end else [])]
         if not coming:
@@ -113,10 +114,10 @@ def test_a_step_at_each_instant_that_is_due_misses_nothing(data: st.DataObject) 
 def test_when_the_next_timer_is_due(on: str, due: str | None) -> None:
     book = loaded("ab", r=f"on: '{on}'")
     partitioned = Partitioned(Detector(book, {"r": 0}), 4)
-    assert partitioned.next_due(Carried()) is None
+    assert next_due(Carried()) is None
     at = micros("2026-01-31T12:00:00Z")
     _, carried, _ = partitioned.step(Carried(), batches(book, [("a", at, {"k": 1, "v": 1})]), at)
-    assert partitioned.next_due(carried) == (due and micros(due))
+    assert next_due(carried) == (due and micros(due))
 
 
 def test_ten_billion_ticks_are_cut_before_any_is_made() -> None:

@@ -2,6 +2,6 @@
 loop (`scan`), and what goes into it and comes out (`step`)."""
 
 from tidegate.engine.detector.chains.plan import Chain, chains, only_scanned
-from tidegate.engine.detector.chains.step import step
+from tidegate.engine.detector.chains.step import Steps, step
 
-__all__ = ["Chain", "chains", "only_scanned", "step"]
+__all__ = ["Chain", "Steps", "chains", "only_scanned", "step"]

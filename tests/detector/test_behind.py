@@ -1,0 +1,87 @@
+"""Rules by a clock of their own: what arrives out of order is detected as if it had not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.reference.hits import detecting, saw
+from tests.reference.planted import planted
+from tests.support.history import batches, canonical, printed, through_ipc
+from tests.support.rulebooks import loaded
+from tidegate.engine.detector.detector import Detector
+from tidegate.engine.detector.partitioned import Partitioned
+from tidegate.engine.values import Carried
+from tidegate.rules.model import Rulebook
+
+SECOND = 1_000_000
+LATENESS = 3 * SECOND
+EXPRESSIONS = [
+    "a ; b",
+    "a ; c within 4 s",
+    "not(b)[a, [2 s]]",
+    "a and b and c",
+    "r ; a",
+    "a - (b ; c)",
+]
+
+
+def book(draw: st.DrawFn) -> Rulebook:
+    """Two rules by a clock, over a and b, which have event times, and c; two without, over c."""
+    first, second = (draw(st.sampled_from(EXPRESSIONS)) for _ in range(2))
+    context = draw(st.sampled_from(["restricted", "chronicle", "continuous"]))
+    per = draw(st.sampled_from(["", ", per: k"]))
+    return loaded(
+        "abc",
+        r=f"on: 'c ; c'{per}",
+        s=f"on: c{per}",
+        x=f"on: '{first}', context: {context}{per}",
+        y=f"on: '{second}'{per}",
+    )
+
+
+@detecting
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_g05_what_comes_late_is_detected_in_its_place(data: st.DataObject) -> None:
+    own = data.draw(st.composite(book)())
+    lines = sorted(data.draw(planted(own, 12)), key=lambda line: line[1])
+    whole, _, _ = Detector(own, dict.fromkeys(own.rules, 0)).step(
+        Carried(), batches(own, lines), lines[-1][1] + 20 * SECOND
+    )
+    seen = [  # an a or b is committed later than it happened
+        (line[1] if line[0] == "c" else line[1] + data.draw(st.integers(0, LATENESS)), line)
+        for line in lines
+    ]
+    detector = Detector(own, dict.fromkeys(own.rules, 0), clocks={"x": "t", "y": "t"})
+    partitioned = Partitioned(detector, 4)
+    carried, found = Carried(), list[Any]()
+    steps = sorted({commit for commit, _ in seen})
+    cut = sorted({*data.draw(st.lists(st.sampled_from(steps), max_size=4)), steps[-1]})
+    before = -1
+    for watermark in (*cut, cut[-1] + 20 * SECOND):
+        arrived = batches(own, [line for commit, line in seen if before < commit <= watermark])
+        detected, carried, _ = partitioned.step(
+            through_ipc(carried), arrived, watermark, behind={"t": watermark - LATENESS}
+        )
+        found += [line for detections in detected for line in printed(detections)]
+        before = watermark
+    assert canonical(found) == canonical([line for d in saw(whole) for line in printed(d)])
+    assert not any(name.startswith("held:") for name in carried.tables)
+
+
+def test_a_clock_holds_back_its_own_rules_alone() -> None:
+    own = loaded("ab", r="on: a", s="on: a ; b")
+    detector = Partitioned(Detector(own, {"r": 0, "s": 0}, clocks={"s": "t"}), 4)
+    lines = batches(own, [("a", 5, {"k": 1, "v": 1}), ("b", 7, {"k": 1, "v": 1})])
+    found, carried, _ = detector.step(Carried(), lines, 9, behind={"t": 6})
+    assert [d.rule for d in found] == ["r"]
+    assert [name for name in carried.tables if name.startswith("held:")] == ["held:b by t"]
+    found, after, _ = detector.step(carried, {}, 10, behind={"t": 6})
+    assert found == ()
+    assert after.changed == frozenset()
+    found, carried, _ = detector.step(after, {}, 11, behind={"t": 7})
+    assert [(d.rule, d.events) for d in found] == [("s", found[0].events)]
+    assert {"a", "b"} <= {*found[0].events}

@@ -1,0 +1,65 @@
+"""A step on several threads detects, and carries, what it does on one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.detector.test_chains import as_sets
+from tests.reference.hits import detecting, saw
+from tests.reference.planted import planted
+from tests.reference.strategies import UNTIMED, rulebooks
+from tests.support.history import batches, printed
+from tests.support.rulebooks import loaded
+from tidegate.engine.detector import detector as stepping
+from tidegate.engine.detector.contexts.limits import RuleLimitError
+from tidegate.engine.detector.detector import Detector
+from tidegate.engine.values import Carried
+from tidegate.rules.expression import Own, Periodic, PeriodicStar, Plus
+from tidegate.rules.model import Context, Rulebook
+
+OPERATORS = (*UNTIMED, Own, Plus, Periodic, PeriodicStar)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _on_threads_however_little_arrives() -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stepping, "ARRIVALS_MIN", 0)
+        yield
+
+
+def stepped(book: Rulebook, lines: list[Any], threads: int) -> tuple[list[Any], list[Any]]:
+    """What two buckets give, each half of the lines."""
+    detector = Detector(book, dict.fromkeys(book.rules, 0), threads=threads)
+    carried, found, kept = Carried(), list[Any](), list[Any]()
+    instants = sorted({0, *(line[1] for line in lines)})
+    middle = instants[len(instants) // 2]
+    for low, high in ((-1, middle), (middle, instants[-1] + 10_000_000)):
+        given = batches(book, [line for line in lines if low < line[1] <= high])
+        detections, carried, _ = detector.step(carried, given, high)
+        found += [(d.rule, printed(d)) for d in detections]
+        kept.append(as_sets(carried))
+    return found, kept
+
+
+@detecting
+@given(data=st.data(), threads=st.integers(2, 5))
+@settings(max_examples=40, deadline=None)
+def test_any_number_of_threads_detects_the_same(data: st.DataObject, threads: int) -> None:
+    book = data.draw(rulebooks(OPERATORS, [*Context], rules_max=3))
+    lines = data.draw(planted(book, 12))
+    alone = stepped(book, lines, 1)
+    assert stepped(book, lines, threads) == alone
+    saw(alone[0])
+
+
+def test_a_limit_that_a_thread_meets_is_told_as_if_there_was_one_thread() -> None:
+    book = loaded("ab", r="on: a ; b, context: chronicle", s="on: a and b", t="on: b ; a")
+    lines = [("a", n, {"k": 1, "v": n}) for n in range(12_000)]
+    for threads in (1, 3):
+        with pytest.raises(RuleLimitError) as limit:
+            stepped(book, lines, threads)
+        assert limit.value.rule == "r"
