@@ -15,6 +15,8 @@ class Amount:
     endless: bool = False
 
     def __add__(self, other: Amount) -> Amount:
+        if other is NOTHING:
+            return self
         return Amount(self.count + other.count, self._span(other), self.endless or other.endless)
 
     def __mul__(self, other: Amount) -> Amount:

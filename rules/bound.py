@@ -4,25 +4,23 @@ In `restricted` it is that of semantics 4 (Carlson's thesis, re-derived): a few 
 whatever arrives. The other contexts choose among occurrences that are not used up yet, so they
 keep these, and only a `within` bounds how many there can be; `recent` needs a few of them where a
 detection takes one occurrence of each event type (`rules.recent`), and so do all contexts of
-`any(m, a*)` (`rules.stages`).
+`any(m, a*)` (`rules.stages`). Which is the case its form says (`rules.forms`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from tidegate.rules import expression as x
 from tidegate.rules.amount import ENDLESS, Amount, total
 from tidegate.rules.detected import KEPT_MAX, detected
 from tidegate.rules.durations import format_duration
 from tidegate.rules.formatter import format_expression
+from tidegate.rules.forms import Flat, Forms, Nested, Operators, Single, forms
 from tidegate.rules.model import Context, Rule
 from tidegate.rules.parser import unlabelled
-from tidegate.rules.recent import unused
-from tidegate.rules.singles import single
-from tidegate.rules.stages import Stages, alike, most_kept, stages
 from tidegate.rules.stored import Stored, Used, stored, used_rules
 
 
@@ -96,20 +94,11 @@ class _Form:
     something, `instances` and `occurrences` what they add up to."""
 
     expression: x.Expression
-    rules: Collection[str]
-    keyed: Collection[str]
+    forms: Forms
     nodes: Sequence[Stored]
     instances: Amount
     occurrences: Amount
     restricted: Bound
-
-    @cached_property
-    def one_by_one(self) -> bool:
-        return not self.nodes or _one_by_one(self.expression, self.keyed)
-
-    @cached_property
-    def flat(self) -> Stages | None:
-        return _flat(self.expression, self.rules, self.keyed)
 
 
 def _form(expression: x.Expression, used: Mapping[str, Used], keyed: Collection[str]) -> _Form:
@@ -133,28 +122,27 @@ def _made(expression: x.Expression, used: Mapping[str, Used], keyed: Collection[
     advice = tuple(dict.fromkeys(_advice(node, expression) for node in lasting))
     why = _why(nodes, instances + occurrences)
     restricted = _said_of(instances, occurrences, oldest, why, advice)
-    return _Form(expression, used, keyed, nodes, instances, occurrences, restricted)
+    by_context = forms(expression, keyed, used)
+    return _Form(expression, by_context, nodes, instances, occurrences, restricted)
 
 
 def _bound(form: _Form, context: Context) -> Bound:
     found = form.restricted
-    if context is Context.RESTRICTED or form.one_by_one:
-        return found
-    chosen = _chosen(form.expression, form.flat, context, form.rules, form.keyed)
     advice = found.advice
-    if chosen is None:
-        advice = _beside_counters(form) or advice
-        instances = occurrences = ENDLESS.within(found.forgets_micros)
-        kept = _FLAT_KEEPS.get(context) if form.flat else None
-        why = f"context {context} keeps {kept or _KEEPS[context]}"
-    elif chosen.alone:
-        instances, occurrences = chosen.instances, chosen.occurrences
-        why = f"context {context} keeps {chosen.instances.count} of {_BEGUN[context]}"
-    else:
-        instances = form.instances + chosen.instances
-        occurrences = form.occurrences + chosen.occurrences
-        count = chosen.instances.count
-        why = f"{found.why}; context {context} keeps {count} of the occurrences not used up yet"
+    match form.forms.of(context) if form.nodes else Operators():
+        case Operators() | Single():
+            return found
+        case Flat(kept=(instances, occurrences)):
+            why = f"context {context} keeps {instances.count} of {_BEGUN[context]}"
+        case Nested(kept=(instances, occurrences)):
+            count = instances.count
+            why = f"{found.why}; context {context} keeps {count} of the occurrences not used up yet"
+            instances, occurrences = form.instances + instances, form.occurrences + occurrences
+        case chosen:
+            advice = _beside_counters(form) or advice
+            instances = occurrences = ENDLESS.within(found.forgets_micros)
+            kept = _FLAT_KEEPS.get(context) if isinstance(chosen, Flat) else None
+            why = f"context {context} keeps {kept or _KEEPS[context]}"
     return _said_of(instances, occurrences, found.forgets_micros, why, advice)
 
 
@@ -168,62 +156,6 @@ def _said_of(
     whole = instances + occurrences
     span = None if whole.endless else whole.span_micros
     return Bound(instances.maximum, occurrences.maximum, span, oldest, why, advice)
-
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """What the choice at the root of a rule stores itself. `alone`: without what `restricted` does
-    for it elsewhere."""
-
-    instances: Amount
-    occurrences: Amount
-    alone: bool
-
-
-def of_choice(
-    expression: x.Expression,
-    context: Context,
-    rules: Collection[str] = (),
-    keyed: Collection[str] = (),
-) -> Chosen | None:
-    """Where the choice of a context stores a number of instances, which; else None: what is not
-    used up yet. `keyed`: the keyed event types; `rules`: those that may be used as events."""
-    return _chosen(expression, _flat(expression, rules, keyed), context, rules, keyed)
-
-
-def _chosen(
-    expression: x.Expression,
-    flat: Stages | None,
-    context: Context,
-    rules: Collection[str],
-    keyed: Collection[str],
-) -> Chosen | None:
-    kept = most_kept(flat, context) if flat else None
-    if kept is not None:
-        return Chosen(Amount(kept[0]), Amount(kept[1]), alone=True)
-    left = unused(expression, keyed, rules) if context is Context.RECENT else None
-    return None if left is None else Chosen(left, left, alone=False)
-
-
-def _one_by_one(expression: x.Expression, keyed: Collection[str]) -> bool:
-    """Whether every instance is one occurrence: then no context needs more than `restricted`."""
-    core = single(expression)
-    names = [leaf for leaf in core.walk() if not leaf.operands()] if core else []
-    return core is not None and len({_keyed(leaf, keyed) for leaf in names}) == 1
-
-
-def _keyed(leaf: x.Expression, keyed: Collection[str]) -> bool:
-    return isinstance(leaf, x.Name) and leaf.name in keyed
-
-
-def _flat(
-    expression: x.Expression, rules: Collection[str], keyed: Collection[str]
-) -> Stages | None:
-    """The expression as stages, where the choice among its instances needs no search."""
-    flat = stages(expression)
-    if flat is None or any(name in rules for name in flat.events):
-        return None
-    return flat if alike(flat, keyed) else None
 
 
 _AN_HOUR = x.Duration(0, 3_600_000_000)

@@ -1,7 +1,8 @@
-"""Where it can be seen which of several simultaneous c's closes a window of `A*` or `P*` (S4).
+"""Windows of `A*` and `P*` for which it matters which of several simultaneous c's closes them (S4).
 
-The c is no parameter: it only takes part in the order of instances that start together (S1), and is
-used up with the window. Where neither can happen, any c that closes the window will do.
+A window is closed by the c that is lowest in rank. The c is no parameter. It is seen in two ways:
+instances that start together are compared by it (S1), and it is consumed with the window. Where
+neither happens, every c that ends at the instant closes the window alike.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ Window = x.AperiodicStar | x.PeriodicStar
 def chosen_closers(
     expression: x.Expression, context: Context | None, rules: Collection[str]
 ) -> frozenset[x.Expression]:
-    """The windows whose c, a composite one, must be the lowest in rank of all instances, and not
-    just any: of what the detector works out in `restricted` for a rule with this context (None: a
+    """The windows whose closer is composite and must be the lowest in rank of all its instances.
+
+    They are those of the nodes that run in `restricted` for a rule with this context (None: a
     selection). `rules`: the rules that may be used as events.
     """
     if context is Context.RESTRICTED:
@@ -29,10 +31,10 @@ def chosen_closers(
 
 
 def _chosen(node: x.Expression, rules: Collection[str], *, seen: bool) -> Iterator[x.Expression]:
-    """`seen`: instances of the node that start together may be compared."""
+    """`seen`: instances of the node that start together are compared."""
     match node:
         case x.Plus() | x.Periodic():
-            return  # only when there is one is looked at
+            return  # only the instants of their instances count
         case x.Minus(part=part) | x.Aperiodic(part=part):
             yield from _chosen(part, rules, seen=seen)
         case x.Within() | x.Labelled() | x.Seq():
@@ -51,6 +53,6 @@ def _chosen(node: x.Expression, rules: Collection[str], *, seen: bool) -> Iterat
 
 
 def _apart(opener: x.Expression, rules: Collection[str]) -> bool:
-    """No two windows start together: each is opened by an instant of its own."""
+    """Whether no two windows start together."""
     names = {node.name for node in opener.walk() if isinstance(node, x.Name)}
     return plain(opener) and not any(name in rules for name in names)

@@ -34,7 +34,7 @@ class Duration:
 class Expression:
     """Base of all nodes."""
 
-    span: Span = field(default=Span(), compare=False, kw_only=True)
+    span: Span = field(default=Span(), compare=False, repr=False, kw_only=True)
 
     def operands(self) -> tuple[Expression, ...]:
         """The child expressions from left to right."""
@@ -42,11 +42,14 @@ class Expression:
 
     def walk(self) -> Iterator[Expression]:
         """This node and all below it, parents first."""
-        ahead = [self]
+        found, ahead = [], [self]
         while ahead:
             node = ahead.pop()
-            yield node
-            ahead += _READERS[type(node)](node)[::-1]
+            found.append(node)
+            operands = _READERS[type(node)](node)
+            if operands:
+                ahead += operands[::-1]
+        return iter(found)
 
 
 _Operands = Callable[["Expression"], tuple["Expression", ...]]
@@ -67,7 +70,8 @@ class _Readers(dict[type[Expression], _Operands]):
     def __missing__(self, kind: type[Expression]) -> _Operands:
         names = _operand_names(kind)
         read: Callable[[Expression], Any] = attrgetter(*names) if names else lambda _: ()
-        single = len(names) == 1 and not str(kind.__annotations__[names[0]]).startswith("tuple")
+        many = any(str(f.type).startswith("tuple") for f in fields(kind) if f.name in names)
+        single = len(names) == 1 and not many
         self[kind] = (lambda node: (read(node),)) if single else read
         return self[kind]
 

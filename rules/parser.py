@@ -58,11 +58,16 @@ def own_terminator(opener: x.Expression, last: x.Expression) -> x.Expression:
 
 def unlabelled(node: x.Expression) -> x.Expression:
     """The same tree without its labels."""
+    for part in node.walk():
+        if isinstance(part, x.Labelled):
+            return _unlabelled(node)
+    return node
+
+
+def _unlabelled(node: x.Expression) -> x.Expression:
     if isinstance(node, x.Labelled):
-        return unlabelled(node.part)
-    if not any(isinstance(part, x.Labelled) for part in node.walk()):
-        return node
-    return x.with_operands(node, [unlabelled(operand) for operand in node.operands()])
+        return _unlabelled(node.part)
+    return x.with_operands(node, [_unlabelled(operand) for operand in node.operands()])
 
 
 @cache

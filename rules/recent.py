@@ -1,4 +1,4 @@
-"""How much context `recent` stores where later occurrences are always the better ones."""
+"""How much context `recent` carries where a later occurrence is always preferred."""
 
 from __future__ import annotations
 
@@ -6,21 +6,27 @@ from collections.abc import Collection
 
 from tidegate.rules import expression as x
 from tidegate.rules.amount import Amount
-from tidegate.rules.parser import unlabelled
-from tidegate.rules.transform import longest_micros, shorter, shortest_micros
+from tidegate.rules.transform import longest_micros, loosened, shorter
 
 
 def unused(
     expression: x.Expression, keyed: Collection[str], rules: Collection[str]
 ) -> Amount | None:
-    """The occurrences that are not used up yet and can still matter: the last of each event type,
-    and the last one before each start that what must follow it may have; where all instances have
-    an event type in common, never so many that they are an instance, for that would be used up.
-    None where that is not enough: an event type stands in two places, or a part is filtered; or
-    keyed and broadcast events are mixed. `keyed`: the keyed event types; `rules`: the rules that
-    may be used as events.
+    """The occurrences that are not consumed and can still be in a detection, at most.
+
+    These are the last occurrence of each event type, and the last one before each pending start of
+    what must follow it. Where all instances share an event type, they never make up an instance:
+    it would have been detected and consumed.
+
+    None where more can matter: an event type stands in two places, a part is filtered, keyed and
+    broadcast events are mixed, or a rule of `rules` is used as an event. `keyed`: the keyed event
+    types.
     """
-    whole = _whole(expression)
+    whole, longest = expression, None
+    while isinstance(whole, x.Within):
+        longest = shorter(longest, longest_micros(whole.duration))
+        whole = whole.part
+    whole = loosened(whole, longest)
     events = [node for node in whole.walk() if not node.operands()]
     names = {node.name for node in events if isinstance(node, x.Name)}
     flat = all(isinstance(node, _FLAT) for node in whole.walk())
@@ -32,28 +38,12 @@ def unused(
     return Amount(_kept(whole, 0, lasting=False)[0] - missing)
 
 
-def _whole(expression: x.Expression) -> x.Expression:
-    """The expression without labels, the `within` around it, and those inside that say no more."""
-    node, longest = unlabelled(expression), None
-    while isinstance(node, x.Within):
-        longest = shorter(longest, longest_micros(node.duration))
-        node = node.part
-    return node if longest is None else _loosened(node, longest)
-
-
-def _loosened(node: x.Expression, longest: int) -> x.Expression:
-    """Without each `within` that allows what is no longer than `longest`, microseconds."""
-    if isinstance(node, x.Within) and shortest_micros(node.duration) >= longest:
-        return _loosened(node.part, longest)
-    return x.with_operands(node, [_loosened(part, longest) for part in node.operands()])
-
-
 _FLAT = x.Name | x.Clock | x.Cron | x.Or | x.And | x.AnyOf | x.Seq
 
 
 def _kept(node: x.Expression, before: int, *, lasting: bool) -> tuple[int, int]:
-    """Occurrences, and pending starts, where `before` starts of what follows are known. What only
-    ever ends an instance (not `lasting`) is not kept."""
+    """Occurrences kept, and their pending starts. What follows has `before` pending starts. An
+    occurrence that can only end an instance (not `lasting`) is not kept."""
     if isinstance(node, x.Seq):
         last, starts = _kept(node.then, before, lasting=lasting)
         kept, starts = _kept(node.first, starts, lasting=True)
@@ -67,7 +57,7 @@ def _kept(node: x.Expression, before: int, *, lasting: bool) -> tuple[int, int]:
 
 
 def _missing(node: x.Expression, *, lasting: bool) -> int:
-    """How many of those must be missing where there is no instance."""
+    """How many of the occurrences kept are missing while there is no instance."""
     if isinstance(node, x.Seq):
         return _missing(node.first, lasting=True) * _missing(node.then, lasting=lasting)
     parts = node.operands()
@@ -79,7 +69,7 @@ def _missing(node: x.Expression, *, lasting: bool) -> int:
 
 
 def _in_common(node: x.Expression) -> bool:
-    """Whether there is an event type that all instances have."""
+    """Whether all instances share an event type."""
     parts = node.operands()
     if not isinstance(node, x.Seq) and _needed(node) < len(parts):
         return False
@@ -87,7 +77,7 @@ def _in_common(node: x.Expression) -> bool:
 
 
 def _needed(node: x.Expression) -> int:
-    """Of how many operands an instance of `or`, `and`, `any` is made."""
+    """How many operands an instance of `or`, `and` or `any` has instances of."""
     parts = node.operands()
     if isinstance(node, x.Or):
         return 1

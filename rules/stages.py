@@ -1,23 +1,23 @@
-"""Flat expressions: stages in sequence, each of so many of some event types in any order.
+"""Flat expressions: stages in sequence.
 
-`a ; (b and c) ; any(2, d, e, f)`, `any(3, a*)`, `(a ; b within d) - c`, `not(b)[a, c]`: whatever
-the parameter context, what is chosen among their instances has a direct answer, without a search.
+A stage is a number of event types, of which so many occur in any order. Each of these is flat:
+`a ; (b and c) ; any(2, d, e, f)`, `any(3, a*)`, `(a ; b within d) - c`, `not(b)[a, c]`.
+In each context the instances of a flat expression are chosen without a search.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from tidegate.rules import expression as x
 from tidegate.rules.model import Context
-from tidegate.rules.parser import unlabelled
+from tidegate.rules.transform import loosened
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """`count` of its places, each one occurrence of some event types; if `repeated`, so many
-    occurrences of its only place."""
+    """`count` of its places have one occurrence each, of any of the place's event types. A
+    `repeated` stage has one place, with `count` occurrences."""
 
     count: int
     places: tuple[tuple[str, ...], ...]
@@ -26,12 +26,12 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """An expression over distinct event types: its stages, every occurrence of one before every
-    occurrence of the next.
+    """An expression over distinct event types: all occurrences of a stage are before those of the
+    next.
 
-    `events`: all event types from the left. `span_micros`: how long an instance may be. `absent`:
-    an occurrence of it ends all that is half matched; `apart`: what is simultaneous with it is in
-    no instance either (`E - absent`), else it may begin one (`not(absent)[a, E]`).
+    `events`: all event types, from the left. `span_micros`: an instance is no longer. `absent`: an
+    event type that ends all partial matches. An occurrence at the same instant is in no instance if
+    `apart` (`E - absent`); else it may initiate one (`not(absent)[a, E]`).
     """
 
     events: tuple[str, ...]
@@ -41,24 +41,29 @@ class Stages:
     apart: bool = False
 
     @property
+    def chain(self) -> bool:
+        """Whether it is `a ; b ; c ..`: an event type each stage."""
+        plain = all(len(s.places) == len(s.places[0]) == 1 and not s.repeated for s in self.stages)
+        return plain and len(self.stages) > 1 and not self.absent
+
+    @property
     def recent(self) -> bool:
-        """Whether the latest occurrence of each event type is in the greatest instance."""
+        """Whether the greatest instance holds the last occurrence of each event type."""
         plain = all(len(place) == 1 for stage in self.stages for place in stage.places)
         whole = all(s.repeated or s.count == len(s.places) for s in self.stages)
         return plain and (whole or len(self.stages) == 1)
 
 
 def stages(expression: x.Expression) -> Stages | None:
-    """An expression as stages; None if it is anything else."""
-    node = unlabelled(expression)
-    events = [leaf.name for leaf in node.walk() if isinstance(leaf, x.Name)]
-    found = _filtered(node) if len({*events}) == len(events) else None
+    """An expression without labels as stages; None if it is anything else."""
+    events = [leaf.name for leaf in expression.walk() if isinstance(leaf, x.Name)]
+    found = _filtered(expression) if len({*events}) == len(events) else None
     return found and replace(found, events=tuple(events))
 
 
 def most_kept(found: Stages, context: Context) -> tuple[int, int] | None:
-    """How many instances of what is half matched, or not used up, a context keeps, and occurrences
-    in them, where it is a number."""
+    """How many partial matches, or occurrences not consumed, a context carries, and the occurrences
+    in them. None where there is no such number."""
     first, *more = found.stages
     if first.repeated and not more and context is not Context.UNRESTRICTED:
         return first.count - 1, first.count - 1
@@ -67,7 +72,7 @@ def most_kept(found: Stages, context: Context) -> tuple[int, int] | None:
     before, instances, occurrences = 0, 0, 0
     for stage in found.stages:
         kept = size = stage.count if stage.repeated else len(stage.places)
-        if stage is found.stages[-1]:  # what is complete is detected, one at an instant
+        if stage is found.stages[-1]:  # a complete match is detected: it is consumed
             kept = max(stage.count - 1, size - stage.count)
         instances += kept
         occurrences += kept * (before + 1)
@@ -75,13 +80,8 @@ def most_kept(found: Stages, context: Context) -> tuple[int, int] | None:
     return instances, occurrences
 
 
-def alike(found: Stages, keyed: Collection[str]) -> bool:
-    """Whether all event types are of one key, or all broadcast."""
-    return len({name in keyed for name in found.events}) == 1
-
-
 def _filtered(node: x.Expression, span: int | None = None) -> Stages | None:
-    """`span`: how long an instance may be, because of what is around it, microseconds."""
+    """`span`: the shortest `within` around the node, microseconds."""
     match node:
         case x.Within(part=part, duration=duration) if not duration.months:
             return _filtered(part, duration.micros if span is None else min(span, duration.micros))
@@ -91,22 +91,15 @@ def _filtered(node: x.Expression, span: int | None = None) -> Stages | None:
                 return None
             return replace(found, absent=name, apart=True)
         case x.Not(absent=x.Name(name=name), opener=opener, closer=closer):
-            first, last = _place(opener), _sequence(_loose(closer, span))
+            first, last = _place(opener), _sequence(loosened(closer, span))
             whole = (Stage(1, (first,)), *last) if first and last else ()
             return Stages((), whole, span, name) if whole else None
-    whole = _sequence(_loose(node, span))
+    whole = _sequence(loosened(node, span))
     return Stages((), whole, span) if whole else None
 
 
-def _loose(node: x.Expression, span: int | None) -> x.Expression:
-    """Without the `within`s that say no more than `span` does."""
-    if isinstance(node, x.Within) and span is not None and not node.duration.months:
-        return _loose(node.part, span) if node.duration.micros >= span else node
-    return x.with_operands(node, [_loose(operand, span) for operand in node.operands()])
-
-
 def _sequence(node: x.Expression) -> tuple[Stage, ...]:
-    """None at all where there is anything else."""
+    """The stages of a sequence; none where any part is not flat."""
     match node:
         case x.Seq(first=first, then=then):
             left, right = _sequence(first), _sequence(then)
@@ -131,7 +124,7 @@ def _all_of(node: x.Expression) -> tuple[tuple[str, ...], ...]:
 
 
 def _place(node: x.Expression) -> tuple[str, ...]:
-    """The event types of `a or b ..`."""
+    """The event types of `a or b ..`; none if it is anything else."""
     match node:
         case x.Name(name=name):
             return (name,)

@@ -1,7 +1,9 @@
-"""What each node of an expression stores per key in `restricted`: semantics 4, by recursion.
+"""What each node of an expression stores per key in `restricted` (semantics 4).
 
-A node keeps, for each end that can still matter, the instance with the latest start. Which ends
-matter is decided by *pending starts*: starts up to now that an instance still to come may have.
+Of the instances that ended before some instant, a node needs the one with the latest start. The
+instants that matter are now, and the *pending starts* of the operand that follows: a pending start
+is one up to now that an instance still to come may have. Each operator's law stands beside its
+step, in `engine.detector.operators`.
 """
 
 from __future__ import annotations
@@ -25,13 +27,15 @@ _POINTS = (x.Name, x.Clock, x.Cron, x.BeginOf, x.EndOf)
 class Stored:
     """One node of an expression: how much it stores itself.
 
-    `node` is without labels. `horizon_micros`: the node drops what is older, because of a `within`
-    around it. `instances` are those stored, `occurrences` the ones in them (with ticks),
-    `pending` the pending starts, `size` the occurrences of one of the node's own instances, all at
-    most. `oldest_micros`: nothing stored gets older (None: it never forgets); `pending_micros`: no
-    pending start is older. `counter`: keeps a number beside. `reach`: the expression around which a
-    `within` would let the node forget; None where only closing a window by a length of time does.
-    `chosen_among`: of the node all instances are asked for, not the one with the latest start.
+    `node` has no labels. `horizon_micros`: a `within` around it lets the node drop what is older.
+
+    At most: `instances` are stored, with `occurrences` in them (ticks too); `pending` is the number
+    of pending starts, `size` that of the occurrences in one instance of the node. `oldest_micros`:
+    nothing stored gets older (None: it never forgets). `pending_micros`: no pending start does.
+
+    `counter`: a number is stored beside. `reach`: a `within` around this expression would let the
+    node forget; None where only a length of time that closes the window does. `chosen_among`: all
+    instances of the node are asked for, not only the one with the latest start.
     """
 
     node: x.Expression
@@ -71,8 +75,8 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """The detections of a rule, to the rules that use them as events: what is half matched is a
-    `pending` start that a detection still to come may have; `size`: occurrences in one."""
+    """The detections of a rule, as events of other rules. A partial match is a `pending` start of a
+    detection still to come; `size`: the occurrences in a detection."""
 
     pending: Amount
     size: Amount
@@ -99,7 +103,7 @@ def stored(node: x.Expression, used: Mapping[str, Used] | None = None) -> Stored
 
 
 def chosen_among(part: Stored) -> Stored:
-    """What all instances of an expression need: every occurrence in them."""
+    """The same node where all its instances are asked for: every occurrence in them is stored."""
     every = ENDLESS.within(part.horizon_micros)
     return replace(
         part,
@@ -119,21 +123,20 @@ def store(
     horizon_micros: int | None,
     reach: x.Expression | None = None,
 ) -> Stored:
-    """What an operator stores over operands that are nodes of their own (an own terminator is
-    none)."""
+    """What an operator stores. `operands`: those that are nodes, which a `[d]` is not."""
     kept = _kept(node, operands, horizon_micros)
     return _node(node, operands, kept, horizon_micros, reach)
 
 
 def drops_nothing(node: x.Expression) -> bool:
-    """Whether no `within` around a node limits what it stores: it counts, or it remembers what
-    opens a window or starts a clock, however long before."""
+    """Whether a node keeps what is older than a `within` around it: a counter, or what opened a
+    window or started a clock."""
     return isinstance(node, x.Aperiodic | x.Periodic | x.Plus | x.Every | x.Nth)
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a node stands: the horizon, and around what a `within` would set one."""
+    """Where a node stands: its horizon, and the expression around which a `within` sets one."""
 
     horizon: int | None
     reach: x.Expression
@@ -147,9 +150,9 @@ class _Kept:
     occurrences: Amount = NOTHING
     pending: Amount = NOTHING
     size: Amount = NOTHING
-    oldest: int | None = None  # where not the horizon says it
+    oldest: int | None = None  # an age that the operator itself limits
     counter: bool = False
-    closable: bool = False  # a window that a length of time would close, and no `within`
+    closable: bool = False  # only a window closed by a length of time lets it forget
 
 
 def _node(
@@ -184,7 +187,7 @@ class _Recursion:
 
     def of(self, node: x.Expression, place: _Place) -> Stored:
         operands = [self.of(operand, where) for operand, where in _operands(node, place)]
-        if node in self.chosen_closers:
+        if self.chosen_closers and node in self.chosen_closers:
             operands[-1] = chosen_among(operands[-1])
         if isinstance(node, _POINTS):
             return _node(node, (), self._point(node), place.horizon, place.reach)
@@ -192,14 +195,14 @@ class _Recursion:
         return store(node, operands, horizon, place.reach)
 
     def _point(self, node: x.Expression) -> _Kept:
-        """An event: nothing is pending but in a rule's detections."""
+        """An event. Only a rule's detections have pending starts."""
         used = self.used.get(node.name) if isinstance(node, x.Name) else None
         return _Kept(pending=used.pending, size=used.size) if used else _Kept(size=ONE)
 
 
 def _operands(node: x.Expression, place: _Place) -> Iterator[tuple[x.Expression, _Place]]:
-    """The operands that are nodes of their own, and where they stand. What is counted, what opens
-    or closes a window of `A` or `P`, and what `+ [d]` follows, no `within` around them reaches."""
+    """The operands that are nodes, and where they stand. A `within` does not reach what is counted,
+    what opens or closes a window of `A` or `P`, and the base of `+ [d]`."""
     for number, operand in enumerate(node.operands()):
         if isinstance(operand, x.Own):
             continue
@@ -247,7 +250,7 @@ def _kept(node: x.Expression, operands: Sequence[Stored], horizon: int | None) -
 
 
 def _pending_age(node: x.Expression, operands: Sequence[Stored], kept: _Kept) -> int | None:
-    """How old a pending start can be; None where it is for ever."""
+    """How old a pending start gets; None: there is no limit."""
     if kept.pending == NOTHING:
         return 0
     passing = operands[:1] if isinstance(node, x.Minus | x.Within) else operands
@@ -277,7 +280,7 @@ def _window(node: x.Expression, operands: Sequence[Stored], horizon: int | None)
         case x.Plus(duration=duration):
             wait = longest_micros(duration)
             return _Kept(Amount(0, wait), oldest=_later(opener, wait))
-        case x.AperiodicStar():  # the windows' openings, and every b since
+        case x.AperiodicStar():  # the openers, and every b since the first
             held = ENDLESS if own is None else Amount(0, own)
             windows = held if own is not None else _openings(operands[2])
             instances = windows + held
@@ -295,27 +298,27 @@ def _window(node: x.Expression, operands: Sequence[Stored], horizon: int | None)
 
 
 def _openings(closer: Stored) -> Amount:
-    """Windows that a c still to come may close first: for each two starts that it, and the one
-    before it, may have, the window with the latest start that opened in between."""
+    """The windows that a c still to come may be the first to close. One for each start that it may
+    have and each that the c before it may have: the last window opened in between."""
     starts = ONE + closer.pending
     return starts * starts
 
 
 def _before(first: Stored, ends: Amount, size: Amount) -> _Kept:
-    """An instance of `first` for each end that can still matter."""
+    """One instance of `first` for each of the `ends`."""
     return _Kept(ends, ends * first.size, ends + first.pending, size)
 
 
 def _own(opener: Stored, last: x.Own, size: Amount) -> _Kept:
-    """Each opener waits for its own end."""
+    """Each opener waits for its own terminator."""
     wait = longest_micros(last.duration)
     held = Amount(0, wait)
     return _Kept(held, held, held + opener.pending, size, _later(opener, wait))
 
 
 def _later(opener: Stored, wait: int) -> int:
-    """How old what waits after its end can be: when it ended it may have been as old as anything
-    that is stored for it before. If that is kept for ever there, it says so itself."""
+    """How old an opener gets that waits after its end. When it ends it is as old as what its own
+    nodes store. (A node that never forgets says so itself.)"""
     ages = [node.oldest_micros or 0 for node in opener.walk() if node.remembers]
     return wait + max(ages, default=0)
 
@@ -332,12 +335,12 @@ def _slots(operands: Sequence[Stored], count: int) -> _Kept:
 
 
 def _several(part: Stored, instances: Amount, held: Amount) -> _Kept:
-    """The last instances of one operand; a detection holds `held` of them."""
+    """The last instances of one operand. An instance of the operator holds `held` of them."""
     return _Kept(instances, instances * part.size, instances + part.pending, held * part.size)
 
 
 def _largest(operands: Sequence[Stored], count: int) -> Amount:
-    """The most occurrences that so many of the operands can have together."""
+    """The most occurrences in one instance each of `count` operands."""
     sizes = [operand.size for operand in operands]
     counts = sorted((size.count for size in sizes), reverse=True)[:count]
     return Amount(sum(counts), total(sizes).span_micros, any(size.endless for size in sizes))

@@ -59,6 +59,16 @@ def shorter(one: int | None, other: int | None) -> int | None:
     return min(known, default=None)
 
 
+def loosened(node: x.Expression, span_micros: int | None) -> x.Expression:
+    """The expression without the `within`s that say no more than that it is no longer than
+    `span_micros`."""
+    if span_micros is None:
+        return node
+    if isinstance(node, x.Within) and shortest_micros(node.duration) >= span_micros:
+        return loosened(node.part, span_micros)
+    return x.with_operands(node, [loosened(part, span_micros) for part in node.operands()])
+
+
 class _Transformation:
     def __init__(self, rules: Collection[str], *, forgetting: bool) -> None:
         self.rules = rules

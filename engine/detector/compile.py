@@ -1,28 +1,77 @@
-"""A rule's expression -> nodes of the event graph, chosen among in the rule's context."""
+"""A rule's expression -> nodes of the event graph: each operator brings its own."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from tidegate.engine.detector.contexts.at_once import AtOnce
-from tidegate.engine.detector.contexts.build import chosen
-from tidegate.engine.detector.contexts.chain import CONTEXTS, Chain, event_types
-from tidegate.engine.detector.contexts.reading import read
-from tidegate.engine.detector.contexts.stages import Stages, direct
-from tidegate.engine.detector.contexts.windows import Windows, window
-from tidegate.engine.detector.graph import Census, Node, digest
-from tidegate.engine.detector.operator_nodes import Operators
-from tidegate.engine.detector.operators.every import Every
+from tidegate.engine.detector.contexts.chain import Chain
+from tidegate.engine.detector.contexts.nested import nested
+from tidegate.engine.detector.contexts.stages import Stages
+from tidegate.engine.detector.contexts.windows import Windows
+from tidegate.engine.detector.graph import Census, Node, Stream, digest
+from tidegate.engine.detector.operators import (
+    any_repeat,
+    aperiodic,
+    aperiodic_star,
+    aperiodic_until,
+    conjunction,
+    either,
+    event,
+    every,
+    lacking,
+    minus,
+    nth,
+    periodic,
+    periodic_star,
+    plus,
+    sequence,
+    until,
+    within,
+)
+from tidegate.engine.detector.operators.detection import Detection
+from tidegate.engine.detector.operators.event import Event
+from tidegate.engine.detector.operators.repeated import Repeated
 from tidegate.engine.detector.operators.shape import Shape
+from tidegate.engine.detector.roles import roles
 from tidegate.rules import expression as x
 from tidegate.rules.closers import Window, chosen_closers
-from tidegate.rules.model import Context, Rule, Rulebook, Selection
+from tidegate.rules.errors import EngineError
+from tidegate.rules.forms import Flat, Form, Nested, Operators, Single, Windowed, forms
+from tidegate.rules.model import Context, Rule, Rulebook, Settings
 from tidegate.rules.parser import unlabelled
 from tidegate.rules.plain import plain
-from tidegate.rules.recent import unused
-from tidegate.rules.singles import single
-from tidegate.rules.stages import stages
+
+_NODES: Mapping[type[x.Expression], Callable[[Any, Build, int | None], Node]] = {
+    x.Name: event.node,
+    x.Clock: event.node,
+    x.Cron: event.node,
+    x.Or: either.node,
+    x.And: conjunction.node,
+    x.AnyOf: conjunction.node,
+    x.Seq: sequence.node,
+    x.BoundedSeq: sequence.node,
+    x.Minus: minus.node,
+    x.Within: within.node,
+    x.Not: lacking.node,
+    x.Plus: plus.node,
+    x.Aperiodic: aperiodic.node,
+    x.AperiodicStar: aperiodic_star.node,
+    x.Periodic: periodic.node,
+    x.PeriodicStar: periodic_star.node,
+    x.AnyRepeat: any_repeat.node,
+    x.Every: every.node,
+    x.Nth: nth.node,
+}
+_WITH_OWN: Mapping[type[x.Expression], Callable[[Any, x.Duration, Build, int | None], Node]] = {
+    x.Seq: until.node,
+    x.Not: until.node,
+    x.Aperiodic: aperiodic_until.node,
+    x.AperiodicStar: aperiodic_until.star,
+}
+"""What is a node of its own where the last operand is `[d]`."""
 
 
 def compile_rule(
@@ -33,166 +82,191 @@ def compile_rule(
 
     Raises `EngineError('not-detectable')` for an operator that is not built.
     """
-    context = rule.selection or rule.context
-    builder = _Builder(rule.per, activation, book.timezone, context, book.settings, roots)
-    root = builder.build(rule.on)
-    if not builder.excepts_keys:
+    e = unlabelled(rule.on)
+    used = [name for name in x.names_in(e) if name in roots]
+    points = [name for name in used if roots[name].point]
+    form = forms(e, rule.per, used, points).of(rule.selection or rule.context)
+    closers = chosen_closers(e, None if rule.selection else rule.context, used)
+    build = Build(rule.per, activation, book.timezone, book.settings, roots, closers)
+    root = _root(e, form, build)
+    if not root.apart:
         return root, None
     streams = frozenset(rule.per.items())
     census = Census("keys:" + digest(sorted(streams), activation), streams, activation)
-    builder = _Builder(rule.per, activation, book.timezone, context, book.settings, roots, census)
-    return builder.build(rule.on), census
+    return _root(e, form, replace(build, census=census)), census
 
 
-class _Builder(Operators):
-    """Compiles the root of a rule in its context. `core`: the event types of which all rows count
-    and not only the greatest of an instant."""
+def _root(e: x.Expression, form: Form, build: Build) -> Node:
+    """The node that a rule detects with."""
+    most = build.settings.carried_per_key_max
+    match form:
+        case Operators():
+            return build.operand(e, None)
+        case Single(united=united):
+            found = replace(build, all_rows=True).passed(e, None)
+            if not united:
+                return found
+            return build.make(e, AtOnce(), (found,), found.keys, None, point=found.point)
+        case Flat(context=context, stages=flat):
+            span = flat.span_micros
+            chain = Chain(context, len(flat.events), span, most) if flat.chain else None
+            return build.walked(e, chain or Stages(context, flat, most), flat.events, span)
+        case Windowed(context=context, window=window):
+            shape, timed = Windows(context, window, most), window.length_micros > 0
+            return build.walked(e, shape, window.events, window.span_micros, timed=timed)
+        case Nested(context=context, kept=kept):
+            return nested(e, context, build, few=kept is not None)
 
-    core: x.Expression | None = None
 
-    def build(self, expression: x.Expression) -> Node:
-        context = self.context
-        self.chosen_closers = chosen_closers(
-            expression, context if isinstance(context, Context) else None, self.roots
-        )
-        core = single(expression) if isinstance(context, Context) else None
-        if core and isinstance(context, Context):
-            context = _SINGLE.get(context, context)
-        if context is Context.RESTRICTED:
-            return self._node(expression, None)
-        if context is Context.UNRESTRICTED and plain(expression):
-            return self._rows(expression, None)
-        return (
-            self._single(expression, core, context)
-            or self._chain(expression, context)
-            or self._stages(expression, context)
-            or self._windows(expression, context)
-            or self._choice(expression, context)
-        )
+@dataclass(frozen=True, slots=True)
+class Build:
+    """What one rule's nodes are made with: its key columns, activation and zone, and the `roots` of
+    the rules that may be its events.
 
-    def _node(self, e: x.Expression, horizon: int | None) -> Node:
-        if e is self.core:
-            return self._rows(e, None)
-        return _named(super()._node(e, horizon), e)
+    `closers`: the windows whose closer is chosen among all its instances (S4). `census` is given
+    where known keys are told apart. `all_rows`: what is passed to the root unchanged are rows of
+    event types, and all that end at an instant count, not the greatest.
+    """
 
-    def _all_rows(self, e: x.Expression) -> bool:
-        return self.core is not None and single(e) is self.core
+    per: Mapping[str, tuple[str, ...]]
+    activation: int
+    zone: str
+    settings: Settings
+    roots: Mapping[str, Node]
+    closers: Collection[x.Expression] = ()
+    census: Census | None = None
+    all_rows: bool = False
 
-    def _single(
-        self, expression: x.Expression, core: x.Expression | None, context: Context | Selection
-    ) -> Node | None:
-        """Occurrences that pass one by one, of `core`, all of one key or all without; else None."""
-        if core is None:
-            return None
-        rows = self._rows(core, None)
-        if rows.own and rows.every:
-            return None
-        self.core = core
-        found = self._node(expression, None)
-        self.core = None
-        if context is Context.UNRESTRICTED:
+    def operand(self, e: x.Expression, horizon: int | None) -> Node:
+        """The node of an expression: for each end the greatest instance."""
+        build = replace(self, all_rows=False) if self.all_rows else self
+        return _node(e, build, horizon)
+
+    def passed(self, e: x.Expression, horizon: int | None) -> Node:
+        """The node of an operand whose instances, or some of them, are those of the operator."""
+        return self.rows(e, None) if self.all_rows and plain(e) else _node(e, self, horizon)
+
+    def each(self, e: x.Expression, horizon: int | None) -> Node:
+        """What counts as an occurrence of an operand: every row of what is plain, a composite once
+        an instant (S1, S9)."""
+        return self.rows(e, horizon) if plain(e) else self.operand(e, horizon)
+
+    def closer(self, e: Window, horizon: int | None) -> Node:
+        """What closes a window: every row of what is plain, for these are chosen among (S4); of
+        anything else the greatest, unless it can be seen which it is."""
+        if e not in self.closers:
+            return self.each(e.closer, horizon)
+        young = e.closer if horizon is None else x.Within(e.closer, x.Duration(0, horizon))
+        return nested(young, Context.UNRESTRICTED, self)
+
+    def operands(self, parts: Iterable[x.Expression], horizon: int | None) -> tuple[Node, ...]:
+        return self.alike([self.operand(part, horizon) for part in parts], horizon)
+
+    def alike(self, operands: Iterable[Node], horizon: int | None) -> tuple[Node, ...]:
+        """The operands of one node; where keys are told apart, broadcasts are repeated for each."""
+        found = tuple(operands)
+        if self.census is None or not any(o.own for o in found):
             return found
-        return _named(self._like(AtOnce(), (found,), found, None), expression)
+        return tuple(o if o.own else self._repeated(o, self.census, horizon) for o in found)
 
-    def _closer(self, window: Window, horizon: int | None) -> Node:
-        if window not in self.chosen_closers:
-            return super()._closer(window, horizon)
-        closer = window.closer
-        if horizon is not None:  # an older c closes nothing younger
-            closer = x.Within(closer, x.Duration(0, horizon))
-        return self._choice(closer, Context.UNRESTRICTED)
+    def _repeated(self, inner: Node, census: Census, horizon: int | None) -> Node:
+        return replace(
+            inner,
+            digest=digest(Repeated(), inner.digest, census.name),
+            shape=Repeated(),
+            operands=(inner,),
+            streams=census.streams,
+            own=True,
+            every=False,
+            horizon_micros=horizon,
+            census=census.name,
+        )
 
-    def _given(self, e: x.Expression) -> Node:
-        """What is the same whatever is used up; all that `every` gives at an instant."""
-        if isinstance(e, x.Every):
-            return _named(self._counted(Every(e.count, all_rows=True), e.part, None), e)
-        return self._node(e, None)
+    def rows(self, e: x.Expression, horizon: int | None) -> Node:
+        """Every row of a plain expression; of an event type once, in the first role that it has."""
+        names = [role.event for role in roles(e)]
+        types = [*dict.fromkeys(names)]
+        operands = self.alike([self.event(name, all_rows=True) for name in types], horizon)
+        if len(names) == 1:
+            return operands[0]
+        first = tuple(map(names.index, types))
+        return replace(either.disjoined(e, self, operands, horizon, first), roles=tuple(names))
 
-    def _chain(self, expression: x.Expression, context: Context | Selection) -> Node | None:
-        """A plain sequence of event types, all of one key or all without; else None."""
-        plain = event_types(expression)
-        if plain is None or context not in CONTEXTS:
-            return None
-        names, span = plain
-        shape = Chain(context, len(names), span, self.settings.carried_per_key_max)
-        return self._direct(shape, tuple(names), expression, span)
+    def event(self, name: str, e: x.Expression | None = None, *, all_rows: bool = False) -> Node:
+        """An event type, or a rule's detections."""
+        columns, root = self.per.get(name), self.roots.get(name)
+        shape: Shape
+        if root is None:
+            shape = Event(name, columns, self.activation, all_rows)
+        else:
+            shape = Detection(name, root.digest, columns, self.activation, all_rows)
+        streams = frozenset[Stream]() if columns is None else frozenset([(name, columns)])
+        own, point = columns is not None, root is None or root.point
+        timed = root is not None and root.timed
+        return Node(
+            digest(shape), shape, (), (name,), streams, own, not own, point, timed=timed,
+            expression=e,
+        )  # fmt: skip
 
-    def _stages(self, expression: x.Expression, context: Context | Selection) -> Node | None:
-        """A flat expression over event types, all of one key or all without; else None."""
-        flat = stages(expression)
-        if flat is None or not isinstance(context, Context) or not direct(flat, context):
-            return None
-        shape = Stages(context, flat, self.settings.carried_per_key_max)
-        return self._direct(shape, flat.events, expression, flat.span_micros)
-
-    def _windows(self, expression: x.Expression, context: Context | Selection) -> Node | None:
-        """`A*` over event types, all of one key or all without; else None."""
-        found = window(expression)
-        if found is None or context not in CONTEXTS or not isinstance(context, Context):
-            return None
-        shape = Windows(context, found, self.settings.carried_per_key_max)
-        timed = found.length_micros > 0
-        return self._direct(shape, found.events, expression, found.span_micros, timed=timed)
-
-    def _direct(
+    def walked(
         self,
+        e: x.Expression,
         shape: Shape,
-        events: tuple[str, ...],
-        expression: x.Expression,
+        events: Iterable[str],
         span: int | None,
         *,
         timed: bool = False,
-    ) -> Node | None:
-        """A choice in one walk over all rows of event types alike, none of them a rule."""
-        operands = tuple(self._event(name, all_rows=True) for name in events)
-        if len({o.own for o in operands}) > 1 or not self.roots.keys().isdisjoint(events):
-            return None
-        own = operands[0].own
-        found = self._make(
-            shape, operands, own=own, every=not own, point=False, horizon=span, timed=timed
-        )
-        return _named(found, expression)
+    ) -> Node:
+        """A choice in one walk over all rows of event types alike."""
+        operands = tuple(self.event(name, all_rows=True) for name in events)
+        return self.make(e, shape, operands, operands[0].keys, span, timed=timed)
 
-    def _choice(self, expression: x.Expression, context: Context | Selection) -> Node:
-        """The root of a rule in a context that needs what is not used up (semantics 3)."""
-        tree, streams = read(expression, self.zone)
-        lasting = self._lasting(expression)
-        shape = chosen(context, expression, tree, streams, lasting, self.settings)
-        # a window may have opened long before what stands in it
-        horizon = None if shape.windows else shape.horizon_micros
-        root = self._node(expression, None)
-        operands = (
-            *(self._event(name, all_rows=True) for name in streams.events),
-            *(self._given(e) for e in streams.given),
-            *(self._node(e, horizon) for e in streams.looked),
-        )
-        operands = self._alike((root, *operands), horizon)[1:]
-        if context is Context.RECENT:
-            few = unused(expression, self.per, lasting) is not None
-            shape = replace(shape, latest=few)
-        found = self._make(
+    def make(
+        self,
+        e: x.Expression,
+        shape: Shape,
+        operands: tuple[Node, ...],
+        keys: tuple[bool, bool],
+        horizon: int | None,
+        *,
+        point: bool = False,
+        timed: bool = False,
+        apart: bool = False,
+        ticks: str | None = None,
+    ) -> Node:
+        """The node of `e`; keys are its `own` and `every`, `ticks` the event type of its ticks."""
+        own, every = keys
+        census = self.census.name if self.census and own else None
+        names = [role for o in operands for role in o.roles]
+        return Node(
+            digest(shape, [o.digest for o in operands], horizon, census),
             shape,
-            operands if shape.where.paths else (*operands, root),
-            own=root.own,
-            every=root.every,
-            point=root.point,
-            horizon=horizon,
-            timed=root.timed or shape.where.from_start,
+            operands,
+            (*names, ticks) if ticks else tuple(names),
+            frozenset[Stream]().union(*(o.streams for o in operands)),
+            own,
+            every,
+            point,
+            horizon,
+            census,
+            timed or any(o.timed for o in operands),
+            apart or any(o.apart for o in operands),
+            e,
         )
-        return _named(replace(found, roles=root.roles), expression)
 
-    def _lasting(self, e: x.Expression) -> frozenset[str]:
-        """The rules in an expression whose detections, as occurrences, are no instants."""
-        return frozenset(n for n in x.names_in(e) if n in self.roots and not self.roots[n].point)
-
-
-def _named(node: Node, e: x.Expression) -> Node:
-    return replace(node, expression=unlabelled(e))
+    def zone_of(self, *durations: x.Duration | None) -> str:
+        """The zone in which months count, where there are any."""
+        return self.zone if any(d and d.months for d in durations) else ""
 
 
-_SINGLE = {
-    Context.RECENT: Context.RESTRICTED,
-    Context.CHRONICLE: Context.UNRESTRICTED,
-    Context.CONTINUOUS: Context.UNRESTRICTED,
-}
-"""What detects the same where every instance is a single occurrence."""
+def _node(e: x.Expression, build: Build, horizon: int | None) -> Node:
+    match e.operands():
+        case (*_, x.Own(duration=own)) if type(e) in _WITH_OWN:
+            return _WITH_OWN[type(e)](e, own, build, horizon)
+    if type(e) not in _NODES:
+        raise EngineError(
+            "not-detectable",
+            f"the operator {type(e).__name__} is not built",
+            "validate the rulebook: it says where it stands",
+        )
+    return _NODES[type(e)](e, build, horizon)

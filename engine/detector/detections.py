@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pyarrow as pa
 
@@ -11,9 +9,9 @@ from tidegate.engine.detector.behind import names_for
 from tidegate.engine.detector.instances import Instances
 from tidegate.engine.detector.keys import Keys
 from tidegate.engine.detector.occurrences import Occurrences
+from tidegate.engine.detector.roles import roles
 from tidegate.engine.detector.shown import Shown
 from tidegate.engine.values import Detections, Int64
-from tidegate.rules import expression as x
 from tidegate.rules.model import Rule
 
 ABSENT = -(2**63)
@@ -29,9 +27,9 @@ def build(rule: Rule, shown: Shown, keys: Keys, occurrences: Occurrences) -> Det
     )
     names = names_for(rule, batches)
     batches = {names[e]: batch for e, batch in batches.items() if e not in occurrences.parts}
-    roles = list(_roles(rule.on, ()))
-    labels = tuple(dict.fromkeys(label for inside in roles for label in inside))
-    innermost = np.array([labels.index(r[-1]) if r else -1 for r in roles], dtype=np.int16)
+    around = [role.labels for role in roles(rule.on)]
+    labels = tuple(dict.fromkeys(label for inside in around for label in inside))
+    innermost = np.array([labels.index(r[-1]) if r else -1 for r in around], dtype=np.int16)
     return Detections(
         rule.name,
         pa.table(keys.values(found.key), names=list(rule.key_names)),
@@ -44,27 +42,15 @@ def build(rule: Rule, shown: Shown, keys: Keys, occurrences: Occurrences) -> Det
         batches,
         labels,
         innermost[shown.role] if labels else None,
-        {label: _span(label, roles, found, occurrences) for label in labels},
+        {label: _span(label, around, found, occurrences) for label in labels},
     )
 
 
-def _roles(e: x.Expression, inside: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """The labels around each event of an expression, from the left, outermost first."""
-    if isinstance(e, x.Labelled):
-        inside = (*inside, e.label)
-    if isinstance(e, x.Name | x.Clock | x.Cron):
-        yield inside
-    for operand in e.operands():
-        yield from _roles(operand, inside)
-    if isinstance(e, x.Periodic | x.PeriodicStar):
-        yield inside
-
-
 def _span(
-    label: str, roles: list[tuple[str, ...]], found: Instances, occurrences: Occurrences
+    label: str, around: list[tuple[str, ...]], found: Instances, occurrences: Occurrences
 ) -> tuple[Int64, Int64]:
     """The interval of what is labelled, in each detection."""
-    labelled = np.array([label in inside for inside in roles])[found.role]
+    labelled = np.array([label in inside for inside in around])[found.role]
     owner = np.repeat(np.arange(len(found)), np.diff(found.offsets))[labelled]
     start = np.full(len(found), 2**63 - 1)
     end = np.full(len(found), ABSENT)

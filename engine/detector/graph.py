@@ -7,9 +7,10 @@ remember. Equal subexpressions of rules with equal keys and activation are one n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from itertools import accumulate
 
 from tidegate.engine.detector.instances import Carry, Flow
 from tidegate.engine.detector.operators.detection import Detection
@@ -29,6 +30,8 @@ class Node:
     (broadcasts only). `point`: its instances have start = end. `horizon_micros`: an instance older
     than that is of no use any more. `census` names the set of known keys, where broadcasts are
     repeated for each (see `operators.repeated`). `timed`: something may end when nothing arrives.
+    `apart`: they must be repeated, for some operand has instances of every key that only some keys
+    have a part in.
     `expression` is what it detects, for people.
     """
 
@@ -43,7 +46,12 @@ class Node:
     horizon_micros: int | None = None
     census: str | None = None
     timed: bool = False
+    apart: bool = False
     expression: x.Expression | None = field(default=None, compare=False)
+
+    @property
+    def keys(self) -> tuple[bool, bool]:
+        return self.own, self.every
 
     @property
     def reads(self) -> frozenset[str]:
@@ -63,6 +71,18 @@ class Node:
         for operand in self.operands:
             yield from operand.walk()
         yield self
+
+
+def first_roles(operands: Sequence[Node]) -> tuple[int, ...]:
+    """The number of the first role of each operand."""
+    return tuple(accumulate((len(o.roles) for o in operands[:-1]), initial=0))
+
+
+def mixed(operands: Sequence[Node], looked_at: Node | None = None) -> bool:
+    """Whether keys must be told apart: some operands have instances of every key, and some, or what
+    is looked at, instances of one key."""
+    nodes = operands if looked_at is None else (*operands, looked_at)
+    return any(o.every for o in operands) and any(o.own for o in nodes)
 
 
 def digest(*parts: object) -> str:

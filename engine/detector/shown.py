@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +12,8 @@ from tidegate.engine.detector.instances import Bools, Instances, Int16, points
 from tidegate.engine.detector.kernels import NEVER, put, repeats, ticks_among
 from tidegate.engine.detector.keys import Keys
 from tidegate.engine.detector.occurrences import Occurrences, Parts
+from tidegate.engine.detector.roles import roles
 from tidegate.engine.values import Int64
-from tidegate.rules import expression as x
 from tidegate.rules.model import Rule
 
 
@@ -59,7 +58,7 @@ def rearranged(
 
 def show(rule: Rule, found: Instances, keys: Keys, occurrences: Occurrences) -> Shown:
     """The detections that a rule's instances are."""
-    parameters = np.array(list(_parameters(rule.on)))
+    parameters = np.array([role.parameter for role in roles(rule.on)])
     return _sorted(_showing(found, parameters, occurrences), keys, occurrences)
 
 
@@ -169,16 +168,3 @@ def _constituents(shown: Shown, i: int, occurrences: Occurrences) -> list[tuple[
     rows = shown.row[shown.offsets[i] : shown.offsets[i + 1]]
     own, name, time = (column.tolist() for column in _order(rows, occurrences))
     return list(zip(time, name, own, strict=True))
-
-
-def _parameters(e: x.Expression, shown: bool = True) -> Iterator[bool]:
-    """For each event of an expression, from the left: is it a parameter? a and c of `A*`, `P*` are
-    used, but are none."""
-    if isinstance(e, x.Name | x.Clock | x.Cron):
-        yield shown
-    windows = isinstance(e, x.AperiodicStar | x.PeriodicStar)
-    for operand in e.operands():
-        within = isinstance(e, x.AperiodicStar) and operand is e.part
-        yield from _parameters(operand, shown and (within or not windows))
-    if isinstance(e, x.Periodic | x.PeriodicStar):
-        yield shown

@@ -60,6 +60,7 @@ def _rule(
         rule.key_names,
         rule.enabled,
         graph.roots[rule.name],
+        rule.name in graph.searched,
         stores,
         tuple(dict.fromkeys(_timers(rule.on, book))),
         tuple(sorted(triggers.written[rule.name])),

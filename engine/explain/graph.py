@@ -9,6 +9,7 @@ from tidegate.engine.detector import graph as running
 from tidegate.engine.detector.contexts.at_once import AtOnce
 from tidegate.engine.detector.contexts.chain import Chain
 from tidegate.engine.detector.contexts.choice import Choice
+from tidegate.engine.detector.contexts.selection import Selecting
 from tidegate.engine.detector.contexts.stages import Stages
 from tidegate.engine.detector.contexts.windows import Windows
 from tidegate.engine.detector.detector import Detector
@@ -18,9 +19,9 @@ from tidegate.engine.detector.operators.repeated import Repeated
 from tidegate.engine.explain.model import Node
 from tidegate.rules import expression as x
 from tidegate.rules.amount import ENDLESS, NOTHING, Amount
-from tidegate.rules.bound import of_choice
 from tidegate.rules.formatter import format_expression
-from tidegate.rules.model import Context, Rulebook
+from tidegate.rules.forms import Flat, Nested, forms
+from tidegate.rules.model import Context, Rulebook, Selection
 from tidegate.rules.stored import Stored, Used, chosen_among, store, stored
 
 _OPERATORS: Mapping[type[x.Expression], str] = {
@@ -63,11 +64,15 @@ class Nodes:
         self._stored: dict[str, Stored] = {}
         self._rules: dict[str, dict[str, None]] = {}
         self._apart: set[str] = set()
+        self.searched: set[str] = set()
+        """The rules with a node that searches."""
         for rule, root in self._graph.roots.items():
             for node in root.walk():
                 self._rules.setdefault(node.digest, {})[rule] = None
                 if isinstance(node.shape, Repeated):
                     self._apart.add(rule)
+                if isinstance(node.shape, Choice):
+                    self.searched.add(rule)
         self.roots = {name: _id(root) for name, root in self._graph.roots.items()}
         """The id of each rule's node."""
 
@@ -104,6 +109,7 @@ class Nodes:
             instances.maximum,
             occurrences.maximum,
             None if whole.endless else whole.span_micros,
+            isinstance(node.shape, Choice),
         )
 
     def _amounts(self, node: running.Node) -> tuple[Amount, Amount]:
@@ -112,15 +118,13 @@ class Nodes:
         if isinstance(shape, Repeated | AtOnce):
             return NOTHING, NOTHING
         if not isinstance(shape, Chain | Stages | Windows | Choice):
-            kept = self._node(node)
-            return kept.instances, kept.occurrences
-        context, keyed = shape.context, [name for name, _ in node.streams]
-        chosen = None
-        if isinstance(context, Context):
-            chosen = of_choice(_expression(node), context, self._book.rules, keyed)
-        if chosen is None:
-            return (ENDLESS.within(node.horizon_micros),) * 2
-        return chosen.instances, chosen.occurrences
+            stored = self._node(node)
+            return stored.instances, stored.occurrences
+        found = forms(_expression(node), dict(node.streams), self._book.rules)
+        match found.of(Selection() if isinstance(shape.context, Selecting) else shape.context):
+            case Flat(kept=(_, _) as kept) | Nested(kept=(_, _) as kept):
+                return kept
+        return (ENDLESS.within(node.horizon_micros),) * 2
 
     def _node(self, node: running.Node) -> Stored:
         if node.digest not in self._stored:

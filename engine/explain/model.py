@@ -20,7 +20,7 @@ class Node:
     are repeated for each. operands: ids; rules: those whose expression holds it; keys: key columns
     by keyed event type below; horizon_micros: older instances are dropped.
     instances_max, occurrences_max: what it stores; None with a `span_micros`: as many as arrive in
-    that time; None without: no bound.
+    that time; None without: no bound. searched: what it detects is searched for.
     """
 
     id: str
@@ -33,6 +33,7 @@ class Node:
     instances_max: int | None
     occurrences_max: int | None
     span_micros: int | None
+    searched: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,8 @@ class Stores:
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One rule. normalised: its expression as it is detected; root: the id of the node that detects
-    it; stores: by context, its own one first; timers: what makes it act without an event; writes:
-    tables that its actions write."""
+    it; searched: one of its nodes is; stores: by context, its own one first; timers: what makes it
+    act without an event; writes: tables that its actions write."""
 
     name: str
     expression: str
@@ -60,6 +61,7 @@ class Rule:
     key_names: tuple[str, ...]
     enabled: bool
     root: str
+    searched: bool
     stores: Mapping[str, Stores]
     timers: tuple[str, ...]
     writes: tuple[str, ...]

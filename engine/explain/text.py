@@ -10,7 +10,7 @@ from itertools import zip_longest
 from tidegate.engine.explain.amounts import kept, length
 from tidegate.engine.explain.model import Explained, Node, Rule, Stores, Trigger, Warned
 
-_SHRINKS = {5: 26, 3: 12, 4: 14, 2: 12}
+_SHRINKS = {5: 26, 3: 12, 4: 14, 2: 12, 1: 12}
 """Of the graph's table: which column is made smaller where lines are too wide, and to what."""
 
 
@@ -37,6 +37,8 @@ def _rule(rule: Rule) -> Iterator[str]:
     if rule.normalised != rule.expression:
         yield f"  normalised  {rule.normalised}"
     yield f"  node        {rule.root}"
+    if rule.searched:
+        yield "  searched    what ends at an instant, in at most search_steps_max steps"
     for timer in rule.timers:
         yield f"  timer       {timer}"
     if rule.writes:
@@ -79,14 +81,15 @@ def _nodes(nodes: Sequence[Node], width: int) -> Iterator[str]:
     rows = [("node", "operator", "operands", "rules", "stores", "expression")]
     for node in nodes:
         operands, rules = " ".join(node.operands) or "-", " ".join(node.rules)
-        rows.append((node.id, node.operator, operands, rules, kept(node), node.expression))
+        operator = f"searched, {node.operator}" if node.searched else node.operator
+        rows.append((node.id, operator, operands, rules, kept(node), node.expression))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for n, least in _SHRINKS.items():
         over = 2 * len(widths) + sum(widths) - width
         widths[n] -= max(0, min(over, widths[n] - least))
     for row in rows:
         cells = [
-            textwrap.wrap(cell, columns, break_on_hyphens=False)
+            [cell] if len(cell) <= columns else textwrap.wrap(cell, columns, break_on_hyphens=False)
             for cell, columns in zip(row, widths, strict=True)
         ]
         for parts in zip_longest(*cells, fillvalue=""):

@@ -220,6 +220,7 @@ def test_text_fits_a_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         f"rulebook: wide\nevents: {{{events}}}\nrules:\n"
         f"  a_rule_of_many: {{on: {on}, per: x, context: chronicle}}\n"
         f"  another_rule_of_many: {{on: ({on}) without ({other}), per: x}}\n"
+        f"  a_searched_rule_of_many: {{on: ({on}) without ({other}), context: unrestricted}}\n"
     )
     monkeypatch.delenv("COLUMNS", raising=False)
     lines = explain(file).splitlines()

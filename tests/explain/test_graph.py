@@ -93,6 +93,22 @@ def test_the_choice_at_the_root_is_named_by_its_context(tmp_path: Path) -> None:
     assert {n["operator"] for n in below(found, roots[1]["id"])} == {"continuous", "every row"}
 
 
+def test_what_is_searched_is_said_of_the_rule_and_of_the_node(tmp_path: Path) -> None:
+    found = explained(
+        tmp_path,
+        r="on: a ; a within 5, context: unrestricted",
+        s="on: a ; b, context: chronicle",
+        q="on: 'every(2, A*(a, b, b ; c))'",
+    )
+    assert [rule["name"] for rule in found["rules"] if rule["searched"]] == ["r", "q"]
+    searched = {node["expression"]: node["operator"] for node in found["nodes"] if node["searched"]}
+    assert searched == {"a ; a within 5 s": "unrestricted", "b ; c": "unrestricted"}
+    lines = explain(tmp_path / "g.yaml").splitlines()
+    assert sum(line.startswith("  searched    ") for line in lines) == 2
+    assert sum("  searched, " in f"{line} " for line in lines) == 2
+    assert max(map(len, lines)) <= 100
+
+
 def test_g13_broadcasts_repeated_for_each_key_are_warned_of(tmp_path: Path) -> None:
     found = explained(tmp_path, r="on: '((t - a) ; b) within 5 s', per: {a: k, b: k}")
     assert "every key" in {node["operator"] for node in found["nodes"]}

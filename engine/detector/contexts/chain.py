@@ -21,39 +21,10 @@ from tidegate.engine.detector.instances import (
     pending_of,
 )
 from tidegate.engine.values import Int64
-from tidegate.rules import expression as x
 from tidegate.rules.model import Context
 
-CONTEXTS = frozenset({Context.RECENT, Context.CHRONICLE, Context.CONTINUOUS, Context.CUMULATIVE})
 Timeline = tuple[Int16, Int32, Int64]
 """Place, key code and row of what arrives, in the order that `chains` says."""
-
-
-def event_types(e: x.Expression) -> tuple[list[str], int | None] | None:
-    """The event types of such a sequence and its span, microseconds; None for anything else."""
-    match e:
-        case x.Labelled(part=part):
-            return event_types(part)
-        case x.Within(part=part, duration=duration) if not duration.months:
-            found = event_types(part)
-            if found is None or found[1] is not None:
-                return None
-            return found[0], duration.micros
-    names = _sequence(e)
-    return (names, None) if names and len({*names}) == len(names) > 1 else None
-
-
-def _sequence(e: x.Expression) -> list[str]:
-    """The event types of a sequence, however it is grouped; none if there is anything else."""
-    match e:
-        case x.Name(name=name):
-            return [name]
-        case x.Labelled(part=part):
-            return _sequence(part)
-        case x.Seq(first=first, then=then):
-            left, right = _sequence(first), _sequence(then)
-            return [*left, *right] if left and right else []
-    return []
 
 
 @dataclass(frozen=True, slots=True)

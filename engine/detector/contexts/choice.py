@@ -16,7 +16,6 @@ from tidegate.engine.detector.contexts import (
     selection,
     unrestricted,
 )
-from tidegate.engine.detector.contexts import tree as t
 from tidegate.engine.detector.contexts.detected import Detected
 from tidegate.engine.detector.contexts.history import Found, History
 from tidegate.engine.detector.contexts.instants import Where, instants
@@ -36,6 +35,7 @@ from tidegate.engine.detector.instances import (
     pending_of,
 )
 from tidegate.engine.values import Int64
+from tidegate.rules import expression as x
 from tidegate.rules.model import Context
 
 CHOOSE: Mapping[Context, Callable[[History], Iterator[Found]]] = {
@@ -50,23 +50,26 @@ FOREVER = -(2**63)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Chooses among the instances of `tree` that end now, those that hold nothing used up.
+    """Chooses among the instances of `tree` that end now and hold no consumed occurrence.
 
-    Operands: the streams: the event types, every row of them; what is given; what is only looked
-    at; and, unless `where` tells at which instants to look, the whole expression in `restricted`:
-    there is no instance where it finds none (semantics 4). `roles` has the first role of each of
-    the first two kinds, `events` says how many of them are event types.
+    Operands are the streams of `contexts.reading`: `events` event types, every row of them; what is
+    given; the `looked` that are only looked at. `roles` has the first role of each of the first two
+    kinds. `where` tells at which instants to look. If it has no paths, one more operand does: the
+    whole expression in `restricted`, which has an instance wherever there is one (semantics 4).
 
-    Carries per key, a slot each: the streams, without what is used up, older than
-    `horizon_micros`, or of no use after its own end (`passing`); the occurrences used up that may
-    turn up again, as broadcasts (other keys may use them), or of a role that is given
-    (`remembered`); what has initiated; instants to come. `windows` are the streams of each
-    `A(a, b, c)`. Bound: what arrives in the `within` of the expression; with `latest` a few
-    occurrences (see `contexts.latest`).
+    Carries per key, a slot each:
+    - each stream, without what is consumed, what is older than `horizon_micros`, and what can only
+      end an instance (`passing`); with `latest` a few occurrences (`contexts.latest`);
+    - consumed occurrences that may come again: broadcasts, which other keys may not have consumed,
+      and those in the `remembered` roles, which are in something given;
+    - what has initiated; and the instants to come.
+
+    `silent`: the roles that are no parameters. `windows`: the streams of each `A(a, b, c)`. Bound:
+    what arrives in the `within` of the expression.
     """
 
     context: Context | selection.Selecting
-    tree: t.Tree
+    tree: x.Expression
     roles: tuple[int, ...]
     events: int
     looked: int

@@ -1,4 +1,4 @@
-"""What one key has not used up yet, at one instant, and what can be asked of it."""
+"""What one key has not consumed at one instant."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from tidegate.engine.detector.contexts.items import Interval, Item, Streams
 from tidegate.engine.detector.contexts.order import Entries, Order
+from tidegate.engine.detector.contexts.reading import Given, ends
 from tidegate.engine.detector.contexts.search import Search
-from tidegate.engine.detector.contexts.tree import Given, Tree, ends
 from tidegate.engine.detector.contexts.values import Choosing, V, Values
+from tidegate.rules import expression as x
 
 Found = tuple[int, Entries]
 """A detection: its start and its entries."""
@@ -20,11 +21,11 @@ Initiator = int | tuple[int]
 
 @dataclass
 class History:
-    """One key: `coming` is what has not happened yet, `unused` what has and is not used up; what is
-    used up and what has initiated. `older`: an occurrence is used up together with every one of its
-    type that is no later."""
+    """One key. `coming` has not happened yet; `unused` has, and is not consumed. `used` are the
+    consumed occurrences, `initiated` those that have initiated. `older`: an occurrence is consumed
+    with every one of its event type that is no later."""
 
-    tree: Tree
+    tree: x.Expression
     coming: Streams
     order: Order
     steps_max: int
@@ -51,12 +52,12 @@ class History:
         """D in some semiring, by start."""
         return self._search(values).ending(self.tree) if self._may_end() else {}
 
-    def upto(self, tree: Tree, values: Values[V]) -> Mapping[Interval, V]:
+    def upto(self, tree: x.Expression, values: Values[V]) -> Mapping[Interval, V]:
         """All instances of a part of the expression that end by now."""
         return self._search(values).of(tree, whole=True)
 
     def _may_end(self) -> bool:
-        """Is there anything now that an instance could end with?"""
+        """Whether anything ends now that an instance could end with."""
         for leaf, path in self._ends:
             streams = self.unused.given if isinstance(leaf, Given) else self.unused.events
             if path or (streams[leaf.stream] and streams[leaf.stream][-1].end == self.now):
@@ -72,7 +73,7 @@ class History:
         return self._choosing
 
     def use_up(self, entries: Entries) -> None:
-        """Use up the occurrences of an instance."""
+        """Consume the occurrences of an instance."""
         rows = {*self.order.occurrences(entries)}
         self.used |= rows
         self._note(rows)
@@ -82,7 +83,7 @@ class History:
             self.unused.keep(lambda item: rows.isdisjoint(row for _, row in item.entries))
 
     def gone(self, row: int) -> bool:
-        """Is an occurrence used up?"""
+        """Is an occurrence consumed?"""
         if row in self.used:
             return True
         _, time, _, _, event = self.order.rank[row]

@@ -1,4 +1,4 @@
-"""Where to look for something to detect: a superset, whatever is used up."""
+"""The instants at which something may be detected, whatever is consumed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidegate.engine.detector.calendar import add_each
-from tidegate.engine.detector.contexts.tree import After
+from tidegate.engine.detector.contexts.reading import After
 from tidegate.engine.detector.instances import EVERY_KEY, Instances, Int32, Moment, bare, concat
 
 

@@ -1,4 +1,4 @@
-"""What a search is made among: the occurrences that one key has not used up, at one instant."""
+"""What is searched: the occurrences that one key has not consumed at one instant."""
 
 from __future__ import annotations
 

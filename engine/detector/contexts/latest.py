@@ -6,17 +6,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tidegate.engine.detector.contexts import tree as t
+from tidegate.engine.detector.contexts.reading import Leaf, parts
 from tidegate.engine.detector.instances import Bools, Instances, Moment, Pending, no_pending
 from tidegate.engine.detector.operators.opened import last_before
+from tidegate.rules import expression as x
 
 
-def latest(tree: t.Tree, streams: Sequence[Instances], moment: Moment) -> list[Instances]:
+def latest(tree: x.Expression, streams: Sequence[Instances], moment: Moment) -> list[Instances]:
     """Of each stream the last occurrence of a key, and the last one before each start that what
     must follow it may have.
 
     Whatever holds an earlier one is less than the same with the later one (S1), and when that is
-    used up, the earlier one is too: the context uses up every older occurrence of the type. So no
+    consumed, the earlier one is too: the context consumes every older occurrence of the type. So no
     more is carried than in `restricted` (semantics 4): a few occurrences, whatever arrives.
     """
     ordered = [_by_rank(part, moment) for part in streams]
@@ -26,21 +27,21 @@ def latest(tree: t.Tree, streams: Sequence[Instances], moment: Moment) -> list[I
 
 
 def _mark(
-    node: t.Tree, before: Pending, streams: Sequence[Instances], marks: list[Bools], keys: int
+    node: x.Expression, before: Pending, streams: Sequence[Instances], marks: list[Bools], keys: int
 ) -> Pending:
     """Mark what the greatest instance up to now, and that before each start, is made of; returns
     its pending starts."""
-    if isinstance(node, t.Leaf):
+    if isinstance(node, Leaf):
         part = streams[node.stream]
         found, last = last_before(part, before.key, before.start, keys)
         at = np.concatenate([found, last])
         marks[node.stream][at[at >= 0]] = True
         held = part.where(marks[node.stream])
         return Pending(held.key, held.start)
-    if isinstance(node, t.Sequence):
+    if isinstance(node, x.Seq):
         before = _mark(node.then, before, streams, marks, keys)
         return _mark(node.first, before, streams, marks, keys)
-    starts = [_mark(part, before, streams, marks, keys) for part in node.parts()]
+    starts = [_mark(part, before, streams, marks, keys) for part in parts(node)]
     key, start = ([getattr(s, name) for s in starts] for name in ("key", "start"))
     return Pending(np.concatenate(key), np.concatenate(start))
 

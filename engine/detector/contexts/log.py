@@ -1,4 +1,4 @@
-"""The per-key log of occurrences that are not used up: what a choice is made among."""
+"""The occurrences of each key that are not consumed: what a choice is made among."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ NO_KEY = np.empty(0, dtype=np.int32)
 
 @dataclass
 class Log:
-    """One step's streams, what is carried before what arrives.
+    """One step's streams: what is carried, then what arrives.
 
-    `used` and `initiated` mark occurrences of a key, by an instance of that occurrence alone, or
-    (no entry) an instant. `remembered` says which occurrences may still turn up in what is given,
-    if they are no older than pending[key].
+    `used` and `initiated` mark what a key has consumed and what has initiated: an instance of one
+    occurrence, or without entries an instant. `remembered` marks the occurrences that may still be
+    in something given, while they are no older than pending[key].
     """
 
     events: Sequence[Instances]
@@ -52,7 +52,7 @@ class Log:
         self._places = self.moment.numbering.places()
 
     def open(self, key: int) -> tuple[Streams, dict[int, Rank], set[int], set[Initiator]]:
-        """What a key sees in this step, latest first; ranks; what it has used up; initiators."""
+        """What a key sees in this step, latest first; ranks; what it has consumed; initiators."""
         ranks: dict[int, Rank] = {}
         groups = iter(self._groups)
         streams = Streams(
@@ -75,8 +75,8 @@ class Log:
         return found
 
     def left(self, oldest: Int64, passing: frozenset[int]) -> list[Instances]:
-        """The streams of events and of what is given without what is used up, what is older than
-        oldest[key] and streams that are of no use any more."""
+        """The streams of events and of what is given, without what is consumed, what is older than
+        oldest[key], and the streams `passing`."""
         kept = []
         for number, part in enumerate((*self.events, *self.given)):
             mark = part.start >= oldest[part.key]
@@ -90,7 +90,7 @@ class Log:
         return kept
 
     def marks(self, kept: Sequence[Instances]) -> tuple[Instances, Instances]:
-        """What is used up and what has initiated, of what may still turn up."""
+        """What is consumed and what has initiated, of what may still come again."""
         known = np.zeros(len(self.moment.time), dtype=np.bool_)
         for part in kept:
             known[part.row] = True

@@ -1,4 +1,4 @@
-"""What is looked at only, as long as it matters."""
+"""Streams that are only looked at, as long as they matter."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from tidegate.engine.detector.calendar import add_each
-from tidegate.engine.detector.contexts.tree import After
+from tidegate.engine.detector.contexts.reading import After
 from tidegate.engine.detector.instances import Bools, Instances
 from tidegate.engine.detector.kernels import NEVER
 
@@ -18,8 +18,8 @@ Looking = tuple[int, int | After]
 def pruned(
     looked: Sequence[Instances], oldest: int, windows: Collection[Looking]
 ) -> list[Instances]:
-    """The intervals that may still stand inside an instance that starts at `oldest` or later: they
-    start no earlier. Of `windows` the a's that are not closed before that, and the c's that end
+    """The intervals that may be inside an instance that starts at `oldest` or later: those that
+    start no earlier. Of `windows` also each a that is not closed before, and each c that ends
     later."""
     keep = [part.start >= oldest for part in looked]
     within = [part.end >= oldest for part in looked]

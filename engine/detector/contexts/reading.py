@@ -1,143 +1,182 @@
-"""Reads a rule's expression as a tree, and tells which streams its leaves look at."""
+"""A rule's expression as the exact search reads it: its leaves are numbered streams.
+
+A stream is a node of the event graph. A leaf reads a stream of occurrences, every row of them. What
+is only looked at (the b of `a - b`) is a stream of intervals: what `restricted` keeps of it decides
+as all of it does, for an instance with a later start ends inside wherever another one does.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
-from tidegate.engine.detector.clocks import name_of
-from tidegate.engine.detector.contexts import tree as t
-from tidegate.engine.detector.edges import tick_type
+from tidegate.engine.detector import calendar
+from tidegate.engine.detector.roles import Role, roles
 from tidegate.rules import expression as x
-from tidegate.rules.errors import EngineError
+
+T = TypeVar("T")
 
 
-def read(expression: x.Expression, zone: str) -> tuple[t.Tree, Streams]:
-    """The tree of a whole expression, and the streams that it looks at."""
-    streams = Streams(zone)
-    return streams.read(expression, 0, shown=True), streams
+@dataclass(frozen=True, slots=True)
+class Leaf(x.Expression):
+    """An event type: the occurrences of `stream`, their roles moved up by `shift`."""
+
+    stream: int
+    shift: int
+
+
+@dataclass(frozen=True, slots=True)
+class Given(Leaf):
+    """`every(n, a)`, `a[i]`, `a + [d]`, `P(a, [d], c)`: the same whatever is consumed. `shown`: its
+    ticks are parameters."""
+
+    shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Looked(x.Expression):
+    """What is only looked at: the intervals of `stream`."""
+
+    stream: int
+
+
+@dataclass(frozen=True, slots=True)
+class After(x.Own):
+    """`[d]`; months count in `zone`."""
+
+    zone: str
+
+    def of(self, instant: int) -> int:
+        """The point so long after an instant."""
+        return calendar.add(instant, self.duration, self.zone)
+
+
+@dataclass(frozen=True, slots=True)
+class Within(x.Within):
+    """`a within d`; months count in `zone`."""
+
+    zone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks(x.Expression):
+    """The ticks of a `P*`, which is read as an `A*` over them: e(a) + k * period, k >= 1. `source`
+    is their event type, `role` their role."""
+
+    period: x.Duration
+    zone: str
+    source: str
+    role: int
+    shown: bool
+
+
+_LOOKED: dict[type[x.Expression], tuple[int, ...]] = {
+    x.Minus: (1,),
+    x.Not: (0,),
+    x.Aperiodic: (0, 2),
+}
+"""Which operands are only looked at."""
 
 
 @dataclass
-class Streams:
-    """`events` are the event types of the leaves, `given` what is the same whatever is used up,
-    with the first role of each; `looked` the expressions that are only looked at."""
+class Reading:
+    """The streams of an expression with these roles, as they are met: `events` are event types,
+    `given` what is the same whatever is consumed, each with its first role; `looked` what is only
+    looked at."""
 
     zone: str
-    events: list[str] = field(default_factory=list)
-    roles: list[int] = field(default_factory=list)
-    given: list[x.Expression] = field(default_factory=list)
-    given_roles: list[int] = field(default_factory=list)
-    looked: list[x.Expression] = field(default_factory=list)
+    roles: tuple[Role, ...]
+    events: dict[str, int] = field(default_factory=dict)
+    given: dict[x.Expression, int] = field(default_factory=dict)
+    looked: dict[x.Expression, int] = field(default_factory=dict)
 
-    def read(self, e: x.Expression, role: int, *, shown: bool) -> t.Tree:
-        """The tree of a subexpression whose first role is `role`; `shown`: it is a parameter."""
+    def read(self, e: x.Expression, role: int = 0) -> x.Expression:
+        """A subexpression whose first role is `role`."""
         match e:
             case x.Name() | x.Clock() | x.Cron():
-                number = _number(self.events, self.roles, names(e)[0], role)
-                return t.Leaf(number, role - self.roles[number])
+                return Leaf(*_numbered(self.events, self.roles[role].event, role))
             case x.Every() | x.Nth() | x.Plus() | x.Periodic():
-                number = _number(self.given, self.given_roles, e, role)
-                return t.Given(number, role - self.given_roles[number], shown)
-            case x.Labelled(part=part):
-                return self.read(part, role, shown=shown)
-            case x.Within(part=part, duration=duration):
-                return t.Within(self.read(part, role, shown=shown), duration, self.zone)
-            case x.Minus(part=part, absent=absent):
-                return t.Minus(self.read(part, role, shown=shown), self._look(absent))
-            case x.Aperiodic(opener=opener, part=part, closer=closer):
-                inside = self.read(part, role + len(names(opener)), shown=shown)
-                last = self._own(closer) or self._look(closer)
-                return t.Aperiodic(self._look(opener), inside, last)
-            case x.AperiodicStar() | x.PeriodicStar():
-                return self._window(e, role, shown=shown)
-            case x.Seq() | x.Not():
-                return self._pair(e, role, shown=shown)
-            case x.AnyRepeat(count=count, part=part):
-                return t.AnyRepeat(count, self.read(part, role, shown=shown))
-            case x.Or(parts=parts):
-                return t.Either(self._each(parts, role, shown=shown))
-            case x.And(parts=parts):
-                return t.Conjunction(len(parts), self._each(parts, role, shown=shown))
-            case x.AnyOf(count=count, parts=parts):
-                count = min(count, len(parts))
-                return t.Conjunction(count, self._each(parts, role, shown=shown))
-        raise EngineError(
-            "not-detectable",
-            f"the operator {type(e).__name__} is not built in this context",
-            "use restricted",
-        )
-
-    def _each(
-        self, parts: tuple[x.Expression, ...], role: int, *, shown: bool
-    ) -> tuple[t.Tree, ...]:
-        trees = []
-        for part in parts:
-            trees.append(self.read(part, role, shown=shown))
-            role += len(names(part))
-        return tuple(trees)
-
-    def _pair(self, e: x.Seq | x.Not, role: int, *, shown: bool) -> t.Tree:
-        absent = None if isinstance(e, x.Seq) else self._look(e.absent)
-        opener, closer = (e.first, e.then) if isinstance(e, x.Seq) else (e.opener, e.closer)
-        role += 0 if isinstance(e, x.Seq) else len(names(e.absent))
-        own = self._own(closer)
-        if own is not None:
-            return t.Until(self.read(opener, role, shown=shown), own, absent)
-        a, c = self._each((opener, closer), role, shown=shown)
-        return t.Sequence(a, c) if absent is None else t.Not(a, c, absent)
-
-    def _window(self, e: x.AperiodicStar | x.PeriodicStar, role: int, *, shown: bool) -> t.Tree:
-        opener = self.read(e.opener, role, shown=False)
-        role += len(names(e.opener))
-        part = None
-        if isinstance(e, x.AperiodicStar):
-            part = self.read(e.part, role, shown=shown)
-            role += len(names(e.part))
-        closer = self._own(e.closer) or self.read(e.closer, role, shown=False)
-        role += len(names(e.closer))
-        period = None
-        if isinstance(e, x.PeriodicStar) and shown:
-            period = t.Period(e.period, self.zone, tick_type(e), role)
-        return t.Window(opener, closer, part, period)
-
-    def _own(self, closer: x.Expression) -> t.After | None:
-        return t.After(closer.duration, self.zone) if isinstance(closer, x.Own) else None
-
-    def _look(self, e: x.Expression) -> int:
-        if e not in self.looked:
-            self.looked.append(e)
-        return self.looked.index(e)
+                shown = any(r.parameter for r in self.roles[role : role + len(roles(e))])
+                return Given(*_numbered(self.given, e, role), shown)
+            case x.Own(duration=duration):
+                return After(duration, self.zone)
+        operands: list[x.Expression] = []
+        for number, operand in enumerate(e.operands()):
+            if number in _LOOKED.get(type(e), ()) and not isinstance(operand, x.Own):
+                operands.append(Looked(_numbered(self.looked, operand, 0)[0]))
+            else:
+                operands.append(self.read(operand, role))
+            role += len(roles(operand))
+        match e:
+            case x.Within(duration=duration):
+                return Within(operands[0], duration, self.zone)
+            case x.And() | x.AnyOf():
+                count = e.count if isinstance(e, x.AnyOf) else len(operands)
+                return x.AnyOf(min(count, len(operands)), tuple(operands))
+            case x.PeriodicStar(period=period):
+                tick = self.roles[role]
+                part = Ticks(period, self.zone, tick.event, role, tick.parameter)
+                return x.AperiodicStar(operands[0], part, operands[1])
+        return x.with_operands(e, operands)
 
 
-def _number(known: list[Any], roles: list[int], new: Any, role: int) -> int:
-    """The number of a stream, known or new; `role` is the first of a new one."""
-    if new not in known:
-        known.append(new)
-        roles.append(role)
-    return known.index(new)
+def _numbered(known: dict[T, int], new: T, role: int) -> tuple[int, int]:
+    """The number of a stream, known or new, and how far its first role is before `role`."""
+    first = known.setdefault(new, role)
+    return [*known].index(new), role - first
 
 
-def names(e: x.Expression) -> list[str]:
-    """The event types at the leaves, from the left: their places are the roles. The ticks of a `P`
-    come after its operands."""
+def parts(e: x.Expression) -> list[x.Expression]:
+    """The operands whose instances make up this one's."""
+    return [o for o in e.operands() if not isinstance(o, Looked | After | Ticks)]
+
+
+def leaves(e: x.Expression) -> Iterator[Leaf]:
+    return (node for node in e.walk() if isinstance(node, Leaf))
+
+
+def plain_leaves(e: x.Expression) -> list[Leaf]:
+    """The event types of a plain expression, from the left; none if it is composite (S9)."""
+    if type(e) is Leaf:
+        return [e]
+    found = [plain_leaves(part) for part in e.parts] if isinstance(e, x.Or) else []
+    return [leaf for part in found for leaf in part] if all(found) else []
+
+
+def lasting(e: x.Expression) -> Iterator[Leaf]:
+    """The leaves whose occurrences may be in an instance that ends after them."""
     match e:
-        case x.Name(name=name):
-            return [name]
-        case x.Clock() | x.Cron():
-            return [name_of(e)]
-    found = [name for operand in e.operands() for name in names(operand)]
-    return [*found, tick_type(e)] if isinstance(e, x.Periodic | x.PeriodicStar) else found
+        case Leaf():
+            return iter(())
+        case x.Or() | x.Minus() | x.Within() | x.Aperiodic() | x.AnyOf(count=1):
+            return _each_lasting(parts(e))
+        case x.AnyRepeat(count=1, part=part):
+            return lasting(part)
+        case x.Seq(first=first, then=last) | x.Not(opener=first, closer=last):
+            return iter((*leaves(first), *lasting(last))) if parts(e)[1:] else leaves(first)
+    return leaves(e)
 
 
-def silent(e: x.Expression, role: int = 0) -> frozenset[int]:
-    """The roles that are no parameters: a and c of `A*` and `P*`."""
-    found: set[int] = set()
-    for operand in e.operands():
-        roles = range(role, role + len(names(operand)))
-        inside = isinstance(e, x.AperiodicStar) and operand is e.part
-        if isinstance(e, x.AperiodicStar | x.PeriodicStar) and not inside:
-            found |= {*roles}
-        found |= silent(operand, role)
-        role = roles.stop
-    return frozenset(found)
+def _each_lasting(operands: Iterable[x.Expression]) -> Iterator[Leaf]:
+    return (leaf for operand in operands for leaf in lasting(operand))
+
+
+def ends(e: x.Expression) -> Iterator[tuple[Leaf, tuple[After, ...]]]:
+    """Where instances can end, whatever is consumed: so long after the end of an instance of these
+    leaves, the terminators to be added one after the other."""
+    match e:
+        case Leaf():
+            yield e, ()
+        case (
+            x.Seq(first=opener, then=After() as after)
+            | x.Not(opener=opener, closer=After() as after)
+            | x.AperiodicStar(opener=opener, closer=After() as after)
+        ):
+            for leaf, path in ends(opener):
+                yield leaf, (*path, after)
+        case x.Seq(then=last) | x.Not(closer=last) | x.AperiodicStar(closer=last):
+            yield from ends(last)
+        case _:
+            for part in parts(e):
+                yield from ends(part)

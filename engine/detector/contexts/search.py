@@ -14,11 +14,20 @@ from typing import Any, Generic
 import numpy as np
 
 from tidegate.engine.detector import calendar
-from tidegate.engine.detector.contexts import tree as t
 from tidegate.engine.detector.contexts.items import Interval, Item, Streams
 from tidegate.engine.detector.contexts.limits import LimitError
 from tidegate.engine.detector.contexts.order import Entries, Order
+from tidegate.engine.detector.contexts.reading import (
+    After,
+    Given,
+    Leaf,
+    Looked,
+    Ticks,
+    Within,
+    plain_leaves,
+)
 from tidegate.engine.detector.contexts.values import All, Choosing, V, Values
+from tidegate.rules import expression as x
 
 Relation = dict[Interval, V]
 Closed = tuple[Interval, int, Entries]
@@ -26,7 +35,7 @@ Closed = tuple[Interval, int, Entries]
 
 
 class Search(Generic[V]):
-    """One search, at one instant for one key, among what is not used up: none ends after `now`.
+    """One search, at one instant for one key, among what is not consumed: nothing ends after `now`.
 
     Raises `LimitError('search-steps')` past `steps_max` unions of instances.
     """
@@ -47,11 +56,11 @@ class Search(Generic[V]):
         self._steps = 0
         self._known: dict[int, Relation[V]] = {}
 
-    def ending(self, tree: t.Tree) -> dict[int, V]:
+    def ending(self, tree: x.Expression) -> dict[int, V]:
         """The value of the instances that end now, by start."""
         return {start: value for (start, _), value in self.of(tree, whole=False).items()}
 
-    def of(self, tree: t.Tree, *, whole: bool) -> Relation[V]:
+    def of(self, tree: x.Expression, *, whole: bool) -> Relation[V]:
         """The instances up to now (`whole`), or those that end now."""
         if whole and id(tree) in self._known:
             return self._known[id(tree)]
@@ -60,12 +69,12 @@ class Search(Generic[V]):
             self._known[id(tree)] = found
         return found
 
-    def _leaf(self, tree: t.Leaf, whole: bool) -> Relation[V]:
+    def _leaf(self, tree: Leaf, whole: bool) -> Relation[V]:
         return self._items(self._streams.events[tree.stream], tree.shift, whole)
 
-    def _given(self, tree: t.Given, whole: bool) -> Relation[V]:
+    def _given(self, tree: Given, whole: bool) -> Relation[V]:
         items = self._streams.given[tree.stream]
-        if not tree.ticks:
+        if not tree.shown:
             items = [Item(i.start, i.end, self._without_ticks(i.entries)) for i in items]
         return self._items(items, tree.shift, whole)
 
@@ -80,19 +89,19 @@ class Search(Generic[V]):
                 self._add(found, (item.start, item.end), value)
         return found
 
-    def _either(self, tree: t.Either, whole: bool) -> Relation[V]:
+    def _either(self, tree: x.Or, whole: bool) -> Relation[V]:
         found: Relation[V] = {}
-        for part in tree.operands:
+        for part in tree.parts:
             for interval, value in self.of(part, whole=whole).items():
                 self._add(found, interval, value)
         return found
 
-    def _conjunction(self, tree: t.Conjunction, whole: bool) -> Relation[V]:
-        return self._any(tree.count, [self.of(p, whole=True) for p in tree.operands], whole)
+    def _conjunction(self, tree: x.AnyOf, whole: bool) -> Relation[V]:
+        return self._any(tree.count, [self.of(p, whole=True) for p in tree.parts], whole)
 
-    def _any_repeat(self, tree: t.AnyRepeat, whole: bool) -> Relation[V]:
+    def _any_repeat(self, tree: x.AnyRepeat, whole: bool) -> Relation[V]:
         each = self._each(tree.part)
-        if not t.plain(tree.part):
+        if not plain_leaves(tree.part):
             found = self._combined(tree.count, each)
             return found if whole else self._now_only(found)
         parts = [{interval: self._values.one(interval[0], e)} for interval, e in each]
@@ -139,10 +148,10 @@ class Search(Generic[V]):
     def _before(self, found: Relation[V]) -> Relation[V]:
         return {i: v for i, v in found.items() if i[1] < self._now}
 
-    def _each(self, tree: t.Tree) -> list[tuple[Interval, Entries]]:
+    def _each(self, tree: x.Expression) -> list[tuple[Interval, Entries]]:
         """What counts as an occurrence, in order of end: all that is plain, each in the first role
         that it has (S9); of a composite the greatest of each instant (S1)."""
-        if leaves := t.plain(tree):
+        if leaves := plain_leaves(tree):
             first = {leaf.stream: leaf.shift for leaf in reversed(leaves)}
             found = [
                 ((item.start, item.end), item.moved(shift))
@@ -161,35 +170,37 @@ class Search(Generic[V]):
         """The same search in another semiring."""
         return Search(values, self._streams, self._order, self._now, self._steps_max)
 
-    def _sequence(self, tree: t.Sequence, whole: bool) -> Relation[V]:
+    def _sequence(self, tree: x.Seq, whole: bool) -> Relation[V]:
         return self._pairs(tree.first, tree.then, whole, lambda _, __: True)
 
-    def _not(self, tree: t.Not, whole: bool) -> Relation[V]:
-        return self._pairs(tree.opener, tree.closer, whole, self._free(tree.absent))
-
-    def _free(self, absent: int) -> Callable[[int, int], bool]:
-        """Is there nothing of a stream after one instant and up to another?"""
-        looked = self._streams.looked[absent]
+    def _not(self, tree: x.Not, whole: bool) -> Relation[V]:
+        looked = self._looked(tree.absent)
 
         def free(since: int, until: int) -> bool:
             return not any(since < start and end <= until for start, end in looked)
 
-        return free
+        return self._pairs(tree.opener, tree.closer, whole, free)
 
-    def _until(self, tree: t.Until, whole: bool) -> Relation[V]:
-        free = None if tree.absent is None else self._free(tree.absent)
+    def _looked(self, at: x.Expression) -> Sequence[Interval]:
+        return self._streams.looked[at.stream] if isinstance(at, Looked) else ()
+
+    def _until(
+        self, opener: x.Expression, after: After, whole: bool, free: Callable[[int, int], bool]
+    ) -> Relation[V]:
         found: Relation[V] = {}
-        for (start, end), value in self.of(tree.opener, whole=True).items():
-            point = tree.after.of(end)
+        for (start, end), value in self.of(opener, whole=True).items():
+            point = after.of(end)
             due = point <= self._now if whole else point == self._now
-            if due and (free is None or free(end, point)):
+            if due and free(end, point):
                 self._add(found, (start, point), value)
         return found
 
     def _pairs(
-        self, first: t.Tree, then: t.Tree, whole: bool, free: Callable[[int, int], bool]
+        self, first: x.Expression, then: x.Expression, whole: bool, free: Callable[[int, int], bool]
     ) -> Relation[V]:
         """a u b with e(a) < s(b), and nothing in the way from e(a) to e(b)."""
+        if isinstance(then, After):
+            return self._until(first, then, whole, free)
         found: Relation[V] = {}
         following = self.of(then, whole=whole)
         if not following:
@@ -200,25 +211,24 @@ class Search(Generic[V]):
                     self._join(found, (start, left), (begin, right), until)
         return found
 
-    def _minus(self, tree: t.Minus, whole: bool) -> Relation[V]:
-        absent = self._streams.looked[tree.absent]
+    def _minus(self, tree: x.Minus, whole: bool) -> Relation[V]:
+        absent = self._looked(tree.absent)
         return {
             (start, end): value
             for (start, end), value in self.of(tree.part, whole=whole).items()
             if not any(start <= begin and until <= end for begin, until in absent)
         }
 
-    def _within(self, tree: t.Within, whole: bool) -> Relation[V]:
+    def _within(self, tree: Within, whole: bool) -> Relation[V]:
         return {
             (start, end): value
             for (start, end), value in self.of(tree.part, whole=whole).items()
             if end <= calendar.add(start, tree.duration, tree.zone)
         }
 
-    def _aperiodic(self, tree: t.Aperiodic, whole: bool) -> Relation[V]:
+    def _aperiodic(self, tree: x.Aperiodic, whole: bool) -> Relation[V]:
         windows = [
-            (opened, self._close(opened, tree.closer))
-            for _, opened in self._streams.looked[tree.opener]
+            (opened, self._close(opened, tree.closer)) for _, opened in self._looked(tree.opener)
         ]
         return {
             (start, end): value
@@ -226,21 +236,21 @@ class Search(Generic[V]):
             if any(opened <= start and end <= close for opened, close in windows)
         }
 
-    def _close(self, opened: int, closer: int | t.After) -> int:
+    def _close(self, opened: int, closer: x.Expression) -> int:
         """The end of a window, as far as it is known."""
-        if isinstance(closer, t.After):
+        if isinstance(closer, After):
             return closer.of(opened)
-        closers = self._streams.looked[closer]
+        closers = self._looked(closer)
         return min((end for start, end in closers if start > opened), default=self._now)
 
-    def _window(self, tree: t.Window, whole: bool) -> Relation[V]:
+    def _window(self, tree: x.AperiodicStar, whole: bool) -> Relation[V]:
         found: Relation[V] = {}
-        each = self._each(tree.part) if tree.part else []
+        each = [] if isinstance(tree.part, Ticks) else self._each(tree.part)
         for (start, opened), close, closing in self._closed(tree):
             if close <= self._now if whole else close == self._now:
                 left = self.of(tree.opener, whole=True)[start, opened]
                 inside = [i for (s, e), i in each if opened <= s and e <= close]
-                ticks = self._ticks(tree.period, opened, close)
+                ticks = self._ticks(tree.part, opened, close)
                 entries = tuple(
                     dict.fromkeys(e for part in (closing, *inside, ticks) for e in part)
                 )
@@ -250,20 +260,20 @@ class Search(Generic[V]):
                 self._join(found, (start, left), (begin, right), close)
         return found
 
-    def _ticks(self, period: t.Period | None, opened: int, close: int) -> Entries:
-        """The ticks of a window of `P*`."""
-        if period is None:
+    def _ticks(self, part: x.Expression, opened: int, close: int) -> Entries:
+        """The ticks of a window of `P*`, where they are parameters."""
+        if not isinstance(part, Ticks) or not part.shown:
             return ()
         anchor = np.array([opened])
         until = np.array([close])
-        _, instants = calendar.multiples(anchor, anchor, until, period.duration, period.zone)
-        return tuple((period.role, self._order.tick(period.source, i)) for i in instants.tolist())
+        _, instants = calendar.multiples(anchor, anchor, until, part.period, part.zone)
+        return tuple((part.role, self._order.tick(part.source, i)) for i in instants.tolist())
 
-    def _closed(self, tree: t.Window) -> Iterator[Closed]:
+    def _closed(self, tree: x.AperiodicStar) -> Iterator[Closed]:
         """The window of each opener, closed by the first c, of several by the lowest in rank (S4),
         or by itself."""
         openers = self.of(tree.opener, whole=True)
-        if isinstance(tree.closer, t.After):
+        if isinstance(tree.closer, After):
             for interval in openers:
                 yield interval, tree.closer.of(interval[1]), ()
             return
@@ -300,17 +310,17 @@ class Search(Generic[V]):
             )
 
 
-_ROWS: Mapping[type[t.Tree], str] = {
-    t.Leaf: "_leaf",
-    t.Given: "_given",
-    t.Either: "_either",
-    t.Conjunction: "_conjunction",
-    t.Sequence: "_sequence",
-    t.Minus: "_minus",
-    t.Within: "_within",
-    t.Not: "_not",
-    t.Until: "_until",
-    t.Aperiodic: "_aperiodic",
-    t.Window: "_window",
-    t.AnyRepeat: "_any_repeat",
+_ROWS: Mapping[type[x.Expression], str] = {
+    Leaf: "_leaf",
+    Given: "_given",
+    x.Or: "_either",
+    x.AnyOf: "_conjunction",
+    x.Seq: "_sequence",
+    x.BoundedSeq: "_sequence",
+    x.Minus: "_minus",
+    Within: "_within",
+    x.Not: "_not",
+    x.Aperiodic: "_aperiodic",
+    x.AperiodicStar: "_window",
+    x.AnyRepeat: "_any_repeat",
 }

@@ -6,11 +6,12 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tidegate.engine.detector.contexts import tree as t
 from tidegate.engine.detector.contexts.history import Found, History
 from tidegate.engine.detector.contexts.items import Interval
 from tidegate.engine.detector.contexts.order import Entries, Entry, Rank
+from tidegate.engine.detector.contexts.reading import After, Within
 from tidegate.engine.detector.contexts.values import All
+from tidegate.rules import expression as x
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Selection
 
@@ -24,7 +25,7 @@ class Selecting:
     `longest`: how long a pair, and an operand, can be at most, microseconds; None: no bound."""
 
     how: Selection
-    at_end: t.After | None
+    at_end: After | None
     longest: tuple[int, int] | None
 
     def instant(self, start: int, end: int) -> int:
@@ -47,7 +48,7 @@ class Member:
         return interval, self.entries + other.entries
 
 
-def selecting(how: Selection, tree: t.Tree, longest: tuple[int, int] | None) -> Selecting:
+def selecting(how: Selection, tree: x.Expression, longest: tuple[int, int] | None) -> Selecting:
     """A selection over a tree. Raises `EngineError('not-detectable')` where it cannot stand."""
     span = _span(tree)
     if pairs(tree) is None or (how.evaluate == "at_end" and span is None):
@@ -62,7 +63,7 @@ def selecting(how: Selection, tree: t.Tree, longest: tuple[int, int] | None) -> 
 def choose(history: History, by: Selecting) -> Iterator[Found]:
     """Runs of one operand uninterrupted by the other (duplicate lists) are paired, each with the
     next one only or with every later one; of a run the first, the last or all are taken that have a
-    partner, then of their partners. Only with `repeat` what is detected is used up.
+    partner, then of their partners. Only with `repeat` what is detected is consumed.
 
     A pair must be an instance of the whole expression: filters act first.
     """
@@ -89,7 +90,7 @@ def since(history: History, young: int) -> int:
     """The earliest start that may still matter, if nothing that starts before `young` can be in a
     pair any more, or have been a partner of what can: that of the first run with anything later."""
     runs, _ = _runs(history)
-    first = next((x for x, run in enumerate(runs) if max(m.start for m in run) >= young), None)
+    first = next((n for n, run in enumerate(runs) if max(m.start for m in run) >= young), None)
     return young if first is None else min(m.start for run in runs[first:] for m in run)
 
 
@@ -98,10 +99,10 @@ def _pairs(
 ) -> Iterator[Pair]:
     """The chosen pairs up to now; `known` are all instances."""
     runs, ordered = _runs(history)
-    for x, run in enumerate(runs):
+    for number, run in enumerate(runs):
         if ordered and run[0].side == 1:
             continue
-        later = [other for other in runs[x + 1 :] if other[0].side != run[0].side]
+        later = [other for other in runs[number + 1 :] if other[0].side != run[0].side]
         for partners in later[:1] if how.pairs == "unique" else later:
             fitting = [[pair for b in partners if _known(pair := a.with_(b), known)] for a in run]
             for chosen in _pick(how.first, [found for found in fitting if found]):
@@ -116,8 +117,8 @@ def _runs(history: History) -> tuple[list[list[Member]], bool]:
     """Maximal runs of one operand, and whether they must be in sequence: then of one instant the
     second operand comes first, as it is never after the first."""
     node = pairs(history.tree)
-    ordered = isinstance(node, t.Sequence)
-    operands = node.parts() if node else ()
+    ordered = isinstance(node, x.Seq)
+    operands = node.operands() if node else ()
     members = [
         Member(start, end, side, history.order.ranks(entries), entries)
         for side, operand in enumerate(operands)
@@ -133,20 +134,20 @@ def _runs(history: History) -> tuple[list[list[Member]], bool]:
     return runs, ordered
 
 
-def pairs(tree: t.Tree) -> t.Sequence | t.Conjunction | None:
+def pairs(tree: x.Expression) -> x.Seq | x.AnyOf | None:
     """The `a ; b` or `a and b` below filters; None if there is none."""
-    while isinstance(tree, t.Within | t.Minus):
+    while isinstance(tree, x.Within | x.Minus):
         tree = tree.part
-    if isinstance(tree, t.Conjunction):
-        return tree if tree.count == len(tree.operands) == 2 else None
-    return tree if isinstance(tree, t.Sequence) else None
+    if isinstance(tree, x.AnyOf):
+        return tree if tree.count == len(tree.parts) == 2 else None
+    return tree if isinstance(tree, x.Seq) else None
 
 
-def _span(tree: t.Tree) -> t.After | None:
+def _span(tree: x.Expression) -> After | None:
     """The outermost `within` above the pair."""
-    while isinstance(tree, t.Minus):
+    while isinstance(tree, x.Minus):
         tree = tree.part
-    return t.After(tree.duration, tree.zone) if isinstance(tree, t.Within) else None
+    return After(tree.duration, tree.zone) if isinstance(tree, Within) else None
 
 
 def _pick(which: str, candidates: Sequence[T]) -> Sequence[T]:

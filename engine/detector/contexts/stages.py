@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tidegate.engine.detector.contexts import stage_matches, stage_queues
-from tidegate.engine.detector.contexts.chain import CONTEXTS
 from tidegate.engine.detector.contexts.limits import check_carried
 from tidegate.engine.detector.contexts.timeline import ENDLESS, Timeline, by_rank, ordered, timeline
 from tidegate.engine.detector.instances import (
@@ -23,11 +22,6 @@ from tidegate.engine.detector.instances import (
 from tidegate.engine.values import Int64
 from tidegate.rules import stages
 from tidegate.rules.model import Context
-
-
-def direct(found: stages.Stages, context: object) -> bool:
-    """Whether the choice of a context needs no search."""
-    return context in CONTEXTS and (context is not Context.RECENT or found.recent)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Context `unrestricted`: all of D, nothing is used up."""
+"""Context `unrestricted`: all of D, nothing is consumed."""
 
 from __future__ import annotations
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tidegate.engine.detector import unions
+from tidegate.engine.detector.graph import Node, mixed
 from tidegate.engine.detector.instances import Carry, Flow, Moment, concat, pending_of
 from tidegate.engine.detector.operators.shape import united
+from tidegate.rules import expression as x
+
+if TYPE_CHECKING:
+    from tidegate.engine.detector.compile import Build
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +37,9 @@ class AnyRepeat:
         found = united(part.key[arrival], part.end[arrival], members, part, moment)
         kept = part.where(mark)
         return Flow(found.by_end(), pending_of([kept], operands)), (kept,)
+
+
+def node(e: x.AnyRepeat, build: Build, horizon: int | None) -> Node:
+    part = build.each(e.part, horizon)
+    shape, point, apart = AnyRepeat(e.count), part.point and e.count == 1, mixed((part,))
+    return build.make(e, shape, (part,), part.keys, horizon, point=point, apart=apart)

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidegate.engine.detector import windows
+from tidegate.engine.detector.graph import Node, first_roles, mixed
 from tidegate.engine.detector.instances import Carry, Flow, Moment, bare, concat
 from tidegate.engine.detector.operators.opened import last_before, still_open
+from tidegate.rules import expression as x
+
+if TYPE_CHECKING:
+    from tidegate.engine.detector.compile import Build
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +46,11 @@ class Aperiodic:
         kept = still_open(first, none, latest, operands[1].pending, keys, same=True)
         found = part.where(mark).shifted(self.role)
         return Flow(found, operands[1].pending), (first.where(kept),)
+
+
+def node(e: x.Aperiodic, build: Build, horizon: int | None) -> Node:
+    # a window may have opened long before b: only b is limited by a `within`
+    found = build.operand(e.opener, None), build.passed(e.part, horizon)
+    a, b, c = operands = build.alike((*found, build.operand(e.closer, None)), horizon)
+    shape, apart = Aperiodic(first_roles(operands)[1]), mixed((a, b), c)
+    return build.make(e, shape, operands, b.keys, None, point=b.point, apart=apart)

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tidegate.engine.detector import windows
+from tidegate.engine.detector.graph import Node, first_roles, mixed
 from tidegate.engine.detector.instances import Carry, Flow, Moment, concat, pending_of
 from tidegate.engine.detector.operators.closed import closed, filled, settle
 from tidegate.engine.detector.operators.opened import in_closing_order, since_first, still_open
 from tidegate.engine.detector.operators.shape import greatest
+from tidegate.rules import expression as x
+
+if TYPE_CHECKING:
+    from tidegate.engine.detector.compile import Build
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +49,11 @@ class AperiodicStar:
         kept = first.where(still_open(first, chain, latest, closer.pending, keys))
         held = inside.where(since_first(kept, inside, keys))
         return Flow(greatest(found, moment), pending_of([kept], [opener])), (kept, held)
+
+
+def node(e: x.AperiodicStar, build: Build, horizon: int | None) -> Node:
+    found = build.operand(e.opener, horizon), build.each(e.part, horizon)
+    operands = build.alike((*found, build.closer(e, horizon)), horizon)
+    _, part, closer = first_roles(operands)
+    shape, a, apart = AperiodicStar(part, closer), operands[0], mixed(operands)
+    return build.make(e, shape, operands, a.keys, horizon, apart=apart)

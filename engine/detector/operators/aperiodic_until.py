@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidegate.engine.detector import windows
 from tidegate.engine.detector.calendar import add_each
+from tidegate.engine.detector.graph import Node, mixed
 from tidegate.engine.detector.instances import Carry, Flow, Moment, bare, concat, pending_of
 from tidegate.engine.detector.kernels import NEVER
 from tidegate.engine.detector.operators.closed import due, filled
 from tidegate.engine.detector.operators.opened import last_before, since_first, still_open
 from tidegate.engine.detector.operators.shape import greatest
 from tidegate.engine.values import Int64
+from tidegate.rules import expression as x
 from tidegate.rules.expression import Duration
+
+if TYPE_CHECKING:
+    from tidegate.engine.detector.compile import Build
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +81,17 @@ class AperiodicStarUntil:
 
     def due(self, carry: Carry, /) -> Int64:
         return add_each(carry[0].end, self.duration, self.zone)
+
+
+def node(e: x.Aperiodic, own: Duration, build: Build, horizon: int | None) -> Node:
+    found = build.operand(e.opener, None), build.passed(e.part, horizon)
+    a, b = operands = build.alike(found, horizon)
+    shape, apart = AperiodicUntil(own, build.zone_of(own), len(a.roles)), mixed(operands)
+    return build.make(e, shape, operands, b.keys, None, point=b.point, apart=apart)
+
+
+def star(e: x.AperiodicStar, own: Duration, build: Build, horizon: int | None) -> Node:
+    found = build.operand(e.opener, horizon), build.each(e.part, horizon)
+    a, _ = operands = build.alike(found, horizon)
+    shape, apart = AperiodicStarUntil(own, build.zone_of(own), len(a.roles)), mixed(operands)
+    return build.make(e, shape, operands, a.keys, horizon, timed=True, apart=apart)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidegate.engine.detector.conjunction import conjoin
+from tidegate.engine.detector.graph import Node, first_roles
 from tidegate.engine.detector.instances import (
     Carry,
     Flow,
@@ -17,6 +19,10 @@ from tidegate.engine.detector.instances import (
     pending_of,
 )
 from tidegate.engine.detector.operators.shape import united
+from tidegate.rules import expression as x
+
+if TYPE_CHECKING:
+    from tidegate.engine.detector.compile import Build
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +56,12 @@ class Conjunction:
         carried = tuple(pool.take(np.sort(kept[kept >= 0])) for kept in slot.T)
         found = united(key, end, members, pool, moment)
         return Flow(found, pending_of(carried, operands)), carried
+
+
+def node(e: x.And | x.AnyOf, build: Build, horizon: int | None) -> Node:
+    operands = build.operands(e.parts, horizon)
+    count = min(e.count, len(e.parts)) if isinstance(e, x.AnyOf) else len(e.parts)
+    own, every = any(o.own for o in operands), sum(o.every for o in operands) >= count
+    shape = Conjunction(count, first_roles(operands))
+    point = count == 1 and all(o.point for o in operands)
+    return build.make(e, shape, operands, (own, every), horizon, point=point)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from tidegate.engine.detector.graph import Node, first_roles
 from tidegate.engine.detector.instances import (
     Carry,
     Flow,
@@ -13,6 +15,10 @@ from tidegate.engine.detector.instances import (
     pending_of,
 )
 from tidegate.engine.detector.operators.shape import greatest
+from tidegate.rules import expression as x
+
+if TYPE_CHECKING:
+    from tidegate.engine.detector.compile import Build
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +39,21 @@ class Either:
         if not self.all_rows:
             found = greatest(found, moment)
         return Flow(found, pending_of([], operands)), carry
+
+
+def node(e: x.Or, build: Build, horizon: int | None) -> Node:
+    return disjoined(e, build, build.operands(e.parts, horizon), horizon)
+
+
+def disjoined(
+    e: x.Expression,
+    build: Build,
+    operands: tuple[Node, ...],
+    horizon: int | None,
+    first: tuple[int, ...] | None = None,
+) -> Node:
+    """The disjunction of nodes: of all rows, in these `first` roles, if they are given."""
+    own, every = any(o.own for o in operands), any(o.every for o in operands)
+    shape = Either(first or first_roles(operands), all_rows=first is not None)
+    point = all(o.point for o in operands)
+    return build.make(e, shape, operands, (own, every), horizon, point=point)

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from tidegate.engine.detector.graph import Node
 from tidegate.engine.detector.instances import Carry, Flow, Moment
+from tidegate.engine.detector.roles import roles
+from tidegate.rules import expression as x
+
+if TYPE_CHECKING:
+    from tidegate.engine.detector.compile import Build
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +33,7 @@ class Event:
 
     def step(self, operands: Sequence[Flow], carry: Carry, _: Moment, /) -> tuple[Flow, Carry]:
         return operands[0], carry
+
+
+def node(e: x.Name | x.Clock | x.Cron, build: Build, _: int | None) -> Node:
+    return build.event(roles(e)[0].event, e)

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tidegate.engine.detector import unions
+from tidegate.engine.detector.graph import Node, mixed
 from tidegate.engine.detector.instances import Carry, Flow, Moment, concat, pending_of
 from tidegate.engine.detector.operators.shape import greatest, in_rank, united
+from tidegate.rules import expression as x
+
+if TYPE_CHECKING:
+    from tidegate.engine.detector.compile import Build
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +37,9 @@ class Every:
         kept = part.where(mark)
         chosen = found if self.all_rows else greatest(found, moment)
         return Flow(chosen, pending_of([kept], operands)), (kept,)
+
+
+def node(e: x.Every, build: Build, _: int | None, *, all_rows: bool = False) -> Node:
+    part = build.each(e.part, None)
+    shape, point, apart = Every(e.count, all_rows), part.point and e.count == 1, mixed((part,))
+    return build.make(e, shape, (part,), part.keys, None, point=point, apart=apart)

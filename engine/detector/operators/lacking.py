@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tidegate.engine.detector import windows
+from tidegate.engine.detector.graph import Node, first_roles, mixed
 from tidegate.engine.detector.instances import Carry, Flow, Instances, Moment, concat, pending_of
 from tidegate.engine.detector.kernels import join_entries
 from tidegate.engine.detector.operators.opened import greatest_open, last_before
+from tidegate.rules import expression as x
+
+if TYPE_CHECKING:
+    from tidegate.engine.detector.compile import Build
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +53,10 @@ class Not:
         mark = greatest_open(first, chain, latest, closer.pending, absent.pending, keys)
         kept = first.where(mark)
         return Flow(found, pending_of([kept], [opener])), (kept,)
+
+
+def node(e: x.Not, build: Build, horizon: int | None) -> Node:
+    b, a, c = operands = build.operands(e.operands(), horizon)
+    _, opener, closer = first_roles(operands)
+    apart = mixed((a, c), b)
+    return build.make(e, Not(opener, closer), operands, a.keys, horizon, apart=apart)

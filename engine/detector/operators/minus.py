@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidegate.engine.detector.graph import Node
 from tidegate.engine.detector.instances import (
     Carry,
     Flow,
@@ -18,6 +20,10 @@ from tidegate.engine.detector.instances import (
 )
 from tidegate.engine.detector.kernels import NEVER, without
 from tidegate.engine.values import Int64
+from tidegate.rules import expression as x
+
+if TYPE_CHECKING:
+    from tidegate.engine.detector.compile import Build
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +54,11 @@ def remembered(latest: Int64, pending: Pending) -> Instances:
     of_one[0] = earliest.min()
     key = np.flatnonzero((latest > NEVER) & (of_one <= latest)).astype(np.int32)
     return bare(key, latest[key], np.full(len(key), NEVER))
+
+
+def node(e: x.Minus, build: Build, horizon: int | None) -> Node:
+    found = build.passed(e.part, horizon), build.operand(e.absent, horizon)
+    a, b = operands = build.alike(found, horizon)
+    # an instance of every key but some: only a rule that tells its keys apart can say it
+    apart = a.every and b.own
+    return build.make(e, Minus(), operands, a.keys, horizon, point=a.point, apart=apart)

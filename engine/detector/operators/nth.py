@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidegate.engine.detector import unions
+from tidegate.engine.detector.graph import Node, mixed
 from tidegate.engine.detector.instances import Carry, Flow, Moment, bare
 from tidegate.engine.detector.operators.shape import in_rank
+from tidegate.rules import expression as x
+
+if TYPE_CHECKING:
+    from tidegate.engine.detector.compile import Build
+
 
 COUNT = 2**63 - 1
 """The end of a bare interval that is no instance but a count, its start."""
@@ -35,3 +42,9 @@ class Nth:
         key = np.flatnonzero(seen).astype(np.int32)
         counts = bare(key, seen[key], np.full(len(key), COUNT))
         return Flow(part.where(mark), operands[0].pending), (counts,)
+
+
+def node(e: x.Nth, build: Build, _: int | None) -> Node:
+    part = build.each(e.part, None)
+    shape, point, apart = Nth(e.index), part.point, mixed((part,))
+    return build.make(e, shape, (part,), part.keys, None, point=point, apart=apart)

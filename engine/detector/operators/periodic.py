@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidegate.engine.detector import windows
 from tidegate.engine.detector.calendar import add_each, following, multiples
+from tidegate.engine.detector.edges import tick_type
+from tidegate.engine.detector.graph import Node, mixed
 from tidegate.engine.detector.instances import (
     Carry,
     Flow,
@@ -21,7 +24,11 @@ from tidegate.engine.detector.instances import (
 )
 from tidegate.engine.detector.operators.shape import greatest
 from tidegate.engine.values import Int64
+from tidegate.rules import expression as x
 from tidegate.rules.expression import Duration
+
+if TYPE_CHECKING:
+    from tidegate.engine.detector.compile import Build
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +87,15 @@ def closes(
     bounds, index = windows.by_key(c.key, moment.keys)
     found: Int64 = windows.closes(first.key, first.start, c.start, c.end, bounds, index)
     return found
+
+
+def node(e: x.Periodic, build: Build, _: int | None) -> Node:
+    own = e.closer.duration if isinstance(e.closer, x.Own) else None
+    found = [build.operand(part, None) for part in e.operands() if not isinstance(part, x.Own)]
+    operands = build.alike(found, None)
+    a, ticks = operands[0], tick_type(e)
+    role, zone = sum(len(o.roles) for o in operands), build.zone_of(e.period, own)
+    shape, apart = Periodic(e.period, own, zone, role, ticks), mixed((a,), operands[-1])
+    return build.make(
+        e, shape, operands, a.keys, None, point=True, timed=True, apart=apart, ticks=ticks
+    )

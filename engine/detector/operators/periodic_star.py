@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidegate.engine.detector.calendar import add_each, multiples
+from tidegate.engine.detector.edges import tick_type
+from tidegate.engine.detector.graph import Node, first_roles, mixed
 from tidegate.engine.detector.instances import Carry, Flow, Moment, bare, concat, pending_of, points
 from tidegate.engine.detector.operators.closed import closed, due, filled
 from tidegate.engine.detector.operators.opened import greatest_open, in_closing_order
 from tidegate.engine.detector.operators.shape import greatest
 from tidegate.engine.values import Int64
+from tidegate.rules import expression as x
 from tidegate.rules.expression import Duration
+
+if TYPE_CHECKING:
+    from tidegate.engine.detector.compile import Build
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +74,14 @@ class PeriodicStar:
         if self.own is None:
             return np.empty(0, np.int64)
         return add_each(carry[0].end, self.own, self.zone)
+
+
+def node(e: x.PeriodicStar, build: Build, horizon: int | None) -> Node:
+    own = e.closer.duration if isinstance(e.closer, x.Own) else None
+    closers = () if own else (build.closer(e, horizon),)
+    operands = build.alike((build.operand(e.opener, horizon), *closers), horizon)
+    a, closer, ticks = operands[0], first_roles(operands)[-1], tick_type(e)
+    role, zone = sum(len(o.roles) for o in operands), build.zone_of(e.period, own)
+    shape = PeriodicStar(e.period, own, zone, closer, role, ticks)
+    apart = mixed(operands)
+    return build.make(e, shape, operands, a.keys, horizon, timed=True, apart=apart, ticks=ticks)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidegate.engine.detector.calendar import add_each
+from tidegate.engine.detector.graph import Node
 from tidegate.engine.detector.instances import Carry, Flow, Moment, bare, concat, no_pending
 from tidegate.engine.detector.operators.shape import greatest
 from tidegate.engine.values import Int64
+from tidegate.rules import expression as x
 from tidegate.rules.expression import Duration
+
+if TYPE_CHECKING:
+    from tidegate.engine.detector.compile import Build
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +42,9 @@ class Plus:
 
     def due(self, carry: Carry, /) -> Int64:
         return carry[0].end
+
+
+def node(e: x.Plus, build: Build, _: int | None) -> Node:
+    base = build.operand(e.base, None)
+    shape = Plus(e.duration, build.zone_of(e.duration))
+    return build.make(e, shape, (base,), base.keys, None, point=True, timed=True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Many
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tidegate.engine.detector.graph import Node
 from tidegate.engine.detector.instances import (
     Carry,
     Flow,
@@ -19,6 +21,11 @@ from tidegate.engine.detector.instances import (
 from tidegate.engine.detector.kernels import as_of, join_entries
 from tidegate.engine.detector.operators.shape import greatest
 from tidegate.engine.values import Int64
+from tidegate.rules import expression as x
+
+if TYPE_CHECKING:
+    from tidegate.engine.detector.compile import Build
+
 
 ENDLESS = 2**62
 
@@ -85,3 +92,9 @@ def _as_of(
         moment.start, moment.rank, key, time, time if end is None else end, span, moment.keys,
     )  # fmt: skip
     return found
+
+
+def node(e: x.Seq, build: Build, horizon: int | None) -> Node:
+    a, b = operands = build.operands((e.first, e.then), horizon)
+    shape = Sequence(len(a.roles), b.point, mixed=b.own and b.every, span_micros=horizon)
+    return build.make(e, shape, operands, (a.own or b.own, a.every and b.every), horizon)

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidegate.engine.detector import windows
 from tidegate.engine.detector.calendar import add_each
+from tidegate.engine.detector.graph import Node, first_roles
 from tidegate.engine.detector.instances import Carry, Flow, Moment, concat, pending_of
 from tidegate.engine.detector.operators.shape import greatest
 from tidegate.engine.values import Int64
+from tidegate.rules import expression as x
 from tidegate.rules.expression import Duration
+
+if TYPE_CHECKING:
+    from tidegate.engine.detector.compile import Build
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +62,13 @@ class Until:
 
     def due(self, carry: Carry, /) -> Int64:
         return add_each(carry[0].end, self.duration, self.zone)
+
+
+def node(e: x.Seq | x.Not, own: Duration, build: Build, horizon: int | None) -> Node:
+    *absent, opener, _ = e.operands()
+    found = (*(build.operand(b, horizon) for b in absent), build.passed(opener, horizon))
+    operands = build.alike(found, horizon)
+    a, b, role = operands[-1], operands[0], first_roles(operands)[-1]
+    shape = Until(own, build.zone_of(own), bool(absent), role, build.all_rows)
+    apart = bool(absent) and a.every and b.own
+    return build.make(e, shape, operands, a.keys, horizon, timed=True, apart=apart)

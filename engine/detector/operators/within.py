@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tidegate.engine.detector.calendar import at_most, longest
+from tidegate.engine.detector.graph import Node
 from tidegate.engine.detector.instances import Carry, Flow, Moment
+from tidegate.rules import expression as x
 from tidegate.rules.expression import Duration
+
+if TYPE_CHECKING:
+    from tidegate.engine.detector.compile import Build
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +34,10 @@ class Within:
         mark = at_most(part.start, part.end, self.duration, self.zone)
         oldest = moment.watermark + 1 - longest(self.duration)
         return Flow(part.where(mark), operands[0].pending.since(oldest)), carry
+
+
+def node(e: x.Within, build: Build, horizon: int | None) -> Node:
+    bound = longest(e.duration)
+    part = build.passed(e.part, bound if horizon is None else min(bound, horizon))
+    shape = Within(e.duration, build.zone_of(e.duration))
+    return build.make(e, shape, (part,), part.keys, horizon, point=part.point)
