@@ -144,7 +144,7 @@ def pin(plan: Plan, rulebook: Rulebook, feed: Feed) -> Plan:
     return replace(plan, pinned={**plan.pinned, **others}, latest={**plan.latest, **others})
 
 
-def due(listing: Listing, unplaced: Unplaced, before: int, timer: int | None) -> int | None:
+def due(listing: Listing, unplaced: Unplaced, before: int, timer: int | None = None) -> int | None:
     """When W passes the first of what is visible after W_prev, or the next timer, so that a plan
     can take it; on the clock of `Listing.now`. None where there is neither."""
     timers = () if timer is None else (timer,)
