@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tidegate.rules import kinds as k
+from tidegate.rules import scalars as s
 from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.kinds import Key, Record, Report
 from tidegate.rules.reader import read_yaml
@@ -18,17 +19,17 @@ _HOST = r"(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:\d+)?"
 
 _POLICY = k.record(
     "a policy",
-    Key("functions", k.listing(k.text("a function", _DOTTED)), "SQL functions beside Spark's own"),
-    Key("python", k.listing(k.text("a function", _DOTTED)), "pure Python functions"),
-    Key("webhook_hosts", k.listing(k.text("a host", _HOST)), "hosts that webhooks may call"),
+    Key("functions", k.listing(s.text("a function", _DOTTED)), "SQL functions beside Spark's own"),
+    Key("python", k.listing(s.text("a function", _DOTTED)), "pure Python functions"),
+    Key("webhook_hosts", k.listing(s.text("a host", _HOST)), "hosts that webhooks may call"),
     Key(
         "at_least_once",
-        k.listing(k.text("a kind", "[a-z_]+")),
+        k.listing(s.text("a kind", "[a-z_]+")),
         "kinds of statements without a marker",
     ),
     Key(
         "inbox_keys",
-        k.mapping(k.listing(k.text("a signal", r"[A-Za-z_]\w*"), 1), r"[\w-]+", "a key's name"),
+        k.mapping(k.listing(s.text("a signal", r"[A-Za-z_]\w*"), 1), r"[\w-]+", "a key's name"),
         "signals that each key may raise",
     ),
 )

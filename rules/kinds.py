@@ -102,110 +102,6 @@ class Record:
         return self.node.entries[key].place if key in self.node.entries else self.node.place
 
 
-def scalar(
-    what: str, schema: Schema, convert: Callable[[Scalar, Report], Any], like: str = ""
-) -> Kind:
-    """A scalar. `convert` may raise `ValueError` with `message; hint` for the user."""
-
-    def read(node: Node, report: Report) -> Any:
-        if not isinstance(node, Scalar):
-            return _wrong_shape(what, like, node, report)
-        try:
-            return convert(node, report)
-        except ValueError as error:
-            message, _, hint = str(error).partition("; ")
-            return report.add("value", message, node.place, hint)
-
-    return Kind(read, schema, like)
-
-
-def text(what: str = "a text", pattern: str = "", like: str = "") -> Kind:
-    """A text that is not empty; of a `pattern` if given. Plain numbers are not text."""
-    written = f"write {like}" if like else ""
-
-    def convert(node: Scalar, report: Report) -> Any:
-        value = node.value
-        if not isinstance(value, str):
-            shown = "nothing" if value is None else node.text
-            hint = written if value is None else f'quote it: "{node.text}"'
-            return report.add("type", f"expected {what}, found {shown}", node.place, hint)
-        if not value.strip():
-            return report.add("value", f"expected {what}, found an empty text", node.place)
-        if pattern and not re.fullmatch(pattern, value):
-            hint = written or (identifier_hint(value) if what.endswith("name") else "")
-            return report.add("value", f"{value!r} is not {what}", node.place, hint)
-        return value
-
-    form: Schema = {"type": "string", "minLength": 1}
-    if pattern:
-        form["pattern"] = f"^(?:{pattern})$"
-    return scalar(what, form, convert, like)
-
-
-def parsed(what: str, convert: Callable[[str], Any], like: str = "") -> Kind:
-    """A scalar whose text `convert` reads (plain numbers too); it raises `ValueError`."""
-    schema: Schema = {"type": ["string", "number"]}
-
-    def read(node: Scalar, report: Report) -> Any:
-        if not node.text.strip():
-            hint = f"write {like}" if like else ""
-            return report.add("type", f"expected {what}, found nothing", node.place, hint)
-        return convert(node.text)
-
-    return scalar(what, schema, read, like)
-
-
-def integer(least: int | None = None, most: int | None = None) -> Kind:
-    """A whole number in [least, most]."""
-    schema: Schema = {"type": "integer"}
-    if least is not None:
-        schema["minimum"] = least
-    if most is not None:
-        schema["maximum"] = most
-
-    def convert(node: Scalar, report: Report) -> Any:
-        value = node.value
-        if not isinstance(value, int) or isinstance(value, bool):
-            message = f"expected a whole number, found {node.text!r}"
-            return report.add("type", message, node.place, "write digits alone, as in 10")
-        if (least is not None and value < least) or (most is not None and value > most):
-            above = f"at least {least}" if most is None else f"from {least} to {most}"
-            return report.add("value", f"{value} must be {above}", node.place)
-        return value
-
-    return scalar("a whole number", schema, convert)
-
-
-_MEANS = {"yes": "true", "on": "true", "1": "true", "no": "false", "off": "false", "0": "false"}
-
-
-def _flag(node: Scalar, report: Report) -> Any:
-    if isinstance(node.value, bool):
-        return node.value
-    hint = f"write {_MEANS.get(node.text.lower(), 'true, or false')}"
-    return report.add("type", f"expected true or false, found {node.text!r}", node.place, hint)
-
-
-FLAG = scalar("true or false", {"type": "boolean"}, _flag)
-
-
-def choice(*names: str, words: Words | None = None, like: str = "") -> Kind:
-    """One of `names`. `words` maps other words to the name that was meant; `like` is an example."""
-    names = tuple(str(name) for name in names)
-
-    def convert(node: Scalar, report: Report) -> Any:
-        if node.text in names:
-            return node.text
-        hint = f"write {like}" if like and re.search(r"[,|/]| or ", node.text) else ""
-        hint = hint or _meant(node.text, names, words, report)
-        hint = f"{hint}; or {like}" if like and hint.startswith("known") else hint
-        return report.add(
-            "value", f"{node.text!r} is not one of {', '.join(names)}", node.place, hint
-        )
-
-    return scalar(f"one of {', '.join(names)}", {"enum": list(names)}, convert, like or names[0])
-
-
 def listing(item: Kind, least: int = 0) -> Kind:
     """A sequence, read as a tuple of what could be read."""
     like = f"[{item.like}]" if item.like else ""
@@ -273,7 +169,7 @@ def record(what: str, *keys: Key, like: str = "", words: Words | None = None) ->
 
     def read(node: Node, report: Report) -> Any:
         if not isinstance(node, Fields):
-            return _wrong_shape(what, like, node, report, known)
+            return wrong_shape(what, like, node, report, known)
         wrong = [*cut_texts(node, known), *not_indented(node, known, nested)]
         passed = _say(wrong, report)
         result, meant = Record(node), set()
@@ -281,7 +177,7 @@ def record(what: str, *keys: Key, like: str = "", words: Words | None = None) ->
             if name in passed:
                 continue
             if name not in known:
-                hint = _meant(name, known, words, report, node.entries)
+                hint = hint_for(name, known, words, report, node.entries)
                 meant |= {key for key in known if hint == f"did you mean {key!r}?"}
                 message = f"unknown key {name!r} in {what}"
                 report.add("unknown-key", message, node.keys[name], hint)
@@ -318,7 +214,7 @@ def by_key(
 
     def read(node: Node, report: Report) -> Any:
         if not isinstance(node, Fields):
-            return _wrong_shape(what, like, node, report, known)
+            return wrong_shape(what, like, node, report, known)
         present = [key for key in kinds if key in node.entries]
         if len(present) == 1:
             return kinds[present[0]].read(node, report)
@@ -328,7 +224,7 @@ def by_key(
             message = f"{what} has only one of {names}, not {' and '.join(present)}"
             return report.add("value", message, second, several)
         for name in node.entries:
-            hint = _meant(name, kinds, words, report)
+            hint = hint_for(name, kinds, words, report)
             if hint.startswith("did you mean"):
                 message = f"unknown key {name!r} in {what}"
                 return report.add("unknown-key", message, node.keys[name], hint)
@@ -356,7 +252,7 @@ def by_form(
     def read(node: Node, report: Report) -> Any:
         kind = kinds[type(node)]
         if kind is None:
-            return _wrong_shape(what, like, node, report)
+            return wrong_shape(what, like, node, report)
         return kind.read(node, report)
 
     return Kind(read, {"anyOf": [kind.schema for kind in given]}, like)
@@ -372,7 +268,7 @@ def with_node(kind: Kind) -> Kind:
     return Kind(read, kind.schema, kind.like, kind.names)
 
 
-def _meant(
+def hint_for(
     word: str, known: Iterable[str], words: Words | None, report: Report, keys: Collection[str] = ()
 ) -> str:
     """The known name that a word stands for, else the nearest one. `keys`: those written beside it;
@@ -392,7 +288,7 @@ def _say(wrong: Iterable[Misplaced], report: Report) -> set[str]:
     return passed
 
 
-def _wrong_shape(what: str, like: str, node: Node, report: Report, keys: Iterable[str] = ()) -> Any:
+def wrong_shape(what: str, like: str, node: Node, report: Report, keys: Iterable[str] = ()) -> Any:
     """A node that is neither a scalar, a list nor a mapping where it should be."""
     message = f"expected {what}, found {named(node)}"
     return report.add("type", message, node.place, shape_hint(like, node, keys))
