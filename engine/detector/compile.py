@@ -7,10 +7,9 @@ from dataclasses import replace
 
 from tidegate.engine.detector.contexts.at_once import AtOnce
 from tidegate.engine.detector.contexts.build import chosen
-from tidegate.engine.detector.contexts.chain import CONTEXTS, Chain, event_types
 from tidegate.engine.detector.contexts.reading import read
-from tidegate.engine.detector.contexts.stages import Stages, direct
-from tidegate.engine.detector.contexts.windows import Windows, window
+from tidegate.engine.detector.flat.flat_node import CONTEXTS, Flat, direct
+from tidegate.engine.detector.flat.window_node import Windows, window
 from tidegate.engine.detector.graph import Census, Node, digest
 from tidegate.engine.detector.operator_nodes import Operators
 from tidegate.engine.detector.operators.every import Every
@@ -64,8 +63,7 @@ class _Builder(Operators):
             return self._rows(expression, None)
         return (
             self._single(expression, core, context)
-            or self._chain(expression, context)
-            or self._stages(expression, context)
+            or self._flat(expression, context)
             or self._windows(expression, context)
             or self._choice(expression, context)
         )
@@ -108,21 +106,12 @@ class _Builder(Operators):
             return _named(self._counted(Every(e.count, all_rows=True), e.part, None), e)
         return self._node(e, None)
 
-    def _chain(self, expression: x.Expression, context: Context | Selection) -> Node | None:
-        """A plain sequence of event types, all of one key or all without; else None."""
-        plain = event_types(expression)
-        if plain is None or context not in CONTEXTS:
-            return None
-        names, span = plain
-        shape = Chain(context, len(names), span, self.settings.carried_per_key_max)
-        return self._direct(shape, tuple(names), expression, span)
-
-    def _stages(self, expression: x.Expression, context: Context | Selection) -> Node | None:
+    def _flat(self, expression: x.Expression, context: Context | Selection) -> Node | None:
         """A flat expression over event types, all of one key or all without; else None."""
         flat = stages(expression)
         if flat is None or not isinstance(context, Context) or not direct(flat, context):
             return None
-        shape = Stages(context, flat, self.settings.carried_per_key_max)
+        shape = Flat(context, flat, self.settings.carried_per_key_max)
         return self._direct(shape, flat.events, expression, flat.span_micros)
 
     def _windows(self, expression: x.Expression, context: Context | Selection) -> Node | None:
@@ -143,7 +132,7 @@ class _Builder(Operators):
         *,
         timed: bool = False,
     ) -> Node | None:
-        """A choice in one walk over all rows of event types alike, none of them a rule."""
+        """A choice in one scan over all rows of event types alike, none of them a rule."""
         operands = tuple(self._event(name, all_rows=True) for name in events)
         if len({o.own for o in operands}) > 1 or not self.roots.keys().isdisjoint(events):
             return None

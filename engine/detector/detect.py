@@ -16,7 +16,6 @@ from tidegate.engine.detector.comparable import incomparable
 from tidegate.engine.detector.detector import FOREVER, Detector
 from tidegate.engine.detector.edges import BEGIN, begun, edge_micros
 from tidegate.engine.detector.log import Log, read_log, wrong
-from tidegate.engine.detector.walk.chained import chained, walk_chained
 from tidegate.engine.detector.walk.found import Walked
 from tidegate.engine.detector.walk.restricted import walk_restricted
 from tidegate.engine.detector.walk.route import Route, route, walks
@@ -87,9 +86,7 @@ def _walked(book: Rulebook, detector: Detector, log: Log) -> dict[str, list[pa.T
     for name, root in graph.roots.items():
         if name in used or not given.issuperset(root.roles):
             continue
-        if own := chained(root):
-            found.append(walk_chained(name, own, log, keyed(own.columns)))
-        elif along := route(root):
+        if along := route(root):
             routes[name] = along
     found += [walk_restricted(w, log, keyed(w.longest.columns)) for w in walks(routes)]
     return {

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from tidegate.engine.detector.carried import check
 from tidegate.engine.detector.codes import select
 from tidegate.engine.detector.contexts.choice import Choice
-from tidegate.engine.detector.contexts.windows import Windows
 from tidegate.engine.detector.detector import FOREVER, Detector
+from tidegate.engine.detector.flat.window_node import Windows
 from tidegate.engine.detector.graph import Graph, Node
 from tidegate.engine.detector.operators.aperiodic_until import AperiodicStarUntil
 from tidegate.engine.detector.operators.detection import Detection

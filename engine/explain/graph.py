@@ -7,11 +7,10 @@ from dataclasses import replace
 
 from tidegate.engine.detector import graph as running
 from tidegate.engine.detector.contexts.at_once import AtOnce
-from tidegate.engine.detector.contexts.chain import Chain
 from tidegate.engine.detector.contexts.choice import Choice
-from tidegate.engine.detector.contexts.stages import Stages
-from tidegate.engine.detector.contexts.windows import Windows
 from tidegate.engine.detector.detector import Detector
+from tidegate.engine.detector.flat.flat_node import Flat
+from tidegate.engine.detector.flat.window_node import Windows
 from tidegate.engine.detector.operators.detection import Detection
 from tidegate.engine.detector.operators.event import Event
 from tidegate.engine.detector.operators.repeated import Repeated
@@ -111,7 +110,7 @@ class Nodes:
         shape = node.shape
         if isinstance(shape, Repeated | AtOnce):
             return NOTHING, NOTHING
-        if not isinstance(shape, Chain | Stages | Windows | Choice):
+        if not isinstance(shape, Flat | Windows | Choice):
             kept = self._node(node)
             return kept.instances, kept.occurrences
         context, keyed = shape.context, [name for name, _ in node.streams]
@@ -159,7 +158,7 @@ def _expression(node: running.Node) -> x.Expression:
 
 def _operator(node: running.Node) -> str:
     shape = node.shape
-    if isinstance(shape, Chain | Stages | Windows | Choice):
+    if isinstance(shape, Flat | Windows | Choice):
         return str(shape.context) if isinstance(shape.context, Context) else "select"
     if isinstance(shape, AtOnce):
         return "cumulative"

@@ -128,30 +128,3 @@ def gather(first, instant, code, time, value, last, place, run):
                 return -1
             y += 1
     return count
-
-
-@njit
-def timeline(code, time, value, low, last, place):
-    """The occurrences of the stages place[code] (past `last`: of none) as `contexts.chains` wants
-    them: place, key, row; and whether the walk can go on (see `walk`)."""
-    out_place = np.empty(len(code), dtype=np.int16)
-    out_key = np.empty(len(code), dtype=np.int32)
-    out_row = np.empty(len(code), dtype=np.int64)
-    run = np.empty(RUN_MAX, dtype=np.int64)
-    o, i = 0, 0
-    while i < len(time):
-        simultaneous = 1
-        run[0] = i
-        if i + 1 < len(time) and time[i + 1] == time[i]:
-            simultaneous = gather(i, time[i], code, time, value, last, place, run)
-            if simultaneous < 0:
-                return out_place, out_key, out_row, False
-        i += simultaneous
-        for x in range(simultaneous):
-            r = run[x]
-            p = place[np.uint32(code[r])]
-            out_place[o] = p
-            out_key[o] = value[r] - low + 1
-            out_row[o] = r
-            o += p <= last  # no jump: which event type comes next cannot be foreseen
-    return out_place[:o], out_key[:o], out_row[:o], True

@@ -13,8 +13,8 @@ from tests.reference.planted import planted
 from tests.reference.strategies import SECOND, cuts, expected, written
 from tests.support.history import run
 from tests.support.rulebooks import over_signals
-from tidegate.engine.detector.contexts.stages import Stages
 from tidegate.engine.detector.detector import Detector
+from tidegate.engine.detector.flat.flat_node import Flat
 from tidegate.rules.expression import (
     And,
     AnyOf,
@@ -108,7 +108,7 @@ def test_flat_expressions_are_those_of_the_reference_for_any_cut(
 def test_flat_expressions_are_not_searched(on: str, context: Context) -> None:
     rulebook = over_signals(on, context, ("k",))
     shapes = {type(n.shape) for n in Detector(rulebook, {"r": 0}).graph.nodes.values()}
-    assert Stages in shapes
+    assert Flat in shapes
 
 
 def test_a_union_lists_what_is_simultaneous_in_order_of_rank_whatever_its_stage() -> None:
