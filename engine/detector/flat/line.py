@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.engine.compiled import njit, part
+from tidegate.engine.compiled import inlined, njit, part
 from tidegate.engine.detector.kernels import NEVER
 from tidegate.engine.values import Int64
 
@@ -113,7 +113,7 @@ def _merge(sources, rank, absent, apart, at, real, last, ended, out):
     return o, used
 
 
-@part
+@inlined
 def _next(sources, rank, at):
     """The source of which an occurrence comes next."""
     bounds, order, _, time, row = sources

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.engine.compiled import njit, part
+from tidegate.engine.compiled import inlined, njit, part
 from tidegate.engine.detector.flat.line import COUNT, FROM, LIMIT, TO
 from tidegate.engine.values import Int64
 
@@ -99,7 +99,7 @@ def _resume(matches, table, line, offsets):
             _hold(matches, new, i)
 
 
-@part
+@inlined
 def _begin(matches, at, instant):
     """A new match, the newest of a list."""
     new = _new(matches, instant)
@@ -108,7 +108,7 @@ def _begin(matches, at, instant):
     return new
 
 
-@part
+@inlined
 def _new(matches, instant):
     link = matches.link
     new = np.int64(link[0, NEXT])
@@ -122,7 +122,7 @@ def _new(matches, instant):
     return new
 
 
-@part
+@inlined
 def _free(matches, match):
     """Give a match back: the next older one in its list."""
     older = np.int64(matches.link[match, NEXT])
@@ -193,7 +193,7 @@ def _extend(matches, layout, line, at, s, i):
     return newest, oldest
 
 
-@part
+@inlined
 def _hold(matches, match, position):
     size = matches.link[match, SIZE]
     matches.held[match, size] = position

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidegate.engine.compiled import njit, part
+from tidegate.engine.compiled import inlined, njit, part
 from tidegate.engine.detector.flat.line import COUNT, ENDLESS, FROM, REPEATED, TO
 from tidegate.engine.detector.flat.queues import (
     AT,
@@ -68,7 +68,7 @@ def _chronicle(layout, line, queues, chosen, code, positions):
         p = place[line.source[i]]
         base = np.int64(line.code[i]) * places
         s, now = stage[p], line.time[i]
-        if not reachable(queues, table, base, s) or consumed(queues, i):
+        if not reachable(queues, table, base, s):
             continue
         if s < last or waits:
             push(queues, base + p, i, now)
@@ -80,8 +80,9 @@ def _chronicle(layout, line, queues, chosen, code, positions):
                 positions[n, o] = pop(queues, chosen.queue[o])
             if not waits:
                 positions[n, held] = i
-            for position in positions[n]:
-                consume(queues, position, n)
+            if len(queues.used) > 0:
+                for o in range(positions.shape[1]):
+                    consume(queues, positions[n, o], n)
             n += 1
     return n
 
@@ -168,7 +169,7 @@ def _consume_until(queues, q, before, needed, n, owner):
     return found
 
 
-@part
+@inlined
 def _consumed_before(queues, node, n):
     """Was what is in a node consumed by an earlier detection than n?"""
     used = queues.used

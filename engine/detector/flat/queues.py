@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.engine.compiled import njit, part
+from tidegate.engine.compiled import inlined, njit, part
 from tidegate.engine.detector.flat.line import COUNT, FROM, LIMIT, REPEATED, TO
 from tidegate.engine.values import Int64
 
@@ -70,7 +70,7 @@ def fill(queues, places, place, line):
         push(queues, q, i, line.time[i])
 
 
-@part
+@inlined
 def push(queues, q, position, instant):
     ends, instants, link, _, _ = queues
     new = np.int64(link[0, NEXT])
@@ -89,7 +89,7 @@ def push(queues, q, position, instant):
     ends[q, TAIL] = new
 
 
-@part
+@inlined
 def pop(queues, q):
     """Take the first occurrence out of a queue: its position."""
     ends, link = queues.ends, queues.link
@@ -100,19 +100,19 @@ def pop(queues, q):
     return np.int64(link[first, AT])
 
 
-@part
+@inlined
 def consume(queues, position, n):
     """Note that detection n consumes what is at a position."""
     if len(queues.used) > 0:
         queues.used[queues.row[position]] = n + 1
 
 
-@part
+@inlined
 def consumed(queues, position):
     return len(queues.used) > 0 and queues.used[queues.row[position]] > 0
 
 
-@part
+@inlined
 def front_after(queues, q, bound):
     """Drop the occurrences of a queue up to the instant `bound`, and those consumed; the first node
     that is left (0: none)."""
@@ -126,7 +126,7 @@ def front_after(queues, q, bound):
     return first
 
 
-@part
+@inlined
 def reachable(queues, table, base, s):
     """Is the stage before s complete in some instance? An occurrence of stage s that comes earlier
     never will be of use."""
@@ -161,6 +161,7 @@ def oldest(queues, table, time, base, now, stages, chosen):
 def _fill_stages(queues, table, time, base, now, stages, chosen):
     """1: `chosen` is whole; 0: something is missing; -1: its start is too old."""
     bound = now - table[len(table) - 1, LIMIT] - 1
+    start = bound
     done = 0
     for s in range(stages):
         count, first_place = table[s, COUNT], table[s, FROM]
@@ -176,7 +177,9 @@ def _fill_stages(queues, table, time, base, now, stages, chosen):
             if _fill_stage(queues, table, base, s, bound, chosen, done) < count:
                 return 0
             bound = time[chosen.position[done + count - 1]]
-        if bound - time[chosen.position[0]] > table[s, LIMIT]:
+        if s == 0:
+            start = bound if count == 1 else time[chosen.position[0]]
+        if bound - start > table[s, LIMIT]:
             return -1
         done += count
     return 1

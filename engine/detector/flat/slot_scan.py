@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.engine.compiled import njit, part
+from tidegate.engine.compiled import inlined, njit, part
 from tidegate.engine.detector.flat.line import COUNT, FROM, LIMIT, REPEATED, TO
 from tidegate.engine.detector.kernels import NEVER
 from tidegate.engine.values import Int64
@@ -133,7 +133,7 @@ def _recent(layout, line, slots, code, positions):
     return n
 
 
-@part
+@inlined
 def _complete(slots, table, line, k, e, first):
     """Is there an instance that ends with e, or with something else since `first`? It is written to
     `match`."""
@@ -148,23 +148,22 @@ def _complete(slots, table, line, k, e, first):
     return line.time[e] - line.time[match[0]] <= table[last, LIMIT]
 
 
-@part
+@inlined
 def _put(slots, layout, line, p, i):
     """Put an occurrence into its slot, with the greatest instance of the stages before. Where that
     is too old by now, what the slot holds is no worse."""
     k, s, match = np.int64(line.code[i]), layout.stage[p], slots.match
-    if s > 0:
-        if not _greatest(slots, layout.table, s - 1, k):
-            return
-        if line.time[i] - line.time[match[0]] > layout.table[s, LIMIT]:
-            return
-    to = _own_slot(slots, layout, k, p)
-    for o in range(slots.base[s]):
-        slots.slot[to, o] = match[o]
-    slots.slot[to, slots.base[s]] = i
+    table = layout.table
+    if s == 0 or (
+        _greatest(slots, table, s - 1, k) and line.time[i] - line.time[match[0]] <= table[s, LIMIT]
+    ):
+        to = _own_slot(slots, layout, k, p)
+        for o in range(slots.base[s]):
+            slots.slot[to, o] = match[o]
+        slots.slot[to, slots.base[s]] = i
 
 
-@part
+@inlined
 def _own_slot(slots, layout, k, p):
     """The slot of the latest occurrence of a place."""
     s, table, room = layout.stage[p], layout.table, slots.room
@@ -177,26 +176,39 @@ def _own_slot(slots, layout, k, p):
     return first
 
 
-@part
+@inlined
 def _greatest(slots, table, s, k):
     """Write the greatest instance of the stages up to s to `match`; False: there is none. A stage's
     own are the latest of its slots, in order; the oldest of these says what stands before."""
     slot, room, base, match = slots.slot, slots.room, slots.base, slots.match
     first, until, own = k * room[-1] + room[s], k * room[-1] + room[s + 1], base[s]
+    low = first
+    if until > first + 1:
+        low = _latest_of_several(slots, table[s, COUNT], first, until, own)
+    else:
+        match[own] = slot[first, own]
+    if low < 0 or match[own] < 0:
+        return False
+    for o in range(own):
+        match[o] = slot[low, o]
+    return True
+
+
+@part
+def _latest_of_several(slots, count, first, until, own):
+    """Write the latest `count` occurrences of a stage's slots to `match`: the slot of the oldest
+    present (-1: there are too few)."""
+    slot, match = slots.slot, slots.match
     low, present = np.int64(-1), 0
     for q in range(first, until):
         position = np.int64(slot[q, own])
         if position < 0:
             continue
         if low < 0 or position < slot[low, own]:
-            low = q
-        _insert_latest(match, own, present, table[s, COUNT], position)
+            low = np.int64(q)
+        _insert_latest(match, own, present, count, position)
         present += 1
-    if present < table[s, COUNT]:
-        return False
-    for o in range(own):
-        match[o] = slot[low, o]
-    return True
+    return low if present >= count else np.int64(-1)
 
 
 @part
@@ -216,31 +228,33 @@ def _insert_latest(match, own, present, count, position):
         match[own + o] = position
 
 
-@part
+@inlined
 def _consume(slots, layout, line, k):
     """Empty the slots of a key that hold what the instance at hand has, or what is older or
     simultaneous and of its event types."""
-    until = slots.until
-    until[:] = NEVER
-    for position in slots.match:
-        kind = layout.kind[layout.place[line.source[position]]]
-        until[kind] = max(until[kind], line.time[position])
+    until, match = slots.until, slots.match
+    for n in range(len(until)):
+        until[n] = NEVER
+    for o in range(len(match)):
+        kind = layout.kind[layout.place[line.source[match[o]]]]
+        until[kind] = max(until[kind], line.time[match[o]])
     for s in range(len(slots.base) - 1):
-        for q in range(slots.room[s], slots.room[s + 1]):
-            row = slots.slot[k * slots.room[-1] + q]
-            if row[slots.base[s]] >= 0 and _consumed(row[: slots.base[s] + 1], layout, line, until):
-                row[slots.base[s]] = -1
+        own = slots.base[s]
+        for q in range(k * slots.room[-1] + slots.room[s], k * slots.room[-1] + slots.room[s + 1]):
+            if slots.slot[q, own] >= 0 and _consumed(slots, layout, line, q, own):
+                slots.slot[q, own] = -1
 
 
-@part
-def _consumed(positions, layout, line, until):
-    for position in positions:
-        if line.time[position] <= until[layout.kind[layout.place[line.source[position]]]]:
-            return True
-    return False
+@inlined
+def _consumed(slots, layout, line, q, own):
+    found = False
+    for o in range(own + 1):
+        i = slots.slot[q, o]
+        found |= line.time[i] <= slots.until[layout.kind[layout.place[line.source[i]]]]
+    return found
 
 
-@part
+@inlined
 def _is_kept(slots, table, time, watermark, s, q):
     """May a slot be of use after the watermark?"""
     following = min(s + 1, len(table) - 1)
