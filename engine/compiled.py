@@ -41,8 +41,8 @@ def part(kernel: Callable[..., Any]) -> Any:
 
 
 def inlined(kernel: Callable[..., Any]) -> Any:
-    """A small part, compiled into those that call it: passing it a bundle of arrays takes as long as
-    what it does."""
+    """A small part, compiled into those that call it. To pass it a bundle of arrays would take as
+    long as what it does."""
     return numba.njit(cache=True, nogil=True, _nrt=False, inline="always")(kernel)
 
 

@@ -1,7 +1,8 @@
 """Flat expressions: stages in sequence, each of so many of some event types in any order.
 
-`a ; (b and c) ; any(2, d, e, f)`, `any(3, a*)`, `(a ; b within d) - c`, `not(b)[a, c]`: whatever
-the parameter context, what is chosen among their instances has a direct answer, without a search.
+`a ; (b and c) ; any(2, d, e, f)`, `any(3, a*)`, `(a ; b within d) - c`, `not(b)[a, c]`,
+`fail ; fail ; fail`, `(a ; b within d) ; c`: what a parameter context chooses among their instances
+has a direct answer, without a search.
 """
 
 from __future__ import annotations
@@ -17,21 +18,28 @@ from tidegate.rules.parser import unlabelled
 @dataclass(frozen=True, slots=True)
 class Stage:
     """`count` of its places, each one occurrence of some event types; if `repeated`, so many
-    occurrences of its only place."""
+    occurrences of its only place. `span_micros`: how long an instance of the stages up to this one
+    may be, because of a `within` around them."""
 
     count: int
     places: tuple[tuple[str, ...], ...]
     repeated: bool = False
+    span_micros: int | None = None
+
+    @property
+    def single(self) -> bool:
+        """Whether it is one occurrence of one event type."""
+        return not self.repeated and len(self.places) == len(self.places[0]) == 1
 
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """An expression over distinct event types: its stages, every occurrence of one before every
-    occurrence of the next.
+    """An expression as its stages, every occurrence of one before every occurrence of the next.
+    Where an event type stands twice, each stage is one occurrence of one event type.
 
-    `events`: all event types from the left. `span_micros`: how long an instance may be. `absent`:
-    an occurrence of it ends all that is half matched; `apart`: what is simultaneous with it is in
-    no instance either (`E - absent`), else it may begin one (`not(absent)[a, E]`).
+    `events`: the event type of each leaf, from the left. `span_micros`: how long an instance may
+    be. `absent`: an occurrence of it ends all that is half matched; `apart`: what is simultaneous
+    with it is in no instance either (`E - absent`), else it may begin one (`not(absent)[a, E]`).
     """
 
     events: tuple[str, ...]
@@ -45,15 +53,23 @@ class Stages:
         """Whether the latest occurrence of each event type is in the greatest instance."""
         plain = all(len(place) == 1 for stage in self.stages for place in stage.places)
         whole = all(s.repeated or s.count == len(s.places) for s in self.stages)
-        return plain and (whole or len(self.stages) == 1)
+        limited = all(s.single for s in self.stages if s.span_micros is not None)
+        return plain and limited and (whole or len(self.stages) == 1)
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is a `within` around some of the stages."""
+        return any(stage.span_micros is not None for stage in self.stages)
 
 
 def stages(expression: x.Expression) -> Stages | None:
     """An expression as stages; None if it is anything else."""
     node = unlabelled(expression)
     events = [leaf.name for leaf in node.walk() if isinstance(leaf, x.Name)]
-    found = _filtered(node) if len({*events}) == len(events) else None
-    return found and replace(found, events=tuple(events))
+    found = _filtered(node)
+    if found is None or not (len({*events}) == len(events) or _each_single(found, events)):
+        return None
+    return replace(found, events=tuple(events))
 
 
 def most_kept(found: Stages, context: Context) -> tuple[int, int] | None:
@@ -80,6 +96,12 @@ def alike(found: Stages, keyed: Collection[str]) -> bool:
     return len({name in keyed for name in found.events}) == 1
 
 
+def _each_single(found: Stages, events: list[str]) -> bool:
+    """Whether an event type may stand twice: in two stages, and not as what is absent too."""
+    single = all(stage.single for stage in found.stages)
+    return single and (found.absent is None or events.count(found.absent) == 1)
+
+
 def _filtered(node: x.Expression, span: int | None = None) -> Stages | None:
     """`span`: how long an instance may be, because of what is around it, microseconds."""
     match node:
@@ -92,7 +114,8 @@ def _filtered(node: x.Expression, span: int | None = None) -> Stages | None:
             return replace(found, absent=name, apart=True)
         case x.Not(absent=x.Name(name=name), opener=opener, closer=closer):
             first, last = _place(opener), _sequence(_loose(closer, span))
-            whole = (Stage(1, (first,)), *last) if first and last else ()
+            fits = first and last and not any(s.span_micros is not None for s in last)
+            whole = (Stage(1, (first,)), *last) if fits else ()
             return Stages((), whole, span, name) if whole else None
     whole = _sequence(_loose(node, span))
     return Stages((), whole, span) if whole else None
@@ -110,7 +133,10 @@ def _sequence(node: x.Expression) -> tuple[Stage, ...]:
     match node:
         case x.Seq(first=first, then=then):
             left, right = _sequence(first), _sequence(then)
-            return (*left, *right) if left and right else ()
+            fits = left and right and not any(s.span_micros is not None for s in right)
+            return (*left, *right) if fits else ()
+        case x.Within(part=part, duration=duration) if not duration.months:
+            return _limited(_sequence(part), duration.micros)
         case x.AnyRepeat(count=count, part=x.Name(name=name)):
             return (Stage(count, ((name,),), repeated=True),)
         case x.AnyOf(count=count, parts=parts) if count < len(parts):
@@ -118,6 +144,15 @@ def _sequence(node: x.Expression) -> tuple[Stage, ...]:
             return (Stage(count, places),) if all(places) else ()
     places = _all_of(node)
     return (Stage(len(places), places),) if places else ()
+
+
+def _limited(found: tuple[Stage, ...], span: int) -> tuple[Stage, ...]:
+    """Stages with a `within` around them."""
+    if not found:
+        return ()
+    *before, last = found
+    shorter = span if last.span_micros is None else min(last.span_micros, span)
+    return (*before, replace(last, span_micros=shorter))
 
 
 def _all_of(node: x.Expression) -> tuple[tuple[str, ...], ...]:

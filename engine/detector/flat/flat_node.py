@@ -20,18 +20,21 @@ CONTEXTS = frozenset({Context.RECENT, Context.CHRONICLE, Context.CONTINUOUS, Con
 
 
 def direct(found: Stages, context: object) -> bool:
-    """Whether the choice of a context needs no search."""
-    return context in CONTEXTS and (context is not Context.RECENT or found.recent)
+    """Whether the choice of a context needs no search. What is in some instance has no direct
+    answer where a `within` stands around a part."""
+    if context is Context.RECENT:
+        return found.recent
+    return context in CONTEXTS and not (context is Context.CUMULATIVE and found.limited)
 
 
 @dataclass(frozen=True, slots=True)
 class Flat:
     """The choice among the instances of stages in sequence, in one scan over all keys.
 
-    Operands: the event types, every row of them, from the left. Carries per key, in one slot: in
-    `chronicle` and `cumulative` the occurrences not consumed that come after the stage before them
-    was complete; in `continuous` a partial match for each initiator; in `recent` the last
-    occurrence of each place with the greatest instance of the stages before it.
+    Operands: the event type of each leaf, every row of it, from the left. Carries per key, in one
+    slot: in `chronicle` and `cumulative` the occurrences not consumed that come after the stage
+    before them was complete; in `continuous` a partial match for each initiator; in `recent` the
+    last occurrence of each place with the greatest instance of the stages before it.
     """
 
     context: Context
@@ -40,7 +43,8 @@ class Flat:
     slots: int = 1
 
     def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
-        layout, line = self._layout(), self._timeline(operands, carry[0], moment)
+        layout = self._layout()
+        line = self._timeline(layout, operands, carry[0], moment)
         if self.context in (Context.CHRONICLE, Context.CUMULATIVE):
             found, kept = self._queues(layout, line, moment)
         else:
@@ -82,32 +86,43 @@ class Flat:
         """The stages as the scans have them."""
         stages = self.flat.stages
         begins = np.cumsum([0, *(len(stage.places) for stage in stages)])
-        rows = [
-            (begins[s], begins[s + 1], stage.count, stage.repeated, self._span())
-            for s, stage in enumerate(stages)
-        ]
-        places = [names for stage in stages for names in stage.places]
-        number = {name: p for p, names in enumerate(places) for name in names}
+        rows, limit = [], self._span()
+        for s, stage in reversed([*enumerate(stages)]):
+            limit = limit if stage.span_micros is None else min(limit, stage.span_micros)
+            rows.append((begins[s], begins[s + 1], stage.count, stage.repeated, limit))
+        names = [names for stage in stages for names in stage.places]
         return Layout(
-            np.array([number.get(name, -1) for name in self.flat.events], dtype=np.int64),
+            np.array(self._places(), dtype=np.int64),
             np.repeat(np.arange(len(stages)), np.diff(begins)),
-            np.arange(len(places)),
-            np.array(rows, dtype=np.int64),
+            np.array([names.index(some) for some in names]),
+            np.array(rows[::-1], dtype=np.int64),
         )
 
-    def _timeline(self, operands: Sequence[Flow], stored: Instances, moment: Moment) -> Timeline:
+    def _places(self) -> list[int]:
+        """The place of each leaf, places numbered from the left; -1: the absent event type."""
+        stages = self.flat.stages
+        places = [names for stage in stages for names in stage.places]
+        ahead = [(name, p) for p, names in enumerate(places) for name in names]
+        found = []
+        for name in self.flat.events:
+            leaf = next((leaf for leaf in ahead if leaf[0] == name), None)
+            if leaf:
+                ahead.remove(leaf)
+            found.append(leaf[1] if leaf else -1)
+        return found
+
+    def _timeline(
+        self, layout: Layout, operands: Sequence[Flow], stored: Instances, moment: Moment
+    ) -> Timeline:
+        """Of one instant the absent event type, then the last stage."""
         events, absent = self.flat.events, self.flat.absent
-        stage = {
-            name: number
-            for number, stage in enumerate(self.flat.stages)
-            for names in stage.places
-            for name in names
-        }
+        stage = [*layout.stage, len(events)]
         return timeline(
             [flow.instances for flow in operands],
-            [stage.get(name, len(events)) for name in events],
+            [stage[place] for place in layout.place],
             events.index(absent) if absent else -1,
             stored,
             moment,
             apart=self.flat.apart,
+            twice=len({*events}) < len(events),
         )

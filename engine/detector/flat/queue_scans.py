@@ -24,7 +24,6 @@ from tidegate.engine.detector.flat.queues import (
     NEXT,
     Chosen,
     consume,
-    consumed,
     fill,
     left,
     oldest,
