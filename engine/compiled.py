@@ -37,13 +37,19 @@ def part(kernel: Callable[..., Any]) -> Any:
 
     It does not count references. In a loop that calls parts, counting took longer than their work.
     """
-    return numba.njit(cache=True, nogil=True, _nrt=False)(kernel)
+    return _uncounted(kernel)
 
 
 def inlined(kernel: Callable[..., Any]) -> Any:
     """A small part, compiled into those that call it. To pass it a bundle of arrays would take as
     long as what it does."""
-    return numba.njit(cache=True, nogil=True, _nrt=False, inline="always")(kernel)
+    return _uncounted(kernel, inline="always")
+
+
+def _uncounted(kernel: Callable[..., Any], **options: str) -> Any:
+    """Numba's own loops are compiled with `_nrt`, too; its stubs leave it out."""
+    chosen: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False, **options}
+    return numba.njit(**chosen)(kernel)
 
 
 class KernelFolder(_CacheLocator):

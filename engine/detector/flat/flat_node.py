@@ -49,8 +49,18 @@ class Flat:
             found, kept = self._queues(layout, line, moment)
         else:
             found, kept = self._matches(layout, line, carry[0].offsets, moment)
-        check_carried([kept], self.carried_per_key_max)
+        check_carried([self._counted(kept)], self.carried_per_key_max)
         return Flow(found, pending_of([kept], operands)), (kept,)
+
+    def _counted(self, kept: Instances) -> Instances:
+        """An occurrence that waits in several stages counts once."""
+        queued = self.context in (Context.CHRONICLE, Context.CUMULATIVE)
+        if not queued or not self._twice():
+            return kept
+        return kept.take(np.unique(kept.row, return_index=True)[1])
+
+    def _twice(self) -> bool:
+        return len({*self.flat.events}) < len(self.flat.events)
 
     def _queues(
         self, layout: Layout, line: Timeline, moment: Moment
@@ -124,5 +134,5 @@ class Flat:
             stored,
             moment,
             apart=self.flat.apart,
-            twice=len({*events}) < len(events),
+            twice=self._twice(),
         )

@@ -167,7 +167,7 @@ def _extend(matches, layout, line, at, s, i):
     head, begun, link, _, full = matches
     table, p = layout.table, layout.place[line.source[i]]
     several = table[s, TO] > table[s, FROM] + 1
-    before, newest, oldest = 0, 0, 0
+    before, newest, oldest = np.int64(0), np.int64(0), np.int64(0)
     match = np.int64(head[at])
     while match > 0:
         old = line.time[i] - begun[match] > table[s, LIMIT]
