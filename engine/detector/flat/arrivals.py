@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tidegate.engine.detector.flat.line import Line, Sources, in_order, merge
+from tidegate.engine.detector.flat.line import (
+    Line,
+    Sources,
+    entries_in_order,
+    in_order,
+    merge,
+)
 from tidegate.engine.detector.instances import Instances, Int32, Moment
 from tidegate.engine.values import Int64
 
@@ -79,14 +85,12 @@ def timeline(
 
 
 def by_rank(found: Instances, moment: Moment) -> Instances:
-    """The entries in order of (time, rank, row)."""
+    """The entries in order of (time, rank, row, role)."""
+    if entries_in_order(found.offsets, found.row, found.role, moment.time, moment.rank):
+        return found
     time, rank = moment.time[found.row], moment.rank[found.row]
     owner = np.repeat(np.arange(len(found)), np.diff(found.offsets))
-    same = owner[1:] == owner[:-1]
-    swapped = (time[1:] < time[:-1]) | ((time[1:] == time[:-1]) & (rank[1:] < rank[:-1]))
-    if not (same & swapped).any():
-        return found
-    order = np.lexsort((found.row, rank, time, owner))
+    order = np.lexsort((found.role, found.row, rank, time, owner))
     return replace(found, row=found.row[order], role=found.role[order])
 
 

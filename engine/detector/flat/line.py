@@ -143,3 +143,16 @@ def in_order(time, row, rank):
             if (rank[a], a) > (rank[b], b):
                 return False
     return True
+
+
+@part
+def entries_in_order(offsets, row, role, time, rank):
+    """Are the entries of each instance in order of (time, rank, row, role)?"""
+    for n in range(len(offsets) - 1):
+        for e in range(offsets[n] + 1, offsets[n + 1]):
+            a, b = row[e - 1], row[e]
+            if time[a] < time[b]:
+                continue
+            if (time[a], rank[a], a, role[e - 1]) > (time[b], rank[b], b, role[e]):
+                return False
+    return True

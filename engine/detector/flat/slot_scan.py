@@ -63,11 +63,12 @@ def recent(layout, line, offsets, watermark):
     code = np.empty(room, dtype=np.int32)
     positions = np.empty((room, total), dtype=np.int64)
     n = _recent(layout, line, slots, code, positions)
-    kept = _count_kept(slots, table, line.time, watermark)
+    own = np.zeros(len(line.code), dtype=np.int32)
+    kept = _mark_kept(slots, table, line.time, watermark, own)
     kept_code = np.empty(kept, dtype=np.int32)
     kept_positions = np.full((kept, total), -1, dtype=np.int64)
     size = np.empty(kept, dtype=np.int64)
-    _read_kept(slots, table, line.time, watermark, kept_code, kept_positions, size)
+    _read_kept(slots, layout, line, own, kept_code, kept_positions, size)
     return code[:n], positions[:n], kept_code, kept_positions, size
 
 
@@ -254,34 +255,31 @@ def _consumed(slots, layout, line, q, own):
     return found
 
 
-@inlined
-def _is_kept(slots, table, time, watermark, s, q):
-    """May a slot be of use after the watermark?"""
-    following = min(s + 1, len(table) - 1)
-    own = slots.slot[q, slots.base[s]]
-    return own >= 0 and watermark - time[slots.slot[q, 0]] < table[following, LIMIT]
-
-
 @part
-def _count_kept(slots, table, time, watermark):
+def _mark_kept(slots, table, time, watermark, own):
+    """Write to own[position], for the own occurrence of each slot that may be of use after the
+    watermark, the slot's number, from 1; how many there are."""
     n = 0
     for base in range(0, len(slots.slot), max(slots.room[-1], 1)):
         for s in range(len(table)):
+            limit = table[min(s + 1, len(table) - 1), LIMIT]
             for q in range(base + slots.room[s], base + slots.room[s + 1]):
-                n += _is_kept(slots, table, time, watermark, s, q)
+                position = slots.slot[q, slots.base[s]]
+                if position >= 0 and watermark - time[slots.slot[q, 0]] < limit:
+                    own[position] = q + 1
+                    n += 1
     return n
 
 
 @part
-def _read_kept(slots, table, time, watermark, code, positions, size):
-    """Of the slots of a stage that is repeated the oldest first: so `_resume` finds them."""
+def _read_kept(slots, layout, line, own, code, positions, size):
+    """The slots in order of their own occurrences: so `_resume` finds them."""
     n = 0
-    for base in range(0, len(slots.slot), max(slots.room[-1], 1)):
-        for s in range(len(table)):
-            for q in range(base + slots.room[s + 1] - 1, base + slots.room[s] - 1, -1):
-                if _is_kept(slots, table, time, watermark, s, q):
-                    code[n] = base // slots.room[-1]
-                    size[n] = slots.base[s] + 1
-                    for o in range(size[n]):
-                        positions[n, o] = slots.slot[q, o]
-                    n += 1
+    for i in range(len(own)):
+        if own[i] > 0:
+            s = layout.stage[layout.place[line.source[i]]]
+            code[n] = line.code[i]
+            size[n] = slots.base[s] + 1
+            for o in range(size[n]):
+                positions[n, o] = slots.slot[own[i] - 1, o]
+            n += 1

@@ -151,6 +151,21 @@ def test_a_within_around_what_comes_first_is_not_searched(on: str, context: Cont
     assert isinstance(Detector(rulebook, {"r": 0}).graph.roots["r"].shape, Flat)
 
 
+@pytest.mark.parametrize("context", CHOOSING)
+def test_s05_equal_rows_in_several_stages_are_two_occurrences(context: Context) -> None:
+    rulebook = over_signals("a ; a ; a ; b", context, ())
+    seen = [("a", 0), ("a", 1), ("a", 1), ("a", 2), ("a", 3), ("b", 4), ("b", 4)]
+    history = [(name, second * SECOND, {"v": 0}) for name, second in seen]
+    assert run(rulebook, [history]) == expected(rulebook, history)
+
+
+@pytest.mark.parametrize("context", CHOOSING)
+def test_simultaneous_occurrences_keep_their_order_over_a_cut(context: Context) -> None:
+    rulebook = over_signals("(a and b) ; c", context, ())
+    history = [(name, second * SECOND, {"v": 0}) for name, second in [("a", 0), ("b", 0), ("c", 1)]]
+    assert run(rulebook, [history[:2], history[2:]]) == expected(rulebook, history)
+
+
 def test_a_union_lists_what_is_simultaneous_in_order_of_rank_whatever_its_stage() -> None:
     rulebook = over_signals("a ; (b and c)", Context.CUMULATIVE, ())
     seen = [("a", 0), ("a", 2), ("b", 2), ("b", 3), ("c", 3)]
