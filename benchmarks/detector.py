@@ -10,13 +10,15 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import numpy as np
 import pyarrow as pa
 
 import tidegate
 from benchmarks.figure import Figure
+from tidegate.engine.detector.detector import Detector
+from tidegate.engine.values import Batch, Carried
 from tidegate.rules.model import Rulebook
 from tidegate.rules.unbuilt import SIMULATED
 
@@ -47,6 +49,7 @@ EVENTS = 1_000_000
 KEYS = 10_000
 ROUNDS = 5
 THREADS = 2
+BUCKET_ROWS = 100_000
 
 Seconds = dict[str, float]
 
@@ -183,6 +186,41 @@ def operators() -> list[Figure]:
     return figures
 
 
+def buckets(occurrences: pa.Table) -> list[tuple[dict[str, Batch], int]]:
+    """The occurrences in buckets, each up to a watermark; an instant is in one of them."""
+    time = occurrences.column("time").to_numpy()
+    events = occurrences.column("event").combine_chunks()
+    code, names = events.indices.to_numpy(), events.dictionary.to_pylist()
+    cuts = np.searchsorted(time, time[BUCKET_ROWS::BUCKET_ROWS])
+    made = []
+    for first, last in pairwise([0, *cuts, len(time)]):
+        table = occurrences.select(["k"]).slice(first, last - first)
+        rows = {name: np.flatnonzero(code[first:last] == n) for n, name in enumerate(names)}
+        batches = {n: Batch(n, time[first:last][row], row, table) for n, row in rows.items()}
+        made.append((batches, int(time[last - 1])))
+    return made
+
+
+def step_through(detector: Detector, made: list[tuple[dict[str, Batch], int]]) -> None:
+    carried = Carried()
+    for batches, watermark in made:
+        _, carried, _ = detector.step(carried, batches, watermark)
+
+
+def contexts_in_buckets() -> list[Figure]:
+    made = buckets(history(EVENTS, KEYS))
+    rates: dict[str, float] = {}
+    for pattern in "ab":
+        runs = {}
+        for context in ("restricted", *CONTEXTS):
+            detector = Detector(book(PATTERNS[pattern], context=context), {"r0": 0})
+            runs[f"{pattern} {context}"] = partial(step_through, detector, made)
+        wall, _ = fastest(runs)
+        rates |= {name: EVENTS / seconds / 1e6 for name, seconds in wall.items()}
+    slowest = min(rate for name, rate in rates.items() if not name.endswith("restricted"))
+    return [Figure("contexts in buckets: 8M events/s / slowest", 8 / slowest, 1.0, rates)]
+
+
 def sharing() -> list[Figure]:
     occurrences = history(EVENTS, KEYS, types=4)
     first, second = PATTERNS["b"], "(A ; B ; C within 60 s) - D"
@@ -222,5 +260,5 @@ def run() -> list[Figure]:
 
 
 if __name__ == "__main__":
-    found = [*patterns(), *operators(), *sharing()]
+    found = [*patterns(), *operators(), *contexts_in_buckets(), *sharing()]
     print(json.dumps([[f.name, f.ratio, f.target, f.numbers] for f in found]))

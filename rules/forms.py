@@ -4,9 +4,9 @@ The first that fits is taken:
 
 operators  each operator is a node of the event graph: everything in `restricted`
 single     each instance is one occurrence: `a or b`, `A(a, b, c) - d`, `not(b)[a, [5 s]]`
-flat       stages in sequence, chosen among in one walk: `a ; (b and c) ; any(2, d, e)`
-windowed   windows of event types, chosen among in one walk: `A*(a, b, c) - d`
-nested     anything else, searched exactly: `a ; a`, `(a ; b) and c`; and every `select`
+flat       stages in sequence, chosen among in one scan: `a ; (b and c) ; any(2, d, e)`, `a ; a`
+windowed   windows of event types, chosen among in one scan: `A*(a, b, c) - d`
+nested     anything else, searched exactly: `(a ; b) and c`, `a ; b ; (a or c)`; and every `select`
 
 A walk reads all rows of its event types: these are all of one key, or all broadcast, and no rules.
 """
@@ -111,7 +111,7 @@ class Forms:
         flat, found = self._stages, self._window
         if context is Context.UNRESTRICTED:
             return None
-        if flat and (context is not Context.RECENT or flat.recent):
+        if flat and flat.direct(context):
             kept = most_kept(flat, context)
             return Flat(context, flat, kept and (Amount(kept[0]), Amount(kept[1])))
         return Windowed(context, found) if found else None

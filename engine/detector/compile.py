@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tidegate.engine.detector.contexts.at_once import AtOnce
-from tidegate.engine.detector.contexts.chain import Chain
 from tidegate.engine.detector.contexts.nested import nested
-from tidegate.engine.detector.contexts.stages import Stages
-from tidegate.engine.detector.contexts.windows import Windows
+from tidegate.engine.detector.flat import flat_node
+from tidegate.engine.detector.flat.window_node import Windows
 from tidegate.engine.detector.graph import Census, Node, Stream, digest
 from tidegate.engine.detector.operators import (
     any_repeat,
@@ -108,12 +107,11 @@ def _root(e: x.Expression, form: Form, build: Build) -> Node:
                 return found
             return build.make(e, AtOnce(), (found,), found.keys, None, point=found.point)
         case Flat(context=context, stages=flat):
-            span = flat.span_micros
-            chain = Chain(context, len(flat.events), span, most) if flat.chain else None
-            return build.walked(e, chain or Stages(context, flat, most), flat.events, span)
+            shape = flat_node.Flat(context, flat, most)
+            return build.walked(e, shape, flat.events, flat.span_micros)
         case Windowed(context=context, window=window):
-            shape, timed = Windows(context, window, most), window.length_micros > 0
-            return build.walked(e, shape, window.events, window.span_micros, timed=timed)
+            windows, timed = Windows(context, window, most), window.length_micros > 0
+            return build.walked(e, windows, window.events, window.span_micros, timed=timed)
         case Nested(context=context, kept=kept):
             return nested(e, context, build, few=kept is not None)
 

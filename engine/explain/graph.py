@@ -7,12 +7,11 @@ from dataclasses import replace
 
 from tidegate.engine.detector import graph as running
 from tidegate.engine.detector.contexts.at_once import AtOnce
-from tidegate.engine.detector.contexts.chain import Chain
 from tidegate.engine.detector.contexts.choice import Choice
 from tidegate.engine.detector.contexts.selection import Selecting
-from tidegate.engine.detector.contexts.stages import Stages
-from tidegate.engine.detector.contexts.windows import Windows
 from tidegate.engine.detector.detector import Detector
+from tidegate.engine.detector.flat import flat_node
+from tidegate.engine.detector.flat.window_node import Windows
 from tidegate.engine.detector.operators.detection import Detection
 from tidegate.engine.detector.operators.event import Event
 from tidegate.engine.detector.operators.repeated import Repeated
@@ -117,7 +116,7 @@ class Nodes:
         shape = node.shape
         if isinstance(shape, Repeated | AtOnce):
             return NOTHING, NOTHING
-        if not isinstance(shape, Chain | Stages | Windows | Choice):
+        if not isinstance(shape, flat_node.Flat | Windows | Choice):
             stored = self._node(node)
             return stored.instances, stored.occurrences
         found = forms(_expression(node), dict(node.streams), self._book.rules)
@@ -163,7 +162,7 @@ def _expression(node: running.Node) -> x.Expression:
 
 def _operator(node: running.Node) -> str:
     shape = node.shape
-    if isinstance(shape, Chain | Stages | Windows | Choice):
+    if isinstance(shape, flat_node.Flat | Windows | Choice):
         return str(shape.context) if isinstance(shape.context, Context) else "select"
     if isinstance(shape, AtOnce):
         return "cumulative"

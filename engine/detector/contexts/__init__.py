@@ -2,6 +2,6 @@
 
 One file per context: `choose(ending, history)` yields what is detected at one instant for one key,
 and tells the history what is used up. `restricted` is no choice of its own: every node of the event
-graph makes it (Carlson & Lisper, Theorem 4.6). Flat expressions have walks of their own: `chain`,
-`stages`, `windows`; where instances are single occurrences there is nothing to choose (`at_once`).
+graph makes it (Carlson & Lisper, Theorem 4.6). Flat expressions and windows have scans of their own
+(`flat`); where instances are single occurrences there is nothing to choose (`at_once`).
 """

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tidegate.engine.detector.contexts import window_walks
 from tidegate.engine.detector.contexts.limits import check_carried
-from tidegate.engine.detector.contexts.stage_queues import united
-from tidegate.engine.detector.contexts.timeline import ENDLESS, by_rank, ordered, timeline
+from tidegate.engine.detector.flat import window_scans
+from tidegate.engine.detector.flat.arrivals import Timeline, by_rank, timeline
+from tidegate.engine.detector.flat.line import ENDLESS
+from tidegate.engine.detector.flat.queue_scans import united
 from tidegate.engine.detector.instances import (
     Carry,
     Flow,
@@ -27,10 +28,10 @@ from tidegate.rules.windows import Window
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """The choice among the windows that close now, in one walk over all keys.
+    """The choice among the windows that close now, in one scan over all keys.
 
     Operands: the event types, every row of them, from the left. Carries per key, in one slot, the
-    a's whose windows are open and not used up, and the b's since the first of these that are not.
+    a's whose windows are open and not consumed, and the b's since the first of these that are not.
     """
 
     context: Context
@@ -39,35 +40,41 @@ class Windows:
     slots: int = 1
 
     def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
-        stored = ordered(carry[0], moment)
+        line = self._timeline(operands, carry[0], moment)
+        found, left = self._scan(line, moment)
+        kept = line.lasting(line.alike(line.line.code[left], left[:, None]), line.line.code[left])
+        if self.window.span_micros is not None:
+            kept = kept.where(kept.start > moment.watermark - self.window.span_micros)
+        check_carried([kept], self.carried_per_key_max)
+        return Flow(found, pending_of([kept], operands)), (kept,)
+
+    def _timeline(self, operands: Sequence[Flow], stored: Instances, moment: Moment) -> Timeline:
+        """Of one instant the absent event type, then b, then c or what closes a window by itself,
+        then a."""
         parts = [flow.instances for flow in operands]
         absent = len(parts) - 1 if self.window.absent else -1
         order = [0, 2, *([] if self.window.length_micros else [1]), *([3] if absent > 0 else [])]
         if self.window.length_micros:
             parts.append(self._closings(concat([stored.where(stored.role == 0), parts[0]]), moment))
             order.append(1)
-        line = timeline(parts, order, absent, stored, moment, apart=True)
-        kind = np.minimum(line.source, np.int16(2))
+        return timeline(parts, order, absent, stored, moment, apart=True)
+
+    def _scan(self, line: Timeline, moment: Moment) -> tuple[Instances, Int64]:
+        """What is detected, and the positions of what is left."""
         span = ENDLESS if self.window.span_micros is None else self.window.span_micros
-        limits = (self.window.length_micros, span, len(line.real))
+        limits = (self.window.length_micros, span)
+        place = np.array([0, 1, 2, 2])
         if self.context is Context.CONTINUOUS:
-            code, end, offsets, positions, left = window_walks.continuous(
-                line.carried, kind, line.code, line.time, moment.rank[line.row], *limits
+            rank = moment.rank
+            code, end, offsets, positions, left = window_scans.continuous(
+                place, line.line, rank, *limits
             )
         else:
             which = self.context is Context.CUMULATIVE, self.context is Context.RECENT
-            code, end, owner, left = window_walks.using_up(
-                *which, line.carried, kind, line.code, line.time, *limits
-            )
+            code, end, owner, left = window_scans.consuming(*which, place, line.line, *limits)
             offsets, positions = united(owner, len(code))
         found = by_rank(line.instances(code, offsets, positions), moment)
-        found = replace(found, start=moment.time[found.row[found.offsets[:-1]]], end=end)
-        kept = line.instances(line.code[left], np.arange(len(left) + 1), left)
-        kept = line.lasting(kept, line.code[left])
-        if self.window.span_micros is not None:
-            kept = kept.where(kept.start > moment.watermark - self.window.span_micros)
-        check_carried([kept], self.carried_per_key_max)
-        return Flow(found, pending_of([kept], operands)), (kept.by_end(),)
+        return replace(found, start=moment.time[found.row[found.offsets[:-1]]], end=end), left
 
     def due(self, carry: Carry, /) -> Int64:
         if not self.window.length_micros:

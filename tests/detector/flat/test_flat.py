@@ -13,8 +13,8 @@ from tests.reference.planted import planted
 from tests.reference.strategies import SECOND, cuts, expected, written
 from tests.support.history import run
 from tests.support.rulebooks import over_signals
-from tidegate.engine.detector.contexts.stages import Stages
 from tidegate.engine.detector.detector import Detector
+from tidegate.engine.detector.flat.flat_node import Flat
 from tidegate.rules.expression import (
     And,
     AnyOf,
@@ -93,10 +93,41 @@ def test_flat_expressions_are_those_of_the_reference_for_any_cut(
     assert run(rulebook, data.draw(cuts(history))) == answer
 
 
+@st.composite
+def chained(draw: Draw) -> Expression:
+    """A sequence of event types, some of them twice, with a `within` around what comes first."""
+    names = draw(st.lists(st.sampled_from(NAMES[:3]), min_size=2, max_size=4))
+    on: Expression = Name(names[0])
+    for name in names[1:]:
+        on = Seq(on, Name(name))
+        if draw(st.integers(0, 2)) == 0:
+            on = Within(on, Duration(0, draw(st.integers(1, 4)) * SECOND))
+    absent = draw(st.sampled_from(["", "", "d", *({*"abc"} - {*names})]))
+    return Minus(on, Name(absent)) if absent else on
+
+
+@pytest.mark.parametrize("context", CHOOSING)
+@detecting
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_s03_sequences_of_a_type_twice_are_those_of_the_reference_for_any_cut(
+    context: Context, data: st.DataObject
+) -> None:
+    rulebook = over_signals(
+        written(data.draw(chained())), context, data.draw(st.sampled_from([(), ("k",)]))
+    )
+    history = data.draw(planted(rulebook, 14))
+    answer = saw(expected(rulebook, history))
+    assert run(rulebook, [sorted(history, key=lambda line: line[1])]) == answer
+    assert run(rulebook, data.draw(cuts(history))) == answer
+
+
 @pytest.mark.parametrize("context", CHOOSING)
 @pytest.mark.parametrize(
     "on",
     [
+        "a ; a ; a within 5 s",
+        "(a ; b ; a) - c",
         "any(3, a*)",
         "a and b and c",
         "any(2, a, b, c)",
@@ -108,7 +139,31 @@ def test_flat_expressions_are_those_of_the_reference_for_any_cut(
 def test_flat_expressions_are_not_searched(on: str, context: Context) -> None:
     rulebook = over_signals(on, context, ("k",))
     shapes = {type(n.shape) for n in Detector(rulebook, {"r": 0}).graph.nodes.values()}
-    assert Stages in shapes
+    assert Flat in shapes
+
+
+@pytest.mark.parametrize("context", [c for c in CHOOSING if c is not Context.CUMULATIVE])
+@pytest.mark.parametrize(
+    "on", ["(a ; b within 5) ; c within 9", "((a ; b within 2) ; a within 5) ; c"]
+)
+def test_a_within_around_what_comes_first_is_not_searched(on: str, context: Context) -> None:
+    rulebook = over_signals(on, context, ("k",))
+    assert isinstance(Detector(rulebook, {"r": 0}).graph.roots["r"].shape, Flat)
+
+
+@pytest.mark.parametrize("context", CHOOSING)
+def test_s05_equal_rows_in_several_stages_are_two_occurrences(context: Context) -> None:
+    rulebook = over_signals("a ; a ; a ; b", context, ())
+    seen = [("a", 0), ("a", 1), ("a", 1), ("a", 2), ("a", 3), ("b", 4), ("b", 4)]
+    history = [(name, second * SECOND, {"v": 0}) for name, second in seen]
+    assert run(rulebook, [history]) == expected(rulebook, history)
+
+
+@pytest.mark.parametrize("context", CHOOSING)
+def test_simultaneous_occurrences_keep_their_order_over_a_cut(context: Context) -> None:
+    rulebook = over_signals("(a and b) ; c", context, ())
+    history = [(name, second * SECOND, {"v": 0}) for name, second in [("a", 0), ("b", 0), ("c", 1)]]
+    assert run(rulebook, [history[:2], history[2:]]) == expected(rulebook, history)
 
 
 def test_a_union_lists_what_is_simultaneous_in_order_of_rank_whatever_its_stage() -> None:

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.detector.contexts.test_stages import CHOOSING
+from tests.detector.flat.test_flat import CHOOSING
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted, untils
 from tests.reference.strategies import cuts, expected
 from tests.support.history import run
 from tests.support.rulebooks import over_signals
-from tidegate.engine.detector.contexts.windows import Windows
 from tidegate.engine.detector.detector import Detector
+from tidegate.engine.detector.flat.window_node import Windows
 from tidegate.rules.model import Context
 
 WINDOWS = (

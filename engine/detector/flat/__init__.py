@@ -1,0 +1,1 @@
+"""Flat expressions (`rules.stages`) and windows `A*` in the contexts that consume occurrences."""
