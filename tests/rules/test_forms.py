@@ -22,7 +22,8 @@ FORMS = {
     "a ; b within 1 month": "Operators Nested Nested Nested Nested Nested",
     "A*(a, b, c) - d": "Operators Nested Windowed Windowed Windowed Windowed",
     "A*(a, b, [1 month])": "Operators Nested Nested Nested Nested Nested",
-    "a ; a": "Operators Nested Nested Nested Nested Nested",
+    "a ; a": "Operators Nested Flat Flat Flat Flat",
+    "(a ; b within 5 s) ; c": "Operators Nested Flat Flat Flat Nested",
     "(a ; b) and c": "Operators Nested Nested Nested Nested Nested",
     "P*(a, [5 s], c)": "Operators Nested Nested Nested Nested Nested",
 }
