@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.engine.detector.contexts.limits import RuleLimitError
+from tidegate.engine.detector.limits import RuleLimitError
 from tidegate.engine.detector.partitioned import Partitioned
 from tidegate.engine.state import Parked, State
 from tidegate.engine.values import Bucket, Carried, Detections

@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from tidegate.engine.detector.contexts.limits import LimitError
 from tidegate.engine.detector.instances import Bools
+from tidegate.engine.detector.limits import LimitError
 from tidegate.engine.detector.timers import FloodError
 from tidegate.engine.grid import ceil_watermark
 from tidegate.engine.values import Int64

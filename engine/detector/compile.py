@@ -6,8 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tidegate.engine.detector.contexts.at_once import AtOnce
-from tidegate.engine.detector.contexts.nested import nested
 from tidegate.engine.detector.flat import flat_node
 from tidegate.engine.detector.flat.window_node import Windows
 from tidegate.engine.detector.graph import Census, Node, Stream, digest
@@ -30,11 +28,13 @@ from tidegate.engine.detector.operators import (
     until,
     within,
 )
+from tidegate.engine.detector.operators.at_once import AtOnce
 from tidegate.engine.detector.operators.detection import Detection
 from tidegate.engine.detector.operators.event import Event
 from tidegate.engine.detector.operators.repeated import Repeated
 from tidegate.engine.detector.operators.shape import Shape
 from tidegate.engine.detector.roles import roles
+from tidegate.engine.detector.search.nested import nested
 from tidegate.rules import expression as x
 from tidegate.rules.closers import Window, chosen_closers
 from tidegate.rules.errors import EngineError

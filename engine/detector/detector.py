@@ -13,7 +13,6 @@ from tidegate.engine.detector import chains, order
 from tidegate.engine.detector.behind import clock_of, with_clocks
 from tidegate.engine.detector.closing import carry_on
 from tidegate.engine.detector.compile import compile_rule
-from tidegate.engine.detector.contexts.limits import LimitError
 from tidegate.engine.detector.detections import build
 from tidegate.engine.detector.edges import BY, with_edges
 from tidegate.engine.detector.frame import Frame, Until, open_frame
@@ -27,6 +26,7 @@ from tidegate.engine.detector.instances import (
     no_pending,
 )
 from tidegate.engine.detector.keys import Keys
+from tidegate.engine.detector.limits import LimitError
 from tidegate.engine.detector.occurrences import Ranking
 from tidegate.engine.detector.operators.detection import Detection
 from tidegate.engine.detector.operators.event import Event

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from tidegate.engine.detector.chains import Chain
-from tidegate.engine.detector.contexts.choice import Choice
 from tidegate.engine.detector.graph import Graph, Node
 from tidegate.engine.detector.operators.detection import Detection
 from tidegate.engine.detector.operators.periodic import Periodic
 from tidegate.engine.detector.operators.periodic_star import PeriodicStar
+from tidegate.engine.detector.search.choice import Choice
 
 ARRIVALS_MIN = 20_000
 """A step with fewer arrivals is done sooner than threads are started."""

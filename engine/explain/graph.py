@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tidegate.engine.detector import graph as running
-from tidegate.engine.detector.contexts.at_once import AtOnce
-from tidegate.engine.detector.contexts.choice import Choice
-from tidegate.engine.detector.contexts.selection import Selecting
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.flat import flat_node
 from tidegate.engine.detector.flat.window_node import Windows
+from tidegate.engine.detector.operators.at_once import AtOnce
 from tidegate.engine.detector.operators.detection import Detection
 from tidegate.engine.detector.operators.event import Event
 from tidegate.engine.detector.operators.repeated import Repeated
+from tidegate.engine.detector.search.choice import Choice
+from tidegate.engine.detector.search.selection import Selecting
 from tidegate.engine.explain.model import Node
 from tidegate.rules import expression as x
 from tidegate.rules.amount import ENDLESS, NOTHING, Amount

@@ -7,7 +7,7 @@ import pytest
 
 from tests.golden.load import micros
 from tidegate.engine.detector.calendar import TICKS_MAX, add, multiples
-from tidegate.engine.detector.contexts.limits import LimitError
+from tidegate.engine.detector.limits import LimitError
 from tidegate.rules.expression import Duration
 
 MONTH = Duration(1, 0)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.golden.load import read
 from tests.support.history import run
-from tidegate.engine.detector.contexts.limits import RuleLimitError
+from tidegate.engine.detector.limits import RuleLimitError
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Settings
 

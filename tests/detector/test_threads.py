@@ -15,8 +15,8 @@ from tests.reference.strategies import UNTIMED, rulebooks
 from tests.support.history import batches, printed
 from tests.support.rulebooks import loaded
 from tidegate.engine.detector import detector as stepping
-from tidegate.engine.detector.contexts.limits import RuleLimitError
 from tidegate.engine.detector.detector import Detector
+from tidegate.engine.detector.limits import RuleLimitError
 from tidegate.engine.values import Carried
 from tidegate.rules.expression import Own, Periodic, PeriodicStar, Plus
 from tidegate.rules.model import Context, Rulebook

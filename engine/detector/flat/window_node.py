@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tidegate.engine.detector.contexts.limits import check_carried
 from tidegate.engine.detector.flat import window_scans
 from tidegate.engine.detector.flat.arrivals import Timeline, by_rank, timeline
 from tidegate.engine.detector.flat.line import ENDLESS
@@ -21,6 +20,7 @@ from tidegate.engine.detector.instances import (
     pending_of,
     points,
 )
+from tidegate.engine.detector.limits import check_carried
 from tidegate.engine.values import Int64
 from tidegate.rules.model import Context
 from tidegate.rules.windows import Window

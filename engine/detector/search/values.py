@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from tidegate.engine.detector.contexts.order import Entries, Entry, Order, Rank
+from tidegate.engine.detector.search.comparing import Entries, Entry, Order, Rank
 
 V = TypeVar("V")
 

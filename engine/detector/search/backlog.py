@@ -8,9 +8,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from tidegate.engine.detector.contexts.history import History, Initiator
-from tidegate.engine.detector.contexts.items import Item, Streams
-from tidegate.engine.detector.contexts.order import Rank
 from tidegate.engine.detector.instances import (
     EVERY_KEY,
     Bools,
@@ -20,6 +17,9 @@ from tidegate.engine.detector.instances import (
     bare,
     concat,
 )
+from tidegate.engine.detector.search.comparing import Rank
+from tidegate.engine.detector.search.history import History, Initiator
+from tidegate.engine.detector.search.items import Item, Streams
 from tidegate.engine.values import Int64
 
 FIRST, LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tidegate.engine.detector.contexts.reading import Leaf, parts
 from tidegate.engine.detector.instances import Bools, Instances, Moment, Pending, no_pending
 from tidegate.engine.detector.operators.opened import last_before
+from tidegate.engine.detector.search.reading import Leaf, parts
 from tidegate.rules import expression as x
 
 

@@ -11,8 +11,8 @@ from tests.reference.planted import planted, untils
 from tests.reference.strategies import cuts, expected
 from tests.support.history import run
 from tests.support.rulebooks import over_signals
-from tidegate.engine.detector.contexts.choice import Choice
 from tidegate.engine.detector.detector import Detector
+from tidegate.engine.detector.search.choice import Choice
 from tidegate.rules.model import Context
 
 SINGLE = (

@@ -7,23 +7,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tidegate.engine.detector.contexts import (
-    chronicle,
-    continuous,
-    cumulative,
-    detected,
-    recent,
-    selection,
-    unrestricted,
-)
-from tidegate.engine.detector.contexts.detected import Detected
-from tidegate.engine.detector.contexts.history import Found, History
-from tidegate.engine.detector.contexts.instants import Where, instants
-from tidegate.engine.detector.contexts.latest import latest
-from tidegate.engine.detector.contexts.limits import LimitError, check_carried
-from tidegate.engine.detector.contexts.log import LAST, Log
-from tidegate.engine.detector.contexts.order import Order, Ticks
-from tidegate.engine.detector.contexts.pruned import Looking, pruned
 from tidegate.engine.detector.instances import (
     Bools,
     Carry,
@@ -34,6 +17,23 @@ from tidegate.engine.detector.instances import (
     concat,
     pending_of,
 )
+from tidegate.engine.detector.limits import LimitError, check_carried
+from tidegate.engine.detector.search import (
+    chronicle,
+    continuous,
+    cumulative,
+    detected,
+    recent,
+    selection,
+    unrestricted,
+)
+from tidegate.engine.detector.search.backlog import LAST, Log
+from tidegate.engine.detector.search.comparing import Order, Ticks
+from tidegate.engine.detector.search.detected import Detected
+from tidegate.engine.detector.search.history import Found, History
+from tidegate.engine.detector.search.instants import Where, instants
+from tidegate.engine.detector.search.latest import latest
+from tidegate.engine.detector.search.pruned import Looking, pruned
 from tidegate.engine.values import Int64
 from tidegate.rules import expression as x
 from tidegate.rules.model import Context
@@ -52,14 +52,14 @@ FOREVER = -(2**63)
 class Choice:
     """Chooses among the instances of `tree` that end now and hold no consumed occurrence.
 
-    Operands are the streams of `contexts.reading`: `events` event types, every row of them; what is
+    Operands are the streams of `search.reading`: `events` event types, every row of them; what is
     given; the `looked` that are only looked at. `roles` has the first role of each of the first two
     kinds. `where` tells at which instants to look. If it has no paths, one more operand does: the
     whole expression in `restricted`, which has an instance wherever there is one (semantics 4).
 
     Carries per key, a slot each:
     - each stream, without what is consumed, what is older than `horizon_micros`, and what can only
-      end an instance (`passing`); with `latest` a few occurrences (`contexts.latest`);
+      end an instance (`passing`); with `latest` a few occurrences (`search.latest`);
     - consumed occurrences that may come again: broadcasts, which other keys may not have consumed,
       and those in the `remembered` roles, which are in something given;
     - what has initiated; and the instants to come.

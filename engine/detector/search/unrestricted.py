@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidegate.engine.detector.contexts.history import Found, History
-from tidegate.engine.detector.contexts.order import Entries
-from tidegate.engine.detector.contexts.values import All
+from tidegate.engine.detector.search.comparing import Entries
+from tidegate.engine.detector.search.history import Found, History
+from tidegate.engine.detector.search.values import All
 
 
 def choose(history: History) -> Iterator[Found]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidegate.engine.detector.contexts.history import Found, History
+from tidegate.engine.detector.search.history import Found, History
 
 
 def choose(history: History) -> Iterator[Found]:

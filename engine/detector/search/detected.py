@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidegate.engine.detector.contexts.order import Entries, Ticks
 from tidegate.engine.detector.instances import Instances, Moment
+from tidegate.engine.detector.search.comparing import Entries, Ticks
 
 
 class Detected(NamedTuple):

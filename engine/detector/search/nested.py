@@ -6,10 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tidegate.engine.detector.contexts.choice import Choice
-from tidegate.engine.detector.contexts.instants import Where
-from tidegate.engine.detector.contexts.pruned import Looking
-from tidegate.engine.detector.contexts.reading import (
+from tidegate.engine.detector.graph import Node
+from tidegate.engine.detector.operators import every
+from tidegate.engine.detector.roles import roles
+from tidegate.engine.detector.search.choice import Choice
+from tidegate.engine.detector.search.instants import Where
+from tidegate.engine.detector.search.pruned import Looking
+from tidegate.engine.detector.search.reading import (
     After,
     Given,
     Leaf,
@@ -19,10 +22,7 @@ from tidegate.engine.detector.contexts.reading import (
     lasting,
     leaves,
 )
-from tidegate.engine.detector.contexts.selection import Selecting, selecting
-from tidegate.engine.detector.graph import Node
-from tidegate.engine.detector.operators import every
-from tidegate.engine.detector.roles import roles
+from tidegate.engine.detector.search.selection import Selecting, selecting
 from tidegate.rules import expression as x
 from tidegate.rules.model import Context, Selection
 from tidegate.rules.transform import transform
@@ -35,7 +35,7 @@ def nested(
     e: x.Expression, context: Context | Selection, build: Build, *, few: bool = False
 ) -> Node:
     """The choice among the instances of an expression without labels. `few`: the last occurrences
-    are all that matters (`contexts.latest`)."""
+    are all that matters (`search.latest`)."""
     root = build.operand(e, None)
     reading = Reading(build.zone, roles(e))
     shape = _choice(e, context, reading, build, few=few)

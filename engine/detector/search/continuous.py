@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from tidegate.engine.detector.contexts.history import Found, History, Initiator
-from tidegate.engine.detector.contexts.values import Best
+from tidegate.engine.detector.search.history import Found, History, Initiator
+from tidegate.engine.detector.search.values import Best
 
 
 def choose(history: History) -> Iterator[Found]:

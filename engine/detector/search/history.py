@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from tidegate.engine.detector.contexts.items import Interval, Item, Streams
-from tidegate.engine.detector.contexts.order import Entries, Order
-from tidegate.engine.detector.contexts.reading import Given, ends
-from tidegate.engine.detector.contexts.search import Search
-from tidegate.engine.detector.contexts.values import Choosing, V, Values
+from tidegate.engine.detector.search.comparing import Entries, Order
+from tidegate.engine.detector.search.items import Interval, Item, Streams
+from tidegate.engine.detector.search.reading import Given, ends
+from tidegate.engine.detector.search.relations import Search
+from tidegate.engine.detector.search.values import Choosing, V, Values
 from tidegate.rules import expression as x
 
 Found = tuple[int, Entries]

@@ -14,10 +14,10 @@ from typing import Any, Generic
 import numpy as np
 
 from tidegate.engine.detector import calendar
-from tidegate.engine.detector.contexts.items import Interval, Item, Streams
-from tidegate.engine.detector.contexts.limits import LimitError
-from tidegate.engine.detector.contexts.order import Entries, Order
-from tidegate.engine.detector.contexts.reading import (
+from tidegate.engine.detector.limits import LimitError
+from tidegate.engine.detector.search.comparing import Entries, Order
+from tidegate.engine.detector.search.items import Interval, Item, Streams
+from tidegate.engine.detector.search.reading import (
     After,
     Given,
     Leaf,
@@ -26,7 +26,7 @@ from tidegate.engine.detector.contexts.reading import (
     Within,
     plain_leaves,
 )
-from tidegate.engine.detector.contexts.values import All, Choosing, V, Values
+from tidegate.engine.detector.search.values import All, Choosing, V, Values
 from tidegate.rules import expression as x
 
 Relation = dict[Interval, V]

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tidegate.engine.detector.contexts.order import Entries
+from tidegate.engine.detector.search.comparing import Entries
 
 Interval = tuple[int, int]
 

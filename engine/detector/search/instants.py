@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidegate.engine.detector.calendar import add_each
-from tidegate.engine.detector.contexts.reading import After
 from tidegate.engine.detector.instances import EVERY_KEY, Instances, Int32, Moment, bare, concat
+from tidegate.engine.detector.search.reading import After
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tidegate.engine.detector.contexts.history import Found, History
-from tidegate.engine.detector.contexts.items import Interval
-from tidegate.engine.detector.contexts.order import Entries, Entry, Rank
-from tidegate.engine.detector.contexts.reading import After, Within
-from tidegate.engine.detector.contexts.values import All
+from tidegate.engine.detector.search.comparing import Entries, Entry, Rank
+from tidegate.engine.detector.search.history import Found, History
+from tidegate.engine.detector.search.items import Interval
+from tidegate.engine.detector.search.reading import After, Within
+from tidegate.engine.detector.search.values import All
 from tidegate.rules import expression as x
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Selection

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidegate.engine.detector.contexts.history import Found, History
-from tidegate.engine.detector.contexts.order import Entry
-from tidegate.engine.detector.contexts.values import Union
+from tidegate.engine.detector.search.comparing import Entry
+from tidegate.engine.detector.search.history import Found, History
+from tidegate.engine.detector.search.values import Union
 
 
 def choose(history: History) -> Iterator[Found]:
