@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.detector.flat.test_flat import CHOOSING
+from tests.detector.flat.test_flat_node import CHOOSING
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted, untils
 from tests.reference.strategies import cuts, expected
