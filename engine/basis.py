@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from tidegate.engine.capture.read import Capture
-from tidegate.engine.capture.schema import covers
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.partitioned import Partitioned
 from tidegate.engine.evaluate.prepare import Prepared
+from tidegate.engine.schemas import covers
 from tidegate.engine.values import Plan
 from tidegate.rules.errors import EngineError, InputError
 from tidegate.rules.model import Rulebook

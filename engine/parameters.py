@@ -11,6 +11,16 @@ from tidegate.rules.model import Change, Rulebook, SignalEvent, Table, TableEven
 
 CHANGE_TYPE = "_change_type"  # insert | delete | update: a parameter of `change` events
 OLD = "old"  # the pre-image, a struct of all columns of the table
+INSTANT = pa.timestamp("us", "UTC")
+ENGINE_COLUMNS: Mapping[str, pa.DataType] = {
+    "firing_id": pa.string(),
+    "event_type": pa.string(),
+    "label": pa.string(),
+    "occurred_at": INSTANT,
+    "started_at": INSTANT,
+    "detected_at": INSTANT,
+}
+"""The columns of a parameter relation that no event type brings."""
 
 
 def parameter_schema(rulebook: Rulebook, event: str, tables: Mapping[str, pa.Schema]) -> pa.Schema:

@@ -58,6 +58,11 @@ def test_only_app_and_demo_import_connectors() -> None:
     assert not [e for e in found if not e[0].startswith(allowed)]
 
 
+def test_connectors_know_no_stage() -> None:
+    stages = tuple(f"engine.{stage}" for stage in STAGES)
+    assert not [e for e in edges_from("connectors") if e[1].startswith(stages)]
+
+
 @pytest.mark.parametrize("stage", STAGES)
 def test_stages_do_not_import_each_other(stage: str) -> None:
     others = tuple(f"engine.{s}" for s in STAGES if s != stage)

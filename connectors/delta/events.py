@@ -16,8 +16,7 @@ from tidegate.connectors.delta.gate import Gate
 from tidegate.connectors.delta.plans import Plans
 from tidegate.connectors.delta.session import new_session
 from tidegate.connectors.delta.texts import Texts
-from tidegate.engine.capture.filters import compile_filter
-from tidegate.engine.capture.request import filter_types
+from tidegate.engine.filters import compile_filter, filter_types
 from tidegate.engine.parameters import OLD, has_old
 from tidegate.rules.errors import InputError, Place, Problem
 from tidegate.rules.model import Rulebook, Table, TableEvent

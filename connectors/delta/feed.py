@@ -19,8 +19,8 @@ from tidegate.connectors.delta.jobs import Jobs
 from tidegate.connectors.delta.log import CATALOG_FEATURES, LogListing, Snapshot, TableLog
 from tidegate.connectors.delta.session import new_session
 from tidegate.connectors.delta.start import start_cursor
-from tidegate.engine.capture.schema import same_schema
 from tidegate.engine.ports import ReadRequest, TableHead
+from tidegate.engine.schemas import same_schema
 from tidegate.engine.values import Commit, Cursor, TableRange
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Table

@@ -9,10 +9,10 @@ from itertools import groupby
 from operator import itemgetter
 
 from tidegate.engine.capture.instants import Instants
-from tidegate.engine.capture.schema import check_schema
 from tidegate.engine.capture.sources import Sources
 from tidegate.engine.grid import MILLISECOND, after_watermark, ceil_watermark, floor_watermark
 from tidegate.engine.ports import Feed, TableHead, Unplaced
+from tidegate.engine.schemas import check_schema
 from tidegate.engine.state import State
 from tidegate.engine.values import Commit, Cursor, Plan, Signal, TableRange
 from tidegate.rules.errors import EngineError

@@ -6,12 +6,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import pyarrow as pa
-
-from tidegate.engine.capture.filters import Filter, compile_filter
+from tidegate.engine.filters import Filter, compile_filter, filter_types
 from tidegate.engine.parameters import CHANGE_TYPE, OLD
 from tidegate.engine.ports import ReadRequest
-from tidegate.engine.sparktypes import arrow_schema, plain_columns
+from tidegate.engine.sparktypes import arrow_schema
 from tidegate.engine.values import Needs
 from tidegate.rules.model import Change, Table, TableEvent
 
@@ -96,13 +94,6 @@ def table_request(
         old=tuple(name for name in schema.names if name in compiler.old),
         paired=paired,
     )
-
-
-def filter_types(schema_json: str, images: bool) -> dict[str, pa.DataType]:
-    """The columns that a filter on Arrow may read (G30), pre-images too if the rows have them."""
-    plain = plain_columns(schema_json)
-    types = {f.name: f.type for f in arrow_schema(schema_json) if f.name in plain}
-    return {**types, **{f"{OLD}.{n}": t for n, t in types.items()}} if images else types
 
 
 class _Compiler:

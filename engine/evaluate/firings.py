@@ -8,8 +8,8 @@ import pyarrow as pa
 from tidegate.engine.evaluate.entries import gather
 from tidegate.engine.evaluate.prepare import PreparedRule
 from tidegate.engine.evaluate.relation import parameter_relation
-from tidegate.engine.evaluate.shape import INSTANT
 from tidegate.engine.ids import as_binary, as_hex, column_set, firing_ids
+from tidegate.engine.parameters import INSTANT
 from tidegate.engine.values import Batch, Detections, Firings, UInt64
 
 

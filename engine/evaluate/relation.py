@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.evaluate.entries import gather
-from tidegate.engine.evaluate.shape import INSTANT, Shape
+from tidegate.engine.evaluate.shape import Shape
+from tidegate.engine.parameters import INSTANT
 from tidegate.engine.values import Batch, Detections, Int64
 
 ABSENT = np.iinfo(np.int64).min  # in label_spans: the label has no part in this detection

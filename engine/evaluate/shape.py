@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tidegate.engine.evaluate.types import common_type, outer_union
-from tidegate.engine.parameters import OLD, has_old, parameter_schema
+from tidegate.engine.parameters import ENGINE_COLUMNS, INSTANT, OLD, has_old, parameter_schema
 from tidegate.rules.errors import InputError, Problem
 from tidegate.rules.expression import (
     Aperiodic,
@@ -26,15 +26,6 @@ from tidegate.rules.expression import (
 )
 from tidegate.rules.model import EventType, Rule, Rulebook, TableEvent
 
-INSTANT = pa.timestamp("us", "UTC")
-ENGINE_COLUMNS: Mapping[str, pa.DataType] = {
-    "firing_id": pa.string(),
-    "event_type": pa.string(),
-    "label": pa.string(),
-    "occurred_at": INSTANT,
-    "started_at": INSTANT,
-    "detected_at": INSTANT,
-}
 _FIRING_COLUMNS = ("depth", "condition", "constituents")  # beside the key in `Firings.firings`
 _COLUMNS_HINT = "give it another name where the event type is declared: columns: [a, b as c]"
 

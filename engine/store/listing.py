@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from tidegate.engine.moments import python_values
+from tidegate.engine.parameters import ENGINE_COLUMNS
 from tidegate.engine.store import plain
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import ids_from_bytes, table_from_bytes
@@ -24,9 +25,6 @@ from tidegate.engine.values import Firings
 
 _CHUNK_ROWS = 5_000
 PAGE_ROWS = 1_000
-_ENGINE_COLUMNS = frozenset(
-    {"firing_id", "event_type", "label", "occurred_at", "started_at", "detected_at"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +292,7 @@ def _constituents(relation: pa.Table) -> list[dict[str, Any]]:
     """Rows as constituents; parameters that are null are those of other event types."""
     labels = [label for label in pc.unique(relation["label"]).to_pylist() if label is not None]
     spans = {f"{label}_{side}" for label in labels for side in ("start", "end")}
-    names = [n for n in relation.column_names if n not in _ENGINE_COLUMNS and n not in spans]
+    names = [n for n in relation.column_names if n not in ENGINE_COLUMNS and n not in spans]
     events = relation["event_type"].to_pylist()
     times = relation["occurred_at"].cast(pa.int64()).to_pylist()
     parameters = _objects(relation.select(names))

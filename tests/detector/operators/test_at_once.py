@@ -1,4 +1,4 @@
-"""`cumulative` where every instance is one occurrence: those that end together are one detection."""
+"""`cumulative` of single occurrences: those that end together are one detection."""
 
 from __future__ import annotations
 

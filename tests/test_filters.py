@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from tidegate.engine.capture.filters import compile_filter
+from tidegate.engine.filters import compile_filter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -33,6 +33,8 @@ from tidegate.engine.capture.predicates import (
     Predicate,
     parse_predicate,
 )
+from tidegate.engine.parameters import OLD
+from tidegate.engine.sparktypes import arrow_schema, plain_columns
 
 _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "=": pc.equal,
@@ -197,3 +199,10 @@ def _literal_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_decimal(kind):
         return pa.decimal128(38, kind.scale)
     return kind
+
+
+def filter_types(schema_json: str, images: bool) -> dict[str, pa.DataType]:
+    """The columns that a filter on Arrow may read (G30), pre-images too if the rows have them."""
+    plain = plain_columns(schema_json)
+    types = {f.name: f.type for f in arrow_schema(schema_json) if f.name in plain}
+    return {**types, **{f"{OLD}.{n}": t for n, t in types.items()}} if images else types
