@@ -1,4 +1,4 @@
-"""The second stage: occurrences -> detections. A step is a pure function of what is carried, what
+"""Detection: occurrences of event types -> detections of rules. A step is a pure function of what is carried, what
 arrives, watermarks and a limit of timers (`detector.Detector.step`).
 
 A rule on its way in: `rules.detected` brings its expression into normal form, `rules.forms` says
@@ -10,7 +10,7 @@ makes equal nodes of several rules one.
     windowed    windows of `A*`, chosen among in one scan                     flat/
     nested      searched exactly among what is not consumed                   search/
 
-An occurrence on its way through: `timeline` has the arrivals of all event types in order of time, of
+An occurrence on its way: `timeline` has the arrivals of all event types in order of time, of
 a bucket or of a table; `occurrences` numbers them after those that are carried, `codes` encodes
 their keys; the nodes step, operands first (`frame` is what they know, `threads` which of them side
 by side); `shown` and `detections` are what a rule detects; `closing` and `carried` what outlives
