@@ -1,5 +1,6 @@
-"""Detection: occurrences of event types -> detections of rules. A step is a pure function of what is carried, what
-arrives, watermarks and a limit of timers (`detector.Detector.step`).
+"""Detection: occurrences of event types -> detections of rules. Columnar, all keys at once. A step
+is a pure function of what is carried, what arrives, watermarks and a limit of timers
+(`detector.Detector.step`).
 
 A rule on its way in: `rules.detected` brings its expression into normal form, `rules.forms` says
 how it is detected, `compile` makes nodes of it (each operator its own, in `operators/`), `graph`
