@@ -24,7 +24,7 @@ def test_a_limit_names_rule_key_setting_and_remedy(
     settings: Settings, code: str, setting: str
 ) -> None:
     case = read(
-        "title: x\nrule calm: a\nrule busy: a ; a ; b\nper busy: k\ncontext busy: chronicle\n"
+        "title: x\nrule calm: a\nrule busy: (a ; a) and b\nper busy: k\ncontext busy: chronicle\n"
         "history: a@0(k=8) a@1(k=7) a@2(k=7) a@3(k=7) a@4(k=7) b@5(k=7)"
     )
     rulebook, history = replace(case.rulebook, settings=settings), list(case.history)
