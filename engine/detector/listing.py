@@ -71,16 +71,21 @@ def merged(left_time, left_code, right_time, right_code):
     n = len(left_time) + len(right_time)
     out_time = np.empty(n, dtype=np.int64)
     out_code = np.empty(n, dtype=np.int32)
-    i, j = 0, 0
-    for o in range(n):
-        if j == len(right_time) or (i < len(left_time) and left_time[i] <= right_time[j]):
-            out_time[o] = left_time[i]
-            out_code[o] = left_code[i]
-            i += 1
-        else:
-            out_time[o] = right_time[j]
-            out_code[o] = right_code[j]
-            j += 1
+    i, j, o = 0, 0, 0
+    while i < len(left_time) and j < len(right_time):
+        left = left_time[i] <= right_time[j]  # no jump: it could not be foreseen
+        out_time[o] = left_time[i] if left else right_time[j]
+        out_code[o] = left_code[i] if left else right_code[j]
+        i += left
+        j += not left
+        o += 1
+    rest = n - o
+    if i < len(left_time):
+        out_time[o:] = left_time[len(left_time) - rest :]
+        out_code[o:] = left_code[len(left_code) - rest :]
+    else:
+        out_time[o:] = right_time[len(right_time) - rest :]
+        out_code[o:] = right_code[len(right_code) - rest :]
     return out_time, out_code
 
 
