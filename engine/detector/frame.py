@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from tidegate.engine.detector import carried as tables
-from tidegate.engine.detector import ties
 from tidegate.engine.detector.codes import Codes, encode_step
 from tidegate.engine.detector.edges import BEGIN
 from tidegate.engine.detector.graph import Graph, Node, Stream
@@ -24,6 +23,7 @@ from tidegate.engine.detector.instances import (
     no_pending,
     points,
 )
+from tidegate.engine.detector.kernels import ties
 from tidegate.engine.detector.keys import NO_KEYS, Keys
 from tidegate.engine.detector.occurrences import (
     CarriedOccurrences,

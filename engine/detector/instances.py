@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from tidegate.engine.detector import kernels
+from tidegate.engine.detector.kernels.columns import Bools as Bools
+from tidegate.engine.detector.kernels.columns import Columns, Ranks
+from tidegate.engine.detector.kernels.columns import Int16 as Int16
+from tidegate.engine.detector.kernels.columns import Int32 as Int32
+from tidegate.engine.detector.kernels.entries import take_entries
 from tidegate.engine.values import Int64
-
-Int16 = npt.NDArray[np.int16]
-Int32 = npt.NDArray[np.int32]
-Bools = npt.NDArray[np.bool_]
 
 EVERY_KEY = 0
 """The key code of an instance made of broadcasts only: it counts for every key (S7)."""
@@ -40,10 +39,15 @@ class Instances:
     def __len__(self) -> int:
         return len(self.key)
 
+    @property
+    def columns(self) -> Columns:
+        """The same as kernels read it."""
+        return Columns(self.key, self.start, self.end, self.offsets, self.row, self.role)
+
     def take(self, index: Int64) -> Instances:
         """The instances at `index`, in that order."""
-        offsets, row, role = kernels.take_entries(self.offsets, self.row, self.role, index)
-        return Instances(self.key[index], self.start[index], self.end[index], offsets, row, role)
+        entries = take_entries(self.columns, index)
+        return Instances(self.key[index], self.start[index], self.end[index], *entries)
 
     def where(self, mask: Bools) -> Instances:
         return self if mask.all() else self.take(np.flatnonzero(mask))
@@ -186,6 +190,11 @@ class Moment:
     @property
     def rank(self) -> Int64:
         return self.numbering.rank
+
+    @property
+    def ranks(self) -> Ranks:
+        """The order of S1 as kernels read it."""
+        return Ranks(self.start, self.rank)
 
 
 Carry = tuple[Instances, ...]

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from tidegate.engine.detector import listing
 from tidegate.engine.detector.edges import is_tick, shown_name
 from tidegate.engine.detector.instances import Int16
-from tidegate.engine.detector.kernels import TICK_RANK
+from tidegate.engine.detector.kernels.columns import TICK_RANK
 from tidegate.engine.detector.stacking import both, no_parameters, stack
 from tidegate.engine.detector.timeline import Timeline
 from tidegate.engine.values import Batch, Int64

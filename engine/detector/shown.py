@@ -9,7 +9,8 @@ import numpy as np
 from tidegate.engine.detector import listing
 from tidegate.engine.detector.edges import is_tick, shown_name
 from tidegate.engine.detector.instances import Bools, Instances, Int16, points
-from tidegate.engine.detector.kernels import NEVER, put, repeats, ticks_among
+from tidegate.engine.detector.kernels.columns import NEVER, Ranks
+from tidegate.engine.detector.kernels.entries import Entries, put, repeats, ticks_among
 from tidegate.engine.detector.keys import Keys
 from tidegate.engine.detector.occurrences import Occurrences, Parts
 from tidegate.engine.detector.roles import roles
@@ -40,19 +41,17 @@ class Shown:
         found = self.found
         key, start = found.key.copy(), found.start.copy()
         key[at], start[at] = found.key[source], found.start[source]
-        whole = shown = rearranged(self.offsets, self.row, self.role, at, source)
+        whole = shown = rearranged(Entries(self.offsets, self.row, self.role), at, source)
         if found.row is not self.row:
-            whole = rearranged(found.offsets, found.row, found.role, at, source)
+            whole = rearranged(Entries(found.offsets, found.row, found.role), at, source)
         return Shown(Instances(key, start, found.end, *whole), *shown)
 
 
-def rearranged(
-    offsets: Int64, row: Int64, role: Int16, at: Int64, source: Int64
-) -> tuple[Int64, Int64, Int16]:
+def rearranged(entries: Entries, at: Int64, source: Int64) -> Entries:
     """The entries of instances with those of the instances at `source` in the places `at`, which
     ascend: the same runs, each in another order."""
-    out = offsets.copy(), row.copy(), role.copy()
-    put(offsets, row, role, at, source, *out)
+    out = Entries(entries.offsets.copy(), entries.row.copy(), entries.role.copy())
+    put(entries, at, source, out)
     return out
 
 
@@ -79,7 +78,8 @@ def _showing(found: Instances, roles: Bools, occurrences: Occurrences) -> Shown:
     places = [place for place, e in enumerate(occurrences.sources) if e in occurrences.parts]
     used = places and np.isin(occurrences.place_of(row), places).any()
     ticks = any(map(is_tick, occurrences.sources))
-    if not used and not (ticks and ticks_among(offsets, row, occurrences.time, occurrences.rank)):
+    ranks = Ranks(occurrences.time, occurrences.rank)
+    if not used and not (ticks and ticks_among(offsets, row, ranks)):
         return Shown(found, offsets, row, role)
     owner = np.repeat(np.arange(len(found)), np.diff(offsets))
     if used:

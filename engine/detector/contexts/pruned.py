@@ -9,7 +9,7 @@ import numpy as np
 from tidegate.engine.detector.calendar import add_each
 from tidegate.engine.detector.contexts.reading import After
 from tidegate.engine.detector.instances import Bools, Instances
-from tidegate.engine.detector.kernels import NEVER
+from tidegate.engine.detector.kernels.columns import NEVER
 
 Looking = tuple[int, int | After]
 """Of an `A(a, b, c)` the streams of a and c, or the own terminator."""

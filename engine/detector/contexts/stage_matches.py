@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidegate.engine.compiled import njit
-from tidegate.engine.detector.kernels import NEVER
+from tidegate.engine.detector.kernels.columns import NEVER
 
 
 @njit

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidegate.engine.compiled import njit
-from tidegate.engine.detector.kernels import NEVER
+from tidegate.engine.detector.kernels.columns import NEVER
 
 ENDLESS = 2**62
 

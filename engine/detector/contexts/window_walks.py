@@ -14,7 +14,7 @@ import numpy as np
 
 from tidegate.engine.compiled import njit
 from tidegate.engine.detector.contexts.stage_queues import push, queues
-from tidegate.engine.detector.kernels import grow
+from tidegate.engine.detector.kernels.columns import grow
 
 
 @njit
