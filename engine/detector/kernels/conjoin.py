@@ -27,7 +27,15 @@ from typing import NamedTuple
 import numpy as np
 
 from tidegate.engine.compiled import njit
-from tidegate.engine.detector.kernels.columns import LAST, NEVER, Bools, Columns, Int32, grow
+from tidegate.engine.detector.kernels.columns import (
+    LAST,
+    NEVER,
+    Bools,
+    Columns,
+    Int32,
+    grow,
+    order_of,
+)
 from tidegate.engine.detector.kernels.entries import insert
 from tidegate.engine.detector.kernels.instance_order import later, later_list
 from tidegate.engine.values import Int64
@@ -102,6 +110,7 @@ def conjoin(operands, count, ranks, keys):
 def initial(operands, ranks, keys):
     """The state of what is carried, and how many keys have an instance."""
     bounds, carried, columns = operands
+    by = order_of(columns, ranks)
     shape = (keys + 1, len(carried))
     slot = np.full(shape, -1, dtype=np.int32)
     first = np.full(shape, NEVER, dtype=np.int64)
@@ -114,7 +123,7 @@ def initial(operands, ranks, keys):
         at[o] = bounds[o] + carried[o]
         for i in range(bounds[o], at[o]):
             k = columns.key[i]
-            if slot[k, o] < 0 or later(columns, ranks, i, slot[k, o]):
+            if slot[k, o] < 0 or later(by, i, slot[k, o]):
                 slot[k, o] = i
                 first[k, o] = columns.start[i]
             if k > 0 and not owns[k]:
@@ -143,70 +152,60 @@ def next_end(at, bounds, end):
 @njit
 def walk(operands, ranks, state, owners, count, found, n):
     """Goes from instant to instant while there is room in `found`, whose first n unions are there:
-    returns how many unions there are then, and how many owners."""
-    columns, slot, first, touched = operands.columns, state.slot, state.first, state.touched
-    end, members, general = columns.end, found.members, state.general
-    instant = next_end(state.at, operands.bounds, end)
+    returns how many unions there are then, and how many owners. A call with bundles costs as much
+    as an arrival, so only what is rare is called."""
+    bounds, columns, members = operands.bounds, operands.columns, found.members
+    key, start, end, by = columns.key, columns.start, columns.end, order_of(columns, ranks)
+    slot, first, fresh, at = state.slot, state.first, state.fresh, state.at
+    own, owns, stamp, touched = state.own, state.owns, state.stamp, state.touched
+    general = state.general
+    instant = next_end(at, bounds, end)
     while instant != LAST and n + len(touched) <= len(found.key):
-        touches, owners = arrive(instant, operands, ranks, state, owners)
-        every = general and state.stamp[0] == instant
+        touches = 0
+        for o in range(len(at)):
+            while at[o] < bounds[o + 1] and end[at[o]] == instant:
+                i = at[o]
+                k, s = key[i], start[i]
+                at[o] += 1
+                fresh[k, o] = i
+                alike = s == first[k, o]
+                if s > first[k, o] or (alike and later(by, i, slot[k, o])):
+                    slot[k, o] = i
+                    first[k, o] = s
+                if stamp[k] != instant:
+                    stamp[k] = instant
+                    touched[touches] = k
+                    touches += 1
+                if general and k > 0 and not owns[k]:
+                    owns[k] = True
+                    own[owners] = k
+                    owners += 1
+        every = general and stamp[0] == instant
+        if every:
+            touches = owners + 1
+            touched[0] = 0
+            touched[1:touches] = own[:owners]
         for c in range(touches):
             k = touched[c]
-            top = members[count * n : count * (n + 1)]
             present, arrives, tied = 0, general, general
-            for o in range(0 if general else slot.shape[1]):
-                s = slot[k, o]
+            for o in range(0 if general else len(at)):
+                m = slot[k, o]
                 greater = 0
-                for p in range(slot.shape[1]):
+                for p in range(len(at)):
                     greater += first[k, p] > first[k, o]
-                    tied |= first[k, p] == first[k, o] and p != o and s >= 0
-                if s >= 0 and greater < count:
-                    top[count - 1 - greater] = s
-                    arrives |= end[s] == instant
-                present += s >= 0
+                    tied |= first[k, p] == first[k, o] and p != o and m >= 0
+                if m >= 0 and greater < count:
+                    members[count * (n + 1) - 1 - greater] = m
+                    arrives |= end[m] == instant
+                present += m >= 0
             if tied or (present >= count and not arrives):
+                top = members[count * n : count * (n + 1)]
                 present = choose(k, instant, columns, ranks, state, top, every)
             if present >= count:
-                found.key[n] = k
-                found.end[n] = instant
+                found.key[n], found.end[n] = k, instant
                 n += 1
-        instant = next_end(state.at, operands.bounds, end)
+        instant = next_end(at, bounds, end)
     return n, owners
-
-
-@njit
-def arrive(instant, operands, ranks, state, owners):
-    """Takes what ends at `instant` into the state: how many keys it touches, and how many owners
-    there are then. What arrives for every key touches all owners."""
-    columns, at, slot, first = operands.columns, state.at, state.slot, state.first
-    stamp, touched, own = state.stamp, state.touched, state.own
-    touches = 0
-    for o in range(len(at)):
-        while at[o] < operands.bounds[o + 1] and columns.end[at[o]] == instant:
-            i = at[o]
-            k = columns.key[i]
-            at[o] += 1
-            state.fresh[k, o] = i
-            start = columns.start[i]
-            if start > first[k, o] or (
-                start == first[k, o] and later(columns, ranks, i, slot[k, o])
-            ):
-                slot[k, o] = i
-                first[k, o] = start
-            if stamp[k] != instant:
-                stamp[k] = instant
-                touched[touches] = k
-                touches += 1
-            if state.general and k > 0 and not state.owns[k]:
-                state.owns[k] = True
-                own[owners] = k
-                owners += 1
-    if state.general and stamp[0] == instant:
-        touched[0] = 0
-        for o in range(owners):
-            touched[o + 1] = own[o]
-        touches = owners + 1
-    return touches, owners
 
 
 @njit
@@ -214,7 +213,7 @@ def choose(k, instant, columns, ranks, state, top, every):
     """Writes the greatest union for key k at `instant` to `top`: returns how many operands it has,
     0 if there is none. `every`: one for every key is found besides, so one that has nothing of the
     key's own is none."""
-    last, now, order = state.last, state.now, state.order
+    last, now, order, by = state.last, state.now, state.order, order_of(columns, ranks)
     present, arrived = 0, False
     for o in range(len(last)):
         last[o], now[o] = state.slot[k, o], -1
@@ -223,17 +222,17 @@ def choose(k, instant, columns, ranks, state, top, every):
             now[o] = f
         if k > 0:
             s, f = state.slot[0, o], state.fresh[0, o]
-            if s >= 0 and (last[o] < 0 or later(columns, ranks, s, last[o])):
+            if s >= 0 and (last[o] < 0 or later(by, s, last[o])):
                 last[o] = s
             arrives = f >= 0 and columns.end[f] == instant
-            if arrives and (now[o] < 0 or later(columns, ranks, f, now[o])):
+            if arrives and (now[o] < 0 or later(by, f, now[o])):
                 now[o] = f
         present += last[o] >= 0
         arrived |= now[o] >= 0
     count = len(top)
     if present < count or not arrived:
         return 0
-    descending(last, order, columns, ranks)
+    descending(last, order, by)
     arrives, own = False, False
     for m in range(count):
         top[m] = last[order[m]]
@@ -246,14 +245,14 @@ def choose(k, instant, columns, ranks, state, top, every):
 
 
 @njit
-def descending(last, order, columns, ranks):
+def descending(last, order, by):
     """Writes the operands that have an instance to `order`, the greatest first (insertion sort)."""
     n = 0
     for o in range(len(last)):
         if last[o] < 0:
             continue
         p = n
-        while p > 0 and later(columns, ranks, last[o], last[order[p - 1]]):
+        while p > 0 and later(by, last[o], last[order[p - 1]]):
             order[p] = order[p - 1]
             p -= 1
         order[p] = o

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tidegate.engine.compiled import njit
-from tidegate.engine.detector.kernels.columns import NEVER, Columns
-from tidegate.engine.detector.kernels.entries import Entries, add
+from tidegate.engine.detector.kernels.columns import Columns
+from tidegate.engine.detector.kernels.entries import Entries, insert
 from tidegate.engine.detector.kernels.instance_order import later_list
 from tidegate.engine.values import Int64
 
@@ -44,18 +44,20 @@ class Closed(NamedTuple):
 @njit
 def sizes(windows):
     """How many instances each window holds; and how many entries all windows have at most."""
-    first, inside, closers = windows.first, windows.inside, windows.closers
-    size = np.zeros(len(windows.left), dtype=np.int64)
+    _, _, opened, first, _, _ = windows.first
+    _, start, end, offsets, _, _ = windows.inside
+    before, closers = windows.before, windows.closers.offsets
+    left, right, last = windows.left, windows.right, windows.last
+    size = np.zeros(len(left), dtype=np.int64)
     room = np.int64(0)
-    for n in range(len(windows.left)):
-        a, c, b = windows.left[n], windows.right[n], windows.last[n]
-        room += first.offsets[a + 1] - first.offsets[a]
-        room += closers.offsets[c + 1] - closers.offsets[c]
-        while b >= 0 and inside.end[b] >= first.end[a]:
-            if inside.start[b] >= first.end[a]:
+    for n in range(len(left)):
+        a, c, b = left[n], right[n], last[n]
+        room += first[a + 1] - first[a] + closers[c + 1] - closers[c]
+        while b >= 0 and end[b] >= opened[a]:
+            if start[b] >= opened[a]:
                 size[n] += 1
-                room += inside.offsets[b + 1] - inside.offsets[b]
-            b = windows.before[b]
+                room += offsets[b + 1] - offsets[b]
+            b = before[b]
     return size, room
 
 
@@ -63,32 +65,46 @@ def sizes(windows):
 def contents(windows, ranks):
     """The entries of each window: of its opener, of what starts at the opener's end or later, and
     of its terminator."""
-    first, inside, closers = windows.first, windows.inside, windows.closers
+    _, _, opened, a_offsets, a_row, a_role = windows.first
+    _, start, end, offsets, b_row, b_role = windows.inside
+    _, closing, _, c_offsets, c_row, c_role = windows.closers
+    before, left, right, last = windows.before, windows.left, windows.right, windows.last
     size, room = sizes(windows)
     held = np.empty(size.max() if len(size) else 0, dtype=np.int64)
-    offsets = np.empty(len(size) + 1, dtype=np.int64)
-    row = np.empty(room, dtype=np.int64)
-    role = np.empty(room, dtype=np.int16)
-    out = (row, role)
-    offsets[0] = 0
+    out = np.empty(len(size) + 1, dtype=np.int64)
+    row, role = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int16)
+    entries = (row, role)
+    out[0] = 0
     o = 0
     for n in range(len(size)):
-        a, c, b = windows.left[n], windows.right[n], windows.last[n]
-        begin, opened = o, first.end[a]
-        o = add(out, begin, o, first, a, NEVER, ranks)
+        a, c, b = left[n], right[n], last[n]
+        for e in range(a_offsets[a], a_offsets[a + 1]):
+            row[o], role[o] = a_row[e], a_role[e]
+            o += 1
         p = size[n]
         while p > 0:
-            if inside.start[b] >= opened:
+            if start[b] >= opened[a]:
                 p -= 1
                 held[p] = b
-            b = windows.before[b]
-        latest = opened
-        for b in held[: size[n]]:
-            o = add(out, begin, o, inside, b, latest, ranks)
-            latest = max(latest, inside.end[b])
-        o = add(out, begin, o, closers, c, latest, ranks)
-        offsets[n + 1] = o
-    return Entries(offsets, row[:o], role[:o])
+            b = before[b]
+        latest = opened[a]
+        for p in range(size[n]):
+            b = held[p]
+            for e in range(offsets[b], offsets[b + 1]):
+                if start[b] > latest:
+                    row[o], role[o] = b_row[e], b_role[e]
+                    o += 1
+                else:
+                    o = insert(entries, out[n], o, b_row[e], b_role[e], ranks)
+            latest = max(latest, end[b])
+        for e in range(c_offsets[c], c_offsets[c + 1]):
+            if closing[c] > latest:
+                row[o], role[o] = c_row[e], c_role[e]
+                o += 1
+            else:
+                o = insert(entries, out[n], o, c_row[e], c_role[e], ranks)
+        out[n + 1] = o
+    return Entries(out, row[:o], role[:o])
 
 
 @njit

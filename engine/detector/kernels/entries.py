@@ -107,22 +107,6 @@ def join_entries(a, b, shift, left, right):
 
 
 @njit
-def add(out, begin, end, columns, i, latest, ranks):
-    """Adds the entries of instance i to the list out[begin:end] of rows and roles; returns where
-    the list ends then. The instances in the list have ended by `latest`."""
-    out_row, out_role = out
-    if columns.start[i] > latest:
-        for e in range(columns.offsets[i], columns.offsets[i + 1]):
-            out_row[end] = columns.row[e]
-            out_role[end] = columns.role[e]
-            end += 1
-    else:
-        for e in range(columns.offsets[i], columns.offsets[i + 1]):
-            end = insert(out, begin, end, columns.row[e], columns.role[e], ranks)
-    return end
-
-
-@njit
 def insert(out, begin, end, row, role, ranks):
     """Inserts an entry in its place into the list out[begin:end] of rows and roles, unless it is
     there; returns where the list ends then."""

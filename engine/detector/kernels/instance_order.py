@@ -14,13 +14,13 @@ from __future__ import annotations
 import numpy as np
 
 from tidegate.engine.compiled import njit
-from tidegate.engine.detector.kernels.columns import TICK_RANK
+from tidegate.engine.detector.kernels.columns import TICK_RANK, order_of
 
 
 @njit
-def later(columns, ranks, i, j):
+def later(order, i, j):
     """Whether instance i is greater than instance j."""
-    start, offsets, row = columns.start, columns.offsets, columns.row
+    start, offsets, row, ranks = order
     if start[i] != start[j]:
         return start[i] > start[j]
     return later_list(row[offsets[i] : offsets[i + 1]], row[offsets[j] : offsets[j + 1]], ranks)
@@ -186,7 +186,7 @@ def greatest_per_end(columns, ranks, keys):
 
     last[key]   the place in `kept` of the key's latest instance, -1 = none
     """
-    key, end = columns.key, columns.end
+    key, end, order = columns.key, columns.end, order_of(columns, ranks)
     kept = np.empty(len(key), dtype=np.int64)
     last = np.full(keys + 1, -1, dtype=np.int64)
     n = 0
@@ -194,7 +194,7 @@ def greatest_per_end(columns, ranks, keys):
         k = key[i]
         at = last[k]
         if at >= 0 and end[kept[at]] == end[i]:
-            if later(columns, ranks, i, kept[at]):
+            if later(order, i, kept[at]):
                 kept[at] = i
         else:
             kept[n] = i

@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tidegate.engine.compiled import njit
-from tidegate.engine.detector.kernels.columns import NEVER, Int32, grow
+from tidegate.engine.detector.kernels.columns import NEVER, Int32, grow, order_of
 from tidegate.engine.detector.kernels.instance_order import later
 from tidegate.engine.values import Int64
 
@@ -63,15 +63,17 @@ def as_of(columns, ranks, queries, span, keys):
     A query of code 0 finds the greatest of code 0, and for each key that has a greater one that.
     """
     key, start, end = columns.key, columns.start, columns.end
+    order = order_of(columns, ranks)
     best = np.full(keys + 1, -1, dtype=np.int32)
     own = np.empty(keys, dtype=np.int32)
     owners, n, i = 0, 0, 0
-    count = len(queries.key)
+    query_key, query_start, query_end = queries
+    count = len(query_key)
     room = count
     left, right = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
     out_key = np.empty(room, dtype=np.int32)
     for q in range(count + 1):
-        while i < len(end) and (q == count or end[i] < queries.start[q]):
+        while i < len(end) and (q == count or end[i] < query_start[q]):
             k = key[i]
             j = best[k]
             if j < 0:
@@ -79,16 +81,16 @@ def as_of(columns, ranks, queries, span, keys):
                 if k > 0:
                     own[owners] = k
                     owners += 1
-            elif start[i] > start[j] or later(columns, ranks, i, j):
+            elif start[i] > start[j] or later(order, i, j):
                 best[k] = i
             i += 1
         if q == count:
             break
-        k = queries.key[q]
-        since = queries.end[q] - span
+        k = query_key[q]
+        since = query_end[q] - span
         every = best[0]
         found = best[k]
-        if every >= 0 and (found < 0 or later(columns, ranks, every, found)):
+        if every >= 0 and (found < 0 or later(order, every, found)):
             found = every
         left[n], right[n], out_key[n] = found, q, k
         n += found >= 0 and start[found] >= since
@@ -99,7 +101,7 @@ def as_of(columns, ranks, queries, span, keys):
             left, right, out_key = grow(left, room), grow(right, room), grow(out_key, room)
         for o in range(owners):
             found = best[own[o]]
-            if start[found] >= since and (every < 0 or later(columns, ranks, found, every)):
+            if start[found] >= since and (every < 0 or later(order, found, every)):
                 left[n], right[n], out_key[n] = found, q, own[o]
                 n += 1
     return Pairs(left[:n], right[:n], out_key[:n]), best
@@ -171,15 +173,17 @@ def seen_by_each(latest):
 def without(part, absent, keys):
     """Marks each instance of `part` with no instance of `absent` wholly inside it; and the latest
     start of the instances of each key of `absent`."""
+    key, start, end = absent.key, absent.start, absent.end
+    part_key, part_start, part_end = part.key, part.start, part.end
     latest = np.full(keys + 1, NEVER, dtype=np.int64)
-    mark = np.empty(len(part.key), dtype=np.bool_)
+    mark = np.empty(len(part_key), dtype=np.bool_)
     j = 0
-    for i in range(len(part.key)):
-        while j < len(absent.key) and absent.end[j] <= part.end[i]:
-            latest[absent.key[j]] = max(latest[absent.key[j]], absent.start[j])
+    for i in range(len(part_key)):
+        while j < len(key) and end[j] <= part_end[i]:
+            latest[key[j]] = max(latest[key[j]], start[j])
             j += 1
-        mark[i] = part.start[i] > max(latest[part.key[i]], latest[0])
-    while j < len(absent.key):
-        latest[absent.key[j]] = max(latest[absent.key[j]], absent.start[j])
+        mark[i] = part_start[i] > max(latest[part_key[i]], latest[0])
+    while j < len(key):
+        latest[key[j]] = max(latest[key[j]], start[j])
         j += 1
     return mark, latest

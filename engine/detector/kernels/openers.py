@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidegate.engine.compiled import njit
-from tidegate.engine.detector.kernels.columns import LAST, NEVER
+from tidegate.engine.detector.kernels.columns import LAST, NEVER, order_of
 from tidegate.engine.detector.kernels.instance_order import later
 from tidegate.engine.detector.kernels.joins import seen_by_each
 
@@ -32,12 +32,12 @@ def previous_greater(columns, ranks, keys, ties):
 
         last[key]   the key's last opener, -1 = none
     """
-    key, start = columns.key, columns.start
+    key, start, order = columns.key, columns.start, order_of(columns, ranks)
     last = np.full(keys + 1, -1, dtype=np.int64)
     chain = np.empty(len(key), dtype=np.int64)
     for i in range(len(key)):
         j = last[key[i]]
-        while j >= 0 and not (start[j] >= start[i] if ties else later(columns, ranks, j, i)):
+        while j >= 0 and not (start[j] >= start[i] if ties else later(order, j, i)):
             j = chain[j]
         chain[i] = j
         last[key[i]] = i
@@ -91,10 +91,11 @@ def closes(key, opened, closers, index, bounds):
 
     Terminators are in order of end, not of start: the search is over the latest start so far.
     """
+    start, end = closers.start, closers.end
     highest = np.empty(len(index), dtype=np.int64)
     for k in range(len(bounds) - 1):
         for p in range(bounds[k], bounds[k + 1]):
-            highest[p] = closers.start[index[p]]
+            highest[p] = start[index[p]]
             if p > bounds[k]:
                 highest[p] = max(highest[p], highest[p - 1])
     found = np.full(len(key), LAST, dtype=np.int64)
@@ -109,5 +110,5 @@ def closes(key, opened, closers, index, bounds):
                 else:
                     low = middle + 1
             if low < bounds[k + 1]:
-                found[i] = min(found[i], closers.end[index[low]])
+                found[i] = min(found[i], end[index[low]])
     return found

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from tidegate.engine.compiled import njit
-from tidegate.engine.detector.kernels.columns import NEVER
-from tidegate.engine.detector.kernels.entries import Entries, add, insert
+from tidegate.engine.detector.kernels.columns import NEVER, order_of
+from tidegate.engine.detector.kernels.entries import Entries, insert
 from tidegate.engine.detector.kernels.instance_order import later
 
 
@@ -17,7 +17,7 @@ from tidegate.engine.detector.kernels.instance_order import later
 def unite(members, columns, ranks):
     """The unions of the instances members[n, m]: their starts and their entries. An occurrence that
     several of them have in one role counts once. Fastest where members follow one another."""
-    start, end, offsets = columns.start, columns.end, columns.offsets
+    _, start, end, offsets, in_row, in_role = columns
     n, count = members.shape
     room = np.int64(0)
     for i in range(n):
@@ -34,7 +34,12 @@ def unite(members, columns, ranks):
         begin, first, latest = o, start[members[i, 0]], NEVER
         for p in range(count):
             m = members[i, p]
-            o = add(out, begin, o, columns, m, latest, ranks)
+            for e in range(offsets[m], offsets[m + 1]):
+                if start[m] > latest:
+                    row[o], role[o] = in_row[e], in_role[e]
+                    o += 1
+                else:
+                    o = insert(out, begin, o, in_row[e], in_role[e], ranks)
             first, latest = min(first, start[m]), max(latest, end[m])
         out_start[i] = first
         out_offsets[i + 1] = o
@@ -44,7 +49,7 @@ def unite(members, columns, ranks):
 @njit
 def unite_points(members, columns, ranks):
     """As `unite` for points, no two of which are the same: their starts, rows and roles."""
-    start = columns.start
+    start, in_row, in_role = columns.start, columns.row, columns.role
     n, count = members.shape
     out_start = np.empty(n, dtype=np.int64)
     row = np.empty(n * count, dtype=np.int64)
@@ -55,8 +60,8 @@ def unite_points(members, columns, ranks):
         begin, first, latest, ordered = o, start[members[i, 0]], NEVER, True
         for p in range(count):
             m = members[i, p]
-            row[o] = columns.row[m]
-            role[o] = columns.role[m]
+            row[o] = in_row[m]
+            role[o] = in_role[m]
             ordered &= start[m] > latest
             first, latest = min(first, start[m]), start[m]
             o += 1
@@ -64,7 +69,7 @@ def unite_points(members, columns, ranks):
         if not ordered:
             for p in range(count):
                 m = members[i, p]
-                insert(out, begin, begin + p, columns.row[m], columns.role[m], ranks)
+                insert(out, begin, begin + p, in_row[m], in_role[m], ranks)
     return out_start, row, role
 
 
@@ -81,6 +86,7 @@ def greatest_of_each(count, carried, columns, ranks, keys):
     Example, `any(2, a*)` with a at 10, 20, 30 of one key: (10, 20) at 20, (20, 30) at 30.
     """
     key, start, end = columns.key, columns.start, columns.end
+    order = order_of(columns, ranks)
     top = np.full((keys + 1, count), -1, dtype=np.int32)
     filled = np.zeros(keys + 1, dtype=np.int64)
     written = np.full(keys + 1, -1, dtype=np.int64)
@@ -92,7 +98,7 @@ def greatest_of_each(count, carried, columns, ranks, keys):
         place = filled[k]
         while place > 0:
             j = top[k, place - 1]
-            if start[i] < start[j] or (start[i] == start[j] and not later(columns, ranks, i, j)):
+            if start[i] < start[j] or (start[i] == start[j] and not later(order, i, j)):
                 break
             place -= 1
         if place < count:
