@@ -19,7 +19,7 @@ import pyarrow as pa
 from benchmarks.figure import Figure
 from tidegate import rules
 from tidegate.engine.detector.detector import Detector
-from tidegate.engine.detector.operators.nth import COUNT
+from tidegate.engine.detector.kernels.columns import LAST
 from tidegate.engine.values import Batch, Carried
 from tidegate.rules.bound import Bound, Bounds
 
@@ -106,7 +106,7 @@ def _counts(carried: Carried) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]
     for name, table in carried.tables.items():
         if name.startswith("node:"):
             key = table["k0"].to_numpy()
-            stored = table["end"].to_numpy() != COUNT
+            stored = table["end"].to_numpy() != LAST
             sizes = table["serials"].combine_chunks().value_lengths().to_numpy()
             np.add.at(found[0], key[stored], 1)
             np.add.at(found[1], key[stored], sizes[stored])

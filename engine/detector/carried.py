@@ -1,12 +1,15 @@
-"""What outlives a step, as Arrow tables: `engine.values.Carried`.
+"""The carried state as Arrow tables: `engine.values.Carried`.
 
-`occ:<event type>` holds the occurrences that carried instances refer to, a row each: serial, time,
-rank, depth, an `id:<column set>` for each set of occurrence ids, and the parameters as `p:<name>`.
-`node:<digest>` holds what one node carries, a row an instance: slot, the key as columns k0, k1, ..
-(`every`: the instance of every key, or of keys not seen yet), start, end, and its entries as
-the lists `serials` and `roles`. `keys:<digest>` holds the known keys of the rules that keep their
-keys apart. `occ:<rule>` holds detections that are occurrences for other rules (S8): it also has
-their `start`, and the lists `parts` and `events`, serials and event types of what each stands for.
+    table             a row each                 columns
+    node:<digest>     carried instance           slot, every, k0, k1, .., start, end, serials, roles
+    occ:<event type>  occurrence referred to     serial, time, rank, depth, id:<columns>, p:<name>
+    occ:<rule>        detection referred to (S8) likewise, and start, parts, events
+    keys:<digest>     known key                  k0, k1, ..
+
+k0, k1, .. are the key. `every` marks an instance of every key, or of the keys not seen yet. The
+lists `serials` and `roles` are an instance's entries. The lists `parts` and `events` are the
+serials and event types of what a detection stands for. p:<name> are parameters, id:<columns> the
+occurrence ids of a column set.
 """
 
 from __future__ import annotations
@@ -76,7 +79,7 @@ def _ids(column: pa.ChunkedArray) -> UInt64:
 
 
 def read_parts(table: pa.Table) -> CarriedParts | None:
-    """What the occurrences of a table stand for; None unless they are a rule's."""
+    """What the occurrences of a table stand for; None for those that are no rule's."""
     if "parts" not in table.column_names:
         return None
     lists = table.column("parts").combine_chunks()
@@ -129,7 +132,7 @@ def numbers(table: pa.Table, name: str) -> Int64:
 
 
 def key_columns(table: pa.Table) -> list[pa.ChunkedArray]:
-    """The key columns of the rows that are of one key."""
+    """The key columns, without the rows of every key."""
     names = [n for n in table.column_names if n[0] == "k"]
     if "every" in table.column_names:
         table = table.filter(pc.invert(table.column("every")))
@@ -150,8 +153,8 @@ def serials_of(table: pa.Table, roles: Sequence[str]) -> Mapping[str, Int64]:
 def read_carry(
     node: Node, table: pa.Table, key: Int32, unseen: int, found: Mapping[str, tuple[int, Int64]]
 ) -> Carry:
-    """What `node` carries. key[n] are the codes of `key_columns`; `unseen` the code of the keys not
-    seen yet; `found` gives for each event type its first row and its serials in order."""
+    """What `node` carries. key[n] are the codes of `key_columns`, `unseen` is the code of the keys
+    not seen yet. `found` has for each event type its first row and its serials in order."""
     every = np.array(table.column("every"))
     code = np.empty(table.num_rows, dtype=np.int32)
     code[every] = unseen if node.census else EVERY_KEY
@@ -173,7 +176,7 @@ def read_carry(
 
 
 def read_spans(node: Node, table: pa.Table) -> Carry:
-    """What a node carries, but for which keys and occurrences they are: `EVERY_KEY`, row 0."""
+    """What a node carries, without its keys and occurrences: all are of `EVERY_KEY` and row 0."""
     offsets = np.concatenate([[0], np.cumsum(pc.list_value_length(table.column("roles")))])
     role = np.array(flat(table, "roles"))
     key = np.full(len(table), EVERY_KEY, dtype=np.int32)

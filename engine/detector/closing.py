@@ -1,4 +1,4 @@
-"""What a step leaves behind: carried instances and the occurrences that they refer to."""
+"""The end of a step: carried instances and the occurrences that they refer to, as tables."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tidegate.engine.values import Carried, Int64
 
 
 def carry_on(frame: Frame, carry: Mapping[str, Carry], stored: Carried) -> Carried:
-    """The tables to carry on: those of the step's nodes as they are now, those of the other nodes
-    as they were, those of nodes that are no longer in the graph left out."""
+    """The tables to carry on. Those of the step's nodes are written. Those of other nodes of the
+    graph stay as they were. Those of nodes that have left the graph are dropped."""
     graph = frame.graph
     kept = {
         name: table
@@ -48,7 +48,8 @@ def carry_on(frame: Frame, carry: Mapping[str, Carry], stored: Carried) -> Carri
 def _occurrences(
     frame: Frame, carry: Mapping[str, Carry], kept: Mapping[str, pa.Table], stored: Carried
 ) -> tuple[Int64, dict[str, pa.Table]]:
-    """Serials for the step's occurrences that carried instances refer to, and their tables."""
+    """The serials of the occurrences that carried instances refer to, by row, -1 = none; and the
+    tables of these occurrences."""
     occurrences = frame.occurrences
     used, untouched = _used(frame, carry, kept, stored)
     serial = np.full(len(used), -1, dtype=np.int64)
@@ -79,8 +80,8 @@ def _occurrences(
 def _used(
     frame: Frame, carry: Mapping[str, Carry], kept: Mapping[str, pa.Table], stored: Carried
 ) -> tuple[Bools, set[str]]:
-    """Marks the step's occurrences that something carried refers to; and the event types, not in
-    the step, that tables which stay as they are refer to."""
+    """Marks the step's occurrences that something carried refers to. And the event types that have
+    no part in the step, but are referred to by tables that stay as they are."""
     occurrences = frame.occurrences
     used = np.zeros(len(occurrences.time), dtype=np.bool_)
     for slots in carry.values():

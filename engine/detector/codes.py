@@ -1,4 +1,4 @@
-"""Key codes of one step: of what arrives and of what is carried."""
+"""The key codes of one step: those of arrivals and of carried rows."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from tidegate.engine.values import Carried, Int64
 from tidegate.rules.errors import InputError, Problem, word_place
 
 Chunk = tuple[int, int, tuple[str, ...]]
-"""Key columns of a whole table, read once for all streams: domain, table, names."""
+"""Key columns of a table that are encoded once for several streams: domain, table, names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Codes:
     """The key codes of a step.
 
-    found: codes by stream, in the order of its batch, or by chunk, in the order of its table;
-    chunks: the chunk that a stream is read from, if it is; stored: the code of each row of
-    `carried.key_columns`, by table name; keys: what codes stand for, by domain.
+    found    by stream, in the order of its batch; or by chunk, in the order of its table
+    chunks   the chunk of each stream that is read from one
+    stored   by carried table, the code of each row of `carried.key_columns`
+    keys     by domain, the keys that the codes stand for
     """
 
     timeline: Timeline
@@ -38,7 +39,7 @@ class Codes:
     keys: Mapping[int | None, Keys]
 
     def of(self, event: str, columns: tuple[str, ...] | None) -> Int32:
-        """The key codes of the arrivals of an event type; of a broadcast `EVERY_KEY`."""
+        """The key codes of the arrivals of an event type. A broadcast has `EVERY_KEY`."""
         if columns is None:
             return np.full(self.timeline.counts[event], EVERY_KEY, dtype=np.int32)
         chunk = self.chunks.get((event, columns))
@@ -47,7 +48,7 @@ class Codes:
         return self.found[chunk][self.timeline.batch(event).row]
 
     def at(self, event: str, columns: tuple[str, ...] | None, positions: Int64) -> Int32:
-        """Those of the arrivals of an event type at some positions of the timeline."""
+        """The key codes of the arrivals of an event type at some positions of the timeline."""
         if columns is None:
             return np.full(len(positions), EVERY_KEY, dtype=np.int32)
         chunk = self.chunks.get((event, columns))
@@ -56,8 +57,8 @@ class Codes:
         return self.found[chunk][self.timeline.rows(positions, event)]
 
     def along(self, leaves: Mapping[str, tuple[str, ...] | None]) -> Int32:
-        """The key codes of the arrivals of some event types, keyed by some columns, as the timeline
-        has them; of other arrivals any."""
+        """The key codes of the arrivals of some event types, in the order of the timeline. `leaves`
+        has the key columns by event type. Other arrivals have any code."""
         streams = [(e, c) for e, c in leaves.items() if e in self.timeline.counts and c is not None]
         chunks = {self.chunks.get(stream) for stream in streams}
         log = self.timeline.log
@@ -154,6 +155,6 @@ def _values(graph: Graph, stream: Stream, stored: Carried, timeline: Timeline) -
 
 
 def select(table: pa.Table, columns: tuple[str, ...]) -> Columns:
-    """Some columns; all null where the table lacks one."""
+    """Some columns of a table. One that the table lacks is all null."""
     missing = pa.chunked_array([pa.nulls(table.num_rows)])
     return [table.column(c) if c in table.column_names else missing for c in columns]

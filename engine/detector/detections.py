@@ -1,4 +1,4 @@
-"""What a rule's detections show -> `engine.values.Detections`."""
+"""A rule's detections and their constituents -> `engine.values.Detections`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidegate.engine.values import Detections, Int64
 from tidegate.rules.model import Rule
 
 ABSENT = -(2**63)
-"""Start and end of a label that has no part in a detection."""
+"""The start and end of a label in a detection that has no occurrence under it."""
 
 
 def build(rule: Rule, shown: Shown, keys: Keys, occurrences: Occurrences) -> Detections:
@@ -49,7 +49,7 @@ def build(rule: Rule, shown: Shown, keys: Keys, occurrences: Occurrences) -> Det
 def _span(
     label: str, around: list[tuple[str, ...]], found: Instances, occurrences: Occurrences
 ) -> tuple[Int64, Int64]:
-    """The interval of what is labelled, in each detection."""
+    """The interval of the occurrences under a label, in each detection."""
     labelled = np.array([label in inside for inside in around])[found.role]
     owner = np.repeat(np.arange(len(found)), np.diff(found.offsets))[labelled]
     start = np.full(len(found), 2**63 - 1)

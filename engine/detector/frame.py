@@ -1,4 +1,4 @@
-"""What a step knows: occurrences numbered, keys encoded, carried instances read."""
+"""The frame of a step: its occurrences numbered, its keys encoded, its carried state read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from tidegate.engine.detector import carried as tables
-from tidegate.engine.detector import ties
 from tidegate.engine.detector.codes import Codes, encode_step
 from tidegate.engine.detector.edges import BEGIN
 from tidegate.engine.detector.graph import Graph, Node, Stream
@@ -24,6 +23,7 @@ from tidegate.engine.detector.instances import (
     no_pending,
     points,
 )
+from tidegate.engine.detector.kernels import ties
 from tidegate.engine.detector.keys import NO_KEYS, Keys
 from tidegate.engine.detector.occurrences import (
     CarriedOccurrences,
@@ -40,7 +40,7 @@ from tidegate.engine.values import Carried, Int64
 
 
 class Until(NamedTuple):
-    """How far a step goes (see `Moment`)."""
+    """The watermark of a step, and of each clock that is behind it (see `Moment`)."""
 
     watermark: int
     last: int
@@ -48,7 +48,7 @@ class Until(NamedTuple):
     behind: Mapping[str, int]
 
     def by(self, clock: str | None) -> Until:
-        """How far what runs by a clock goes."""
+        """The watermark of the rules that run by a clock."""
         if clock is None:
             return self
         own = min(self.behind[clock], self.watermark)
@@ -56,9 +56,9 @@ class Until(NamedTuple):
 
 
 class Frame:
-    """One step: its nodes by digest, its occurrences, what is carried, the codes of keys.
+    """One step: its nodes by digest, its occurrences, its carried state, its key codes.
 
-    Detections that are occurrences of other rules (S8) are added while the step goes on.
+    A rule that other rules use adds its detections as occurrences while the step goes on (S8).
     """
 
     def __init__(
@@ -72,8 +72,8 @@ class Frame:
         stored: Carried,
         timeline: Timeline,
     ) -> None:
-        """`passed_over`: by node digest where in the timeline the arrivals stand that are not the
-        greatest of their key and instant."""
+        """`passed_over`: by node digest the positions in the timeline of the arrivals that are not
+        the greatest of their key and instant."""
         self.graph = graph
         self.nodes = nodes
         self.occurrences = occurrences
@@ -111,8 +111,8 @@ class Frame:
     def known(self, name: str) -> tuple[Int32, Int32]:
         """The codes of the known keys of a census, and of those that are new in this step.
 
-        A key is known once a rule that is used may still detect something of it: its pending starts
-        are of that key and hold what is older.
+        A key is known from its first arrival on. A key of a rule that is used is known from its
+        first pending start on: the detection may come later, and starts then.
         """
         if name not in self._known:
             census = self.graph.censuses[name]
@@ -138,7 +138,7 @@ class Frame:
         return self._codes.keys.get(self.graph.domains[stream], NO_KEYS).count
 
     def carry(self, node: Node) -> Carry:
-        """What a node carries; new keys begin with what is carried for keys not seen yet."""
+        """What a node carries. A new key begins with what the keys not seen yet carry."""
         name = "node:" + node.digest
         if name not in self._stored.tables:
             return (NONE,) * node.shape.slots
@@ -151,8 +151,8 @@ class Frame:
         return read
 
     def arrivals(self, node: Node, shape: Event) -> Instances:
-        """The occurrences of an event type that arrive in this step, from the activation on: all of
-        them, or the greatest of each key and instant."""
+        """The arrivals of an event type, from the activation on. They are all there, or only the
+        greatest of each key and instant where nothing else counts."""
         if shape.event not in self.timeline.counts:
             return NONE
         time = self.timeline.batch(shape.event).time
@@ -167,22 +167,22 @@ class Frame:
         return found.where(keep[first:])
 
     def passed_over(self, leaf: Node) -> Int64:
-        """Where in the timeline the arrivals of an event type stand that are not the greatest of
-        their key and instant."""
+        """The positions in the timeline of the arrivals of an event type that are not the greatest
+        of their key and instant."""
         return self._passed_over.get(leaf.digest, np.empty(0, np.int64))
 
     def codes_along(self, leaves: Iterable[Node]) -> Int32:
-        """The key codes of the arrivals of some event types, as the timeline has them."""
+        """The key codes of the arrivals of some event types, in the order of the timeline."""
         shapes = [leaf.shape for leaf in leaves]
         return self._codes.along({s.event: s.columns for s in shapes if isinstance(s, Event)})
 
     def add_detected(self, rule: str, detected: Flow) -> None:
-        """What a rule detects, numbered as its occurrences, for the rules that use it."""
+        """Adds a rule's detections, numbered as its occurrences, for the rules that use it."""
         self._detected[rule] = detected
 
     def detections(self, shape: Detection) -> Flow:
-        """The detections of a rule in this step, from the activation on, by the using rule's
-        keys."""
+        """The detections of a rule in this step, from the activation on. Their key codes are those
+        of the rule that uses them."""
         if shape.rule not in self._detected:
             return Flow(NONE, no_pending())
         found, pending = self._detected[shape.rule].instances, self._detected[shape.rule].pending
@@ -194,7 +194,7 @@ class Frame:
         return Flow(own, Pending(code[pending.key], pending.start))
 
     def _as_used(self, shape: Detection) -> Int32:
-        """For each key code of a rule that of the rule which uses it."""
+        """For each key code of a used rule the key code of the rule that uses it."""
         own = self.keys(self.graph.roots[shape.rule])
         if shape.columns is None:
             return np.zeros(own.count + 2, dtype=np.int32)
@@ -244,8 +244,8 @@ def _simultaneous(
     timeline: Timeline,
     ranking: Ranking,
 ) -> tuple[dict[str, Int64], dict[str, Int64]]:
-    """Positions in the timeline: by node digest of the arrivals that are not the greatest of their
-    key and instant, where only that counts; by event type of those that are to be ranked."""
+    """Two sets of positions in the timeline. By node digest: the arrivals that are not the greatest
+    of their key and instant, where only the greatest counts. By event type: those to be ranked."""
     passed_over: dict[str, Int64] = {}
     tied: dict[str, Int64] = {}
     across = _across(graph, [*nodes.values()])
@@ -278,16 +278,18 @@ def _simultaneous(
 
 
 def _repeated(position: Int64, group: Int64) -> tuple[Int64, Int64]:
-    """Of some positions those whose group has another one, and their groups, numbered anew."""
+    """The positions whose group has several members, and their groups, numbered from 0 on."""
     size = np.bincount(group)
     mark = size[group] > 1
     return position[mark], (np.cumsum(size > 1) - 1)[group[mark]]
 
 
 def _across(graph: Graph, nodes: Collection[Node]) -> frozenset[str]:
-    """The event types whose simultaneous occurrences are told apart whatever their keys: those
-    below rules of which another rule sees detections of several keys, and those whose beginning is
-    looked at too, which is called like them."""
+    """The event types whose simultaneous occurrences are ranked whatever their keys are.
+
+    They are of two kinds: those of a used rule, where one key of the using rule sees several of its
+    keys; and those whose beginning is an event of a rule too, for it has the same name.
+    """
     begun = {role for node in nodes for role in node.roles if role.startswith(BEGIN)}
     return frozenset({*begun, *(event.removeprefix(BEGIN) for event in begun)}).union(
         *(

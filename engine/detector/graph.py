@@ -1,8 +1,8 @@
 """The event graph (Snoop): expressions of all rules as shared nodes.
 
-A node is named by the digest of all that its instances depend on: the operator with what the rule
-wrote, its operands, the key columns and the activation at the leaves, and how long it must
-remember. Equal subexpressions of rules with equal keys and activation are one node, with one carry.
+A node is named by the digest of all that its instances depend on: the operator and its parameters,
+the operands, the key columns and the activation of the leaves, and its horizon. So equal
+subexpressions of rules with equal keys and activation are one node, with one carry.
 """
 
 from __future__ import annotations
@@ -25,14 +25,17 @@ Stream = tuple[str, tuple[str, ...]]
 class Node:
     """One operator over its operands.
 
-    roles[i] is the event type of the i-th event of the expression, from the left; `streams` the
-    keyed event types below. `own`: it has instances of one key, `every`: such of every key
-    (broadcasts only). `point`: its instances have start = end. `horizon_micros`: an instance older
-    than that is of no use any more. `census` names the set of known keys, where broadcasts are
-    repeated for each (see `operators.repeated`). `timed`: something may end when nothing arrives.
-    `apart`: they must be repeated, for some operand has instances of every key that only some keys
-    have a part in.
-    `expression` is what it detects, for people.
+    roles[i]        the event type of the i-th event of the expression, from the left
+    streams         the keyed event types below
+    own             it has instances of one key
+    every           it has instances of every key: they are made of broadcasts only
+    point           its instances have start = end
+    horizon_micros  older instances are of no use
+    census          names the set of known keys, if broadcasts are repeated for each of them (see
+                    `operators.repeated`)
+    timed           an instance may end when nothing arrives
+    apart           broadcasts must be repeated: one may count for some keys only
+    expression      what it detects, for people
     """
 
     digest: str
@@ -59,7 +62,7 @@ class Node:
         return frozenset(operand.digest for operand in self.operands)
 
     def forgetting(self, flow: Flow, kept: Carry, watermark: int) -> tuple[Flow, Carry]:
-        """A step's outcome without what is too old to be of use."""
+        """A step's flow and carry without what is older than the horizon."""
         if self.horizon_micros is None:
             return flow, kept
         oldest = watermark + 1 - self.horizon_micros
@@ -79,8 +82,8 @@ def first_roles(operands: Sequence[Node]) -> tuple[int, ...]:
 
 
 def mixed(operands: Sequence[Node], looked_at: Node | None = None) -> bool:
-    """Whether keys must be told apart: some operands have instances of every key, and some, or what
-    is looked at, instances of one key."""
+    """Whether keys must be told apart: some operand has instances of every key, and some operand or
+    `looked_at` has instances of one key."""
     nodes = operands if looked_at is None else (*operands, looked_at)
     return any(o.every for o in operands) and any(o.own for o in nodes)
 
@@ -91,7 +94,8 @@ def digest(*parts: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """The known keys of rules that keep their keys apart: those of `streams` since `activation`."""
+    """A set of known keys, for rules that keep their keys apart: those of `streams` since
+    `activation`."""
 
     name: str
     streams: frozenset[Stream]
@@ -102,10 +106,13 @@ class Census:
 class Graph:
     """The expressions of all rules.
 
-    roots: the node of each rule's expression, each after those of the rules that it uses as events,
-    which `uses` has by rule; events: the event types that each rule looks at, itself or in those;
-    key_names of each rule; nodes: all, by digest, operands first; domains: which streams share one
-    set of key codes; censuses by name.
+    roots      by rule the node of its expression; a rule comes after those that it uses as events
+    uses       by rule the rules that it uses as events
+    events     by rule its event types, and those of the rules that it uses
+    key_names  by rule
+    nodes      by digest, operands first
+    domains    by stream a number: streams of one domain share one set of key codes
+    censuses   by name
     """
 
     roots: Mapping[str, Node]
@@ -117,8 +124,8 @@ class Graph:
     censuses: Mapping[str, Census]
 
     def active(self, arrivals: Collection[str]) -> list[str]:
-        """The rules that something may happen to when these event types arrive, and the rules that
-        these use; those that are used first."""
+        """The rules to step when these event types arrive: those with such an event or a timer, and
+        the rules that they use, which come first."""
         found = {
             rule
             for rule, root in self.roots.items()
@@ -130,7 +137,7 @@ class Graph:
         return [rule for rule in self.roots if rule in found]
 
     def same_keys(self, stream: Stream) -> bool:
-        """Whether a stream of a rule's detections has that rule's very key columns."""
+        """Whether a stream of a rule's detections is keyed by the key columns of that rule."""
         return stream[1] == self.key_names[stream[0]]
 
     def domain(self, node: Node) -> int | None:
@@ -163,7 +170,7 @@ def connect(
 
 
 def _domains(groups: Iterable[Iterable[Stream]]) -> dict[Stream, int]:
-    """Streams of one group are in one domain."""
+    """The domain of each stream. The streams of a group are in one domain."""
     leader: dict[Stream, Stream] = {}
 
     def lead(stream: Stream) -> Stream:

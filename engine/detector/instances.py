@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from tidegate.engine.detector import kernels
+from tidegate.engine.detector.kernels.columns import Bools as Bools
+from tidegate.engine.detector.kernels.columns import Columns, Ranks
+from tidegate.engine.detector.kernels.columns import Int16 as Int16
+from tidegate.engine.detector.kernels.columns import Int32 as Int32
+from tidegate.engine.detector.kernels.entries import take_entries
 from tidegate.engine.values import Int64
-
-Int16 = npt.NDArray[np.int16]
-Int32 = npt.NDArray[np.int32]
-Bools = npt.NDArray[np.bool_]
 
 EVERY_KEY = 0
 """The key code of an instance made of broadcasts only: it counts for every key (S7)."""
@@ -22,12 +21,13 @@ EVERY_KEY = 0
 
 @dataclass(frozen=True, slots=True)
 class Instances:
-    """n instances, in order of `end`.
+    """n instances, in order of `end`; `kernels.columns` has an example.
 
-    key[n] are codes of one step's key dictionary, from 1 (`EVERY_KEY` = 0); start[n], end[n] in
-    microseconds. The occurrences of instance i are the entries offsets[i]:offsets[i+1], in order of
-    (time, rank, row): row[e] numbers the step's occurrences, role[e] says which event of the
-    node's expression, counted from the left, the occurrence is.
+    key[n]                  key codes of the step, from 1 on; `EVERY_KEY` = 0
+    start[n], end[n]        microseconds
+    offsets[i]:offsets[i+1] the entries of instance i, in order of (time, rank, row)
+    row[e]                  which of the step's occurrences entry e is
+    role[e]                 which event of the node's expression that is, counted from the left
     """
 
     key: Int32
@@ -40,20 +40,25 @@ class Instances:
     def __len__(self) -> int:
         return len(self.key)
 
+    @property
+    def columns(self) -> Columns:
+        """The same as kernels read it."""
+        return Columns(self.key, self.start, self.end, self.offsets, self.row, self.role)
+
     def take(self, index: Int64) -> Instances:
         """The instances at `index`, in that order."""
-        offsets, row, role = kernels.take_entries(self.offsets, self.row, self.role, index)
-        return Instances(self.key[index], self.start[index], self.end[index], offsets, row, role)
+        entries = take_entries(self.columns, index)
+        return Instances(self.key[index], self.start[index], self.end[index], *entries)
 
     def where(self, mask: Bools) -> Instances:
         return self if mask.all() else self.take(np.flatnonzero(mask))
 
     def shifted(self, roles: int) -> Instances:
-        """The same with every role moved up by `roles`: as the parent node counts."""
+        """The same with every role moved up by `roles`, as the parent node numbers them."""
         return replace(self, role=self.role + np.int16(roles)) if roles else self
 
     def by_end(self) -> Instances:
-        """In order of end; what is simultaneous keeps its order."""
+        """In order of end. Instances with equal ends keep their order."""
         if (self.end[1:] >= self.end[:-1]).all():
             return self
         return self.take(np.argsort(self.end, kind="stable"))
@@ -93,10 +98,10 @@ NONE = bare(np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64))
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Pending starts of a node: starts, up to now, that an instance still to come may have.
+    """Pending starts of a node: the starts, up to now, that its later instances may have.
 
-    key[n] as in `Instances`, start[n] in microseconds; in any order, repeats allowed. They bound
-    what `;` and `-` must remember (semantics 4).
+    key[n] is as in `Instances`, start[n] in microseconds. They are in any order, and may be
+    repeated. They bound what `;` and `-` must carry (semantics 4).
     """
 
     key: Int32
@@ -148,7 +153,7 @@ class Numbering(Protocol):
 
 
 class Counting(Protocol):
-    """What counts the timers of a step (see `timers`)."""
+    """The count of timers that fire in a step (see `timers`)."""
 
     limit: int | None
 
@@ -157,15 +162,18 @@ class Counting(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a step knows beside instances.
+    """The step context: what a step knows beside instances.
 
-    time[r], start[r], rank[r] of the step's occurrences r (rank orders the simultaneous, S1; start
-    is another than time only where a rule's detection is an occurrence: operators compare starts,
-    and only so do they compose; contexts compare times); `keys`: key codes go up to it; `known`:
-    the codes that stand for single keys where broadcasts are repeated for each of them, the last
-    one that of the keys not seen yet. All instances that end at `watermark` or before are found in
-    this step; `last`: a window that nothing closes has no ticks after it. Operators tell `timers`
-    which fire.
+    time[r]     when the step's occurrence r happens: contexts compare it
+    start[r]    when it starts: operators compare it. It differs from time[r] only where a rule's
+                detection is an occurrence
+    rank[r]     its order among the simultaneous (S1)
+    keys        the largest key code
+    known       the codes of the known keys, then that of the keys not seen yet. Broadcasts are
+                repeated for each of them where keys are told apart
+    watermark   instances that end by then are found in this step
+    last        windows that nothing closes have no ticks after it
+    timers      counts the timers that operators fire
     """
 
     numbering: Numbering
@@ -187,6 +195,11 @@ class Moment:
     def rank(self) -> Int64:
         return self.numbering.rank
 
+    @property
+    def ranks(self) -> Ranks:
+        """The order of S1 as kernels read it."""
+        return Ranks(self.start, self.rank)
+
 
 Carry = tuple[Instances, ...]
-"""What outlives a step of one node: a few instances for each of its slots, in order of end."""
+"""What a node carries from step to step: for each of its slots instances in order of end."""

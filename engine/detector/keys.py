@@ -1,4 +1,4 @@
-"""Key values as dense codes, for the length of one step."""
+"""Key values as dense codes, which are valid for one step."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Keys:
         return [column.take(index) for column in self.columns]
 
     def codes_of(self, columns: Sequence[pa.Array]) -> Int32:
-        """The codes of some keys, 0 for those that are not among these."""
+        """The codes of some keys. A key that is not among these has the code 0."""
         chunks = [[pa.chunked_array([c]) for c in part] for part in (self.columns, columns)]
         (own, other), joint = encode(chunks)
         code = np.zeros(joint.count + 1, dtype=np.int32)
@@ -49,7 +49,7 @@ class Keys:
         return Keys(tuple(self.columns[i] for i in order), self.count)
 
     def ranks(self, code: Int32) -> Int64:
-        """A number for each code, in the order of keys: column by column, by value."""
+        """For each code the rank of its key. Keys are ordered column by column, by value."""
         present, place = np.unique(code, return_inverse=True)
         rank = np.zeros(len(present), dtype=np.int64)
         for column in self.values(present):
@@ -65,8 +65,8 @@ NO_KEYS = Keys((), 0)
 def encode(chunks: Sequence[Columns]) -> tuple[list[Int32], Keys]:
     """The codes of each chunk's rows, chunk by chunk, and the keys they stand for.
 
-    A chunk is a list of key columns, in two chunks perhaps of different types: equal numbers are
-    one key. Null is a key value. Raises `KeyTypeError`.
+    A chunk is a list of key columns. Two chunks may have different types: equal numbers are one
+    key. Null is a key value. Raises `KeyTypeError`.
     """
     sizes = np.cumsum([0, *(len(chunk[0]) for chunk in chunks)])
     single = [_encode_column([chunk[c] for chunk in chunks]) for c in range(len(chunks[0]))]
@@ -104,8 +104,8 @@ def _encode_column(parts: list[pa.ChunkedArray]) -> tuple[Int32, pa.Array]:
 
 
 def _own_codes(column: pa.ChunkedArray) -> tuple[Int64, int, pa.Array] | None:
-    """Integers that are dense enough to be their own codes: value[n], the lowest, and all from it
-    to the highest."""
+    """The values, the lowest, and all integers from the lowest to the highest; None unless these
+    are dense enough to be their own codes."""
     if not pa.types.is_integer(column.type) or column.null_count or not len(column):
         return None
     low, high = pc.min_max(column).as_py().values()

@@ -13,15 +13,16 @@ from tidegate.engine.detector.instances import Int32
 from tidegate.engine.values import Batch, Int64
 from tidegate.rules.errors import InputError, Problem, word_place
 
-FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
-"""The years 1 to 9999 in microseconds."""
+YEAR_1, YEAR_9999 = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""The first and the last instant that a timestamp can show, in microseconds."""
 _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """The n occurrences of `table` in order of time: names[code[n]] is the event type, time[n] in
-    microseconds, order[n] the row of the table; `order` is empty where rows are in order of time.
+    """The n occurrences of `table` in order of time. Occurrence n is of event type names[code[n]],
+    at time[n] in microseconds, in row order[n] of the table. `order` is empty if the table is in
+    order of time.
     """
 
     table: pa.Table
@@ -99,7 +100,7 @@ def _times(column: pa.ChunkedArray) -> Int64:
     except pa.ArrowInvalid as error:
         hint = "an instant is an int64 count of microseconds; round finer ones first"
         raise wrong("time", f"column time has values that are no instants: {error}", hint) from None
-    outside = (found < FIRST) | (found > LAST)
+    outside = (found < YEAR_1) | (found > YEAR_9999)
     if outside.any():
         message = f"column time has {found[outside][0]} us, which is not in the years 1 to 9999"
         raise wrong("time", message, "an instant is an int64 count of microseconds since 1970")

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from tidegate.engine.detector import listing
 from tidegate.engine.detector.edges import is_tick, shown_name
 from tidegate.engine.detector.instances import Int16
-from tidegate.engine.detector.kernels import TICK_RANK
+from tidegate.engine.detector.kernels.columns import TICK_RANK
 from tidegate.engine.detector.stacking import both, no_parameters, stack
 from tidegate.engine.detector.timeline import Timeline
 from tidegate.engine.values import Batch, Int64
@@ -37,8 +37,8 @@ _GLOBAL = -(2**62)
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What n occurrences of a rule stand for (S8): detection i began at start[i], its constituents
-    are the occurrences and ticks row[offsets[i]:offsets[i + 1]], none of them of a rule."""
+    """What n occurrences of a rule stand for (S8). Detection i begins at start[i]. Its constituents
+    are the occurrences and ticks row[offsets[i]:offsets[i + 1]]; none is of a rule."""
 
     start: Int64
     offsets: Int64
@@ -62,7 +62,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class CarriedParts:
-    """The same with constituents by serial: serial[e] is one of event type event[e]."""
+    """`Parts` as they are carried: constituent e has serial[e] of event type event[e]."""
 
     start: Int64
     offsets: Int64
@@ -75,7 +75,7 @@ class CarriedOccurrences:
     """Carried occurrences of one event type: n of them, in order of `serial`.
 
     serial[n] names an occurrence for as long as it is carried; rank[n] orders it among the
-    simultaneous ones of its type (S1). `parts` only for a rule's.
+    simultaneous ones of its type (S1). A rule's occurrences have `parts`.
     """
 
     batch: Batch
@@ -86,8 +86,8 @@ class CarriedOccurrences:
 
 
 class Source:
-    """One event type in the step's numbering: `carried` occurrences from row `base` on, then those
-    that arrive, then those that are added while the step goes on."""
+    """One event type of a step. Its carried occurrences have rows from `base` on. Arrivals follow,
+    then what is added while the step goes on."""
 
     def __init__(
         self, event: str, base: int, stored: Batch | None = None, line: Timeline | None = None,
@@ -103,7 +103,7 @@ class Source:
         self._added: list[tuple[int, Batch]] = []
 
     def add(self, first: int, batch: Batch) -> None:
-        """Occurrences with rows of their own, from `first` on."""
+        """Adds occurrences, which have rows from `first` on."""
         self._added.append((first, batch))
         self.__dict__.pop("batch", None)
 
@@ -116,7 +116,7 @@ class Source:
 
     @cached_property
     def batch(self) -> Batch:
-        """All of them, in this order."""
+        """All occurrences: carried, arriving, added."""
         arrived = [self._line.batch(self.event)] if self._line else []
         found = self._stored
         for batch in (*arrived, *(batch for _, batch in self._added)):
@@ -129,17 +129,17 @@ class Source:
         return self.carried + arrived + sum(len(batch) for _, batch in self._added)
 
     def rows(self) -> Int64:
-        """The row of each."""
+        """The row of each occurrence of the batch."""
         added = [np.arange(first, first + len(batch)) for first, batch in self._added]
         carried = np.arange(self.base, self.base + self.carried)
         return np.concatenate([carried, self.arrivals, *added])
 
 
 class Occurrences:
-    """All event types of a step, by name; time, start and rank of each row.
+    """The occurrences of a step: their event types by name; time, start and rank of each row.
 
-    Rows are numbered: what is carried, event type by event type; the arrivals, as the timeline has
-    them, from `first` on; what is added.
+    Rows are numbered in this order: carried occurrences, event type by event type; arrivals in the
+    order of the timeline, from row `first` on; what is added while the step goes on.
 
     A rank orders simultaneous occurrences as S1 says: by start, name, parameters. start[r] is
     time[r] but for detections of rules (S8); where one of these starts earlier, ranks are negative
@@ -192,7 +192,8 @@ class Occurrences:
         return self._rank
 
     def add_ticks(self, event: str, time: Int64) -> Int64:
-        """The rows of ticks of one type: coincident ones are one, also with those carried."""
+        """Adds ticks of one type; returns their rows. Coincident ticks are one, and a carried tick
+        at the instant is that one."""
         if not len(time):
             return time
         if (time[1:] < time[:-1]).any():
@@ -224,14 +225,14 @@ class Occurrences:
         return rows
 
     def add_detections(self, rule: str, end: Int64, own: Int64, parts: Parts) -> Int64:
-        """Number a rule's detections, in order of end; returns their rows."""
+        """Adds a rule's detections, in order of end, as occurrences; returns their rows."""
         batch = Batch(rule, end, np.arange(len(end)), no_parameters(len(end)))
         old = self.parts.get(rule)
         self.parts[rule] = old.followed_by(parts) if old else parts
         return self._append(rule, batch, parts.start, own)
 
     def set_carried(self, rule: str, parts: Parts) -> None:
-        """Say what a rule's carried occurrences stand for."""
+        """Sets what a rule's carried occurrences stand for."""
         self.parts[rule] = parts
         self._start = self.start.copy()
         self._start[self.sources[rule].rows()] = parts.start
@@ -250,16 +251,16 @@ class Occurrences:
         return self._located(row, np.empty(0, np.int64))[0].astype(np.int64)
 
     def index_of(self, row: Int64) -> Int64:
-        """For each row which occurrence of its batch it is."""
+        """For each row its place in its batch."""
         return self.located(row)[1]
 
     def located(self, row: Int64) -> tuple[Int16, Int64]:
-        """For each row which of `sources` it belongs to, and which of its batch it is."""
+        """For each row which of `sources` it belongs to, and its place in that one's batch."""
         return self._located(row, self._timeline.index if len(row) else row)
 
     def shown(self, row: Int64) -> tuple[Int16, Int64, dict[str, Batch]]:
-        """For each row which of `sources` it belongs to, and which of the batches, by name. The
-        rows of a table need not be told apart."""
+        """For each row which of `sources` it belongs to, its place in that one's batch, and the
+        batches by name. Event types of one table share a batch: its rows need no telling apart."""
         log = self._timeline.log
         if log is None or self.first:
             return *self.located(row), {event: s.batch for event, s in self.sources.items()}
@@ -328,8 +329,8 @@ def number(
     """Number the occurrences of a step. `rules`: those whose detections will be added to it.
 
     tied[event] are the positions of arrivals that are simultaneous with another one of their type
-    and key, where more than the greatest of them counts: only these have a rank, by their
-    parameters among all that are called alike.
+    and key, where more than the greatest of them counts. Only these are ranked by their parameters,
+    among all that have their name.
     """
     first = sum(len(stored.batch) for stored in carried.values())
     own = np.zeros(first + len(timeline), dtype=np.int64)
@@ -355,7 +356,7 @@ def number(
 
 
 def _parameters(timeline: Timeline, event: str, position: Int64) -> pa.Table:
-    """Those of the arrivals of one event type at some positions."""
+    """The rows of the arrivals of one event type at some positions."""
     return timeline.table(event).take(timeline.rows(position, event))
 
 

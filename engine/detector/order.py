@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.detector import ties
+from tidegate.engine.detector.kernels import ties
 from tidegate.engine.moments import python_values
 from tidegate.engine.values import Int64
 

@@ -1,11 +1,11 @@
-"""A detector over state in partitions: a step reads and writes those that it touches (G26).
+"""A detector over state in partitions: a step reads and writes only those that it touches (G26).
 
 Example: rule `a ; b` per k, 16 partitions. A row a(k=7) arrives, and 7 is of partition 3. The step
-joins `/3` and `/every` of all tables, runs on them as if nothing else was carried, and writes what
-changed of them. The other fifteen are neither read nor written.
+joins the parts `/3` and `/every` of all tables. It runs as if nothing else were carried, and writes
+the parts that changed. The other fifteen partitions are neither read nor written.
 
-How many partitions there are follows from what is carried: one for the first few thousand
-instances, four times as many whenever one has grown too large, `state_partitions` at most.
+The number of partitions grows with the state. It is one for the first few thousand instances, and
+four times as many whenever a part has grown too large, up to `state_partitions`.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ from tidegate.engine.detector.timers import Timed
 from tidegate.engine.values import FOREVER, Batch, Carried, Stepped
 
 ROWS_MAX = 4_000
-"""A node's part with more rows is cut into `GROWTH` parts, if there may be so many."""
+"""The most rows of a node's part: one with more is cut into `GROWTH`, up to `state_partitions`."""
 GROWTH = 4
 _LATE = 8
-"""What is too old is dropped once it is older by an eighth: else a partition in which something
-happens all the time would be touched at every instant for that alone."""
+"""An instance is dropped once it is older than its horizon by an eighth of it. Were it dropped at
+the horizon itself, a partition with many instances would be touched in every step."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A carried table as it was last seen: its rows; when the first of its timers is due; when its
-    oldest instance is so old that it is dropped."""
+    """A carried part as it was last seen: its number of rows, when its first timer is due, when its
+    oldest instance is dropped for its age."""
 
     table: pa.Table
     partition: int
@@ -83,9 +83,9 @@ class Partitioned:
         limit: int | None = None,
         behind: Mapping[str, int] | None = None,
     ) -> Stepped:
-        """`Detector.step`, on the partitions alone that arrivals, timers that are due, or instances
-        that are too old touch. Arrivals that clocks are behind of are held back; where a limit
-        stops the step, all of it is to be done again with fewer arrivals."""
+        """`Detector.step` on the partitions that are touched: by arrivals, by due timers, by
+        instances that are too old. Arrivals above the watermark of a clock that is behind are held
+        back. A step that a limit stops is done again, whole, with fewer arrivals."""
         graph = self.detector.graph
         if not self._adopted:
             check(carried.tables)
@@ -121,8 +121,8 @@ class Partitioned:
         return found
 
     def _looked_over(self, tables: Tables, watermark: int) -> tuple[int, set[int]]:
-        """The rows of the largest part; the partitions in which a timer is due, or something is too
-        old. What was seen of a part is known until it is another table."""
+        """The rows of the largest part; and the partitions with a due timer or an instance that is
+        too old. A part is looked at again only when it is another table."""
         seen: dict[str, _Part] = {}
         largest, due = 0, set()
         for name, table in tables.items():
@@ -148,7 +148,7 @@ class Partitioned:
     def _touched(
         self, batches: Mapping[str, Batch], due: Collection[int], count: int
     ) -> frozenset[int] | None:
-        """The partitions that something happens to; None for all."""
+        """The partitions that a step touches; None for all."""
         arriving = {event for event, batch in batches.items() if len(batch)}
         if not self._adopted or count == 1 or arriving & self._spread:
             return None
@@ -176,14 +176,14 @@ class Partitioned:
 
 
 def _wanted(count: int, largest: int, most: int) -> int:
-    """Into how many partitions the state is to be cut: more once a part has grown too large."""
+    """The number of partitions wanted: more once a part has grown too large."""
     while count < most and largest > ROWS_MAX:
         count, largest = min(count * GROWTH, most), largest // GROWTH
     return count
 
 
 def _replaced(tables: Tables, read: Parts, parts: Parts) -> Carried:
-    """The tables with those parts instead of what was read of them."""
+    """The carried tables with `parts` in place of what was read of them."""
     kept = dict(tables)
     changed = set()
     for whole, new in parts.items():
@@ -201,7 +201,7 @@ def _replaced(tables: Tables, read: Parts, parts: Parts) -> Carried:
 
 
 def _names(graph: Graph) -> tuple[str, ...]:
-    """Of all tables that may be carried, before they are cut."""
+    """The names of all tables that may be carried, before they are cut."""
     roles = {role for node in graph.nodes.values() for role in node.roles}
     events = sorted(roles.union(*graph.events.values()))
     return (
@@ -212,8 +212,8 @@ def _names(graph: Graph) -> tuple[str, ...]:
 
 
 def _spread(graph: Graph) -> frozenset[str]:
-    """The event types of which one occurrence may concern all keys of a rule: broadcasts beside
-    keyed ones, and what a rule looks at that is used by other keys than its own."""
+    """The event types of which one occurrence may touch all partitions. They are the broadcasts of
+    keyed rules, and the events of a rule that another rule uses by other keys."""
     found = {
         node.shape.event
         for root in graph.roots.values()
@@ -224,7 +224,7 @@ def _spread(graph: Graph) -> frozenset[str]:
 
 
 def _uses_apart(graph: Graph, *, timed: bool = False) -> Iterator[str]:
-    """The rules that a keyed rule uses by other keys than theirs; the timed ones alone."""
+    """The rules that a keyed rule uses by other keys than theirs; `timed`: those with timers."""
     for root in graph.roots.values():
         for node in root.walk() if root.streams else ():
             shape = node.shape

@@ -1,10 +1,10 @@
-"""Carried tables in parts, one a partition of the keys' hash: joined for a step, cut after it.
+"""Carried tables in parts, one for each partition of the keys' hash. Parts are joined before a
+step, and cut after it.
 
 `node:1f/3` holds the instances of node 1f whose key is of partition 3, `node:1f/every` those of
 every key. `occ:a/3` holds the occurrences of `a` that instances of partition 3 refer to. An
-occurrence that several partitions refer to is stored in each of them, under the same serial.
-`occ:a/every` also has the next serial: every step reads that part. While there is one partition,
-all is in `/0`.
+occurrence that several partitions refer to is stored in each of them, under the same serial. Every
+step reads `occ:a/every`: it also has the next serial. A single partition is named `/0`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tidegate.engine.hashing import row_hash
 from tidegate.engine.values import FOREVER, Carried, Int64
 
 EVERY = -1
-"""The partition of what is of every key, or of the keys not seen yet."""
+"""The partition of instances of every key, and of the keys not seen yet."""
 Tables = Mapping[str, pa.Table]
 Parts = dict[str, dict[int, pa.Table]]
-"""Parts by the name of the whole and the partition."""
+"""Parts by table and partition."""
 Renumbering = tuple[Int64, Int64]
-"""Serials in order, and those that stand for them."""
+"""Serials in order, and the serials that replace them."""
 Pair = tuple[Int64, Int64]
-"""Of n references: the partition that each stands in, and the serial that it refers to."""
+"""For n references: the partition that holds each, and the serial that it refers to."""
 _COUNT, _NEXT, _DUE = b"partitions", b"next_serial", b"due"
 
 
@@ -41,7 +41,7 @@ def part_name(whole: str, partition: int) -> str:
 
 
 def place(name: str) -> tuple[str, int]:
-    """The name of the whole, and the partition."""
+    """The table and the partition of a part."""
     whole, _, partition = name.rpartition("/")
     return whole, EVERY if partition == "every" else int(partition)
 
@@ -60,8 +60,8 @@ def count_of(tables: Tables) -> int:
 
 
 def next_due(carried: Carried) -> int | None:
-    """The earliest instant at which something that is carried wants to be stepped though nothing
-    arrives: each part says it."""
+    """The earliest instant at which a carried timer is due; None if there is no timer. A step is
+    wanted then even if nothing arrives."""
     return min((due for t in carried.tables.values() if (due := due_of(t)) < FOREVER), default=None)
 
 
@@ -71,7 +71,7 @@ def due_of(part: pa.Table) -> int:
 
 
 def saying_due(part: pa.Table, due: int) -> pa.Table:
-    """A part that says when its first timer is due."""
+    """The part with the instant at which its first timer is due, as metadata."""
     return _marked(part, part, {_DUE: due})
 
 
@@ -108,8 +108,8 @@ def join(graph: Graph, parts: Mapping[str, Mapping[int, pa.Table]]) -> dict[str,
 
 
 def _join_rows(parts: Sequence[pa.Table]) -> pa.Table:
-    """Rows of a node. Where each part has them in order of end, the whole has: operators may rely
-    on it."""
+    """The rows of a node's parts. If each part is in order of end the whole is, for operators may
+    rely on it."""
     if len(parts) == 1:
         return parts[0]
     whole = _concatenated(parts)
@@ -122,7 +122,8 @@ def _join_rows(parts: Sequence[pa.Table]) -> pa.Table:
 
 
 def _concatenated(parts: Sequence[pa.Table]) -> pa.Table:
-    """Key columns may have got another type since."""
+    """The parts one after the other. Key columns may differ in type, as parts were written in
+    different steps."""
     first = parts[0]
     if all(part.schema == first.schema for part in parts):
         return pa.concat_tables(parts)
@@ -136,7 +137,7 @@ def _concatenated(parts: Sequence[pa.Table]) -> pa.Table:
 
 
 def _join_occurrences(event: str, parts: Sequence[pa.Table]) -> pa.Table:
-    """Each occurrence once, in order of serial."""
+    """The occurrences of all parts, each once, in order of serial."""
     if len(parts) == 1:
         return parts[0]
     following = max(int(part.schema.metadata[_NEXT]) for part in parts)
@@ -149,8 +150,8 @@ def _join_occurrences(event: str, parts: Sequence[pa.Table]) -> pa.Table:
 
 
 def _one_an_instant(ticks: pa.Table) -> tuple[pa.Table, Renumbering]:
-    """Coincident ticks are one (S6), though partitions that were stepped apart have each made one:
-    the table without the others, and which serial stands for which."""
+    """The ticks with one for each instant (S6), and the serials that this replaces. Partitions that
+    were stepped apart may each have made a tick at one instant."""
     time, serial = ticks.column("time").to_numpy(), ticks.column("serial").to_numpy()
     _, first, at = np.unique(time, return_index=True, return_inverse=True)
     return ticks.take(np.sort(first)), (serial, serial[first][at])
@@ -172,7 +173,7 @@ def _renumbered(table: pa.Table, roles: Sequence[str], same: Mapping[str, Renumb
 
 
 def cut(graph: Graph, before: Tables, after: Tables, count: int, *, anew: bool) -> Parts:
-    """The parts of the tables of `after` that are not the very ones of `before`; of all, `anew`."""
+    """The parts of the tables of `after` that differ from `before`; `anew`: of all tables."""
     new = {name for name, table in after.items() if anew or before.get(name) is not table}
     found: Parts = {name: {} for name in before.keys() - after.keys()}
     if count == 1:
@@ -208,7 +209,7 @@ def cut(graph: Graph, before: Tables, after: Tables, count: int, *, anew: bool) 
 
 
 def _partition_of(table: pa.Table, count: int) -> Int64:
-    """The partition of each row of a node, or of each known key."""
+    """The partition of each row: of a node's instance, or of a known key."""
     names = [name for name in table.column_names if name[0] == "k"]
     every = np.zeros(len(table), dtype=np.bool_)
     if "every" in table.column_names:
@@ -241,7 +242,7 @@ def _cut_occurrences(whole: pa.Table, rows: pa.Table, of: Int64, count: int) -> 
 
 
 def _references(table: pa.Table, roles: Sequence[str], of: Int64) -> Iterator[tuple[str, Pair]]:
-    """By event type, what a node's instances refer to."""
+    """The references of a node's instances, by event type."""
     lists = table.column("serials").combine_chunks()
     at = np.repeat(of, np.array(lists.value_lengths(), dtype=np.int64))
     serial, role = np.array(lists.flatten()), np.array(flat(table, "roles"))
@@ -251,7 +252,7 @@ def _references(table: pa.Table, roles: Sequence[str], of: Int64) -> Iterator[tu
 
 
 def _constituents(rows: pa.Table, of: Int64) -> Iterator[tuple[str, Pair]]:
-    """The same of what a rule's detections stand for."""
+    """The references of a rule's detections to their constituents, by event type."""
     lists = rows.column("parts").combine_chunks()
     at = np.repeat(of, np.array(lists.value_lengths(), dtype=np.int64))
     serial = np.array(lists.flatten())

@@ -16,12 +16,13 @@ from tidegate.rules.model import Rulebook
 
 _TIMESTAMP = pa.timestamp("us", "UTC")
 COLUMNS = ("rule", "start", "end", "constituents", "ticks")
-"""What a detection is beside its key."""
+"""The columns of a detection, beside its key."""
 _TICK = pa.struct([("event", pa.string()), ("time", _TIMESTAMP)])
 
 
 def joined(book: Rulebook, found: Sequence[pa.Table], occurrences: pa.Table) -> pa.Table:
-    """The detections of all rules, a table each, in order; `occurrences` tell the types of keys."""
+    """The detections of all rules as one table, rule by rule. `found` has a table for each rule.
+    `occurrences` has the types of keys of which nothing is detected."""
     names = list(dict.fromkeys(n for rule in book.rules.values() for n in rule.key_names))
     parts = sorted(found, key=lambda part: part.column("rule")[0].as_py())
     empty = _plain(
@@ -44,8 +45,8 @@ def joined(book: Rulebook, found: Sequence[pa.Table], occurrences: pa.Table) -> 
 
 
 def _keys(parts: Sequence[pa.Table], name: str, kind: pa.DataType) -> pa.ChunkedArray:
-    """One key column of all rules, null where a rule does not have it; `kind` is its type where
-    no rule does."""
+    """One key column for all rules. It is null for rules without it. `kind` is its type where all
+    rules are without it."""
     columns = [
         p.column(name) if name in p.column_names else pa.chunked_array([pa.nulls(len(p))])
         for p in parts
@@ -70,13 +71,13 @@ def _key_type(book: Rulebook, name: str, schema: pa.Schema) -> pa.DataType:
 
 
 def _lists(offsets: Int64, mark: Bools, values: pa.Array) -> pa.Array:
-    """The lists of those of `values` whose entries are marked."""
+    """The column of lists whose values are the marked entries; `values` has these alone."""
     own = np.concatenate([[0], np.cumsum(mark)])[offsets]
     return pa.ListArray.from_arrays(pa.array(own.astype(np.int32)), values)
 
 
 def of_rule(found: Detections, occurrences: pa.Table) -> pa.Table:
-    """What a rule detects, at least once."""
+    """The table of one rule's detections, of which there is at least one."""
     row = _rows(found, occurrences)
     clocks = row < 0
     if clocks.any():
@@ -94,7 +95,7 @@ def of_rule(found: Detections, occurrences: pa.Table) -> pa.Table:
 
 
 def _rows(found: Detections, occurrences: pa.Table) -> Int64:
-    """For each entry the row of the table that it is; -1 for ticks and clock occurrences."""
+    """For each entry its row in the table of occurrences; -1 for ticks and clock occurrences."""
     batches = [found.batches[event] for event in found.events]
     if all(batch is batches[0] for batch in batches):
         return batches[0].row[found.event_row]

@@ -1,4 +1,4 @@
-"""A rule's instances -> what its detections show: constituents, in the order of the output."""
+"""A rule's instances -> its detections in the order of the output, with their constituents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 from tidegate.engine.detector import listing
 from tidegate.engine.detector.edges import is_tick, shown_name
 from tidegate.engine.detector.instances import Bools, Instances, Int16, points
-from tidegate.engine.detector.kernels import NEVER, put, repeats, ticks_among
+from tidegate.engine.detector.kernels.columns import NEVER, Ranks
+from tidegate.engine.detector.kernels.entries import Entries, put, repeats, ticks_among
 from tidegate.engine.detector.keys import Keys
 from tidegate.engine.detector.occurrences import Occurrences, Parts
 from tidegate.engine.detector.roles import roles
@@ -22,8 +23,8 @@ class Shown:
     """Detections in order of (end, key, start, constituents).
 
     The constituents of detection i are the entries offsets[i]:offsets[i + 1], each occurrence once,
-    in order of (time, event type, parameters): row[e], and the role role[e] that it stands in. An
-    occurrence that is a rule's detection shows as the constituents of that (S8).
+    in order of (time, event type, parameters). Entry e is occurrence row[e] in role[e]. In place of
+    an occurrence that is a rule's detection stand the constituents of that (S8).
     """
 
     found: Instances
@@ -35,24 +36,22 @@ class Shown:
         return len(self.found)
 
     def rearranged(self, at: Int64, source: Int64) -> Shown:
-        """The same with the detections at `source` in the places `at`, which ascend: the same runs
-        of simultaneous ones, each in another order."""
+        """The same with the detections at `source` in the places `at`, which ascend. Both are the
+        same runs of simultaneous detections, each in another order."""
         found = self.found
         key, start = found.key.copy(), found.start.copy()
         key[at], start[at] = found.key[source], found.start[source]
-        whole = shown = rearranged(self.offsets, self.row, self.role, at, source)
+        whole = shown = rearranged(Entries(self.offsets, self.row, self.role), at, source)
         if found.row is not self.row:
-            whole = rearranged(found.offsets, found.row, found.role, at, source)
+            whole = rearranged(Entries(found.offsets, found.row, found.role), at, source)
         return Shown(Instances(key, start, found.end, *whole), *shown)
 
 
-def rearranged(
-    offsets: Int64, row: Int64, role: Int16, at: Int64, source: Int64
-) -> tuple[Int64, Int64, Int16]:
-    """The entries of instances with those of the instances at `source` in the places `at`, which
-    ascend: the same runs, each in another order."""
-    out = offsets.copy(), row.copy(), role.copy()
-    put(offsets, row, role, at, source, *out)
+def rearranged(entries: Entries, at: Int64, source: Int64) -> Entries:
+    """The entries with those of the instances at `source` in the places `at`, which ascend. Both
+    are the same runs of instances, each in another order."""
+    out = Entries(entries.offsets.copy(), entries.row.copy(), entries.role.copy())
+    put(entries, at, source, out)
     return out
 
 
@@ -63,7 +62,7 @@ def show(rule: Rule, found: Instances, keys: Keys, occurrences: Occurrences) -> 
 
 
 def every_role(shown: Shown, occurrences: Occurrences) -> Shown:
-    """The same detections with the occurrences of every role that is used, parameters or not."""
+    """The same detections with the occurrences of all roles, also of those without parameters."""
     return _showing(shown.found, _all_roles(shown.found.role), occurrences)
 
 
@@ -79,7 +78,8 @@ def _showing(found: Instances, roles: Bools, occurrences: Occurrences) -> Shown:
     places = [place for place, e in enumerate(occurrences.sources) if e in occurrences.parts]
     used = places and np.isin(occurrences.place_of(row), places).any()
     ticks = any(map(is_tick, occurrences.sources))
-    if not used and not (ticks and ticks_among(offsets, row, occurrences.time, occurrences.rank)):
+    ranks = Ranks(occurrences.time, occurrences.rank)
+    if not used and not (ticks and ticks_among(offsets, row, ranks)):
         return Shown(found, offsets, row, role)
     owner = np.repeat(np.arange(len(found)), np.diff(offsets))
     if used:
@@ -94,7 +94,7 @@ def _showing(found: Instances, roles: Bools, occurrences: Occurrences) -> Shown:
 
 
 def occur(rule: Rule, shown: Shown, keys: Keys, occurrences: Occurrences) -> Instances:
-    """Number a rule's detections as occurrences (S8), by its own keys."""
+    """Adds a rule's detections as occurrences (S8); returns them as instances by its own keys."""
     found = shown.found
     names = keys.by_name(rule.key_names) if rule.key_names else keys
     columns = (names.ranks(found.key), found.start, found.end)
@@ -113,8 +113,8 @@ def occur(rule: Rule, shown: Shown, keys: Keys, occurrences: Occurrences) -> Ins
 
 
 def _primitive(row: Int64, occurrences: Occurrences) -> tuple[Int64, Int64]:
-    """The rows with those of rules replaced by what these stand for: the place in `row` that each
-    comes from, and the row."""
+    """The rows, with a rule's detection replaced by its constituents: for each the place in `row`
+    that it comes from, and the row."""
     index, rows = [], []
     place = occurrences.place_of(row)
     for number, event in enumerate(occurrences.sources):
@@ -130,8 +130,8 @@ def _primitive(row: Int64, occurrences: Occurrences) -> tuple[Int64, Int64]:
 
 
 def _order(row: Int64, occurrences: Occurrences) -> tuple[Int64, Int64, Int64]:
-    """What constituents are ordered by, as `np.lexsort` takes it: time, event type (a tick by its
-    name), parameters."""
+    """The columns that order constituents, the last first, as `np.lexsort` takes them: time, event
+    type (of a tick its name), parameters."""
     names = [shown_name(e) for e in occurrences.sources]
     inside = sorted({*names})
     number = np.array([inside.index(name) for name in names], dtype=np.int64)
@@ -140,7 +140,8 @@ def _order(row: Int64, occurrences: Occurrences) -> tuple[Int64, Int64, Int64]:
 
 
 def _sorted(shown: Shown, keys: Keys, occurrences: Occurrences) -> Shown:
-    """By (end, key, start, constituents), these as lists, a prefix first."""
+    """The detections in order of (end, key, start, constituents). Constituents are compared as
+    lists: a prefix comes first."""
     found = shown.found
     same = found.end[1:] == found.end[:-1]
     if not same.any():

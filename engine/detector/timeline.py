@@ -45,19 +45,19 @@ class Timeline:
 
     @cached_property
     def counts(self) -> Mapping[str, int]:
-        """How many arrivals each event type has that arrives at all."""
+        """The number of arrivals of each event type that has any."""
         counts = listing.counts(self.code, len(self.events)).tolist()
         return {event: n for event, n in zip(self.events, counts, strict=True) if n}
 
     @cached_property
     def simultaneous(self) -> Int64:
-        """Where the arrivals stand that are not alone at their instant."""
+        """The positions of arrivals that share their instant with another."""
         same = self.time[1:] == self.time[:-1]
         return np.flatnonzero(np.append(same, False) | np.append(False, same))
 
     @cached_property
     def simultaneous_max(self) -> int:
-        """The most arrivals of one instant."""
+        """The largest number of arrivals at one instant."""
         time = self.time[self.simultaneous]
         return int(listing.longest_run(time)) if len(time) else 1
 
@@ -78,19 +78,19 @@ class Timeline:
         return self.log.table if self.log else self._batches[event].table
 
     def positions(self, event: str) -> Int64:
-        """Where the arrivals of one event type stand, in the order of its batch."""
+        """The positions of the arrivals of one event type, in the order of its batch."""
         place, bounds = self._split
         number = self.events.index(event)
         return place[bounds[number] : bounds[number + 1]]
 
     def rows(self, positions: Int64, event: str) -> Int64:
-        """Which rows of the table are the arrivals of one event type at some positions."""
+        """The rows of the table for the arrivals of one event type at some positions."""
         if self.log:
             return self.log.rows(positions)
         return self._batches[event].row[self.index[positions]]
 
     def of_event(self, positions: Int64, event: str) -> Int64:
-        """Those of some positions where an arrival of this event type stands."""
+        """The positions, among some, that hold an arrival of this event type."""
         mark = self.code[positions] == self.events.index(event)
         return positions if mark.all() else positions[mark]
 

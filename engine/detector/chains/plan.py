@@ -16,12 +16,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tidegate.engine.detector.graph import Graph, Node
+from tidegate.engine.detector.kernels.columns import ENDLESS
 from tidegate.engine.detector.operators.event import Event
 from tidegate.engine.detector.operators.minus import Minus
 from tidegate.engine.detector.operators.sequence import Sequence as Seq
 from tidegate.engine.detector.operators.within import Within
-
-ENDLESS = 2**62
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,15 +19,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tidegate.engine.compiled import njit
+from tidegate.engine.detector.kernels.columns import Bools, Int16, Int32
 from tidegate.engine.detector.prefetch import prefetch
 from tidegate.engine.values import Int64, UInt64
-
-Int16 = npt.NDArray[np.int16]
-Int32 = npt.NDArray[np.int32]
-Bools = npt.NDArray[np.bool_]
 
 AHEAD = 16
 """So many arrivals a scan looks ahead."""

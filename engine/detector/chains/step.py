@@ -22,7 +22,7 @@ from tidegate.engine.detector.instances import (
     no_pending,
     pending_of,
 )
-from tidegate.engine.detector.kernels import NEVER
+from tidegate.engine.detector.kernels.columns import NEVER
 from tidegate.engine.detector.operators.minus import Minus, remembered
 from tidegate.engine.detector.operators.sequence import Sequence
 from tidegate.engine.detector.operators.within import Within

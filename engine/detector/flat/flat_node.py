@@ -9,8 +9,9 @@ import numpy as np
 
 from tidegate.engine.detector.flat import match_scan, queue_scans, slot_scan
 from tidegate.engine.detector.flat.arrivals import Timeline, by_rank, timeline
-from tidegate.engine.detector.flat.line import ENDLESS, Layout
+from tidegate.engine.detector.flat.line import Layout
 from tidegate.engine.detector.instances import Carry, Flow, Instances, Moment, pending_of
+from tidegate.engine.detector.kernels.columns import ENDLESS
 from tidegate.engine.detector.limits import check_carried
 from tidegate.engine.values import Int64
 from tidegate.rules.model import Context

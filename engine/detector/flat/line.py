@@ -19,11 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.engine.compiled import inlined, njit, part
-from tidegate.engine.detector.kernels import NEVER
+from tidegate.engine.detector.kernels.columns import NEVER
 from tidegate.engine.values import Int64
 
-ENDLESS = 2**62
-"""How long an instance may be where nothing says it, microseconds."""
 FROM, TO, COUNT, REPEATED, LIMIT = range(5)
 """Columns of a layout's table."""
 

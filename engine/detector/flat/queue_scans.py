@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidegate.engine.compiled import inlined, njit, part
-from tidegate.engine.detector.flat.line import COUNT, ENDLESS, FROM, REPEATED, TO
+from tidegate.engine.detector.flat.line import COUNT, FROM, REPEATED, TO
 from tidegate.engine.detector.flat.queues import (
     AT,
     HEAD,
@@ -32,7 +32,7 @@ from tidegate.engine.detector.flat.queues import (
     push,
     reachable,
 )
-from tidegate.engine.detector.kernels import NEVER
+from tidegate.engine.detector.kernels.columns import ENDLESS, NEVER
 
 
 @njit

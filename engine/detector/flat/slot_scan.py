@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from tidegate.engine.compiled import inlined, njit, part
 from tidegate.engine.detector.flat.line import COUNT, FROM, LIMIT, REPEATED, TO
-from tidegate.engine.detector.kernels import NEVER
+from tidegate.engine.detector.kernels.columns import NEVER
 from tidegate.engine.values import Int64
 
 

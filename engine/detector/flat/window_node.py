@@ -9,7 +9,6 @@ import numpy as np
 
 from tidegate.engine.detector.flat import window_scans
 from tidegate.engine.detector.flat.arrivals import Timeline, by_rank, timeline
-from tidegate.engine.detector.flat.line import ENDLESS
 from tidegate.engine.detector.flat.queue_scans import united
 from tidegate.engine.detector.instances import (
     Carry,
@@ -20,6 +19,7 @@ from tidegate.engine.detector.instances import (
     pending_of,
     points,
 )
+from tidegate.engine.detector.kernels.columns import ENDLESS
 from tidegate.engine.detector.limits import check_carried
 from tidegate.engine.values import Int64
 from tidegate.rules.model import Context

@@ -20,7 +20,7 @@ import numpy as np
 
 from tidegate.engine.compiled import njit, part
 from tidegate.engine.detector.flat.queues import AT, HEAD, NEXT, fill, open_queues, pop, push
-from tidegate.engine.detector.kernels import grow
+from tidegate.engine.detector.kernels.columns import grow
 
 
 @njit

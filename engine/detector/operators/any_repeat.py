@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidegate.engine.detector import unions
 from tidegate.engine.detector.graph import Node, mixed
 from tidegate.engine.detector.instances import Carry, Flow, Moment, concat, pending_of
+from tidegate.engine.detector.kernels.unions import greatest_of_each
 from tidegate.engine.detector.operators.shape import united
 from tidegate.rules import expression as x
 
@@ -30,10 +30,9 @@ class AnyRepeat:
 
     def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
         part = concat([carry[0], operands[0].instances])
-        arrival, members, mark = unions.greatest_of_each(
-            self.count, len(carry[0]), part.key, part.start, part.end, part.offsets, part.row,
-            moment.start, moment.rank, moment.keys,
-        )  # fmt: skip
+        arrival, members, mark = greatest_of_each(
+            self.count, len(carry[0]), part.columns, moment.ranks, moment.keys
+        )
         found = united(part.key[arrival], part.end[arrival], members, part, moment)
         kept = part.where(mark)
         return Flow(found.by_end(), pending_of([kept], operands)), (kept,)

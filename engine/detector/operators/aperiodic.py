@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.engine.detector import windows
 from tidegate.engine.detector.graph import Node, first_roles, mixed
 from tidegate.engine.detector.instances import Carry, Flow, Moment, bare, concat
+from tidegate.engine.detector.kernels.joins import latest_start
 from tidegate.engine.detector.operators.opened import last_before, still_open
 from tidegate.rules import expression as x
 
@@ -36,9 +36,7 @@ class Aperiodic:
         opener, part, closer = (flow.instances for flow in operands)
         keys = moment.keys
         first = concat([carry[0], bare(opener.key, opener.end, opener.end)])
-        low, latest = windows.latest_start(
-            closer.key, closer.start, closer.end, part.key, part.end, False, keys
-        )
+        low, latest = latest_start(closer.columns, part.key, part.end, False, keys)
         at, _ = last_before(first, part.key, part.start + 1, keys)
         ended = np.append(first.end, 0)
         mark = (at >= 0) & (ended[at] >= low)

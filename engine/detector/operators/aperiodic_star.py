@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidegate.engine.detector import windows
 from tidegate.engine.detector.graph import Node, first_roles, mixed
 from tidegate.engine.detector.instances import Carry, Flow, Moment, concat, pending_of
-from tidegate.engine.detector.operators.closed import closed, filled, settle
+from tidegate.engine.detector.kernels.contents import Closed, settle
+from tidegate.engine.detector.kernels.joins import linked
+from tidegate.engine.detector.operators.closed import closed, filled
 from tidegate.engine.detector.operators.opened import in_closing_order, since_first, still_open
 from tidegate.engine.detector.operators.shape import greatest
 from tidegate.rules import expression as x
@@ -41,11 +42,13 @@ class AperiodicStar:
         inside = concat([carry[1], part.instances.shifted(self.part)])
         c = in_closing_order(closer.instances, moment).shifted(self.closer)
         at, left, chain, latest = closed(first, c, moment, ties=True)
-        last, before = windows.linked(inside.key, inside.end, c.key, c.end, keys)
+        last, before = linked(inside.key, inside.end, c.key, c.end, keys)
         right = (left >= 0).nonzero()[0]
-        left, last = left[right], last[right]
-        settle(at[right], chain, first, left, inside, last, before, c, right, moment)
-        found = filled(first, left, inside, last, before, c, right, moment)
+        windows = Closed(
+            first.columns, inside.columns, c.columns, before, left[right], right, last[right]
+        )
+        settle(windows, at[right], chain, moment.ranks)
+        found = filled(windows, moment)
         kept = first.where(still_open(first, chain, latest, closer.pending, keys))
         held = inside.where(since_first(kept, inside, keys))
         return Flow(greatest(found, moment), pending_of([kept], [opener])), (kept, held)

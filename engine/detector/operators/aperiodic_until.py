@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.engine.detector import windows
 from tidegate.engine.detector.calendar import add_each
 from tidegate.engine.detector.graph import Node, mixed
 from tidegate.engine.detector.instances import Carry, Flow, Moment, bare, concat, pending_of
-from tidegate.engine.detector.kernels import NEVER
+from tidegate.engine.detector.kernels.columns import NEVER
+from tidegate.engine.detector.kernels.contents import Closed
+from tidegate.engine.detector.kernels.joins import linked
 from tidegate.engine.detector.operators.closed import due, filled
 from tidegate.engine.detector.operators.opened import last_before, since_first, still_open
 from tidegate.engine.detector.operators.shape import greatest
@@ -73,8 +74,11 @@ class AperiodicStarUntil:
         close = add_each(first.end, self.duration, self.zone)
         left = due(close, moment)
         c = bare(first.key[left], close[left], close[left])
-        last, before = windows.linked(inside.key, inside.end, c.key, c.end, moment.keys)
-        found = filled(first, left, inside, last, before, c, np.arange(len(c)), moment)
+        last, before = linked(inside.key, inside.end, c.key, c.end, moment.keys)
+        windows = Closed(
+            first.columns, inside.columns, c.columns, before, left, np.arange(len(c)), last
+        )
+        found = filled(windows, moment)
         kept = first.where(np.asarray(close > moment.watermark))
         held = inside.where(since_first(kept, inside, moment.keys))
         return Flow(greatest(found, moment), pending_of([kept], [opener])), (kept, held)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidegate.engine.detector import windows
 from tidegate.engine.detector.instances import Instances, Moment
+from tidegate.engine.detector.kernels import openers
+from tidegate.engine.detector.kernels.contents import Closed, contents
 from tidegate.engine.detector.operators.opened import last_before
 from tidegate.engine.values import Int64
 
@@ -16,13 +17,10 @@ def closed(
     """For each c the last opener that ended before it, and of the windows that it closes the
     opener of the greatest (-1 = none); for each opener the last greater one before it (`ties`: or
     one that starts with it); and when the last c of each key started."""
-    chain = windows.previous_greater(
-        first.key, first.start, first.offsets, first.row,
-        moment.start, moment.rank, moment.keys, ties,
-    )  # fmt: skip
-    low, latest = windows.closed_before(c.key, c.start, moment.keys)
+    chain = openers.previous_greater(first.columns, moment.ranks, moment.keys, ties)
+    low, latest = openers.closed_before(c.key, c.start, moment.keys)
     at, _ = last_before(first, c.key, c.start, moment.keys)
-    return at, windows.climb(at, chain, first.end, low), chain, latest
+    return at, openers.climb(at, chain, first.end, low), chain, latest
 
 
 def due(close: Int64, moment: Moment) -> Int64:
@@ -34,33 +32,8 @@ def due(close: Int64, moment: Moment) -> Int64:
     return found[np.argsort(end, kind="stable")] if (end[1:] < end[:-1]).any() else found
 
 
-def settle(
-    at: Int64, chain: Int64, first: Instances, left: Int64, inside: Instances, last: Int64,
-    before: Int64, c: Instances, right: Int64, moment: Moment,
-) -> None:  # fmt: skip
-    """Of windows that start alike what they hold decides: changes `left`."""
-    windows.settle(
-        at, chain, first.start, *_columns(first, left, inside, last, before, c, right, moment)
-    )
-
-
-def filled(
-    first: Instances, left: Int64, inside: Instances, last: Int64, before: Int64,
-    c: Instances, right: Int64, moment: Moment,
-) -> Instances:  # fmt: skip
-    """The windows of openers left[n] and closers right[n], with what is inside: last[n], and what
-    is before that, back to the opener."""
-    entries = windows.contents(*_columns(first, left, inside, last, before, c, right, moment))
-    return Instances(c.key[right], first.start[left], c.end[right], *entries)
-
-
-def _columns(
-    first: Instances, left: Int64, inside: Instances, last: Int64, before: Int64,
-    c: Instances, right: Int64, moment: Moment,
-) -> tuple[np.ndarray[tuple[int], np.dtype[np.generic]], ...]:  # fmt: skip
-    """As `windows.contents` takes them."""
-    return (
-        left, right, last, before, first.end, first.offsets, first.row, first.role,
-        inside.start, inside.end, inside.offsets, inside.row, inside.role,
-        c.start, c.offsets, c.row, c.role, moment.start, moment.rank,
-    )  # fmt: skip
+def filled(windows: Closed, moment: Moment) -> Instances:
+    """The instances that closed windows are, each from its opener's start to its close."""
+    key, end = windows.closers.key[windows.right], windows.closers.end[windows.right]
+    start = windows.first.start[windows.left]
+    return Instances(key, start, end, *contents(windows, moment.ranks))

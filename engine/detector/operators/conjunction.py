@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.engine.detector.conjunction import conjoin
 from tidegate.engine.detector.graph import Node, first_roles
 from tidegate.engine.detector.instances import (
     Carry,
@@ -18,6 +17,7 @@ from tidegate.engine.detector.instances import (
     concat,
     pending_of,
 )
+from tidegate.engine.detector.kernels.conjoin import Operands, conjoin
 from tidegate.engine.detector.operators.shape import united
 from tidegate.rules import expression as x
 
@@ -49,10 +49,9 @@ class Conjunction:
         sizes = np.array([len(part) for part in parts])
         bounds = np.concatenate([[0], np.cumsum(sizes)])[::2]
         pool = concat(parts)
-        columns = (pool.key, pool.start, pool.end, pool.offsets, pool.row, pool.role)
-        key, end, members, slot = conjoin(
-            bounds, sizes[::2], self.count, *columns, moment.start, moment.rank, moment.keys
-        )
+        pooled = Operands(bounds, sizes[::2], pool.columns)
+        (key, end, members), slot = conjoin(pooled, self.count, moment.ranks, moment.keys)
+        members = members.reshape(len(key), self.count)
         carried = tuple(pool.take(np.sort(kept[kept >= 0])) for kept in slot.T)
         found = united(key, end, members, pool, moment)
         return Flow(found, pending_of(carried, operands)), carried

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidegate.engine.detector import unions
 from tidegate.engine.detector.graph import Node, mixed
 from tidegate.engine.detector.instances import Carry, Flow, Moment, concat, pending_of
+from tidegate.engine.detector.kernels.unions import each_group
 from tidegate.engine.detector.operators.shape import greatest, in_rank, united
 from tidegate.rules import expression as x
 
@@ -31,7 +31,7 @@ class Every:
 
     def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
         part = concat([carry[0], in_rank(operands[0].instances, moment)])
-        members, mark = unions.each_group(self.count, part.key, moment.keys)
+        members, mark = each_group(self.count, part.key, moment.keys)
         last = members[:, -1]
         found = united(part.key[last], part.end[last], members, part, moment)
         kept = part.where(mark)

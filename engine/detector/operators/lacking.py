@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidegate.engine.detector import windows
 from tidegate.engine.detector.graph import Node, first_roles, mixed
 from tidegate.engine.detector.instances import Carry, Flow, Instances, Moment, concat, pending_of
-from tidegate.engine.detector.kernels import join_entries
+from tidegate.engine.detector.kernels import joins, openers
+from tidegate.engine.detector.kernels.entries import join_entries
 from tidegate.engine.detector.operators.opened import greatest_open, last_before
 from tidegate.rules import expression as x
 
@@ -36,19 +36,13 @@ class Not:
         absent, opener, closer = operands
         b, c, keys = absent.instances, closer.instances, moment.keys
         first = concat([carry[0], opener.instances.shifted(self.opener)])
-        chain = windows.previous_greater(
-            first.key, first.start, first.offsets, first.row,
-            moment.start, moment.rank, keys, False,
-        )  # fmt: skip
-        low, latest = windows.latest_start(b.key, b.start, b.end, c.key, c.end, True, keys)
+        chain = openers.previous_greater(first.columns, moment.ranks, keys, False)
+        low, latest = joins.latest_start(b.columns, c.key, c.end, True, keys)
         at, _ = last_before(first, c.key, c.start, keys)
-        left = windows.climb(at, chain, first.end, low)
+        left = openers.climb(at, chain, first.end, low)
         right = (left >= 0).nonzero()[0]
         left = left[right]
-        entries = join_entries(
-            first.offsets, first.row, first.role,
-            c.offsets, c.row, c.role, self.closer, left, right,
-        )  # fmt: skip
+        entries = join_entries(first.columns, c.columns, self.closer, left, right)
         found = Instances(c.key[right], first.start[left], c.end[right], *entries)
         mark = greatest_open(first, chain, latest, closer.pending, absent.pending, keys)
         kept = first.where(mark)

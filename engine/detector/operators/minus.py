@@ -18,7 +18,8 @@ from tidegate.engine.detector.instances import (
     bare,
     concat,
 )
-from tidegate.engine.detector.kernels import NEVER, without
+from tidegate.engine.detector.kernels.columns import LAST, NEVER
+from tidegate.engine.detector.kernels.joins import without
 from tidegate.engine.values import Int64
 from tidegate.rules import expression as x
 
@@ -38,9 +39,7 @@ class Minus:
 
     def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
         part, absent = operands[0].instances, concat([carry[0], operands[1].instances])
-        mark, latest = without(
-            part.key, part.start, part.end, absent.key, absent.start, absent.end, moment.keys
-        )
+        mark, latest = without(part.columns, absent.columns, moment.keys)
         pending = operands[0].pending
         return Flow(part.where(mark), pending), (remembered(latest, pending),)
 
@@ -48,7 +47,7 @@ class Minus:
 def remembered(latest: Int64, pending: Pending) -> Instances:
     """The latest start of b, by key code, as bare intervals: where a pending start of a is not
     later."""
-    earliest = np.full(len(latest), np.iinfo(np.int64).max)
+    earliest = np.full(len(latest), LAST)
     np.minimum.at(earliest, pending.key, pending.start)
     of_one = np.minimum(earliest, earliest[0])
     of_one[0] = earliest.min()

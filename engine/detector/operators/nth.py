@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.engine.detector import unions
 from tidegate.engine.detector.graph import Node, mixed
 from tidegate.engine.detector.instances import Carry, Flow, Moment, bare
+from tidegate.engine.detector.kernels.columns import LAST
+from tidegate.engine.detector.kernels.unions import numbered
 from tidegate.engine.detector.operators.shape import in_rank
 from tidegate.rules import expression as x
 
 if TYPE_CHECKING:
     from tidegate.engine.detector.compile import Build
-
-
-COUNT = 2**63 - 1
-"""The end of a bare interval that is no instance but a count, its start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +35,9 @@ class Nth:
         part = in_rank(operands[0].instances, moment)
         seen = np.zeros(moment.keys + 1, dtype=np.int64)
         seen[carry[0].key] = carry[0].start
-        mark = unions.numbered(self.index, seen, part.key)
+        mark = numbered(self.index, seen, part.key)
         key = np.flatnonzero(seen).astype(np.int32)
-        counts = bare(key, seen[key], np.full(len(key), COUNT))
+        counts = bare(key, seen[key], np.full(len(key), LAST))
         return Flow(part.where(mark), operands[0].pending), (counts,)
 
 

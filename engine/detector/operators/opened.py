@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidegate.engine.detector import ties, windows
 from tidegate.engine.detector.instances import EVERY_KEY, Bools, Instances, Int32, Moment, Pending
+from tidegate.engine.detector.kernels import joins, openers, ties
+from tidegate.engine.detector.kernels.columns import LAST
+from tidegate.engine.detector.kernels.instance_order import sort_by_rank
 from tidegate.engine.values import Int64
 
 
@@ -13,10 +15,10 @@ def last_before(first: Instances, key: Int32, time: Int64, keys: int) -> tuple[I
     """For each (key, time), in any order, the last of `first` of that key that ended before (-1 =
     none); and the last of each key."""
     if (time[1:] >= time[:-1]).all():
-        return windows.last_before(first.key, first.end, key, time, keys)  # type: ignore[no-any-return]
+        return joins.last_before(first.key, first.end, key, time, keys)  # type: ignore[no-any-return]
     order = np.argsort(time, kind="stable")
     found = np.empty(len(time), dtype=np.int64)
-    found[order], last = windows.last_before(first.key, first.end, key[order], time[order], keys)
+    found[order], last = joins.last_before(first.key, first.end, key[order], time[order], keys)
     return found, last
 
 
@@ -27,7 +29,7 @@ def still_open(
     last, however late it starts or with a pending start, and what is greater than these. `same`:
     an opener may end with the start."""
     last = _last(first, pending, keys, same=same)
-    mark: Bools = windows.marked(last, chain, first.key, first.end, low)
+    mark: Bools = openers.marked(last, chain, first.key, first.end, low)
     return mark
 
 
@@ -46,7 +48,7 @@ def greatest_open(
     pick = np.arange(count.sum()) + np.repeat(begin - np.cumsum(count) + count, count)
     since = np.concatenate([low[first.key[last]], start[order][pick]])
     since = np.maximum(since, low[first.key[at]])
-    found = windows.climb(at, chain, first.end, since)
+    found = openers.climb(at, chain, first.end, since)
     mark = np.zeros(len(first), dtype=np.bool_)
     mark[found[found >= 0]] = True
     return mark
@@ -69,7 +71,7 @@ def _of_each(pending: Pending, first: Instances) -> tuple[Int32, Int64]:
 
 def since_first(kept: Instances, inside: Instances, keys: int) -> Bools:
     """Marks what starts with the first open window of its key or later."""
-    earliest = np.full(keys + 1, np.iinfo(np.int64).max)
+    earliest = np.full(keys + 1, LAST)
     np.minimum.at(earliest, kept.key, kept.end)
     return np.asarray(inside.start >= earliest[inside.key])
 
@@ -85,10 +87,7 @@ def in_closing_order(closers: Instances, moment: Moment) -> Instances:
     points = len(closers.row) == len(closers)  # mostly occurrences, in order of their own ranks
     inner = (closers.row[tied], moment.rank[closers.row[tied]]) if points else ()
     order = tied[np.lexsort((*inner, group))]
-    windows.by_rank(
-        order, np.sort(group), closers.start, closers.offsets, closers.row,
-        moment.start, moment.rank,
-    )  # fmt: skip
+    sort_by_rank(order, np.sort(group), closers.columns, moment.ranks)
     index = np.arange(len(closers))
     index[tied[np.argsort(group, kind="stable")]] = order
     return closers.take(index)

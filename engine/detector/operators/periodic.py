@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.engine.detector import windows
+from tidegate.engine.detector import listing
 from tidegate.engine.detector.calendar import add_each, following, multiples
 from tidegate.engine.detector.edges import tick_type
 from tidegate.engine.detector.graph import Node, mixed
@@ -22,6 +22,7 @@ from tidegate.engine.detector.instances import (
     no_pending,
     points,
 )
+from tidegate.engine.detector.kernels.openers import closes as closes_of_each
 from tidegate.engine.detector.operators.shape import greatest
 from tidegate.engine.values import Int64
 from tidegate.rules import expression as x
@@ -79,13 +80,13 @@ class Periodic:
 def closes(
     first: Instances, operands: Sequence[Flow], own: Duration | None, zone: str, moment: Moment
 ) -> Int64:
-    """When the window of each opener, whose instant is its start, closes; `NOT_CLOSED` if nothing
+    """When the window of each opener, whose instant is its start, closes; `LAST` if nothing
     closes it in this step."""
     if own is not None:
         return add_each(first.start, own, zone)
     c = operands[1].instances
-    bounds, index = windows.by_key(c.key, moment.keys)
-    found: Int64 = windows.closes(first.key, first.start, c.start, c.end, bounds, index)
+    index, bounds = listing.split(c.key, moment.keys + 1)
+    found: Int64 = closes_of_each(first.key, first.start, c.columns, index, bounds)
     return found
 
 

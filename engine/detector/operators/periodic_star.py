@@ -12,6 +12,7 @@ from tidegate.engine.detector.calendar import add_each, multiples
 from tidegate.engine.detector.edges import tick_type
 from tidegate.engine.detector.graph import Node, first_roles, mixed
 from tidegate.engine.detector.instances import Carry, Flow, Moment, bare, concat, pending_of, points
+from tidegate.engine.detector.kernels.contents import Closed
 from tidegate.engine.detector.operators.closed import closed, due, filled
 from tidegate.engine.detector.operators.opened import greatest_open, in_closing_order
 from tidegate.engine.detector.operators.shape import greatest
@@ -67,8 +68,9 @@ class PeriodicStar:
         before = np.arange(-1, len(ticks) - 1)
         before[(last - counts + 1)[counts > 0]] = -1
         last[counts == 0] = -1
-        found = greatest(filled(first, left, inside, last, before, c, right, moment), moment)
-        return Flow(found, pending_of([kept], [opener])), (kept,)
+        windows = Closed(first.columns, inside.columns, c.columns, before, left, right, last)
+        found = filled(windows, moment)
+        return Flow(greatest(found, moment), pending_of([kept], [opener])), (kept,)
 
     def due(self, carry: Carry, /) -> Int64:
         if self.own is None:

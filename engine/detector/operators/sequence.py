@@ -13,21 +13,18 @@ from tidegate.engine.detector.instances import (
     Carry,
     Flow,
     Instances,
-    Int32,
     Moment,
     concat,
     pending_of,
 )
-from tidegate.engine.detector.kernels import as_of, join_entries
+from tidegate.engine.detector.kernels.columns import ENDLESS
+from tidegate.engine.detector.kernels.entries import join_entries
+from tidegate.engine.detector.kernels.joins import Queries, as_of
 from tidegate.engine.detector.operators.shape import greatest
-from tidegate.engine.values import Int64
 from tidegate.rules import expression as x
 
 if TYPE_CHECKING:
     from tidegate.engine.detector.compile import Build
-
-
-ENDLESS = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +47,18 @@ class Sequence:
 
     def step(self, operands: Many[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
         first = concat([carry[0], operands[0].instances])
-        then = operands[1].instances
-        span = ENDLESS if self.span_micros is None else self.span_micros
-        if self.point:
-            left, right, key, best = _as_of(first, then.key, then.start, moment, then.end, span)
-        else:
+        then, keys = operands[1].instances, moment.keys
+        queries = Queries(then.key, then.start, then.end)
+        if not self.point:
             order = np.argsort(then.start, kind="stable")
-            queries = then.key[order], then.start[order]
-            left, right, key, best = _as_of(first, *queries, moment, then.end[order], span)
+            queries = Queries(then.key[order], then.start[order], then.end[order])
+        span = ENDLESS if self.span_micros is None else self.span_micros
+        (left, right, key), best = as_of(first.columns, moment.ranks, queries, span, keys)
+        if not self.point:
             right = order[right]
-            order = np.argsort(right, kind="stable")
-            left, right, key = left[order], right[order], key[order]
-        entries = join_entries(
-            first.offsets, first.row, first.role,
-            then.offsets, then.row, then.role, self.role, left, right,
-        )  # fmt: skip
+            by_end = np.argsort(right, kind="stable")
+            left, right, key = left[by_end], right[by_end], key[by_end]
+        entries = join_entries(first.columns, then.columns, self.role, left, right)
         found = Instances(key, first.start[left], then.end[right], *entries)
         if self.mixed:
             found = greatest(found, moment)
@@ -73,25 +67,12 @@ class Sequence:
         pending = operands[1].pending
         if len(pending.key):
             order = np.argsort(pending.start, kind="stable")
-            held[_as_of(first, pending.key[order], pending.start[order], moment)[0]] = True
+            start = pending.start[order]
+            queries = Queries(pending.key[order], start, start)
+            pairs, _ = as_of(first.columns, moment.ranks, queries, ENDLESS, keys)
+            held[pairs.left] = True
         kept = first.where(held)
         return Flow(found, pending_of([kept], operands[:1])), (kept,)
-
-
-def _as_of(
-    first: Instances,
-    key: Int32,
-    time: Int64,
-    moment: Moment,
-    end: Int64 | None = None,
-    span: int = ENDLESS,
-) -> tuple[Int64, Int64, Int32, Int32]:
-    """For each query (by time) the greatest of `first` that ended before: `kernels.as_of`."""
-    found: tuple[Int64, Int64, Int32, Int32] = as_of(
-        first.key, first.start, first.end, first.offsets, first.row,
-        moment.start, moment.rank, key, time, time if end is None else end, span, moment.keys,
-    )  # fmt: skip
-    return found
 
 
 def node(e: x.Seq, build: Build, horizon: int | None) -> Node:

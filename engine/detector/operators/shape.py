@@ -7,8 +7,9 @@ from typing import Protocol
 
 import numpy as np
 
-from tidegate.engine.detector import kernels
 from tidegate.engine.detector.instances import Carry, Flow, Instances, Int32, Moment
+from tidegate.engine.detector.kernels.instance_order import greatest_per_end
+from tidegate.engine.detector.kernels.unions import unite, unite_points
 from tidegate.engine.values import Int64
 
 
@@ -28,29 +29,16 @@ class Shape(Protocol):
 
 def greatest(found: Instances, moment: Moment) -> Instances:
     """For each (key, end) the greatest of the instances found, which are in order of end."""
-    kept = kernels.greatest_per_end(
-        found.key,
-        found.start,
-        found.end,
-        found.offsets,
-        found.row,
-        moment.start,
-        moment.rank,
-        moment.keys,
-    )
+    kept = greatest_per_end(found.columns, moment.ranks, moment.keys)
     return found if len(kept) == len(found) else found.take(kept)
 
 
 def united(key: Int32, end: Int64, members: Int32, pool: Instances, moment: Moment) -> Instances:
     """The unions of the instances members[n, m] of `pool`."""
     if (np.diff(pool.offsets) == 1).all():
-        start, row, role = kernels.unite_points(
-            members, pool.start, pool.row, pool.role, moment.start, moment.rank
-        )
+        start, row, role = unite_points(members, pool.columns, moment.ranks)
         return Instances(key, start, end, np.arange(len(key) + 1) * members.shape[1], row, role)
-    start, *entries = kernels.unite(
-        members, pool.start, pool.end, pool.offsets, pool.row, pool.role, moment.start, moment.rank
-    )
+    start, entries = unite(members, pool.columns, moment.ranks)
     return Instances(key, start, end, *entries)
 
 

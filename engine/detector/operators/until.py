@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.engine.detector import windows
 from tidegate.engine.detector.calendar import add_each
 from tidegate.engine.detector.graph import Node, first_roles
 from tidegate.engine.detector.instances import Carry, Flow, Moment, concat, pending_of
+from tidegate.engine.detector.kernels.joins import latest_start
 from tidegate.engine.detector.operators.shape import greatest
 from tidegate.engine.values import Int64
 from tidegate.rules import expression as x
@@ -49,9 +49,7 @@ class Until:
         alive = np.ones(len(first), dtype=np.bool_)
         if self.lacking:
             b = operands[0].instances
-            low, latest = windows.latest_start(
-                b.key, b.start, b.end, first.key, point, True, moment.keys
-            )
+            low, latest = latest_start(b.columns, first.key, point, True, moment.keys)
             alive = first.end >= np.where(point <= moment.watermark, low, latest[first.key])
         due = point <= moment.watermark
         moment.timers.fire(point[due])

@@ -17,12 +17,12 @@ from tidegate.engine.detector.instances import (
     bare,
     concat,
 )
+from tidegate.engine.detector.kernels.columns import LAST, NEVER
 from tidegate.engine.detector.search.comparing import Rank
 from tidegate.engine.detector.search.history import History, Initiator
 from tidegate.engine.detector.search.items import Item, Streams
 from tidegate.engine.values import Int64
 
-FIRST, LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 NO_KEY = np.empty(0, dtype=np.int32)
 
 
@@ -64,7 +64,7 @@ class Log:
                 if isinstance(row, int)}  # fmt: skip
         return streams, ranks, used, self._marked(self.initiated, next(groups).own(key), ranks)
 
-    def keys(self, *, since: int = FIRST, before: int = LAST) -> Int32:
+    def keys(self, *, since: int = NEVER, before: int = LAST) -> Int32:
         """The codes of the keys that see anything that starts from one instant on and before
         another."""
         parts = [part for part in (*self.events, *self.given) if len(part)]

@@ -17,6 +17,7 @@ from tidegate.engine.detector.instances import (
     concat,
     pending_of,
 )
+from tidegate.engine.detector.kernels.columns import LAST, NEVER
 from tidegate.engine.detector.limits import LimitError, check_carried
 from tidegate.engine.detector.search import (
     chronicle,
@@ -27,7 +28,7 @@ from tidegate.engine.detector.search import (
     selection,
     unrestricted,
 )
-from tidegate.engine.detector.search.backlog import LAST, Log
+from tidegate.engine.detector.search.backlog import Log
 from tidegate.engine.detector.search.comparing import Order, Ticks
 from tidegate.engine.detector.search.detected import Detected
 from tidegate.engine.detector.search.history import Found, History
@@ -45,7 +46,6 @@ CHOOSE: Mapping[Context, Callable[[History], Iterator[Found]]] = {
     Context.CONTINUOUS: continuous.choose,
     Context.CUMULATIVE: cumulative.choose,
 }
-FOREVER = -(2**63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class Choice:
     def _chosen(self, history: History, times: Sequence[int]) -> Iterator[tuple[int, Found]]:
         for now in times:
             horizon = self.horizon_micros
-            history.advance(now, FOREVER if horizon is None else now - horizon)
+            history.advance(now, NEVER if horizon is None else now - horizon)
             if isinstance(self.context, Context):
                 found = CHOOSE[self.context](history)
             else:
@@ -177,7 +177,7 @@ class Choice:
 
     def _oldest(self, log: Log, moment: Moment) -> Int64:
         """By key: what starts before it is of no use after this step."""
-        oldest = np.full(moment.keys + 1, FOREVER, dtype=np.int64)
+        oldest = np.full(moment.keys + 1, NEVER, dtype=np.int64)
         if self.horizon_micros is not None:
             oldest[:] = moment.watermark + 1 - self.horizon_micros
         by = self.context
@@ -187,7 +187,7 @@ class Choice:
             oldest[:] = min(young, moment.watermark + 1 - operand)
             for key in np.intersect1d(log.keys(before=young), log.keys(since=young)).tolist():
                 history = log.touched.get(key) or self._history(log, key, Ticks())
-                history.advance(moment.watermark, FOREVER)
+                history.advance(moment.watermark, NEVER)
                 oldest[key] = min(oldest[key], selection.since(history, young))
             oldest[0] = oldest.min()
         return oldest

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tidegate.engine.detector.kernels import TICK_RANK
+from tidegate.engine.detector.kernels.columns import TICK_RANK
 
 Entry = tuple[int, int]
 """An occurrence, or a tick, by its row, in a role: (role, row)."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from tidegate.engine.detector.calendar import add_each
 from tidegate.engine.detector.instances import Bools, Instances
-from tidegate.engine.detector.kernels import NEVER
+from tidegate.engine.detector.kernels.columns import NEVER
 from tidegate.engine.detector.search.reading import After
 
 Looking = tuple[int, int | After]

@@ -1,4 +1,4 @@
-"""The compiled loops that choose among simultaneous occurrences of one event type and key."""
+"""Which of simultaneous occurrences of one event type and key counts."""
 # mypy: allow-untyped-decorators, allow-untyped-defs, allow-untyped-calls
 # mypy: disable-error-code="no-untyped-def"
 
@@ -11,8 +11,11 @@ from tidegate.engine.compiled import njit
 
 @njit
 def groups(key, time, keys):
-    """For each occurrence the number of its group, those of one key and time, and how many groups
-    there are. time is non-decreasing."""
+    """For each occurrence the number of its group, those of one key and time; and how many groups
+    there are. time is non-decreasing. State:
+
+        last[key]   the key's latest occurrence, -1 = none
+    """
     group = np.empty(len(key), dtype=np.int64)
     last = np.full(keys + 1, -1, dtype=np.int64)
     count = 0
@@ -29,8 +32,15 @@ def groups(key, time, keys):
 
 @njit
 def contest(group, place, value, chosen):
-    """Of each group what has its greatest value: the places of groups with one such go to `chosen`,
-    by group; the others are left, as group and place."""
+    """The members of each group with its greatest value. The place of one of them is written to
+    chosen[group]. Where there are several, all are returned, as group and place: another value has
+    to decide among them. State:
+
+        best[group]    the greatest value
+        count[group]   how many members have it
+
+    Example: group 0 with the values 5, 7 is decided: 7; group 1 with 3, 3 is returned.
+    """
     best = np.empty(len(chosen), dtype=np.int64)
     count = np.zeros(len(chosen), dtype=np.int64)
     for i in range(len(group)):
