@@ -110,6 +110,15 @@ class Detector:
                 stopped.add(rule)
         return frozenset(stopped)
 
+    def asleep(self, parked: Collection[str]) -> frozenset[str]:
+        """The nodes that are not stepped when these rules are parked, by digest."""
+        stopped, roots = self.parked_with(parked), self._graph.roots
+        if not stopped:
+            return frozenset()
+        found = {node.digest for rule in stopped for node in roots[rule].walk()}
+        going = roots.keys() - stopped
+        return frozenset(found).difference(n.digest for rule in going for n in roots[rule].walk())
+
     def passed_over(self, parked: Collection[str], batches: Mapping[str, Batch]) -> dict[str, int]:
         """How many occurrences of a bucket each parked rule does not see."""
         events = self._graph.events
