@@ -55,7 +55,7 @@ def test_g13_timers_that_are_overdue_fire_a_few_a_bucket(
     assert [report.detections for report in reports if report.detections] == buckets
     assert [report.watermark for report in reports[:-1]] == [before] * (len(reports) - 1)
     bench.feed.commits = 17
-    assert [(r.rows, r.detections) for r in some(bench)][0] == (1, 1)
+    assert next((r.rows, r.detections) for r in some(bench)) == (1, 1)
     bench.clock.at += 5_000_000
     assert [report.detections for report in some(bench)] == [1]  # the window of the new row
     assert bench.sink.effects == Counter(("b", n) for n in range(17))
