@@ -30,7 +30,8 @@ class Detected:
 
 def detect(detector: Partitioned, state: State, bucket: Bucket, limits: Settings) -> Detected:
     """One step of the detector; a rule that reaches a limit is parked, and the others go on without
-    it. Raises `CutShortError` where the step did not reach the plan's watermark."""
+    it. Raises `CutShortError` where the step did not reach the plan's watermark, unless that stays
+    where it was: then timers of a rule that was parked are overdue, and no cut leaves them out."""
     plan = bucket.plan
     before = state.parked - plan.enabled
     parked: dict[str, Parked] = {}
@@ -49,6 +50,6 @@ def detect(detector: Partitioned, state: State, bucket: Bucket, limits: Settings
                 reason = error.reason if rule == error.rule else f"it uses {error.rule}"
                 parked[rule] = Parked(rule, reason, error.hint, at)
         else:
-            if reached < plan.watermark:
+            if reached < plan.watermark and plan.watermark > plan.watermark_before:
                 raise CutShortError(reached)
             return Detected(found, carried, tuple(parked.values()))

@@ -248,7 +248,10 @@ class Loop:
             unplaced = self.store.unplaced_signals(book.name, self._sources.signals, before, limit)
         used = {name: used_of(name, head.cursor.schema) for name, head in listing.heads.items()}
         enabled = frozenset(c.subject for c in controls if c.kind == "enable") & state.parked
-        timer = next_due(state.carried)
+        detector = self.basis.detector
+        timer = (
+            detector.next_due(state.carried, state.parked) if detector else next_due(state.carried)
+        )
         plan = make_plan(  # 3. choose W
             rulebook, state, listing, unplaced, used, until, enabled, timer
         )

@@ -105,7 +105,7 @@ def make_plan(
     placed = tuple(_place(unplaced.signals, before, watermark))
     active = [rule.name for rule in rulebook.rules.values() if rule.enabled]
     activations = {rule: before + 1 for rule in active if rule not in state.activations}
-    ringing = timer is not None and before < watermark and timer <= watermark
+    ringing = timer is not None and timer <= watermark
     if not (ranges or placed or activations or enabled or ringing or state.watermark is None):
         return None
     taken = {r.table: r.cursor for r in ranges}

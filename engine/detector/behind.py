@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tidegate.engine.detector.carried import read_occurrences, write_occurrences
 from tidegate.engine.detector.clocks import name_of
-from tidegate.engine.detector.edges import BY
+from tidegate.engine.detector.edges import BY, shown_name
 from tidegate.engine.detector.stacking import both
 from tidegate.engine.values import Batch
 from tidegate.rules import expression as x
@@ -30,30 +30,36 @@ _HELD = "held:"
 def with_clocks(book: Rulebook, clocks: Mapping[str, str]) -> Rulebook:
     """The rulebook with event types of their own for the rules in `clocks`, which says by which
     clock each runs. A rule that one of them uses as an event is there once more by that clock,
-    unless it runs by it anyway."""
+    unless it runs by it anyway. What uses a rule that has a clock has one too."""
     rules = dict(book.rules)
     for name, clock in clocks.items():
         if name in book.rules:
-            _add(rules, book.rules[name], name, clock, clocks)
+            _add(rules, book.rules, name, name, clock, clocks)
     return replace(book, rules=rules)
 
 
 def _add(
-    rules: dict[str, Rule], rule: Rule, name: str, clock: str, clocks: Mapping[str, str]
+    rules: dict[str, Rule],
+    written: Mapping[str, Rule],
+    rule: str,
+    name: str,
+    clock: str,
+    clocks: Mapping[str, str],
 ) -> None:
-    """Write a rule by a clock as `name`, and what it uses."""
+    """Add a rule by a clock as `name`, and what it uses; `written` has rules as they were."""
 
     def seen(event: str) -> str:
-        if event not in rules:
+        if event not in written:
             return event + BY + clock
         if clocks.get(event) == clock:
             return event
         if event + BY + clock not in rules:
-            _add(rules, rules[event], event + BY + clock, clock, clocks)
+            _add(rules, written, event, event + BY + clock, clock, clocks)
         return event + BY + clock
 
-    per = {seen(event): columns for event, columns in rule.per.items()}
-    rules[name] = replace(rule, name=name, on=_renamed(rule.on, seen), per=per)
+    own = written[rule]
+    per = {seen(event): columns for event, columns in own.per.items()}
+    rules[name] = replace(own, name=name, on=_renamed(own.on, seen), per=per)
 
 
 def _renamed(e: x.Expression, seen: Callable[[str], str]) -> x.Expression:
@@ -82,7 +88,7 @@ def released(
     for event in sorted(events):
         seen, _, clock = event.partition(BY)
         known = tables.get(_HELD + event)
-        waiting = read_occurrences(seen, known).batch if known is not None else None
+        waiting = read_occurrences(shown_name(seen), known).batch if known is not None else None
         arrived = batches.get(seen)
         whole = both(waiting, arrived) if waiting and arrived else waiting or arrived
         if whole is None:
@@ -106,9 +112,8 @@ def is_held(name: str) -> bool:
     return name.startswith(_HELD)
 
 
-def names_for(rule: Rule, events: Iterable[str]) -> dict[str, str]:
-    """The names by which a rule's detections have event types: as the rule was written; those that
-    another clock sees, or none, as they are told apart here."""
-    clocks = {clock_of(name) for name in x.names_in(rule.on)}
-    return {event: event.partition(BY)[0] if clock_of(event) in clocks else event + BY
+def names_for(clock: str, events: Iterable[str]) -> dict[str, str]:
+    """The names by which the detections of a rule by a clock have event types: as the rule was
+    written; those that another clock sees, or none, as they are told apart here."""
+    return {event: event.partition(BY)[0] if clock_of(event) == clock else event + BY
             for event in events}  # fmt: skip

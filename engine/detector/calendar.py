@@ -72,12 +72,15 @@ def multiples(
 ) -> tuple[Int64, Int64]:
     """The instants anchor + k * duration, k >= 1, later than `after` and up to `until`, for each
     of some anchors: how many, and all of them in turn. Raises `FloodError` where they are more than
-    `limit`, `LimitError('ticks')` where they are too many for any step."""
+    `limit` and not all of the last millisecond, `LimitError('ticks')` where they are too many for
+    any step."""
     if not duration.months:
         first = (after - anchor) // duration.micros + 1
         counts = np.maximum((until - anchor) // duration.micros - first + 1, 0)
         if limit is not None and counts.sum(dtype=np.float64) > limit:
-            raise FloodError(_reached(anchor, first, until, duration.micros, limit))
+            reached = _reached(anchor, first, until, duration.micros, limit)
+            if reached < until.max():
+                raise FloodError(reached)
         _check_ticks(int(counts.sum(dtype=np.float64)))
         before = np.cumsum(counts) - counts
         ticks = np.arange(counts.sum())

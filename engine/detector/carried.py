@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from tidegate.engine.detector.graph import Node
 from tidegate.engine.detector.instances import EVERY_KEY, Carry, Instances, Int32, concat
 from tidegate.engine.detector.keys import Keys
-from tidegate.engine.detector.occurrences import CarriedOccurrences, CarriedParts
+from tidegate.engine.detector.sources import CarriedOccurrences, CarriedParts
 from tidegate.engine.values import Batch, Int64, UInt64
 from tidegate.rules.errors import EngineError
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from tidegate.engine.detector import carried as tables
 from tidegate.engine.detector.frame import Frame
 from tidegate.engine.detector.instances import Bools, Carry
-from tidegate.engine.detector.occurrences import CarriedParts
+from tidegate.engine.detector.sources import CarriedParts
 from tidegate.engine.values import Carried, Int64
 
 

@@ -18,14 +18,17 @@ ABSENT = -(2**63)
 """The start and end of a label in a detection that has no occurrence under it."""
 
 
-def build(rule: Rule, shown: Shown, keys: Keys, occurrences: Occurrences) -> Detections:
-    """The detections in order of end, key, start, constituents; each occurrence once."""
+def build(
+    rule: Rule, shown: Shown, keys: Keys, occurrences: Occurrences, clock: str = ""
+) -> Detections:
+    """The detections of a rule by a clock (empty: by the bucket's own) in order of end, key, start,
+    constituents; each occurrence once."""
     found = shown.found
     place, index, batches = occurrences.shown(shown.row)
     number = (
         np.cumsum([e not in occurrences.parts for e in occurrences.sources], dtype=np.int16) - 1
     )
-    names = names_for(rule, batches)
+    names = names_for(clock, batches)
     batches = {names[e]: batch for e, batch in batches.items() if e not in occurrences.parts}
     around = [role.labels for role in roles(rule.on)]
     labels = tuple(dict.fromkeys(label for inside in around for label in inside))

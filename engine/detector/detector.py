@@ -84,11 +84,12 @@ class Detector:
         """The event types that some rule looks at."""
         self.timed = any(root.timed for root in self._graph.roots.values())
         """Whether something may be detected when nothing arrives."""
+        self._clock_of = {name: (clocks or {}).get(name, clock_of(name)) for name in roots}
         self._clocks = {
             node.digest: clock
-            for root in self._graph.roots.values()
-            for node in root.walk()
-            if (clock := clock_of(node.roles[0]))
+            for name, clock in self._clock_of.items()
+            if clock
+            for node in roots[name].walk()
         }
         self._shown = [name for name in self._rules if name in shown]
 
@@ -109,6 +110,15 @@ class Detector:
             if self._graph.uses[rule] & stopped:
                 stopped.add(rule)
         return frozenset(stopped)
+
+    def asleep(self, parked: Collection[str]) -> frozenset[str]:
+        """The nodes that are not stepped when these rules are parked, by digest."""
+        stopped, roots = self.parked_with(parked), self._graph.roots
+        if not stopped:
+            return frozenset()
+        found = {node.digest for rule in stopped for node in roots[rule].walk()}
+        going = roots.keys() - stopped
+        return frozenset(found).difference(n.digest for rule in going for n in roots[rule].walk())
 
     def passed_over(self, parked: Collection[str], batches: Mapping[str, Batch]) -> dict[str, int]:
         """How many occurrences of a bucket each parked rule does not see."""
@@ -179,9 +189,11 @@ class Detector:
             if name in shown:
                 rule = self._rules[name]
                 keys, occurrences = frame.keys(self._graph.roots[name]), frame.occurrences
-                found.append(build(rule, shown[name], keys, occurrences))
+                clock = self._clock_of[name]
+                found.append(build(rule, shown[name], keys, occurrences, clock))
                 if self._used:
-                    whole = build(rule, every_role(shown[name], occurrences), keys, occurrences)
+                    every = every_role(shown[name], occurrences)
+                    whole = build(rule, every, keys, occurrences, clock)
                     found[-1] = replace(found[-1], used=whole)
         if until.watermark == FOREVER:
             return tuple(found), Carried({}, frozenset(carried.tables))

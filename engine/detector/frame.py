@@ -25,15 +25,11 @@ from tidegate.engine.detector.instances import (
 )
 from tidegate.engine.detector.kernels import ties
 from tidegate.engine.detector.keys import NO_KEYS, Keys
-from tidegate.engine.detector.occurrences import (
-    CarriedOccurrences,
-    Occurrences,
-    Ranking,
-    number,
-)
+from tidegate.engine.detector.occurrences import Occurrences, Ranking, number
 from tidegate.engine.detector.operators.detection import Detection
 from tidegate.engine.detector.operators.event import Event
 from tidegate.engine.detector.operators.repeated import endow
+from tidegate.engine.detector.sources import CarriedOccurrences
 from tidegate.engine.detector.timeline import Timeline
 from tidegate.engine.detector.timers import Timers
 from tidegate.engine.values import Carried, Int64

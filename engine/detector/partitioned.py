@@ -32,6 +32,7 @@ from tidegate.engine.detector.parts import (
     due_of,
     grouped,
     join,
+    next_due,
     part_name,
     partitions,
     place,
@@ -92,7 +93,8 @@ class Partitioned:
         tables = {name: table for name, table in carried.tables.items() if not is_held(name)}
         batches, held = released(carried.tables, batches, self._events_behind, behind or {})
         count = count_of(tables)
-        largest, due = self._looked_over(tables, watermark)
+        asleep = self.detector.asleep(parked)
+        largest, due = self._looked_over(tables, watermark, asleep)
         wanted = _wanted(count, largest, self._count_max)
         touched = None if wanted > count else self._touched(batches, due, count)
         read = grouped(tables) if touched is None else self._read(tables, touched)
@@ -120,14 +122,23 @@ class Partitioned:
                 }
         return found
 
-    def _looked_over(self, tables: Tables, watermark: int) -> tuple[int, set[int]]:
-        """The rows of the largest part; and the partitions with a due timer or an instance that is
-        too old. A part is looked at again only when it is another table."""
+    def next_due(self, carried: Carried, parked: Collection[str]) -> int | None:
+        """When the first timer is due of what is carried, but for rules that are parked."""
+        return next_due(carried, self.detector.asleep(parked))
+
+    def _looked_over(
+        self, tables: Tables, watermark: int, asleep: Collection[str]
+    ) -> tuple[int, set[int]]:
+        """The rows of the largest part; the partitions in which a timer is due, or something is too
+        old, but for nodes that are `asleep`. What was seen of a part is known until it is another
+        table."""
         seen: dict[str, _Part] = {}
         largest, due = 0, set()
         for name, table in tables.items():
             part = seen[name] = self._part(name, table)
             largest = max(largest, part.rows)
+            if place(name)[0].removeprefix("node:") in asleep:
+                continue
             if min(part.timer, FOREVER if part.partition == EVERY else part.old) <= watermark:
                 due.add(part.partition)
         self._parts = seen

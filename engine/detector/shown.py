@@ -12,8 +12,9 @@ from tidegate.engine.detector.instances import Bools, Instances, Int16, points
 from tidegate.engine.detector.kernels.columns import NEVER, Ranks
 from tidegate.engine.detector.kernels.entries import Entries, put, repeats, ticks_among
 from tidegate.engine.detector.keys import Keys
-from tidegate.engine.detector.occurrences import Occurrences, Parts
+from tidegate.engine.detector.occurrences import Occurrences
 from tidegate.engine.detector.roles import roles
+from tidegate.engine.detector.sources import Parts
 from tidegate.engine.values import Int64
 from tidegate.rules.model import Rule
 

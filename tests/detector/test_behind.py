@@ -14,7 +14,9 @@ from tests.support.rulebooks import loaded
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.partitioned import Partitioned
 from tidegate.engine.values import Carried
+from tidegate.rules import load
 from tidegate.rules.model import Rulebook
+from tidegate.rules.unbuilt import all_features
 
 SECOND = 1_000_000
 LATENESS = 3 * SECOND
@@ -26,10 +28,12 @@ EXPRESSIONS = [
     "r ; a",
     "a - (b ; c)",
 ]
+USING = ["x ; a", "x + [1 s]", "not(b)[x, [2 s]]", "x or y", "a ; x"]
 
 
 def book(draw: st.DrawFn) -> Rulebook:
-    """Two rules by a clock, over a and b, which have event times, and c; two without, over c."""
+    """Rules by a clock, over a and b, which have event times, and c, and one that uses them; two
+    without, over c."""
     first, second = (draw(st.sampled_from(EXPRESSIONS)) for _ in range(2))
     context = draw(st.sampled_from(["restricted", "chronicle", "continuous"]))
     per = draw(st.sampled_from(["", ", per: k"]))
@@ -39,6 +43,7 @@ def book(draw: st.DrawFn) -> Rulebook:
         s=f"on: c{per}",
         x=f"on: '{first}', context: {context}{per}",
         y=f"on: '{second}'{per}",
+        z=f"on: '{draw(st.sampled_from(USING))}', context: restricted{per}",
     )
 
 
@@ -49,22 +54,24 @@ def test_g05_what_comes_late_is_detected_in_its_place(data: st.DataObject) -> No
     own = data.draw(st.composite(book)())
     lines = sorted(data.draw(planted(own, 12)), key=lambda line: line[1])
     whole, _, _ = Detector(own, dict.fromkeys(own.rules, 0)).step(
-        Carried(), batches(own, lines), lines[-1][1] + 20 * SECOND
+        Carried(), batches(own, lines), lines[-1][1] + 24 * SECOND
     )
     seen = [  # an a or b is committed later than it happened
         (line[1] if line[0] == "c" else line[1] + data.draw(st.integers(0, LATENESS)), line)
         for line in lines
     ]
-    detector = Detector(own, dict.fromkeys(own.rules, 0), clocks={"x": "t", "y": "t"})
+    clocks = {"x": "t", "y": "t", "z": data.draw(st.sampled_from("tu"))}
+    detector = Detector(own, dict.fromkeys(own.rules, 0), clocks=clocks)
     partitioned = Partitioned(detector, 4)
     carried, found = Carried(), list[Any]()
     steps = sorted({commit for commit, _ in seen})
     cut = sorted({*data.draw(st.lists(st.sampled_from(steps), max_size=4)), steps[-1]})
     before = -1
-    for watermark in (*cut, cut[-1] + 20 * SECOND):
+    for watermark in (*cut, cut[-1] + 30 * SECOND):
         arrived = batches(own, [line for commit, line in seen if before < commit <= watermark])
+        behind = {"t": watermark - LATENESS, "u": watermark - 2 * LATENESS}
         detected, carried, _ = partitioned.step(
-            through_ipc(carried), arrived, watermark, behind={"t": watermark - LATENESS}
+            through_ipc(carried), arrived, watermark, behind=behind
         )
         found += [line for detections in detected for line in printed(detections)]
         before = watermark
@@ -85,3 +92,18 @@ def test_a_clock_holds_back_its_own_rules_alone() -> None:
     found, carried, _ = detector.step(after, {}, 11, behind={"t": 7})
     assert [(d.rule, d.events) for d in found] == [("s", found[0].events)]
     assert {"a", "b"} <= {*found[0].events}
+
+
+def test_s10_a_beginning_that_was_held_back_is_called_as_if_it_was_not() -> None:
+    own = """
+rulebook: b
+tables: {t: {path: /t}}
+events: {tx: {on: transaction, table: t}}
+rules: {r: {on: begin_of tx ; tx}}
+"""
+    book = load(own, features=all_features())
+    detector = Partitioned(Detector(book, {"r": 0}, clocks={"r": "t"}), 4)
+    lines = batches(book, [("tx", 5, {})])
+    carried = detector.step(Carried(), lines, 9, behind={"t": 0})[1]
+    (found,), _, _ = detector.step(carried, {}, 10, behind={"t": 10})
+    assert [c["event"] for c in printed(found)[0]["constituents"]] == ["tx", "tx"]

@@ -132,5 +132,20 @@ def test_ten_billion_ticks_are_cut_before_any_is_made() -> None:
     assert (found[0].end.tolist()[0], again) == (1_001 * SECOND, 1_010 * SECOND + 998)
 
 
+@pytest.mark.parametrize("end", [3_000_998, 3_000_000, 2_000_998])
+@pytest.mark.parametrize("on", ["P(a, [1 s], b)", "P(a, [1 s], [9 s])", "P*(a, [1 s], [1 s])"])
+def test_g08_ticks_of_one_millisecond_are_not_parted(on: str, end: int) -> None:
+    """A commit that opens more windows than a step may have timers, a key each."""
+    book = loaded("ab", r=f"on: '{on}', per: k")
+    partitioned = Partitioned(Detector(book, {"r": 0}), 4)
+    arrived = batches(book, [("a", 0, {"k": k, "v": 1}) for k in range(5)])
+    carried, watermark, seen = Carried(), -1, list[Any]()
+    while watermark < end:
+        found, carried, watermark = partitioned.step(carried, arrived, end, end, limit=2)
+        seen += [len(d) for d in found]
+        arrived = {}
+    assert seen == [5] * (1 if "*" in on else end // SECOND)
+
+
 def micros(text: str) -> int:
     return int(pa.scalar(text).cast(pa.timestamp("us", "UTC")).value)

@@ -80,10 +80,8 @@ class Found(NamedTuple):
 
 @njit
 def scan(begin, arriving, program, state, ahead, found):
-    """Scan the arrivals from `begin` on; `state` goes along. Returns how many matches were found.
-
-    The state of the arrival `ahead` is asked for in time.
-    """
+    """Scan the arrivals from `begin` on; `state` goes along, that of the arrival `ahead` is asked
+    for in time. Returns how many matches were found."""
     stage, key, start, end, row = found
     code, time, keys = arriving.code, arriving.time, arriving.key
     place, last, at, size = program.place, program.last, program.at, program.size
