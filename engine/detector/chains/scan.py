@@ -83,11 +83,10 @@ def scan(begin, arriving, program, state, ahead, found):
     """Scan the arrivals from `begin` on; `state` goes along, that of the arrival `ahead` is asked
     for in time. Returns how many matches were found."""
     stage, key, start, end, row = found
-    code, time, keys = arriving.code, arriving.time, arriving.key
-    place, last, at, size = program.place, program.last, program.at, program.size
-    noted, span, shown = program.noted, program.span, program.shown
+    code, time, keys, first, most = arriving
+    place, last, at, size, noted, span, shown, bounds, guards = program
     zero, one = np.uint64(0), np.uint64(1)
-    run = np.empty(arriving.most, dtype=np.int64)
+    run = np.empty(most, dtype=np.int64)
     n, i, x, simultaneous = zero, begin, 0, 0
     t = np.int64(0)
     while i < len(time) or x < simultaneous:
@@ -110,7 +109,7 @@ def scan(begin, arriving, program, state, ahead, found):
         if noted[p]:
             d = base + at[p]
             state[d] = t
-            state[d + one] = arriving.first + r
+            state[d + one] = first + r
             continue
         b, s = base, t
         if p > zero:
@@ -119,8 +118,8 @@ def scan(begin, arriving, program, state, ahead, found):
             if s < t - span[p]:
                 continue
         later = True
-        for g in range(program.bounds[p], program.bounds[p + one]):
-            later &= s > state[base + program.guards[g]]
+        for g in range(bounds[p], bounds[p + one]):
+            later &= s > state[base + guards[g]]
         if not later:
             continue
         if p < last:
@@ -128,7 +127,7 @@ def scan(begin, arriving, program, state, ahead, found):
             state[d] = s
             for y in range(p):
                 state[d + one + y] = state[b + one + y]
-            state[d + one + p] = arriving.first + r
+            state[d + one + p] = first + r
         if shown[p]:
             stage[n] = p
             key[n] = keys[r]
@@ -136,7 +135,7 @@ def scan(begin, arriving, program, state, ahead, found):
             end[n] = t
             for y in range(p):
                 row[n, y] = state[b + one + y]
-            row[n, p] = arriving.first + r
+            row[n, p] = first + r
             n += one
     return n
 
