@@ -107,3 +107,14 @@ rules: {r: {on: begin_of tx ; tx}}
     carried = detector.step(Carried(), lines, 9, behind={"t": 0})[1]
     (found,), _, _ = detector.step(carried, {}, 10, behind={"t": 10})
     assert [c["event"] for c in printed(found)[0]["constituents"]] == ["tx", "tx"]
+
+
+def test_what_is_held_back_is_let_go_in_order_of_time() -> None:
+    own = loaded("a", r="on: a")
+    detector = Partitioned(Detector(own, {"r": 0}, clocks={"r": "t"}), 4)
+    carried, ends = Carried(), list[list[int]]()
+    for time, watermark, behind in ((9, 10, 2), (7, 11, 3), (8, 12, 8), (20, 30, 30)):
+        lines = batches(own, [("a", time, {"k": 1, "v": 1})])
+        found, carried, _ = detector.step(carried, lines, watermark, behind={"t": behind})
+        ends += [d.end.tolist() for d in found]
+    assert ends == [[7, 8], [9, 20]]

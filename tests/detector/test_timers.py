@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -16,6 +17,7 @@ from tests.support.rulebooks import loaded
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.partitioned import Partitioned
 from tidegate.engine.detector.parts import next_due
+from tidegate.engine.detector.timers import Timers
 from tidegate.engine.values import Carried
 from tidegate.rules.model import Context, Rulebook
 
@@ -130,6 +132,15 @@ def test_ten_billion_ticks_are_cut_before_any_is_made() -> None:
     assert reached == 1_000 * SECOND + 998
     found, _, again = partitioned.step(carried, {}, far, far, limit=10)
     assert (found[0].end.tolist()[0], again) == (1_001 * SECOND, 1_010 * SECOND + 998)
+
+
+def test_a_step_reaches_the_millisecond_of_the_last_timer_that_it_may_have() -> None:
+    timers = Timers(2)
+    for fired in ([1_000, 5_000], [2_000, 2_500], [4_000]):
+        timers.fire(np.array(fired))
+    assert timers.reached(9_998) == 2_998
+    timers.limit = 5
+    assert timers.reached(9_998) == 9_998
 
 
 @pytest.mark.parametrize("end", [3_000_998, 3_000_000, 2_000_998])

@@ -73,7 +73,7 @@ class Chain:
     @cached_property
     def layout(self) -> Layout:
         last = len(self.stages) - 1
-        events = tuple(dict.fromkeys(leaf.roles[0] for leaf in self.leaves))
+        events = tuple(leaf.roles[0] for leaf in self.leaves)
         sizes = [stage + 2 for stage in range(last)] + [0] + [2] * (len(events) - last - 1)
         carried = {s.sequence.digest: p - 1 for p, s in enumerate(self.stages) if s.sequence}
         for stage in self.stages:
@@ -155,10 +155,9 @@ def _chain(node: Node) -> Chain | None:
         return None
     leaves = [*(s.leaf for s in stages), *(guard for s in stages for guard in s.guards)]
     shapes = [leaf.shape for leaf in leaves if isinstance(leaf.shape, Event)]
-    events, guards = shapes[: len(stages)], {shape.event for shape in shapes[len(stages) :]}
-    names = {shape.event for shape in events}
+    names = {shape.event for shape in shapes}
     alike = {(shape.columns is None, shape.activation) for shape in shapes}
-    if len(names) < len(events) or guards & names or len(alike) > 1:
+    if len(names) < len(leaves) or len(alike) > 1:
         return None
     return Chain(stages, shapes[0].activation)
 

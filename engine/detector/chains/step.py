@@ -64,7 +64,7 @@ def _read(node: Node, carry: Carry, layout: Layout, state: Int64) -> None:
         state[part.key, at + 1 : at + stage + 2] = part.row.reshape(-1, stage + 1)
     elif isinstance(node.shape, Minus):
         at, part = layout.at[layout.carried[node.digest]], carry[0]
-        state[part.key, at] = np.maximum(state[part.key, at], part.start)
+        state[part.key, at] = part.start
 
 
 def _carried(
