@@ -179,6 +179,25 @@ def test_g26_a_rule_by_other_keys_than_those_of_the_rule_that_it_uses() -> None:
         assert [(d.rule, len(d)) for d in found] == [("pair", 1), ("both", 1)]
 
 
+def test_g26_a_timer_of_every_key_meets_every_partition() -> None:
+    kept = Kept("(t + [100 us]) and a")
+    kept.step("t", [None])
+    (found,) = kept.step("b", [500], 110)
+    assert len(found) == 200
+
+
+def test_g26_a_timer_of_a_rule_by_other_keys_meets_the_partitions_of_the_rule_that_uses_it() -> (
+    None
+):
+    book = loaded("abc", pair="on: 'a + [100 us]', per: [k, v]", both="on: 'c ; pair', per: k")
+    given = Partitioned(Detector(book, {"pair": 0, "both": 0}), 16)
+    carried = given.step(Carried(), rows("c", [*range(100)], 1), 1)[1]
+    for time in (2, 3, 4):
+        carried = given.step(carried, rows("a", [time], time), time)[1]
+    found, _, _ = given.step(carried, {}, 110)
+    assert [(d.rule, len(d)) for d in found] == [("pair", 3), ("both", 3)]
+
+
 def test_g26_a_tick_that_two_partitions_have_made_is_one_where_they_meet() -> None:
     kept = Kept("P*(a, [10 us], b) ; t", keys=200)
     kept.step("b", [3], 25)

@@ -52,7 +52,7 @@ def test_g13_timers_that_are_overdue_fire_a_few_a_bucket(
     before = bench.loop.state.watermark
     store.ask("loop", "enable", "a")
     reports = some(bench)
-    assert [report.detections for report in reports if report.detections] == buckets
+    assert [report.detections for report in reports][: len(buckets)] == buckets
     assert [report.watermark for report in reports[:-1]] == [before] * (len(reports) - 1)
     bench.feed.commits = 17
     assert next((r.rows, r.detections) for r in some(bench)) == (1, 1)

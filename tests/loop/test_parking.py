@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tests.support.bench import Bench
+from tests.support.make import BEGIN
 from tidegate.engine.state import Parked
 from tidegate.engine.store import SqlStore
 
@@ -34,6 +35,9 @@ def test_g13_a_limit_parks_its_rule_and_those_that_use_it_and_the_rest_goes_on(
     assert a == "a"
     assert "at most 3 are carried (setting carried_per_key_max)" in reason
     assert c == ("c", "it uses a")
+    first = [one.instant for one in store.obstacles("loop") if isinstance(one, Parked)]
+    assert first[0] == first[1]
+    assert 1_000_000 < first[0] - BEGIN < 2_000_000  # after the bucket of versions 0 and 1
     kept = {n: t for n, t in store.load("loop").carried.tables.items() if n.startswith("node:")}
     assert sum(table.num_rows for table in kept.values()) == 2  # as before the bucket that parked
     assert bench.sink.effects == Counter({("b", n): 1 for n in range(8)})
