@@ -20,7 +20,7 @@ from tests.support.history import batches
 from tests.support.rulebooks import loaded
 from tidegate.engine.detector.clocks import clock_batches
 from tidegate.engine.detector.detector import Detector
-from tidegate.engine.detector.operators.nth import COUNT
+from tidegate.engine.detector.kernels.columns import LAST
 from tidegate.engine.values import Carried
 from tidegate.rules.bound import Bound, Bounds
 from tidegate.rules.errors import EngineError, InputError
@@ -54,7 +54,7 @@ def stored(carried: Carried) -> Counter[object]:
     counts: Counter[object] = Counter()
     for name, table in carried.tables.items():
         if name.startswith("node:"):
-            table = table.filter(pc.not_equal(table.column("end"), COUNT))
+            table = table.filter(pc.not_equal(table.column("end"), LAST))
             keyed = "k0" in table.column_names
             counts.update(table.column("k0").to_pylist() if keyed else [0] * len(table))
     return counts
@@ -66,7 +66,7 @@ def oldest(carried: Carried) -> int | None:
         for name, table in carried.tables.items()
         if name.startswith("node:")
         for start, end in zip(*table.select(["start", "end"]).to_pydict().values(), strict=True)
-        if end != COUNT
+        if end != LAST
     ]
     return min(starts, default=None)
 
