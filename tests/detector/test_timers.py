@@ -50,7 +50,7 @@ def timed(draw: st.DrawFn) -> Rulebook:
 
 @detecting
 @given(data=st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_g08_steps_of_few_timers_detect_what_one_step_does(data: st.DataObject) -> None:
     """And each fires no more than its limit, but for those of one millisecond."""
     book = data.draw(st.composite(timed)())
@@ -76,7 +76,7 @@ def test_g08_steps_of_few_timers_detect_what_one_step_does(data: st.DataObject) 
 
 @detecting
 @given(data=st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_a_step_at_each_instant_that_is_due_misses_nothing(data: st.DataObject) -> None:
     """Stepped only where something arrives and where `next_due` says, it detects the same."""
     book = data.draw(st.composite(timed)())
