@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
@@ -77,7 +76,7 @@ def basis_for(basis: Basis, plan: Plan, prepare: Prepare) -> Basis:
     if basis.detector is None:
         activations = {**basis.activations, **plan.activations}
         most = basis.rulebook.settings.state_partitions
-        threads = basis.rulebook.settings.detect_threads or os.cpu_count() or 1
+        threads = basis.rulebook.settings.detect_threads
         detector = Partitioned(Detector(basis.rulebook, activations, threads=threads), most)
         basis = replace(basis, activations=activations, detector=detector)
     return basis

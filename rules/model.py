@@ -236,7 +236,7 @@ class Settings:
     max_cascade_depth: int = 16
     carried_per_key_max: int = 10_000
     state_partitions: int = 256  # at most so many (G26)
-    detect_threads: int | None = None  # None: as many as there are cores
+    detect_threads: int = 1  # more have not been faster where it was measured
     search_steps_max: int = 1_000_000  # joins of instances, at one instant of one key
     statement_seconds_max: int = 3_600
     outage_max_seconds: int = 300  # G7

@@ -79,8 +79,8 @@ def _showing(found: Instances, roles: Bools, occurrences: Occurrences) -> Shown:
     places = [place for place, e in enumerate(occurrences.sources) if e in occurrences.parts]
     used = places and np.isin(occurrences.place_of(row), places).any()
     ticks = any(map(is_tick, occurrences.sources))
-    ranks = Ranks(occurrences.time, occurrences.rank)
-    if not used and not (ticks and ticks_among(offsets, row, ranks)):
+    among = ticks and ticks_among(offsets, row, Ranks(occurrences.time, occurrences.rank))
+    if not used and not among:
         return Shown(found, offsets, row, role)
     owner = np.repeat(np.arange(len(found)), np.diff(offsets))
     if used:
