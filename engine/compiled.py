@@ -33,7 +33,7 @@ def njit(kernel: Callable[..., Any]) -> Any:
 
 
 def part(kernel: Callable[..., Any]) -> Any:
-    """A part of a kernel: it makes no arrays, and reads and writes those that it is given.
+    """A part of a kernel. It works on the arrays that it is given, and makes none.
 
     It does not count references. In a loop that calls parts, counting took longer than their work.
     """

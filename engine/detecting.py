@@ -6,17 +6,10 @@ from dataclasses import dataclass
 
 from tidegate.engine.detector.limits import RuleLimitError
 from tidegate.engine.detector.partitioned import Partitioned
+from tidegate.engine.detector.timers import FloodError
 from tidegate.engine.state import Parked, State
 from tidegate.engine.values import Bucket, Carried, Detections
 from tidegate.rules.model import Settings
-
-
-class CutShortError(Exception):
-    """More timers are due than one bucket may have; up to `reached` they are no more (G8)."""
-
-    def __init__(self, reached: int) -> None:
-        super().__init__(reached)
-        self.reached = reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +23,7 @@ class Detected:
 
 def detect(detector: Partitioned, state: State, bucket: Bucket, limits: Settings) -> Detected:
     """One step of the detector; a rule that reaches a limit is parked, and the others go on without
-    it. Raises `CutShortError` where the step did not reach the plan's watermark, unless that stays
+    it. Raises `FloodError` where the step did not reach the plan's watermark, unless that stays
     where it was: then timers of a rule that was parked are overdue, and no cut leaves them out."""
     plan = bucket.plan
     before = state.parked - plan.enabled
@@ -51,5 +44,5 @@ def detect(detector: Partitioned, state: State, bucket: Bucket, limits: Settings
                 parked[rule] = Parked(rule, reason, error.hint, at)
         else:
             if reached < plan.watermark and plan.watermark > plan.watermark_before:
-                raise CutShortError(reached)
+                raise FloodError(reached)
             return Detected(found, carried, tuple(parked.values()))

@@ -24,9 +24,10 @@ from tidegate.engine.capture.plan import (
 )
 from tidegate.engine.capture.resets import with_resets
 from tidegate.engine.capture.sources import Sources, sources
-from tidegate.engine.detecting import CutShortError, detect
+from tidegate.engine.detecting import detect
 from tidegate.engine.detector.partitioned import Partitioned
 from tidegate.engine.detector.parts import next_due
+from tidegate.engine.detector.timers import FloodError
 from tidegate.engine.doing import STAGES, Stage
 from tidegate.engine.entries import Control
 from tidegate.engine.evaluate.evaluate import evaluate
@@ -116,7 +117,7 @@ class Loop:
                 return None
             try:
                 basis, taken = self._take(plan)
-            except CutShortError as short:
+            except FloodError as short:
                 until = short.reached
                 continue
             except EngineError as error:

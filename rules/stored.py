@@ -298,8 +298,9 @@ def _window(node: x.Expression, operands: Sequence[Stored], horizon: int | None)
 
 
 def _openings(closer: Stored) -> Amount:
-    """The windows that a c still to come may be the first to close. One for each start that it may
-    have and each that the c before it may have: the last window opened in between."""
+    """The windows that a c still to come may be the first to close. Take a start that this c may
+    have, and one that the c before it may have. Of the windows opened in between the last counts.
+    """
     starts = ONE + closer.pending
     return starts * starts
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from graphlib import TopologicalSorter
 from typing import Any
 
+from tidegate.engine.detector.behind import with_clocks
+from tidegate.engine.detector.edges import BY, with_edges
 from tidegate.engine.detector.flat import flat_node
 from tidegate.engine.detector.flat.window_node import Windows
-from tidegate.engine.detector.graph import Census, Node, Stream, digest
+from tidegate.engine.detector.graph import Census, Graph, Node, Stream, connect, digest
 from tidegate.engine.detector.operators import (
     any_repeat,
     aperiodic,
@@ -37,6 +40,7 @@ from tidegate.engine.detector.roles import roles
 from tidegate.engine.detector.search.nested import nested
 from tidegate.rules import expression as x
 from tidegate.rules.closers import Window, chosen_closers
+from tidegate.rules.detected import as_detected
 from tidegate.rules.errors import EngineError
 from tidegate.rules.forms import Flat, Form, Nested, Operators, Single, Windowed, forms
 from tidegate.rules.model import Context, Rule, Rulebook, Settings
@@ -71,6 +75,37 @@ _WITH_OWN: Mapping[type[x.Expression], Callable[[Any, x.Duration, Build, int | N
     x.AperiodicStar: aperiodic_until.star,
 }
 """What is a node of its own where the last operand is `[d]`."""
+
+
+def compile_book(
+    book: Rulebook, activations: Mapping[str, int], clocks: Mapping[str, str]
+) -> tuple[Rulebook, Graph]:
+    """The rulebook as it runs, and the event graph of its enabled rules. `activations` and `clocks`
+    are those of `Detector`.
+
+    Raises `EngineError('not-detectable')` for an operator that is not built.
+    """
+    book = with_edges(as_detected(book), {*book.events, *book.rules})
+    book = with_clocks(book, clocks)
+    rules = {rule.name: rule for rule in book.rules.values() if rule.enabled}
+    book = replace(book, rules=rules)
+    roots: dict[str, Node] = {}
+    censuses: list[Census] = []
+    for name in _used_first(rules):
+        since = activations[name.partition(BY)[0]]
+        roots[name], census = compile_rule(rules[name], since, book, roots)
+        censuses += [census] if census else []
+    keys = {name: rule.key_names for name, rule in rules.items()}
+    return book, connect(roots, keys, censuses)
+
+
+def _used_first(rules: Mapping[str, Rule]) -> Iterable[str]:
+    """The rules' names, each after those of the rules that it uses as events."""
+    used = {
+        name: [n.name for n in rule.on.walk() if isinstance(n, x.Name) and n.name in rules]
+        for name, rule in rules.items()
+    }
+    return TopologicalSorter(used).static_order()
 
 
 def compile_rule(

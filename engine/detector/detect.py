@@ -45,7 +45,9 @@ def detect(rulebook: str | os.PathLike[str] | Rulebook, occurrences: pa.Table) -
     seen = _first(book, line)
     first, last = (int(log.time[0]), int(log.time[-1])) if len(log) else (0, 0)
     detector = Detector(book, dict.fromkeys(book.rules, seen))
-    found, _, _ = detector.step(Carried(), _with_clocks(book, line, first, last), FOREVER, last)
+    found, _, _ = detector.step(
+        Carried(), _with_clock_batches(book, line, first, last), FOREVER, last
+    )
     return result.joined(book, [result.of_rule(d, log.table) for d in found], log.table)
 
 
@@ -58,7 +60,7 @@ def _first(book: Rulebook, line: Timeline) -> int:
     return min(begins)
 
 
-def _with_clocks(book: Rulebook, line: Timeline, first: int, last: int) -> Timeline:
+def _with_clock_batches(book: Rulebook, line: Timeline, first: int, last: int) -> Timeline:
     """The occurrences of the table, and of the clocks that rules name. One of a transaction gives
     its beginning and its end."""
     clocks = clock_batches(book, first, last) if len(line) else {}

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from graphlib import TopologicalSorter
 
 import numpy as np
 
 from tidegate.engine.detector import chains, order
-from tidegate.engine.detector.behind import clock_of, with_clocks
+from tidegate.engine.detector.behind import clock_of
+from tidegate.engine.detector.chains import Steps
 from tidegate.engine.detector.closing import carry_on
-from tidegate.engine.detector.compile import compile_rule
+from tidegate.engine.detector.compile import compile_book
 from tidegate.engine.detector.detections import build
-from tidegate.engine.detector.edges import BY, with_edges
 from tidegate.engine.detector.frame import Frame, Until, open_frame
-from tidegate.engine.detector.graph import Census, Graph, Node, connect
+from tidegate.engine.detector.graph import Graph, Node
 from tidegate.engine.detector.instances import (
     EVERY_KEY,
     NONE,
@@ -36,8 +35,6 @@ from tidegate.engine.detector.timeline import Timeline, of_batches
 from tidegate.engine.detector.timers import FloodError, Timers
 from tidegate.engine.moments import python_values
 from tidegate.engine.values import FOREVER, Batch, Carried, Detections, Stepped
-from tidegate.rules import expression as x
-from tidegate.rules.detected import as_detected
 from tidegate.rules.model import Rule, Rulebook
 
 
@@ -62,36 +59,30 @@ class Detector:
         threads: int = 1,
         clocks: Mapping[str, str] | None = None,
     ) -> None:
-        shown = rulebook.rules
-        rulebook = with_edges(as_detected(rulebook), {*rulebook.events, *rulebook.rules})
-        rulebook = with_clocks(rulebook, clocks or {})
+        clocks = clocks or {}
+        running, self._graph = compile_book(rulebook, activations, clocks)
         self._ranking = ranking
         self._used = used
-        self._rules = {rule.name: rule for rule in rulebook.rules.values() if rule.enabled}
-        roots: dict[str, Node] = {}
-        censuses: list[Census] = []
-        for name in _used_first(self._rules):
-            since = activations[name.partition(BY)[0]]
-            roots[name], census = compile_rule(self._rules[name], since, rulebook, roots)
-            censuses += [census] if census else []
-        keys = {name: rule.key_names for name, rule in self._rules.items()}
-        self._graph = connect(roots, keys, censuses)
+        self._rules = running.rules
         self._chains = chains.chains(self._graph)
         self._scanned = chains.only_scanned(self._graph, self._chains)
         self._threads = threads
-        self._generations = generations(self._graph, self._chains, self._scanned)
+        self._generations = (
+            generations(self._graph, self._chains, self._scanned) if threads > 1 else ()
+        )
         self.events = frozenset[str]().union(*self._graph.events.values())
         """The event types that some rule looks at."""
         self.timed = any(root.timed for root in self._graph.roots.values())
         """Whether something may be detected when nothing arrives."""
-        self._clock_of = {name: (clocks or {}).get(name, clock_of(name)) for name in roots}
+        roots = self._graph.roots
+        self._clock_of = {name: clocks.get(name, clock_of(name)) for name in roots}
         self._clocks = {
             node.digest: clock
             for name, clock in self._clock_of.items()
             if clock
             for node in roots[name].walk()
         }
-        self._shown = [name for name in self._rules if name in shown]
+        self._shown = [name for name in self._rules if name in rulebook.rules]
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -183,7 +174,7 @@ class Detector:
         rules = [rule for rule in self._graph.active(arrivals.counts) if rule not in stopped]
         nodes = {n.digest: n for rule in rules for n in self._graph.roots[rule].walk()}
         frame = open_frame(self._graph, nodes, carried, arrivals, self._ranking)
-        shown, carry = self._run(frame, rules, until)
+        shown, done = self._run(frame, rules, until)
         found = []
         for name in self._shown:
             if name in shown:
@@ -197,32 +188,30 @@ class Detector:
                     found[-1] = replace(found[-1], used=whole)
         if until.watermark == FOREVER:
             return tuple(found), Carried({}, frozenset(carried.tables))
+        carry = {digest: kept for digest, (_, kept) in done.items()}
         return tuple(found), carry_on(frame, carry, carried)
 
     def _run(
         self, frame: Frame, rules: Sequence[str], until: Until
-    ) -> tuple[dict[str, Shown], dict[str, Carry]]:
-        """What each of `rules` detects, if anything, those that are used by others first; and what
-        each node carries on."""
+    ) -> tuple[dict[str, Shown], Steps]:
+        """Step all nodes of `rules`, a rule after those that it uses. Returns what each rule
+        detects, if anything, and the step of each node."""
         graph = self._graph
-        flows: dict[str, Flow] = {}
-        carry: dict[str, Carry] = {}
+        done: Steps = {}
         shown: dict[str, Shown] = {}
         if self._threads > 1 and len(frame.timeline) >= ARRIVALS_MIN:
-            self._run_ahead(frame, flows, carry, until)
+            self._run_ahead(frame, done, until)
         used = frozenset[str]().union(*(graph.uses[name] for name in rules))
         for name in rules:
             rule, root = self._rules[name], graph.roots[name]
             for node in root.walk():
-                if node.digest in flows or node.digest in self._scanned:
+                if node.digest in done or node.digest in self._scanned:
                     continue
                 try:
-                    steps = self._steps(node, flows, frame, until)
+                    done |= self._steps(node, done, frame, until)
                 except LimitError as error:
                     raise error.of(name, _named(rule, frame.keys(node), error.key)) from None
-                for digest, (flow, kept) in steps.items():
-                    flows[digest], carry[digest] = flow, kept
-            found = flows[root.digest]
+            found, _ = done[root.digest]
             if len(found.instances):
                 shown[name] = show(rule, found.instances, frame.keys(root), frame.occurrences)
             if name in used:
@@ -230,17 +219,15 @@ class Detector:
                 if name in shown:
                     own = occur(rule, shown[name], frame.keys(root), frame.occurrences)
                 frame.add_detected(name, Flow(own, found.pending))
-        return shown, carry
+        return shown, done
 
-    def _run_ahead(
-        self, frame: Frame, flows: dict[str, Flow], carry: dict[str, Carry], until: Until
-    ) -> None:
+    def _run_ahead(self, frame: Frame, done: Steps, until: Until) -> None:
         """Step what may be stepped side by side. What reaches a limit is left out: it is stepped in
         its turn and says so."""
 
-        def steps(node: Node) -> chains.Steps:
+        def steps(node: Node) -> Steps:
             try:
-                return self._steps(node, flows, frame, until)
+                return self._steps(node, done, frame, until)
             except LimitError:
                 return {}
 
@@ -250,21 +237,18 @@ class Detector:
                     node
                     for node in nodes
                     if node.digest in frame.nodes
-                    and (node.digest in self._chains or flows.keys() >= node.reads)
+                    and (node.digest in self._chains or done.keys() >= node.reads)
                 ]
                 for found in [*pool.map(steps, ready)]:
-                    for digest, (flow, kept) in found.items():
-                        flows[digest], carry[digest] = flow, kept
+                    done |= found
 
-    def _steps(
-        self, node: Node, flows: Mapping[str, Flow], frame: Frame, until: Until
-    ) -> chains.Steps:
+    def _steps(self, node: Node, done: Steps, frame: Frame, until: Until) -> Steps:
         """A node's step, or that of the chain that it is part of."""
         moment = frame.moment(node, until.by(self._clocks.get(node.digest)))
         chain = self._chains.get(node.digest)
         if chain:
             return chains.step(chain.upto(frame.nodes), frame, moment)
-        return {node.digest: _step(node, flows, frame, moment)}
+        return {node.digest: _step(node, done, frame, moment)}
 
 
 def _named(rule: Rule, keys: Keys, code: int) -> str:
@@ -276,20 +260,9 @@ def _named(rule: Rule, keys: Keys, code: int) -> str:
     return ", ".join(f"{name}={value}" for name, value in zip(rule.key_names, values, strict=False))
 
 
-def _used_first(rules: Mapping[str, Rule]) -> Iterable[str]:
-    """The rules' names, each after those of the rules that it uses as events."""
-    used = {
-        name: [n.name for n in rule.on.walk() if isinstance(n, x.Name) and n.name in rules]
-        for name, rule in rules.items()
-    }
-    return TopologicalSorter(used).static_order()
-
-
-def _step(
-    node: Node, flows: Mapping[str, Flow], frame: Frame, moment: Moment
-) -> tuple[Flow, Carry]:
+def _step(node: Node, done: Steps, frame: Frame, moment: Moment) -> tuple[Flow, Carry]:
     """A node's instances, and what it carries on."""
-    operands = [flows[operand.digest] for operand in node.operands]
+    operands = [done[operand.digest][0] for operand in node.operands]
     if isinstance(node.shape, Event):
         operands = [Flow(frame.arrivals(node, node.shape), no_pending())]
     elif isinstance(node.shape, Detection):

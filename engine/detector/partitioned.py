@@ -30,9 +30,9 @@ from tidegate.engine.detector.parts import (
     count_of,
     cut,
     due_of,
+    earliest,
     grouped,
     join,
-    next_due,
     part_name,
     partitions,
     place,
@@ -51,10 +51,12 @@ the horizon itself, a partition with many instances would be touched in every st
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A carried part as it was last seen: its number of rows, when its first timer is due, when its
-    oldest instance is dropped for its age."""
+    """A carried part as it was last seen: the digest of its node (empty for occurrences and keys),
+    its number of rows, when its first timer is due, when its oldest instance is dropped for its
+    age."""
 
     table: pa.Table
+    node: str
     partition: int
     rows: int
     timer: int
@@ -124,7 +126,10 @@ class Partitioned:
 
     def next_due(self, carried: Carried, parked: Collection[str]) -> int | None:
         """When the first timer is due of what is carried, but for rules that are parked."""
-        return next_due(carried, self.detector.asleep(parked))
+        asleep = self.detector.asleep(parked)
+        tables = {name: table for name, table in carried.tables.items() if not is_held(name)}
+        parts = (self._part(name, table) for name, table in tables.items())
+        return earliest(part.timer for part in parts if part.node not in asleep)
 
     def _looked_over(
         self, tables: Tables, watermark: int, asleep: Collection[str]
@@ -137,7 +142,7 @@ class Partitioned:
         for name, table in tables.items():
             part = seen[name] = self._part(name, table)
             largest = max(largest, part.rows)
-            if place(name)[0].removeprefix("node:") in asleep:
+            if part.node in asleep:
                 continue
             if min(part.timer, FOREVER if part.partition == EVERY else part.old) <= watermark:
                 due.add(part.partition)
@@ -151,8 +156,10 @@ class Partitioned:
         whole, partition = place(name)
         node = self.detector.graph.nodes.get(whole.removeprefix("node:"))
         if node is None or not len(table):
-            return _Part(table, partition, 0, FOREVER, FOREVER)
-        found = _Part(table, partition, len(table), due_of(table), _old(node, table))
+            found = _Part(table, "", partition, 0, FOREVER, FOREVER)
+        else:
+            rows, timer, old = len(table), due_of(table), _old(node, table)
+            found = _Part(table, node.digest, partition, rows, timer, old)
         self._parts[name] = found
         return found
 

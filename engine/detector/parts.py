@@ -10,7 +10,7 @@ step reads `occ:a/every`: it also has the next serial. A single partition is nam
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -59,11 +59,15 @@ def count_of(tables: Tables) -> int:
     return next((int(t.schema.metadata.get(_COUNT, 1)) for t in tables.values()), 1)
 
 
-def next_due(carried: Carried, asleep: Collection[str] = ()) -> int | None:
-    """The earliest instant at which something that is carried wants to be stepped though nothing
-    arrives: each part says it. What the nodes in `asleep` carry wants nothing."""
-    parts = [t for n, t in carried.tables.items() if n[5:].rpartition("/")[0] not in asleep]
-    return min((due for part in parts if (due := due_of(part)) < FOREVER), default=None)
+def next_due(carried: Carried) -> int | None:
+    """The earliest instant at which a carried timer is due; None if there is no timer."""
+    return earliest(map(due_of, carried.tables.values()))
+
+
+def earliest(due: Iterable[int]) -> int | None:
+    """The earliest of some instants; `FOREVER` is none."""
+    first = min(due, default=FOREVER)
+    return first if first < FOREVER else None
 
 
 def due_of(part: pa.Table) -> int:

@@ -16,13 +16,14 @@ class Timed(Protocol):
     """An operator that carries timers."""
 
     def due(self, carry: Carry, /) -> Int64:
-        """The instants at which it wants to be stepped, for what it carries: the next one of each
-        instance at least."""
+        """The next timer of each carried instance that has one. The operator wants to be stepped at
+        these instants."""
         ...
 
 
 class FloodError(Exception):
-    """More timers than a step may fire; up to `reached` they are no more."""
+    """More timers are due than a step, or a bucket (G8), may fire. Up to `reached` there are not
+    more than that."""
 
     def __init__(self, reached: int) -> None:
         super().__init__(reached)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tidegate.engine.detector import graph as running
-from tidegate.engine.detector.detector import Detector
+from tidegate.engine.detector.compile import compile_book
 from tidegate.engine.detector.flat import flat_node
 from tidegate.engine.detector.flat.window_node import Windows
 from tidegate.engine.detector.operators.at_once import AtOnce
@@ -59,7 +59,7 @@ class Nodes:
             name: rule if rule.enabled else replace(rule, enabled=True)
             for name, rule in book.rules.items()
         }
-        self._graph = Detector(replace(book, rules=rules), dict.fromkeys(rules, 0)).graph
+        _, self._graph = compile_book(replace(book, rules=rules), dict.fromkeys(rules, 0), {})
         self._stored: dict[str, Stored] = {}
         self._rules: dict[str, dict[str, None]] = {}
         self._apart: set[str] = set()

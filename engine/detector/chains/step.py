@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tidegate.engine.detector.calendar import longest
 from tidegate.engine.detector.chains.plan import Chain, Layout
 from tidegate.engine.detector.chains.scan import AHEAD, CACHED, Arriving, Found, Program, scan
 from tidegate.engine.detector.frame import Frame
@@ -25,7 +24,6 @@ from tidegate.engine.detector.instances import (
 from tidegate.engine.detector.kernels.columns import NEVER
 from tidegate.engine.detector.operators.minus import Minus, remembered
 from tidegate.engine.detector.operators.sequence import Sequence
-from tidegate.engine.detector.operators.within import Within
 from tidegate.engine.values import FOREVER, Int64
 
 Steps = dict[str, tuple[Flow, Carry]]
@@ -47,8 +45,6 @@ def step(chain: Chain, frame: Frame, moment: Moment) -> Steps:
         carry = _carried(node, chain, layout, state, pending, moment)
         if isinstance(node.shape, Sequence):
             pending = pending_of(carry, [Flow(NONE, pending)])
-        elif isinstance(node.shape, Within):
-            pending = pending.since(moment.watermark + 1 - longest(node.shape.duration))
         flow = Flow(instances.get(node.digest, NONE), pending)
         steps[node.digest] = node.forgetting(flow, carry, moment.watermark)
         pending = steps[node.digest][0].pending

@@ -8,9 +8,9 @@ The state, for `a ; b ; c` (places 0, 1, 2):
     link[0]                        the first free node; how many nodes were ever used
 
 A node is used again once its occurrence has left its queue, the latest first: so nodes stay few and
-near each other. Where an event type is in several stages, an occurrence is in a queue of each:
-used[row] > 0 says that it was consumed in one of them, by detection used[row] - 1, and the others
-pass it over.
+near each other. Where an event type is in several stages, an occurrence is in a queue of each. Once
+one of them has consumed it, used[row] - 1 is the number of the detection, and the other queues pass
+it over. Until then used[row] is 0.
 
     a@1 a@2 b@3 of code 1    ends[3] = 1, 2    link[1] = 2, 0    instant = 1, 2, 3
                              ends[4] = 3, 3    link[2] = 0, 1

@@ -25,9 +25,9 @@ def last_before(first: Instances, key: Int32, time: Int64, keys: int) -> tuple[I
 def still_open(
     first: Instances, chain: Int64, low: Int64, pending: Pending, keys: int, *, same: bool = False
 ) -> Bools:
-    """Marks the openers that something still to come may be paired with: those that it may find
-    last, however late it starts or with a pending start, and what is greater than these. `same`:
-    an opener may end with the start."""
+    """Marks the openers that something still to come may be paired with. These are the last opener
+    of each key, the last one before each pending start, and every opener that is greater than one
+    of them. `same`: an opener may end with the start."""
     last = _last(first, pending, keys, same=same)
     mark: Bools = openers.marked(last, chain, first.key, first.end, low)
     return mark

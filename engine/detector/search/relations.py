@@ -35,7 +35,8 @@ Closed = tuple[Interval, int, Entries]
 
 
 class Search(Generic[V]):
-    """One search, at one instant for one key, among what is not consumed: nothing ends after `now`.
+    """A search for one key at one instant, `now`. It is made among what is not consumed; nothing of
+    that ends after `now`.
 
     Raises `LimitError('search-steps')` past `steps_max` unions of instances.
     """
