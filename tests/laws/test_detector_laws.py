@@ -23,7 +23,7 @@ def found(on: Expression, context: Context, history: History) -> list[str]:
     book = alone(on)
     book = replace(book, rules={"r": replace(book.rules["r"], context=context)})
     lines = [(name, second * SECOND, {"v": None}) for name, second in sorted(history, key=str)]
-    with patch("tidegate.engine.detector.detector.as_detected", lambda book: book):
+    with patch("tidegate.engine.detector.compile.as_detected", lambda book: book):
         return saw(run(book, [sorted(lines, key=lambda line: line[1])]))
 
 
