@@ -5,22 +5,29 @@ from __future__ import annotations
 
 import logging
 import threading
+from datetime import UTC, datetime, timedelta
 from types import TracebackType
 
 from apscheduler.executors.debug import DebugExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.date import DateTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
 _LOG = logging.getLogger(__name__)
 _LOG.setLevel(logging.ERROR)  # that a wake-up was left out on a busy machine is no news
 
 
+_DUE = "due"
+
+
 class Wakeup:
-    """A pause that ends at the next poll, or at once when `wake` or `stop` is called."""
+    """A pause that ends at the next poll, when something is due between two polls, or at once when
+    `wake` or `stop` is called."""
 
     def __init__(self, poll_seconds: float) -> None:
         self._event = threading.Event()
         self._stopped = False
+        self._poll_seconds = poll_seconds
         # In the scheduler's own thread: a pool takes nothing more once the main thread has ended,
         # and the loop may run in another one.
         executors = {"default": DebugExecutor()}
@@ -50,10 +57,20 @@ class Wakeup:
         return self._stopped
 
     def wait(self, seconds_max: float | None = None) -> None:
-        """Until the next poll, `seconds_max`, `wake` or `stop`, whichever is first."""
-        if not self._stopped:
-            self._event.wait(seconds_max)
-            self._event.clear()
+        """Until the next poll, `wake`, `stop`, or what is due in `seconds_max`."""
+        if self._stopped:
+            return
+        if seconds_max is not None and seconds_max < self._poll_seconds:
+            due = datetime.now(UTC) + timedelta(seconds=seconds_max)
+            self._scheduler.add_job(
+                self._event.set,
+                DateTrigger(due, timezone="UTC"),
+                id=_DUE,
+                replace_existing=True,
+                misfire_grace_time=None,
+            )
+        self._event.wait()
+        self._event.clear()
 
     def wake(self) -> None:
         self._event.set()

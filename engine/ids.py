@@ -22,6 +22,7 @@ __all__ = [
     "as_hex",
     "column_set",
     "firing_ids",
+    "instant_ids",
     "occurrence_ids",
     "signal_ids",
 ]
@@ -51,6 +52,13 @@ def signal_ids(event: str, ids: Sequence[str]) -> UInt64:
     """Ids uint64[n, 2] of n signals, from the ids under which the store keeps them."""
     names = pa.table({"id": pa.array(ids, pa.string())})
     return mix_rows(row_hash(names), _seed("signal", event), np.zeros(len(ids), np.int64))
+
+
+def instant_ids(event: str, time: Int64) -> UInt64:
+    """Ids uint64[n, 2] of n occurrences of a clock, or of n ticks: all that they have is their
+    time."""
+    none = np.zeros((len(time), 2), np.uint64)
+    return mix_rows(none, _seed("instant", event), time)
 
 
 def firing_ids(

@@ -11,6 +11,7 @@ from tidegate.engine.act.outbox import Stamp, entries_for
 from tidegate.engine.act.run import Runner
 from tidegate.engine.act.targets import Targets
 from tidegate.engine.basis import Basis, Prepare, basis_for
+from tidegate.engine.capture.clocks import Clocks
 from tidegate.engine.capture.instants import Instants
 from tidegate.engine.capture.now import Now
 from tidegate.engine.capture.plan import (
@@ -25,6 +26,7 @@ from tidegate.engine.capture.plan import (
 from tidegate.engine.capture.resets import with_resets
 from tidegate.engine.capture.sources import Sources, sources
 from tidegate.engine.detecting import detect
+from tidegate.engine.detector.clocks import running_clocks
 from tidegate.engine.detector.partitioned import Partitioned
 from tidegate.engine.detector.parts import next_due
 from tidegate.engine.detector.timers import FloodError
@@ -43,15 +45,16 @@ from tidegate.rules.model import Rulebook
 
 FAILURES_BEFORE_HALVING = 3  # G8
 WAIT_SECONDS_MIN = 0.001
-WAIT_SECONDS_MAX = 0.5  # where nothing says when there will be something to take
 _OF_ENTRIES = frozenset({"skip", "redrive"})  # controls that no bucket carries out
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What was visible at one time: the latest version of each source, when the last signal was
-    received, and controls of sources (the others wait until their table is one)."""
+    received, and controls of sources (the others wait until their table is one). What happens by
+    itself up to `now` is visible too."""
 
+    now: int
     versions: Mapping[str, int]
     last_received: int | None
     controls: frozenset[int]
@@ -81,15 +84,18 @@ class Loop:
     due: int | None = field(default=None, init=False)  # when what is visible can be planned
     stage: Stage | None = field(default=None, init=False)  # what is being done
     _sources: Sources = field(init=False)
+    _clocks: Clocks = field(init=False)
     _targets: Targets = field(init=False)
     _seconds: dict[str, float] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self._sources = sources(self.basis.rulebook)
+        book = self.basis.rulebook
+        self._sources = sources(book)
+        self._clocks = Clocks(running_clocks(book), book.settings)
         self._targets = Targets(self.runner.sink)
         self._targets.wrote(self.basis.targets)
         self._targets.make_ready()
-        self.runner.load(self.store.open_entries(self.basis.rulebook.name))
+        self.runner.load(self.store.open_entries(book.name))
 
     def bucket(self) -> BucketReport | None:
         """Act on what is due, then take the next bucket and act on it; None if there is nothing to
@@ -148,10 +154,11 @@ class Loop:
         return len(self.runner.queues) >= self.basis.rulebook.settings.outbox_entries_max
 
     @property
-    def wait_seconds(self) -> float:
-        """How long until there is something to take, as far as the last plan knows."""
+    def wait_seconds(self) -> float | None:
+        """How long until there is something to take, as far as the last plan knows; None where it
+        knows of nothing."""
         if self.due is None:
-            return WAIT_SECONDS_MAX
+            return None
         return max(WAIT_SECONDS_MIN, (self.due - self.now()) / 1e6)
 
     @property
@@ -185,14 +192,18 @@ class Loop:
         with looking_at_tables():
             versions = {t: self.feed.version(rulebook.tables[t]) for t in listing.heads}
         carried_out = (c.id for c in controls if _carried_out_by_a_bucket(c, listing))
-        return Seen(versions, arrived.last_received, frozenset(carried_out))
+        return Seen(now, versions, arrived.last_received, frozenset(carried_out))
 
     def done(self, seen: Seen) -> bool:
         """Whether buckets hold all that was seen."""
-        if not self.state.bucket or any(
+        watermark = self.state.watermark
+        if watermark is None or any(
             table not in self.state.cursors or self.state.cursors[table].version < version
             for table, version in seen.versions.items()
         ):
+            return False
+        timer = self._next_timer(self.state, watermark)
+        if timer is not None and timer <= seen.now:
             return False
         _, arrived = self._look()
         first, last = arrived.first_received, seen.last_received
@@ -249,15 +260,13 @@ class Loop:
             unplaced = self.store.unplaced_signals(book.name, self._sources.signals, before, limit)
         used = {name: used_of(name, head.cursor.schema) for name, head in listing.heads.items()}
         enabled = frozenset(c.subject for c in controls if c.kind == "enable") & state.parked
-        detector = self.basis.detector
-        timer = (
-            detector.next_due(state.carried, state.parked) if detector else next_due(state.carried)
-        )
+        timer = self._next_timer(state, before)
         plan = make_plan(  # 3. choose W
-            rulebook, state, listing, unplaced, used, until, enabled, timer
+            rulebook, state, listing, unplaced, used, until, enabled, timer, self._clocks
         )
         self.due = due(listing, unplaced, before, timer)
-        self.idle = plan is None and self.due is None
+        visible = due(listing, unplaced, before, timer if timer and timer <= now else None)
+        self.idle = plan is None and visible is None
         if plan is None:
             return None
         with looking_at_tables():
@@ -266,11 +275,21 @@ class Loop:
         carried_out = (c.id for c in controls if _carried_out_by_a_bucket(c, listing))
         return replace(plan, controls=tuple(carried_out))
 
+    def _next_timer(self, state: State, before: int) -> int | None:
+        """When something happens by itself next: a timer of the detector is due, or a clock of a
+        rule occurs after `before`."""
+        detector = self.basis.detector
+        carried = (
+            detector.next_due(state.carried, state.parked) if detector else next_due(state.carried)
+        )
+        found = (carried, self._clocks.following(before))
+        return min((instant for instant in found if instant is not None), default=None)
+
     def _take(self, plan: Plan) -> tuple[Basis, Taken]:
         """All that a bucket is, before anything of it is stored: it can be done again."""
         basis = basis_for(self.basis, plan, self.prepare)
         with self._timed("capture"):
-            bucket = basis.capture.capture(plan, self.feed)  # 4. read exactly that
+            bucket = basis.capture.capture(plan, self.feed, self._clocks)  # 4. read exactly that
         with self._timed("detect"):  # 5. what happened
             detected = detect(_of(basis), self.state, bucket, basis.rulebook.settings)
         with self._timed("evaluate"):  # 6. firings, and whose condition holds

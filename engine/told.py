@@ -6,6 +6,7 @@ import logging
 
 import pyarrow.compute as pc
 
+from tidegate.engine.moments import micros_text
 from tidegate.engine.state import Taken
 from tidegate.engine.values import Firings
 
@@ -16,6 +17,9 @@ def tell(taken: Taken) -> None:
     """Tell of a bucket once it is committed; without a value of the user's tables."""
     for parked in taken.parked:
         log.error("rule %s is parked: %s; %s", parked.rule, parked.reason, parked.hint)
+    for clock, until in taken.plan.passed_over.items():
+        shown = f"{micros_text(until)}Z"
+        log.warning("clock %s: what it missed up to %s is passed over (misfire)", clock, shown)
     for entry in taken.entries:
         if entry.state == "dead":
             log.error("rule %s: entry %d is dead: %s", entry.rule, entry.number, entry.error)

@@ -11,7 +11,8 @@ from tidegate.rules import selection
 from tidegate.rules.book import Book, refuse
 from tidegate.rules.keytypes import TRANSACTION_COLUMNS
 from tidegate.rules.kinds import Record, Report
-from tidegate.rules.model import Change, SignalAction, SignalEvent, Switch, TableEvent
+from tidegate.rules.clocks import occurs_never
+from tidegate.rules.model import Change, ClockEvent, SignalAction, SignalEvent, Switch, TableEvent
 from tidegate.rules.reader import Fields, Node, Scalar
 from tidegate.rules.sqlwords import image_words, unsteady_words
 from tidegate.rules.tangles import tangles
@@ -72,6 +73,9 @@ def _event(book: Book, name: str, record: Record, report: Report) -> None:
     if isinstance(event, SignalEvent):
         _parameters(record.node.entries["signal"], event.fields, report)
         _known(book, record, "from_table", "table", report)
+    if isinstance(event, ClockEvent) and occurs_never(event.expression, event.days, event.excluded):
+        hint = "look at its date, its days and its exceptions"
+        report.add("never", f"the clock {name!r} never occurs", record.node.place, hint)
     if not isinstance(event, TableEvent):
         return
     _known(book, record, "table", "table", report)

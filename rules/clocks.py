@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import calendar
+import datetime
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from tidegate.rules.expression import Clock
+from tidegate.rules.expression import Clock, Cron
 
 _CLOCK = re.compile(
     r"<\s*\(\s*(\d{1,2}|\*)\s*:\s*(\d{1,2}|\*)\s*:\s*(\d{1,2}|\*)\s*\)"
@@ -145,3 +147,18 @@ def _cron_value(text: str, name: str, low: int, high: int, names: dict[str, int]
     if not low <= value <= high:
         raise ValueError(f"{name} {value} is not in {low} to {high}")
     return value
+
+
+def occurs_never(
+    expression: Clock | Cron, days: Collection[int] = (), excluded: Collection[str] = ()
+) -> bool:
+    """Whether no date of any year matches: `days` (0 = Monday) and `excluded` (ISO dates) narrow
+    what the text says. Holidays are not looked at."""
+    fitting = range(7) if not days else days
+    if isinstance(expression, Clock):
+        if expression.year is None or expression.month is None or expression.day is None:
+            return False
+        date = datetime.date(expression.year, expression.month, expression.day)
+        return date.weekday() not in fitting or date.isoformat() in excluded
+    fields = cron(expression.text)
+    return not fields.either_day and not any((day + 1) % 7 in fields.weekdays for day in fitting)

@@ -18,6 +18,7 @@ from tidegate.rules.form_values import (
 )
 from tidegate.rules.kinds import Key
 from tidegate.rules.model import Change
+from tidegate.rules.regions import region_code
 from tidegate.rules.sqltypes import sql_type
 
 _SOME_START = "{version: 7}, {time: 2026-01-01T00:00:00Z}"
@@ -89,6 +90,7 @@ _SIGNAL_EVENT = k.record(
     Key("from_table", NAME, "a table whose inserted rows raise it"),
     words={key: word for key, word in words.EVENT_WORDS.items() if word == "signal"},
 )
+_REGION = s.parsed("a region", region_code, "DE-BE")
 _CLOCK_KEYS = (
     Key(
         "days",
@@ -100,9 +102,17 @@ _CLOCK_KEYS = (
         "mon-fri, or [sat, sun]; default every day",
     ),
     Key("except", DATES, "dates on which it does not happen"),
-    Key("holidays", DATES, "more such dates"),
+    Key(
+        "holidays",
+        k.by_form("a region or a list of regions", one=_REGION, many=k.listing(_REGION, 1)),
+        "a country or a part of it, as DE-BE: its holidays are such dates too",
+    ),
     Key("timezone", ZONE, "default the rulebook's"),
-    Key("misfire", s.choice("fire", "skip"), "instants missed while the engine was down"),
+    Key(
+        "misfire",
+        s.choice("fire_all", "fire_last", "skip"),
+        "what was missed while the engine was down; default fire_all",
+    ),
 )
 _CLOCK = s.parsed("a clock literal", texts.absolute, '"<(08:00:00)*/*/*>", or 08:00')
 _CRON = s.parsed("a cron line", texts.cron_line, '"0 17 * * mon-fri"')

@@ -11,7 +11,7 @@ from tidegate.rules.check import check
 from tidegate.rules.errors import InputError, Place, Problem, word_place
 from tidegate.rules.form import RULEBOOK
 from tidegate.rules.kinds import Record, Report
-from tidegate.rules.model import Rulebook
+from tidegate.rules.model import Rulebook, Settings
 from tidegate.rules.reader import read_yaml
 from tidegate.rules.shape import shape, shape_settings
 from tidegate.rules.statements import check_statements
@@ -35,10 +35,10 @@ def validated(file: os.PathLike[str], settings: Mapping[str, str]) -> Rulebook:
     return _loaded(file, settings, None, SIMULATED, _only_simulated)
 
 
-def _only_simulated(book: Book, report: Report) -> None:
+def _only_simulated(book: Book, limits: Settings, report: Report) -> None:
     """Warn of what `run` refuses."""
     found = Report()
-    refuse_unbuilt(book, frozenset(), found)
+    refuse_unbuilt(book, limits, frozenset(), found)
     refused = set(report.problems)
     for problem in (each for each in found.problems if each not in refused):
         message = f"{problem.message} in `run`, only in `simulate`"
@@ -50,7 +50,7 @@ def _loaded(
     settings: Mapping[str, str],
     file: str | None,
     features: frozenset[str],
-    doubt: Callable[[Book, Report], None] | None = None,
+    doubt: Callable[[Book, Settings, Report], None] | None = None,
 ) -> Rulebook:
     """`doubt`: adds further warnings."""
     if isinstance(source, str) and is_text(source):
@@ -72,11 +72,11 @@ def _loaded(
     limits = shape_settings(top.get("settings"), settings, report)
     check(book, report)
     check_statements(book, report)
-    refuse_unbuilt(book, features, report)
+    refuse_unbuilt(book, limits, features, report)
     _leave_out(refused, report)
     warn(book, report)
     if doubt is not None:
-        doubt(book, report)
+        doubt(book, limits, report)
     if report.problems:
         raise InputError(in_order(report.problems), in_order(report.warnings))
     return Rulebook(

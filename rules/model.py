@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from tidegate.rules.errors import Place, Problem
-from tidegate.rules.expression import Expression
+from tidegate.rules.expression import Clock, Cron, Expression
 
 AHEAD_MICROS = 3_600_000_000  # how far an event time may lie ahead of its commit (G5)
 
@@ -119,11 +119,12 @@ class ClockEvent:
 
     name: str
     place: Place
-    expression: Expression
+    expression: Clock | Cron
     timezone: str
     days: tuple[int, ...] = ()  # 0 = Monday; empty = every day
-    excluded: tuple[str, ...] = ()  # ISO dates, from `except` and `holidays`
-    misfire: str = "fire"
+    excluded: tuple[str, ...] = ()  # ISO dates
+    holidays: tuple[str, ...] = ()  # regions, as DE-BE
+    misfire: str = "fire_all"  # fire_all | fire_last | skip
 
 
 EventType = TableEvent | SignalEvent | ClockEvent
@@ -226,7 +227,9 @@ class Settings:
     commit_slack_ms: int | None = None  # None: 0 for one table without timers, else 200 (G2)
     skew_max_seconds: int = 10  # G1, G3
     bucket_rows_max: int = 1_000_000  # G8
-    timers_per_bucket_max: int = 100_000  # G8
+    timers_per_bucket_max: int = 100_000  # of clocks, and as many others (G8)
+    period_min_ms: int = 1_000  # of P and P* (S11)
+    misfire_grace_seconds: int = 60  # what is due for longer was missed (G3)
     signals_max: int = 100_000  # of one bucket (G4)
     outbox_entries_max: int = 10_000  # G13
     outbox_age_max_days: int = 30  # G20

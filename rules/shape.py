@@ -138,8 +138,9 @@ def _event(book: Book, name: str, record: Record, report: Report) -> EventType |
         expression,
         timezone=record.get("timezone", book.timezone),
         days=days,
-        excluded=tuple(sorted({*record.get("except", ()), *record.get("holidays", ())})),
-        misfire=record.get("misfire", "fire"),
+        excluded=tuple(sorted({*record.get("except", ())})),
+        holidays=_columns(record.get("holidays", ())),
+        misfire=record.get("misfire", "fire_all"),
     )
 
 

@@ -12,38 +12,24 @@ from tidegate.rules import expression as x
 from tidegate.rules.book import Book, refuse
 from tidegate.rules.errors import Place
 from tidegate.rules.kinds import Record, Report
-from tidegate.rules.model import Change, Coupling, Rule, TableEvent
+from tidegate.rules.model import Coupling, Rule, Settings, TableEvent
 from tidegate.rules.reader import Scalar
 
 # Feature names, by the expression node that needs them.
 EXPRESSIONS: dict[type[x.Expression], str] = {
-    x.Periodic: "P",
-    x.PeriodicStar: "P*",
-    x.Plus: "a + [d]",
-    x.Own: "own terminator [d]",
-    x.Clock: "clock literal",
-    x.Cron: "cron",
-    x.BeginOf: "begin_of a transaction or rule",
-    x.EndOf: "end_of a transaction or rule",
+    x.BeginOf: "begin_of a rule",
+    x.EndOf: "end_of a rule",
 }
-AT_END = "selection evaluated at_end"
-SIMULATED = frozenset(EXPRESSIONS.values()) | {
-    AT_END,
-    "event key at",
-    "event key cron",
-    "event key on: transaction",
-}
-"""What simulated time has and `run` has not yet."""
+SHORT_PERIOD = "a short period"
+SIMULATED = frozenset({*EXPRESSIONS.values(), SHORT_PERIOD})
+"""What simulated time has and `run` has not: a rule's action, and periods below a second (S11)."""
 COUPLINGS = {mode: f"coupling {mode}" for mode in (Coupling.IMMEDIATE, Coupling.DETACHED)}
 
 # Keys by the section they belong to; with a value, only that value is not built.
 KEYS: dict[str, dict[str, str | None]] = {
     "events": {
         "time": None,
-        "at": None,
-        "cron": None,
         "from_table": None,
-        "on": "transaction",
     },
     "rules": {
         "within": None,
@@ -65,10 +51,12 @@ ACTIONS = ("webhook", "enable", "disable")
 SAMPLES = "samples"
 
 
-def refuse_unbuilt(book: Book, features: frozenset[str], report: Report) -> None:
+def refuse_unbuilt(book: Book, limits: Settings, features: frozenset[str], report: Report) -> None:
     """Add a problem for every use of a feature that is neither built nor in `features`."""
     for _, node, scalar in book.expressions():
         _expression(book, node, scalar, features, report)
+        if SHORT_PERIOD not in features:
+            _periods(node, scalar, limits, report)
     found = [*_keys(book), *_values(book)]
     for feature, place in found:
         if feature not in features:
@@ -82,7 +70,7 @@ def all_features() -> frozenset[str]:
         for section, keys in KEYS.items()
         for key, value in keys.items()
     }
-    single = {AT_END, SAMPLES}
+    single = {SAMPLES, SHORT_PERIOD}
     actions = {f"action {kind}" for kind in ACTIONS}
     named = {*EXPRESSIONS.values(), *COUPLINGS.values()}
     return frozenset(keyed | single | actions | named)
@@ -96,15 +84,25 @@ def _expression(
         feature = _needed(book, below)
         if feature and feature not in said:
             said.add(feature)
-            hint = "built: everything that needs no timer"
-            refuse(report, "unbuilt", f"{feature!r} is not built yet", scalar, below, hint)
+            refuse(report, "unbuilt", f"{feature!r} is not built yet", scalar, below)
+
+
+def _periods(node: x.Expression, scalar: Scalar, limits: Settings, report: Report) -> None:
+    """Refuse ticks that follow each other so fast that an engine would do nothing else (S11)."""
+    for below in node.walk():
+        if not isinstance(below, x.Periodic | x.PeriodicStar) or below.period.months:
+            continue
+        if below.period.micros < 1_000 * limits.period_min_ms:
+            message = f"a period below {limits.period_min_ms} ms"
+            hint = "make it longer; the setting period_min_ms is the shortest that may run"
+            refuse(report, "short-period", message, scalar, below, hint)
 
 
 def _needed(book: Book, node: x.Expression) -> str | None:
     """The feature that a node needs, None where it is built."""
     if isinstance(node, x.BeginOf | x.EndOf):
         event = book.events.get(node.name)
-        if isinstance(event, TableEvent) and event.change is Change.UPDATE:
+        if isinstance(event, TableEvent):
             return None
     return EXPRESSIONS.get(type(node))
 
@@ -122,8 +120,6 @@ def _keys(book: Book) -> Iterator[tuple[str, Place]]:
 def _values(book: Book) -> Iterator[tuple[str, Place]]:
     for name, rule in book.rules.items():
         record = book.records("rules")[name]
-        if rule.selection is not None and rule.selection.evaluate == "at_end":
-            yield AT_END, record.place("context")
         yield from _couplings(rule, record)
         for key in ("do", "otherwise"):
             for action, node in record.get(key, ()):

@@ -55,6 +55,7 @@ OnBucket = Callable[[BucketReport], None]
 PURGE_EVERY_BUCKETS = 1_000
 PURGED_ROWS = 1_000  # in one transaction
 PURGES_MAX = 100  # transactions one after the other
+LOOK_SECONDS = 0.5  # where nothing says when there will be something to take
 MICROS_PER_DAY = 86_400_000_000
 
 
@@ -165,7 +166,7 @@ class Engine:
                 elif self._loop.full:
                     break
                 else:
-                    self._stop.wait(self._loop.wait_seconds)
+                    self._stop.wait(min(self._loop.wait_seconds or LOOK_SECONDS, LOOK_SECONDS))
             through(self._loop.work)
             through(self._purge)
         return tuple(reports)
@@ -210,7 +211,7 @@ class Engine:
                     return
                 else:
                     quiet.go_on(self._loop.waiting)
-                    self._wakeup.wait()
+                    self._wakeup.wait(self._loop.wait_seconds)
 
     def obstacles(self) -> tuple[str, ...]:
         """What stands in the way of rules: parked rules, entries that are held, dead or wait for

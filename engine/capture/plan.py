@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 
+from tidegate.engine.capture.clocks import NO_CLOCKS, Clocks
 from tidegate.engine.capture.instants import Instants
 from tidegate.engine.capture.sources import Sources
 from tidegate.engine.grid import MILLISECOND, after_watermark, ceil_watermark, floor_watermark
@@ -84,12 +85,13 @@ def make_plan(
     until: int | None = None,
     enabled: frozenset[str] = frozenset(),
     timer: int | None = None,
+    clocks: Clocks = NO_CLOCKS,
 ) -> Plan | None:
     """The next bucket, or None if it would hold nothing and set nothing.
 
     `used` are the columns of each table that the rulebook reads, for G12; `until` lowers W (a span
     halved after failures, or cut to fewer timers, G8); `timer` is when the detector wants to be
-    stepped though nothing arrives. Tables that raise no events are pinned by `pin`. Pure.
+    stepped though nothing arrives, or the next of `clocks` occurs. Tables that raise no events are pinned by `pin`. Pure.
     Raises EngineError `schema-incompatible`.
     """
     _check_schemas(listing.heads, used)
@@ -101,6 +103,7 @@ def make_plan(
         latest = min(limit, floor_watermark(unplaced.left_out - 1))
     rows_max = rulebook.settings.bucket_rows_max
     watermark = max(before, _watermark(listing.heads, before, latest, rows_max))
+    watermark = clocks.cut(before, watermark, listing.now)
     ranges = tuple(_ranges(state, listing.heads, before, watermark))
     placed = tuple(_place(unplaced.signals, before, watermark))
     active = [rule.name for rule in rulebook.rules.values() if rule.enabled]
@@ -125,6 +128,7 @@ def make_plan(
         adjusted_commits=sum(
             c.adjusted for head in listing.heads.values() for c in _taken(head, watermark)
         ),
+        passed_over=clocks.passed_over(before, watermark, listing.now),
         more=any(watermark < instant <= limit for instant in waiting),
     )
 

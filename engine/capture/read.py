@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.engine.capture.changes import Changes, arrange
+from tidegate.engine.capture.clocks import NO_CLOCKS, Clocks
 from tidegate.engine.capture.images import changed
 from tidegate.engine.capture.request import EventRequest, TableRequest, table_request
 from tidegate.engine.fields import fitting
@@ -56,7 +57,7 @@ class Capture:
         request = self._request(table, schema)
         return request.used if request else ()
 
-    def capture(self, plan: Plan, feed: Feed) -> Bucket:
+    def capture(self, plan: Plan, feed: Feed, clocks: Clocks = NO_CLOCKS) -> Bucket:
         """Read what the plan holds: one Spark job a table, a second one only where a `where` over
         old and new is beyond Arrow. Raises EngineError as `Feed.read` does, and
         `unpaired-update`."""
@@ -79,6 +80,7 @@ class Capture:
             rejected += wrong
             if len(batch):
                 batches[batch.event] = batch
+        batches |= clocks.batches(plan)
         return Bucket(plan, batches, tuple(rejected), rows + len(plan.signals))
 
     def _request(self, table: str, schema: str) -> TableRequest | None:

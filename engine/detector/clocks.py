@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -16,6 +17,10 @@ from tidegate.rules import clocks as texts
 from tidegate.rules import expression as x
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import ClockEvent, Rulebook
+from tidegate.rules.regions import region
+
+if TYPE_CHECKING:
+    from holidays import HolidayBase
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -27,31 +32,112 @@ _MARGIN = 2 * _DAY
 """More than a zone has ever skipped or repeated."""
 _ALL_HOURS, _ALL_MINUTES = range(24), range(60)
 _YEARS_MAX = 200
+_SEARCHED_DAYS = 100
+"""At once, for the next occurrence: so many days of a clock that ticks each second are few enough
+to hold."""
 INSTANTS_MAX = 10_000_000
 """Of one clock in one step: 80 MB; past it something is wrong with a time."""
 
 
-def clock_batches(book: Rulebook, first: int, last: int) -> dict[str, Batch]:
-    """Every clock occurrence in [first, last], microseconds: of named clock events by name, of the
-    rules' literals by their text, in the rulebook's zone. Only those that a rule names, in years
-    that a clock literal can."""
-    first, last = max(first, _FIRST), min(last, _LAST)
-    found: dict[str, Int64] = {}
+@dataclass(frozen=True)
+class RunningClock:
+    """A clock that some rule listens to: a named clock event, or a literal in a rule's text.
+
+    `name` is the event type of its occurrences. It runs in `zone`. `days` (0 = Monday) limits the
+    local dates; `excluded` (ISO dates) and `holidays` (regions, as DE-BE) take some out. `misfire`
+    says what becomes of occurrences that were missed.
+    """
+
+    name: str
+    expression: x.Clock | x.Cron
+    zone: str
+    days: tuple[int, ...] = ()
+    excluded: tuple[str, ...] = ()
+    holidays: tuple[str, ...] = ()
+    misfire: str = "fire_all"
+
+    def instants(self, first: int, last: int) -> Int64:
+        """The instants in [first, last] at which it occurs.
+
+        Where the hour is given, each local time that matches is taken once: a repeated one the
+        first time, a skipped one at the end of the gap. Where it is a wildcard, each instant is
+        that reads as a local time that matches. Raises EngineError `clock-span`.
+        """
+        if first > last:
+            return np.empty(0, np.int64)
+        _check_span(self.name, first, last, self.per_day)
+        parts = [np.empty(0, np.int64)]
+        read = first - _MARGIN - _DAY  # the local time up to which all has been read off the clock
+        for begin, end, offset in _offsets(first - _MARGIN, last + 1, ZoneInfo(self.zone)):
+            low, high = max(begin, first) + offset, end + offset
+            if not self._readings.every_hour:
+                low = read if begin >= first else max(read, low)
+            parts.append(np.maximum(self._readings.between(low, high), begin + offset) - offset)
+            read = high
+        found = np.unique(np.concatenate(parts))
+        return found[(found >= first) & (found <= last)]
+
+    def following(self, after: int) -> int | None:
+        """The first occurrence later than an instant; None where there is none for `_YEARS_MAX`
+        years."""
+        begin, end = after + 1, min(after + _YEARS_MAX * 365 * _DAY, _LAST)
+        if isinstance(self.expression, x.Clock) and self.expression.year is not None:
+            begin = max(begin, _year_begins(self.expression.year) - _MARGIN)
+            end = min(end, _year_begins(self.expression.year + 1) + _MARGIN)
+        span = _DAY
+        while begin <= end:
+            found = self.instants(begin, min(begin + span - 1, end))
+            if len(found):
+                return int(found[0])
+            begin += span
+            span = min(2 * span, _SEARCHED_DAYS * _DAY)
+        return None
+
+    @property
+    def per_day(self) -> int:
+        """How often it occurs on a day that fits."""
+        return self._readings.per_day
+
+    @cached_property
+    def _readings(self) -> _Readings:
+        regions = tuple(region(code) for code in self.holidays)
+        return _Readings(self.expression, self.days, frozenset(self.excluded), regions)
+
+
+def running_clocks(book: Rulebook) -> tuple[RunningClock, ...]:
+    """The clocks that enabled rules listen to: named clock events, and literals in the rulebook's
+    zone. Equal literals are one (S6)."""
+    found: dict[str, RunningClock] = {}
     nodes = [node for rule in book.rules.values() if rule.enabled for node in rule.on.walk()]
     for node in nodes:
-        if isinstance(node, x.Clock | x.Cron) and name_of(node) not in found:
-            found[name_of(node)] = instants(node, first, last, book.timezone)
-        elif isinstance(node, x.Name) and node.name not in found:
-            event = book.events.get(node.name)
-            if isinstance(event, ClockEvent) and isinstance(event.expression, x.Clock | x.Cron):
-                found[node.name] = instants(
-                    event.expression, first, last, event.timezone, event.days, event.excluded
-                )
-    return {
-        name: Batch(name, time, np.arange(len(time)), _no_parameters(len(time)))
-        for name, time in found.items()
-        if len(time)
-    }
+        if isinstance(node, x.Clock | x.Cron):
+            found[name_of(node)] = RunningClock(name_of(node), node, book.timezone)
+        elif isinstance(node, x.Name) and isinstance(
+            event := book.events.get(node.name), ClockEvent
+        ):
+            found[node.name] = RunningClock(
+                node.name,
+                event.expression,
+                event.timezone,
+                event.days,
+                event.excluded,
+                event.holidays,
+                event.misfire,
+            )
+    return tuple(found.values())
+
+
+def clock_batches(book: Rulebook, first: int, last: int) -> dict[str, Batch]:
+    """Every clock occurrence in [first, last], microseconds, by event type, in years that a clock
+    literal can name."""
+    first, last = max(first, _FIRST), min(last, _LAST)
+    found = {clock.name: clock.instants(first, last) for clock in running_clocks(book)}
+    return {name: batch_of(name, time) for name, time in found.items() if len(time)}
+
+
+def batch_of(name: str, time: Int64) -> Batch:
+    """Occurrences of a clock, which have no parameters."""
+    return Batch(name, time, np.arange(len(time)), _no_parameters(len(time)))
 
 
 def name_of(node: x.Clock | x.Cron) -> str:
@@ -59,45 +145,14 @@ def name_of(node: x.Clock | x.Cron) -> str:
     return node.text if isinstance(node, x.Cron) else texts.format_clock(node)
 
 
-def instants(
-    expression: x.Clock | x.Cron,
-    first: int,
-    last: int,
-    zone: str,
-    days: tuple[int, ...] = (),
-    excluded: tuple[str, ...] = (),
-) -> Int64:
-    """The matching instants in [first, last] on the zone's clock. `days` (0 = Monday) limits the
-    local dates, `excluded` (ISO dates) takes some out.
-
-    Where the hour is given, each local time that matches is taken once: a repeated one the first
-    time, a skipped one at the end of the gap. Where it is a wildcard, each instant is that reads
-    as a local time that matches. Raises EngineError `clock-span`.
-    """
-    if first > last:
-        return np.empty(0, np.int64)
-    readings = _Readings(expression, days, frozenset(excluded))
-    _check_span(expression, first, last, readings.per_day)
-    parts = []
-    read = first - _MARGIN - _DAY  # the local time up to which all has been read off the clock
-    for begin, end, offset in _offsets(first - _MARGIN, last + 1, ZoneInfo(zone)):
-        low, high = max(begin, first) + offset, end + offset
-        if not readings.every_hour:
-            low = read if begin >= first else max(read, low)
-        parts.append(np.maximum(readings.between(low, high), begin + offset) - offset)
-        read = high
-    found = np.unique(np.concatenate(parts))
-    return found[(found >= first) & (found <= last)]
-
-
-def _check_span(expression: x.Clock | x.Cron, first: int, last: int, per_day: int) -> None:
+def _check_span(name: str, first: int, last: int, per_day: int) -> None:
     """A single line with a time far off would keep a clock busy for hours."""
     if last - first <= min(_YEARS_MAX * 366, INSTANTS_MAX / max(per_day, 1)) * _DAY:
         return
     begin, end = ((_EPOCH + t * _MICROSECOND).isoformat(timespec="seconds") for t in (first, last))
     raise EngineError(
         "clock-span",
-        f"{name_of(expression)} would be looked for from {begin} to {end}: more than {_YEARS_MAX}"
+        f"{name} would be looked for from {begin} to {end}: more than {_YEARS_MAX}"
         f" years, or {INSTANTS_MAX:,} times",
         "look for a line or row whose time is far from all others",
     )
@@ -135,6 +190,7 @@ class _Readings:
     expression: x.Clock | x.Cron
     days: tuple[int, ...]
     excluded: frozenset[str]
+    holidays: tuple[HolidayBase, ...] = ()
 
     def between(self, low: int, high: int) -> Int64:
         """Those in [low, high)."""
@@ -147,6 +203,8 @@ class _Readings:
 
     def _fits(self, day: date) -> bool:
         if (self.days and day.weekday() not in self.days) or day.isoformat() in self.excluded:
+            return False
+        if any(day in region for region in self.holidays):
             return False
         if isinstance(self.expression, x.Clock):
             return (
@@ -193,6 +251,10 @@ class _Readings:
         )
         found: Int64 = grid.reshape(-1).astype(np.int64) * _SECOND
         return found
+
+
+def _year_begins(year: int) -> int:
+    return (datetime(min(max(year, 1), 9999), 1, 1, tzinfo=UTC) - _EPOCH) // _MICROSECOND
 
 
 def _no_parameters(rows: int) -> pa.Table:

@@ -8,7 +8,7 @@ import pyarrow as pa
 from tidegate.engine.evaluate.entries import gather
 from tidegate.engine.evaluate.prepare import PreparedRule
 from tidegate.engine.evaluate.relation import parameter_relation
-from tidegate.engine.ids import as_binary, as_hex, column_set, firing_ids
+from tidegate.engine.ids import as_binary, as_hex, column_set, firing_ids, instant_ids
 from tidegate.engine.parameters import INSTANT
 from tidegate.engine.values import Batch, Detections, Firings, UInt64
 
@@ -47,6 +47,8 @@ def _occurrence_ids(prepared: PreparedRule, d: Detections) -> UInt64:
     digests = {event: column_set(prepared.id_columns.get(event, ())) for event in set(d.events)}
 
     def ids_of(event: str, batch: Batch) -> UInt64:
+        if not batch.ids:  # a clock's, or ticks
+            return instant_ids(batch.event, batch.time)
         return batch.ids[digests[event]]
 
     ids: UInt64 = gather(d, ids_of, np.empty((len(d.event_row), 2), np.uint64))

@@ -17,6 +17,7 @@ def plan_to_text(plan: Plan) -> str:
             "pinned": dict(plan.pinned),
             "activations": dict(plan.activations),
             "controls": list(plan.controls),
+            "passed_over": dict(plan.passed_over),
         },
         separators=(",", ":"),
     )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.golden.load import micros
 from tests.reference.strategies import SECOND
 from tests.reference.timing import clock_instants
-from tidegate.engine.detector.clocks import instants
+from tidegate.engine.detector.clocks import RunningClock
 from tidegate.rules.errors import EngineError
 from tidegate.rules.expression import Clock, Cron
 from tidegate.rules.parser import parse
@@ -57,13 +57,44 @@ def test_s11_clock_occurrences_around_changes_of_clocks(
     zone, moment = change
     first = micros(moment) + begin * HOUR // 60
     last = first + length * HOUR // 60
-    found = instants(expression, first, last, zone, days, excluded)
-    assert found.tolist() == clock_instants(expression, first, last, zone, days, excluded)
+    clock = RunningClock("c", expression, zone, days, excluded)
+    found = clock.instants(first, last).tolist()
+    assert found == clock_instants(expression, first, last, zone, days, excluded)
+    following = clock.following(first - 1)
+    assert following == found[0] if found else following is None or following > last
+
+
+@pytest.mark.parametrize(
+    ("text", "after", "following"),
+    [
+        ("<(08:00:00)03/01/2090>", "2026-03-02T09:00", "2090-03-01T08:00"),
+        ("<(08:00:00)03/01/2020>", "2026-03-02T09:00", None),
+        ('cron("0 0 29 2 mon")', "2026-03-02T09:00", "2027-02-01T00:00"),
+        ("<(00:00:00)02/29/*>", "2096-03-01T00:00", "2104-02-29T00:00"),
+    ],
+)
+def test_the_next_occurrence_of_a_clock_may_be_years_away(
+    text: str, after: str, following: str | None
+) -> None:
+    found = RunningClock("c", parse(text), "UTC").following(micros(after))
+    assert found == (None if following is None else micros(following))
+
+
+def test_a_clock_does_not_occur_on_the_holidays_of_its_region() -> None:
+    """The 8th of March is one in Berlin and none in Bavaria."""
+    begin, end = micros("2026-03-06T00:00"), micros("2026-03-10T00:00")
+    noon = parse("<(12:00:00)*/*/*>")
+    berlin, bavaria = (
+        RunningClock("c", noon, "UTC", holidays=(region,)).instants(begin, end)
+        for region in ("DE-BE", "DE-BY")
+    )
+    assert len(bavaria) == 4
+    assert sorted({*bavaria.tolist()} - {*berlin.tolist()}) == [micros("2026-03-08T12:00")]
 
 
 def test_a_time_far_off_is_named_instead_of_looking_for_hours() -> None:
     end = 170_000_000_000 * SECOND
     with pytest.raises(EngineError, match=r"from 1970-01-01T00:00:01.* to 7357-.*: more than 200"):
-        instants(Cron(text="0 * * * *"), SECOND, end, "UTC")
+        RunningClock("c", Cron(text="0 * * * *"), "UTC").instants(SECOND, end)
     with pytest.raises(EngineError, match="10,000,000 times"):
-        instants(Cron(text="* * * * *"), 0, 30 * 366 * 86_400 * SECOND, "UTC")
+        RunningClock("c", Cron(text="* * * * *"), "UTC").instants(0, 30 * 366 * 86_400 * SECOND)

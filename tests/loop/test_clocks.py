@@ -1,0 +1,123 @@
+"""Clocks of a rulebook in the loop: what was missed, floods, wall clocks that jump."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.golden.load import micros
+from tests.reference.strategies import SECOND
+from tests.support.live import Live
+from tidegate import rules
+from tidegate.engine.capture.now import Now
+from tidegate.engine.store import SqlStore
+from tidegate.rules.model import Rulebook
+
+HOUR = 3_600 * SECOND
+NINE = micros("2026-03-02T09:00")
+BOOK = """\
+rulebook: clocks
+events:
+  hourly: {cron: "0 * * * *", misfire: POLICY}
+  asked: {signal: {}}
+rules:
+  report: {on: hourly}
+  unanswered: {on: "not(asked)[asked, [30 min]]"}
+"""
+
+
+def book(policy: str = "fire_all", **settings: Any) -> Rulebook:
+    found = rules.load(BOOK.replace("POLICY", policy))
+    return replace(found, settings=replace(found.settings, **settings))
+
+
+def ends(live: Live, rule: str = "report") -> list[str]:
+    return [firing["end"][11:16] for firing in live.found() if firing["rule"] == rule]
+
+
+@pytest.mark.parametrize(
+    ("policy", "fired"),
+    [
+        ("fire_all", ["10:00", "11:00", "12:00", "13:00"]),
+        ("fire_last", ["10:00", "13:00"]),
+        ("skip", ["10:00"]),
+    ],
+)
+@pytest.mark.parametrize("limit", [1, 100])
+def test_g03_what_a_clock_missed_is_fired_as_its_policy_says(
+    store: SqlStore, policy: str, fired: list[str], limit: int
+) -> None:
+    live = Live(store, book(policy, timers_per_bucket_max=limit), "m", NINE + SECOND)
+    live.drain(NINE + HOUR + 59 * SECOND)
+    live.restart()
+    live.drain(NINE + 4 * HOUR + 61 * SECOND)
+    assert ends(live) == fired
+    live.drain(NINE + 5 * HOUR + 60 * SECOND)  # late by the grace: not missed
+    assert ends(live) == [*fired, "14:00"]
+
+
+def test_g03_what_is_passed_over_stands_in_the_plan(store: SqlStore) -> None:
+    live = Live(store, book("skip"), "m", NINE + SECOND)
+    live.signal([("asked", NINE + 2 * HOUR + SECOND, {})])
+    live.drain(NINE + 3 * HOUR + SECOND)
+    assert ends(live) == ["12:00"]
+    assert ends(live, "unanswered") == ["11:30"]
+
+
+@pytest.mark.parametrize("policy", ["fire_all", "skip"])
+def test_g08_a_year_of_a_clock_that_ticks_each_second_is_taken_in_small_buckets(
+    store: SqlStore, policy: str
+) -> None:
+    text = BOOK.replace("POLICY", policy).replace('cron: "0 * * * *"', 'at: "<(*:*:*)*/*/*>"')
+    found = rules.load(text)
+    found = replace(found, settings=replace(found.settings, timers_per_bucket_max=3))
+    live = Live(store, found, "year", NINE + SECOND // 2)
+    live.at = NINE + 365 * 24 * HOUR
+    reports = [live.loop.bucket() for _ in range(5)]
+    assert [report.firings for report in reports if report is not None] == [3] * 5
+    assert ends(live)[0] == ("09:00" if policy == "fire_all" else "08:59")
+
+
+class Jumping:
+    """A wall clock that can be set, and a monotonic one that goes on, but for a machine that
+    sleeps."""
+
+    def __init__(self, wall: int) -> None:
+        self.wall_at, self.monotonic_at = wall, 0
+
+    def wall(self) -> int:
+        return self.wall_at
+
+    def monotonic(self) -> int:
+        return self.monotonic_at
+
+    def passes(self, micros: int) -> None:
+        self.wall_at += micros
+        self.monotonic_at += micros
+
+
+@pytest.mark.parametrize("jump", [-HOUR, 0, HOUR])
+def test_g03_a_wall_clock_that_jumps_loses_and_doubles_no_timer(store: SqlStore, jump: int) -> None:
+    """An hour back: the clock of the engine goes on. An hour forward, or a machine that slept: what
+    was due meanwhile fires at its own time."""
+    live = Live(store, book(), "j", NINE + SECOND)
+    clock = Jumping(NINE + SECOND)
+    now = Now(clock, NINE + SECOND)
+
+    def drain() -> None:
+        live.drain(now())
+
+    live.signal([("asked", NINE + 10 * SECOND, {})])
+    clock.passes(20 * 60 * SECOND)
+    drain()
+    clock.wall_at += jump
+    drain()
+    live.restart()
+    now = Now(clock, live.loop.state.now)
+    for _ in range(10):
+        clock.passes(20 * 60 * SECOND)
+        drain()
+    assert ends(live) == ["10:00", "11:00", "12:00", "13:00"][: 4 if jump > 0 else 3]
+    assert ends(live, "unanswered") == ["09:30"]
