@@ -9,9 +9,9 @@ from graphlib import CycleError, TopologicalSorter
 from tidegate.rules import expression as x
 from tidegate.rules import selection
 from tidegate.rules.book import Book, refuse
+from tidegate.rules.clocks import occurs_never
 from tidegate.rules.keytypes import TRANSACTION_COLUMNS
 from tidegate.rules.kinds import Record, Report
-from tidegate.rules.clocks import occurs_never
 from tidegate.rules.model import Change, ClockEvent, SignalAction, SignalEvent, Switch, TableEvent
 from tidegate.rules.reader import Fields, Node, Scalar
 from tidegate.rules.sqlwords import image_words, unsteady_words

@@ -154,7 +154,7 @@ def occurs_never(
 ) -> bool:
     """Whether no date of any year matches: `days` (0 = Monday) and `excluded` (ISO dates) narrow
     what the text says. Holidays are not looked at."""
-    fitting = range(7) if not days else days
+    fitting = days or range(7)
     if isinstance(expression, Clock):
         if expression.year is None or expression.month is None or expression.day is None:
             return False

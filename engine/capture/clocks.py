@@ -24,9 +24,7 @@ _SECOND = 1_000_000
 class Clocks:
     """The clocks that rules listen to. What it remembers only saves work."""
 
-    def __init__(
-        self, clocks: Sequence[RunningClock] = (), settings: Settings = Settings()
-    ) -> None:
+    def __init__(self, clocks: Sequence[RunningClock], settings: Settings) -> None:
         self._clocks = clocks
         self._limit = settings.timers_per_bucket_max
         self._grace = settings.misfire_grace_seconds * _SECOND
@@ -39,7 +37,8 @@ class Clocks:
 
     def passed_over(self, before: int, watermark: int, now: int) -> dict[str, int]:
         """Up to which instant the occurrences of each clock are passed over in a bucket from
-        `before` to `watermark`, planned at `now`. Missed is what was due before `now` - the grace: `skip` passes over all of it, `fire_last` over all but the last one."""
+        `before` to `watermark`, planned at `now`. Missed is what was due before `now` - the grace:
+        `skip` passes over all of it, `fire_last` over all but the last one."""
         late = now - self._grace - 1
         found = {}
         for clock in self._clocks:
@@ -106,4 +105,4 @@ class Clocks:
             span *= 2
 
 
-NO_CLOCKS = Clocks()
+NO_CLOCKS = Clocks((), Settings())

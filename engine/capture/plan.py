@@ -91,8 +91,8 @@ def make_plan(
 
     `used` are the columns of each table that the rulebook reads, for G12; `until` lowers W (a span
     halved after failures, or cut to fewer timers, G8); `timer` is when the detector wants to be
-    stepped though nothing arrives, or the next of `clocks` occurs. Tables that raise no events are pinned by `pin`. Pure.
-    Raises EngineError `schema-incompatible`.
+    stepped though nothing arrives, or the next of `clocks` occurs. Tables that raise no events are
+    pinned by `pin`. Pure. Raises EngineError `schema-incompatible`.
     """
     _check_schemas(listing.heads, used)
     limit, before = listing.limit, watermark_before(state, listing)

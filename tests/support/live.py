@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -55,7 +55,7 @@ class Live:
         epoch = store.acquire(book.name, "one", 600)
         state = store.load(book.name)
 
-        def prepared(schemas: Mapping[str, str], proven: Collection[str]) -> Prepared:
+        def prepared(*_: Any) -> Prepared:
             return prepare(book, {}, analyst, proven)
 
         self.loop = Loop(
