@@ -56,7 +56,7 @@ class Live:
         state = store.load(book.name)
 
         def prepared(*_: Any) -> Prepared:
-            return prepare(book, {}, analyst, proven)
+            return prepare(book, {}, analyst)
 
         self.loop = Loop(
             basis=make_basis(book, dict.fromkeys(book.rules, "d"), {}, state.activations, prepared),
