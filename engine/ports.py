@@ -105,6 +105,11 @@ class Feed(Protocol):
         request asks for. A snapshot's rows are inserts."""
         ...
 
+    def transactions(self, table: Table, span: TableRange) -> pa.Table:
+        """The commits of `span` but for the skipped ones, a row each, in order: VERSION and the
+        columns of a transaction (`engine.parameters.TRANSACTION`). No Spark job."""
+        ...
+
     def decide(self, rows: pa.Table, where: Mapping[str, str]) -> pa.Table:
         """Predicates over rows at hand: a boolean column for each, row by row, as a request's."""
         ...

@@ -73,6 +73,8 @@ def _event(book: Book, name: str, record: Record, report: Report) -> None:
     if isinstance(event, SignalEvent):
         _parameters(record.node.entries["signal"], event.fields, report)
         _known(book, record, "from_table", "table", report)
+        if "where" in record.values:
+            _steady(record.get("where"), report)
     if isinstance(event, ClockEvent) and occurs_never(event.expression, event.days, event.excluded):
         hint = "look at its date, its days and its exceptions"
         report.add("never", f"the clock {name!r} never occurs", record.node.place, hint)

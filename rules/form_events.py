@@ -64,12 +64,13 @@ TABLE = k.by_key(
 
 _SEVERAL = "change, for any of insert, update, delete; else an event type for each"
 _CHANGE = s.choice(*Change, words=words.CHANGE_WORDS, like=_SEVERAL)
+_WHERE = sql("kind = 'withdraw'")
 _TABLE_EVENT = k.record(
     "a table event",
     Key("on", _CHANGE, "insert | update | delete | change | transaction", required=True),
     Key("table", NAME, "a name of tables:", required=True),
     Key("of", COLUMNS, "update: one of these columns changed"),
-    Key("where", sql("kind = 'withdraw'"), "Spark SQL over the row; on update also old.x, new.x"),
+    Key("where", _WHERE, "Spark SQL over the row; on update also old.x, new.x"),
     Key("time", COLUMN, "column with the event time; default the commit's instant"),
     Key("lateness", LENGTH, "how late a row may be, with time:"),
     Key("ahead", LENGTH, "how far ahead of its commit a row may be, with time:; default 1 h"),
@@ -87,6 +88,7 @@ _SIGNAL_EVENT = k.record(
         "fields with their Spark SQL types",
         required=True,
     ),
+    Key("where", _WHERE, "Spark SQL over the fields"),
     Key("from_table", NAME, "a table whose inserted rows raise it"),
     words={key: word for key, word in words.EVENT_WORDS.items() if word == "signal"},
 )

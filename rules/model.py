@@ -111,6 +111,8 @@ class SignalEvent:
     name: str
     place: Place
     fields: Mapping[str, str]
+    where: str | None = None
+    where_place: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)

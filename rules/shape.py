@@ -123,7 +123,8 @@ def _event(book: Book, name: str, record: Record, report: Report) -> EventType |
     place = book.key_place("events", name)
     if record.has("signal"):
         types = record.get("signal", {})
-        return SignalEvent(name, place, {f: t for f, t in types.items() if t is not BAD})
+        known = {f: t for f, t in types.items() if t is not BAD}
+        return SignalEvent(name, place, known, *_where(record))
     if record.has("on"):
         return _table_event(name, place, record, report)
     expression = record.get("at") or (x.Cron(record.get("cron")) if record.get("cron") else None)
@@ -154,20 +155,26 @@ def _table_event(name: str, place: Place, record: Record, report: Report) -> Tab
             message = f"two columns are named {parameter!r}"
             report.add("value", message, record.place("columns"), f"write {column} as other_name")
         columns[parameter] = column
-    where = record.get("where")
+    where, where_place = _where(record)
     return TableEvent(
         name,
         place,
         Change(change),
         table,
         of=_columns(record.get("of", ())),
-        where=where[0] if where else None,
-        where_place=where[1].locate(0) if where else None,
+        where=where,
+        where_place=where_place,
         time=record.get("time"),
         lateness_micros=record.get("lateness", 0),
         ahead_micros=record.get("ahead", AHEAD_MICROS),
         columns=columns,
     )
+
+
+def _where(record: Record) -> tuple[str | None, Place | None]:
+    """The text of a `where`, and where it begins."""
+    where = record.get("where")
+    return (where[0], where[1].locate(0)) if where else (None, None)
 
 
 def _rule(book: Book, name: str, node: x.Expression, scalar: Scalar, report: Report) -> Rule:

@@ -60,6 +60,7 @@ class LoggedCommit:
     file (G1). `rows`: an estimate of its rows in the feed, 0 = unknown. `depth`: cascade depth of
     the action that wrote it (G16), 0 for anybody else's. `metadata`: its metadata action, if any.
     `note`: what an entry's commit says of it in its userMetadata; empty for anybody else's.
+    `transaction`: what a transaction event shows of it (`engine.parameters.TRANSACTION`).
     `written`: how many rows it inserted, changed or deleted, if it says so.
     """
 
@@ -72,6 +73,7 @@ class LoggedCommit:
     metadata: Metadata | None
     features: frozenset[str]
     note: Mapping[str, Any] = field(default_factory=dict)
+    transaction: Mapping[str, Any] = field(default_factory=dict)
     written: int | None = None
 
 
@@ -114,6 +116,7 @@ def _parsed(version: int, text: str, modified_ms: int, own_stores: Collection[st
         metadata=parse_metadata(_fields(actions, "metaData")) if "metaData" in actions else None,
         features=parse_features(_fields(actions, "protocol")),
         note=note,
+        transaction=_transaction(version, info),
         written=_written(_metrics(info)),
     )
 
@@ -204,6 +207,34 @@ def _written(metrics: Mapping[str, int]) -> int | None:
     merged = [metrics[name] for name in _MERGED if name in metrics]
     others = (metrics.get(name) for name in ("numUpdatedRows", "numDeletedRows", "numOutputRows"))
     return sum(merged) if merged else next((n for n in others if n is not None), None)
+
+
+def _transaction(version: int, info: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a commit tells of itself; null where it says nothing, or something of another type."""
+    read = info.get("readVersion")
+    return {
+        "operation": _text(info.get("operation")),
+        "operation_parameters": _texts(info.get("operationParameters")),
+        "operation_metrics": _texts(info.get("operationMetrics")),
+        "user_metadata": _text(info.get("userMetadata")),
+        "version": version,
+        "read_version": read if type(read) is int and 0 <= read < 2**63 else None,
+    }
+
+
+def _text(value: Any) -> str | None:
+    """A text that a column can hold: half of a surrogate pair is no character."""
+    return value.encode(errors="replace").decode() if isinstance(value, str) else None
+
+
+def _texts(value: Any) -> list[tuple[str, str | None]] | None:
+    """A map of texts; a value that is none is its JSON."""
+    if not isinstance(value, dict):
+        return None
+    return [
+        (_text(k) or "", v if v is None else _text(v if isinstance(v, str) else json.dumps(v)))
+        for k, v in value.items()
+    ]
 
 
 def _is_count(value: Any) -> bool:

@@ -10,6 +10,7 @@ from pyspark.sql.types import BooleanType, StructField, StructType
 
 from tidegate.connectors.delta import nodes
 from tidegate.connectors.delta.analysis import Analysis, unresolved
+from tidegate.connectors.delta.catalog import quoted
 from tidegate.connectors.delta.clocks import changing, moment_cast
 from tidegate.connectors.delta.faults import SPARK_ERRORS
 from tidegate.connectors.delta.gate import Gate
@@ -18,14 +19,16 @@ from tidegate.connectors.delta.session import new_session
 from tidegate.connectors.delta.texts import Texts
 from tidegate.engine.filters import compile_filter, filter_types
 from tidegate.engine.parameters import OLD, has_old
+from tidegate.engine.sparktypes import arrow_type
 from tidegate.rules.errors import InputError, Place, Problem
-from tidegate.rules.model import Rulebook, Table, TableEvent
+from tidegate.rules.keytypes import TRANSACTION_COLUMNS
+from tidegate.rules.model import Change, Rulebook, SignalEvent, Table, TableEvent
 from tidegate.rules.nearest import did_you_mean
 
 _CLOCK_HINT = "read again, a commit must raise the same events; compare with the table's columns"
 _NODES = nodes.ANALYSED_PLANS | {"org.apache.spark.sql.execution.LogicalRDD"}
 _ONE_PASS = (["Project", "LogicalRDD"], ["Project", "LocalRelation"])  # each row by itself
-_ROW_HINT = "`where` sees one row: the table's columns; on updates also old.x and new.x"
+_ROW_HINT = "`where` sees one row: its event's columns; on updates also old.x and new.x"
 
 
 def check_events(
@@ -44,10 +47,19 @@ def check_events(
     checker = _Checker(session, book, functions)
     problems: list[Problem] = []
     for name, table in book.tables.items():
-        events = [e for e in book.events.values() if isinstance(e, TableEvent) and e.table == name]
+        events = [
+            e
+            for e in book.events.values()
+            if isinstance(e, TableEvent) and e.table == name and e.change is not Change.TRANSACTION
+        ]
         if events or table.key:
             schema = session.read.format("delta").load(locations[name]).schema
             problems += checker.table(table, events, schema)
+    for event in book.events.values():
+        if isinstance(event, SignalEvent):
+            problems += checker.at_hand(event, event.fields)
+        elif isinstance(event, TableEvent) and event.change is Change.TRANSACTION:
+            problems += checker.at_hand(event, TRANSACTION_COLUMNS)
     if problems:
         raise InputError(problems)
 
@@ -73,6 +85,16 @@ class _Checker:
             asked = [e for e in events if e.where is not None and has_old(e, table) == images]
             yield from self._predicates(asked, schema, images)
 
+    def at_hand(
+        self, event: TableEvent | SignalEvent, columns: Mapping[str, str]
+    ) -> Iterator[Problem]:
+        """The problems of a predicate over columns of declared types."""
+        if event.where is None:
+            return
+        if compile_filter(event.where, {n: arrow_type(ddl) for n, ddl in columns.items()}) is None:
+            schema = ", ".join(f"{quoted(name)} {ddl}" for name, ddl in columns.items())
+            yield from self._predicate(self._session.createDataFrame([], schema), event)
+
     def _predicates(
         self, events: Sequence[TableEvent], schema: StructType, images: bool
     ) -> Iterator[Problem]:
@@ -88,7 +110,7 @@ class _Checker:
         for event in {e.where or "": e for e in reversed(events)}.values():
             yield from self._predicate(frame, event)
 
-    def _predicate(self, frame: DataFrame, event: TableEvent) -> tuple[Problem, ...]:
+    def _predicate(self, frame: DataFrame, event: TableEvent | SignalEvent) -> tuple[Problem, ...]:
         text = event.where or ""
         place = event.where_place or replace(event.place, path=f"events.{event.name}.where")
         locate = self._texts.locate(place)

@@ -19,7 +19,8 @@ from tidegate.connectors.delta.jobs import Jobs
 from tidegate.connectors.delta.log import CATALOG_FEATURES, LogListing, Snapshot, TableLog
 from tidegate.connectors.delta.session import new_session
 from tidegate.connectors.delta.start import start_cursor
-from tidegate.engine.ports import ReadRequest, TableHead
+from tidegate.engine.parameters import TRANSACTION
+from tidegate.engine.ports import VERSION, ReadRequest, TableHead
 from tidegate.engine.schemas import same_schema
 from tidegate.engine.values import Commit, Cursor, TableRange
 from tidegate.rules.errors import EngineError
@@ -126,6 +127,20 @@ class DeltaFeed:
             what = f"table `{table.name}`: reading versions {span.first} to {span.last}"
             with stops.limited(what, where, stops.reset_hint(table.name)):
                 return self._jobs.run(self._seconds_max, lambda: to_arrow(frame, spool=spool))
+
+    def transactions(self, table: Table, span: TableRange) -> pa.Table:
+        """See `engine.ports.Feed.transactions`. Raises EngineError `version-gone`, `log-damaged`,
+        `table-unreadable`."""
+        source = self._source(table)
+        versions = [v for v in range(span.first, span.last + 1) if v not in span.skipped]
+        found = []
+        for version in versions:
+            logged = self._commit(table, source, version)
+            if logged is None:
+                raise stops.version_gone(table.name, version, "its log file was cleaned up")
+            found.append(logged.transaction)
+        commits = pa.Table.from_pylist(found, TRANSACTION)
+        return commits.append_column(VERSION, pa.array(versions, pa.int64()))
 
     def decide(self, rows: pa.Table, where: Mapping[str, str]) -> pa.Table:
         """See `engine.ports.Feed.decide`."""

@@ -29,7 +29,7 @@ from tidegate.engine.store import LeaseKeeper, open_store
 from tidegate.rules import expression as x
 from tidegate.rules.errors import EngineError, InputError, Problem
 from tidegate.rules.loader import in_order
-from tidegate.rules.model import Change, EventType, Rule, Rulebook, Sql, TableEvent
+from tidegate.rules.model import Rule, Rulebook, Sql, TableEvent
 from tidegate.rules.sqlwords import sql_words
 
 
@@ -76,21 +76,17 @@ def check_tables(
     policy: str | os.PathLike[str] | None = None,
 ) -> None:
     """`validate --tables`: tables, feeds and SQL against what is there. Raises InputError with all
-    that is wrong, also for a transaction: which columns it would have is not known to `run` yet.
-    What needs a table that is not there, or a transaction, is left out otherwise."""
-    problems = [_not_live(e) for e in book.events.values() if _is_transaction(e)]
-    judged = _without(book, ())
-    if judged.rules or sources(judged).tables or not problems:
-        functions = load_policy(policy).functions
-        spark = start_session("tidegate validate", spark_conf)
-        catalog = Catalog(spark, book, "validate")
-        try:
-            missing = catalog.create()
-            present = catalog.locations.keys() - missing.keys()
-            catalog.locations = {name: catalog.locations[name] for name in present}
-            problems += [*missing.values(), *_wrong(_without(book, missing), catalog, functions)]
-        finally:
-            catalog.close()
+    that is wrong; what needs a table that is not there is left out."""
+    functions = load_policy(policy).functions
+    spark = start_session("tidegate validate", spark_conf)
+    catalog = Catalog(spark, book, "validate")
+    try:
+        missing = catalog.create()
+        present = catalog.locations.keys() - missing.keys()
+        catalog.locations = {name: catalog.locations[name] for name in present}
+        problems = [*missing.values(), *_wrong(_without(book, missing), catalog, functions)]
+    finally:
+        catalog.close()
     if problems:
         raise InputError(in_order(problems))
 
@@ -125,13 +121,11 @@ def _wrong(book: Rulebook, catalog: Catalog, functions: Collection[str]) -> Iter
 
 
 def _without(book: Rulebook, missing: Collection[str]) -> Rulebook:
-    """A rulebook without its transactions, the tables in `missing`, and what needs any of them."""
+    """A rulebook without the tables in `missing`, and what needs any of them."""
     events = {
         name: event
         for name, event in book.events.items()
-        if not (
-            isinstance(event, TableEvent) and (event.table in missing or _is_transaction(event))
-        )
+        if not (isinstance(event, TableEvent) and event.table in missing)
     }
     listed = dict(book.rules)
     while lost := [n for n, rule in listed.items() if not _used(rule) <= {*events, *listed}]:
@@ -183,12 +177,3 @@ def adopt_store(
         catalog = stack.enter_context(open_catalog(spark, book, f"{opened.id}_adopt"))
         markers = DeltaMarkers(spark, catalog.locations)
         return adopt(book, opened, lease.epoch, markers, repeat=repeat)
-
-
-def _is_transaction(event: EventType) -> bool:
-    return isinstance(event, TableEvent) and event.change is Change.TRANSACTION
-
-
-def _not_live(event: EventType) -> Problem:
-    message = f"event {event.name}: `run` has no transactions yet, so its SQL cannot be checked"
-    return Problem("not-live", message, event.place, "validate without --tables, and simulate it")

@@ -8,10 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidegate.engine.capture.athand import held
 from tidegate.engine.capture.changes import Changes, arrange
 from tidegate.engine.capture.clocks import NO_CLOCKS, Clocks
 from tidegate.engine.capture.images import changed
 from tidegate.engine.capture.request import EventRequest, TableRequest, table_request
+from tidegate.engine.capture.transactions import transactions
 from tidegate.engine.fields import fitting
 from tidegate.engine.hashing import row_hash
 from tidegate.engine.ids import column_set, occurrence_ids, signal_ids
@@ -65,8 +67,13 @@ class Capture:
         rejected: list[Rejected] = []
         rows = 0
         for span in plan.ranges:
+            if _is_empty(span):
+                continue
+            for name, batch, wrong in self._transactions(span, feed):
+                rejected += wrong
+                batches |= {name: batch} if len(batch) else {}
             request = self._request(span.table, span.cursor.schema)
-            if request is None or _is_empty(span):
+            if request is None:
                 continue
             found = feed.read(request.table, span, request.read)
             rows += found.num_rows
@@ -76,7 +83,7 @@ class Capture:
                 rejected += wrong
                 if len(batch):
                     batches[event.event.name] = batch
-        for batch, wrong in self._signals(plan.signals):
+        for batch, wrong in self._signals(plan.signals, feed):
             rejected += wrong
             if len(batch):
                 batches[batch.event] = batch
@@ -90,6 +97,7 @@ class Capture:
                 for event in self._rulebook.events.values()
                 if isinstance(event, TableEvent)
                 and event.table == table
+                and event.change is not Change.TRANSACTION
                 and event.name in self._needs.carry
             ]
             declared = self._rulebook.tables[table]
@@ -100,9 +108,27 @@ class Capture:
             )
         return self._requests[table, schema]
 
-    def _signals(self, signals: Sequence[Signal]) -> Iterator[tuple[Batch, list[Rejected]]]:
-        """By event type that a rule listens to; those whose fields are not of the types declared
-        now are rejected."""
+    def _transactions(
+        self, span: TableRange, feed: Feed
+    ) -> Iterator[tuple[str, Batch, list[Rejected]]]:
+        """The commits of a range, by event type that a rule listens to."""
+        events = [
+            event
+            for event in self._rulebook.events.values()
+            if isinstance(event, TableEvent)
+            and event.table == span.table
+            and event.change is Change.TRANSACTION
+            and event.name in self._needs.carry
+        ]
+        if events and not span.snapshot:
+            table = self._rulebook.tables[span.table]
+            yield from transactions(table, events, span, self._needs, self._id_sets, feed)
+
+    def _signals(
+        self, signals: Sequence[Signal], feed: Feed
+    ) -> Iterator[tuple[Batch, list[Rejected]]]:
+        """By event type that a rule listens to. Rejected are those whose fields are not of the
+        types declared now, and those on which its `where` raises."""
         by_event: dict[str, list[Signal]] = {}
         for signal in sorted(signals, key=lambda s: (s.instant, s.id)):
             by_event.setdefault(signal.event, []).append(signal)
@@ -112,10 +138,11 @@ class Capture:
                 continue
             table, faults = fitting(event, [signal.fields for signal in raised])
             kept = [signal for at, signal in enumerate(raised) if at not in faults]
-            yield (
-                self._signal_batch(name, kept, table),
-                [_rejected(raised[at], fault) for at, fault in faults.items()],
-            )
+            mask, raising = held(event.where, table, feed)
+            wrong = [_rejected(raised[at], fault) for at, fault in faults.items()]
+            reason = f"`where: {event.where}` raises on this signal"
+            wrong += [_rejected(kept[at], reason) for at in np.flatnonzero(raising)]
+            yield self._signal_batch(name, kept, table).take(np.flatnonzero(mask)), wrong
 
     def _signal_batch(self, name: str, raised: Sequence[Signal], table: pa.Table) -> Batch:
         ids = signal_ids(name, [signal.id for signal in raised])

@@ -15,7 +15,15 @@ from tidegate.engine.parameters import OLD
 from tidegate.engine.ports import Analyst
 from tidegate.engine.values import Needs, Reading
 from tidegate.rules.errors import InputError, Problem
-from tidegate.rules.model import Rule, Rulebook, SignalAction, SignalEvent, Sql, TableEvent
+from tidegate.rules.model import (
+    Change,
+    Rule,
+    Rulebook,
+    SignalAction,
+    SignalEvent,
+    Sql,
+    TableEvent,
+)
 
 log = logging.getLogger(__name__)
 _MISFIT = "sql-analysis"
@@ -187,7 +195,7 @@ def _id_columns(shape: Shape, rule: Rule, event: str, read: frozenset[str]) -> t
 def _key_parameters(rulebook: Rulebook, shape: Shape, event: str) -> tuple[str, ...]:
     """The parameters that are the key of the event's table: they say which row it was."""
     kind = rulebook.events[event]
-    if not isinstance(kind, TableEvent):
+    if not isinstance(kind, TableEvent) or kind.change is Change.TRANSACTION:
         return ()
     key = rulebook.tables[kind.table].key
     return tuple(name for name in shape.columns[event] if kind.columns.get(name, name) in key)

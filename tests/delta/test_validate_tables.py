@@ -21,9 +21,9 @@ events:
   odd: {{on: insert, table: t, where: upper(nome) = 'X'}}
   still: {{on: insert, table: quiet}}
   lost: {{on: insert, table: gone}}
-  load: {{on: transaction, table: t}}
+  load: {{on: transaction, table: t, where: "operation_metric['rows'] > '5'"}}
   picked: {{on: insert, table: t, columns: [nope as x]}}
-  s: {{signal: {{id: bigint, by: string}}}}
+  s: {{signal: {{id: bigint, by: string}}, where: id + 1}}
 rules:
   r:
     on: odd ; still
@@ -43,8 +43,9 @@ WRONG = [
     (5, "tables.quiet", "table `quiet`: the change data feed is off"),
     (7, "tables.gone", "table gone: no Delta table at"),
     (9, "events.odd.where", "[UNRESOLVED_COLUMN"),
-    (12, "events.load", "event load: `run` has no transactions yet"),
+    (12, "events.load.where", "[UNRESOLVED_COLUMN"),
     (13, "events.picked.columns", "the table has no column `nope`"),
+    (14, "events.s.where", "`where` is bigint, not boolean"),
     (18, "rules.r.if", "the function summ(..) is refused"),
     (20, "rules.r.do[0].sql", "[UNRESOLVED_COLUMN"),
     (23, "rules.r.do[3].signal", "[UNRESOLVED_COLUMN"),

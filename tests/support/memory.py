@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from tests.support.make import BEGIN, SECOND
 from tidegate.engine.entries import Entry, Fate
+from tidegate.engine.parameters import TRANSACTION
 from tidegate.engine.ports import FEED_KINDS, KIND, VERSION, ReadRequest, TableHead
 from tidegate.engine.values import Commit, Cursor, Firings, TableRange
 from tidegate.rules.model import Table
@@ -57,6 +58,12 @@ class MemoryFeed:
         versions = pa.array(range(span.first, span.last + 1), pa.int64())
         columns = {KIND: pa.array([FEED_KINDS["insert"]] * len(versions)), VERSION: versions}
         return pa.table({**columns, **dict.fromkeys(request.columns, versions)})
+
+    def transactions(self, table: Table, span: TableRange) -> pa.Table:
+        versions = [*range(span.first, span.last + 1)]
+        commits = [{"operation": "WRITE", "version": version} for version in versions]
+        found = pa.Table.from_pylist(commits, TRANSACTION)
+        return found.append_column(VERSION, pa.array(versions, pa.int64()))
 
     def decide(self, rows: pa.Table, where: Mapping[str, str]) -> pa.Table:
         raise AssertionError
