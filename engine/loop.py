@@ -33,6 +33,7 @@ from tidegate.engine.detector.timers import FloodError
 from tidegate.engine.doing import STAGES, Stage
 from tidegate.engine.entries import Control
 from tidegate.engine.evaluate.evaluate import evaluate
+from tidegate.engine.evaluate.samples import Sampler
 from tidegate.engine.failpoints import failpoint
 from tidegate.engine.outage import looking_at_tables
 from tidegate.engine.ports import Arrivals, Conditions, Feed, Store, Unplaced
@@ -293,7 +294,8 @@ class Loop:
         with self._timed("detect"):  # 5. what happened
             detected = detect(_of(basis), self.state, bucket, basis.rulebook.settings)
         with self._timed("evaluate"):  # 6. firings, and whose condition holds
-            evaluated = evaluate(basis.prepared, detected.found, plan, self.conditions)
+            sampler = self._sampler(basis, plan)
+            evaluated = evaluate(basis.prepared, detected.found, plan, self.conditions, sampler)
         entries = entries_for(  # 7. what is to be done
             evaluated.firings,
             evaluated.failed,
@@ -316,6 +318,15 @@ class Loop:
             detected.parked,
             _of(basis).detector.passed_over(parked, bucket.batches),
         )
+
+    def _sampler(self, basis: Basis, plan: Plan) -> Sampler:
+        known = {s.text: s for rule in basis.prepared.rules.values() for s in rule.samples}
+        samples = {
+            ticks: known[text]
+            for ticks, text in _of(basis).detector.samples.items()
+            if text in known
+        }
+        return Sampler(samples, basis.rulebook.tables, self.feed, self.conditions, plan)
 
     def _commit(self, basis: Basis, taken: Taken) -> Taken:
         """8. One transaction; then basis and state are those that it was taken with. Nothing is

@@ -12,6 +12,7 @@ from tidegate.rules.model import Change, Rulebook, SignalEvent, Table, TableEven
 
 CHANGE_TYPE = "_change_type"  # insert | delete | update: a parameter of `change` events
 OLD = "old"  # the pre-image, a struct of all columns of the table
+SAMPLE = "sample"  # what a query said as of a tick
 INSTANT = pa.timestamp("us", "UTC")
 ENGINE_COLUMNS: Mapping[str, pa.DataType] = {
     "firing_id": pa.string(),

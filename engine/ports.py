@@ -22,7 +22,7 @@ from tidegate.engine.values import (
     Signal,
     TableRange,
 )
-from tidegate.rules.errors import EngineError
+from tidegate.rules.errors import EngineError, Place
 from tidegate.rules.model import Rule, SignalAction, Sql, Table
 
 
@@ -100,6 +100,11 @@ class Feed(Protocol):
         """The latest version of a table."""
         ...
 
+    def version_at(self, table: Table, instant: int) -> int | None:
+        """The last version of a table whose instant, by its log, is not after `instant`. None where
+        the table has none, or its log does not reach back so far."""
+        ...
+
     def read(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
         """The changes of `span` in one Spark job, in any order of rows: KIND, VERSION and what the
         request asks for. A snapshot's rows are inserts."""
@@ -142,6 +147,10 @@ class Analyst(Protocol):
         """The rule's `if`; an expression may name the columns `per_firing` outside aggregates."""
         ...
 
+    def sample(self, text: str, place: Place) -> tuple[Reading, pa.DataType]:
+        """A query of one value over declared tables, and the value's type."""
+        ...
+
     def fields(
         self,
         rule: Rule,
@@ -160,6 +169,11 @@ class Conditions(Protocol):
     def hold(self, questions: Sequence[Question], pinned: Mapping[str, int]) -> Answers:
         """For which firings of all relations the condition of their rule holds; each declared table
         is seen at its pinned version. A condition that fails does so alone."""
+        ...
+
+    def sample(self, text: str, pinned: Mapping[str, int]) -> object:
+        """The one value, as Arrow takes it, of a query over pinned versions of tables; None where
+        it has no row. Otherwise a `Failure`: it raised, or has several rows."""
         ...
 
 

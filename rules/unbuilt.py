@@ -48,7 +48,6 @@ KEYS: dict[str, dict[str, str | None]] = {
     },
 }
 ACTIONS = ("webhook", "enable", "disable")
-SAMPLES = "samples"
 
 
 def refuse_unbuilt(book: Book, limits: Settings, features: frozenset[str], report: Report) -> None:
@@ -70,10 +69,9 @@ def all_features() -> frozenset[str]:
         for section, keys in KEYS.items()
         for key, value in keys.items()
     }
-    single = {SAMPLES, SHORT_PERIOD}
     actions = {f"action {kind}" for kind in ACTIONS}
     named = {*EXPRESSIONS.values(), *COUPLINGS.values()}
-    return frozenset(keyed | single | actions | named)
+    return frozenset(keyed | {SHORT_PERIOD} | actions | named)
 
 
 def _expression(
@@ -113,8 +111,6 @@ def _keys(book: Book) -> Iterator[tuple[str, Place]]:
             for key in keys.keys() & record.node.entries.keys():
                 if keys[key] is None or record.get(key) == keys[key]:
                     yield _feature(section, key, keys[key]), record.place(key)
-    if book.samples:
-        yield SAMPLES, book.top.place("samples")
 
 
 def _values(book: Book) -> Iterator[tuple[str, Place]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from tidegate.connectors.delta.jobs import OverrunError
 from tidegate.connectors.delta.owned import Owned
 from tidegate.connectors.delta.plans import Plans
 from tidegate.connectors.delta.texts import Texts
+from tidegate.engine.sparktypes import arrow_type
 from tidegate.engine.values import Reading
 from tidegate.rules.errors import InputError, Place, Problem
 from tidegate.rules.model import Rule, Rulebook, SignalAction, Sql
@@ -134,6 +136,23 @@ class DeltaAnalyst:
         read = read_query if condition.query else read_expression
         key = ("if", condition.query, condition.text, own, tuple(per_firing), event)
         return self._once(key, condition.place, read)
+
+    def sample(self, text: str, place: Place) -> tuple[Reading, pa.DataType]:
+        """See `engine.ports.Analyst`."""
+        locate = self._texts.locate(place)
+
+        def read() -> Reading:
+            verdict = self._gate.query(text, lambda _: locate(0))
+            found = self._analysis(()).statement(verdict, verdict.plan, lambda _: locate(0))
+            if len(found.output) != 1:
+                message = f"a sample is one value, this query has {len(found.output)} columns"
+                hint = "SELECT max(price) FROM prices"
+                raise InputError([Problem("sql-result", message, locate(0), hint)])
+            return Reading(frozenset({found.output[0][1]}), tables=verdict.reads)
+
+        reading = self._once(("sample", text), place, read)
+        (kind,) = reading.columns
+        return replace(reading, columns=frozenset()), arrow_type(kind)
 
     def fields(
         self,

@@ -39,6 +39,26 @@ class DeltaConditions:
             found += [self._query(q, pinned) for q in questions if q.condition.query]
         return _together(found)
 
+    def sample(self, text: str, pinned: Mapping[str, int]) -> object:
+        """See `engine.ports.Conditions`."""
+        with active_session_kept(self._session):
+            try:
+                for table, version in pinned.items():
+                    self._pin(table, version)
+                frame = self._session.sql(text).limit(2)
+                found = self._jobs.run(self._seconds_max, frame.toArrow)
+            except (*SPARK_ERRORS, OverrunError) as error:
+                check_alive(error)
+                if isinstance(error, OverrunError):
+                    said = f"{error} (statement_seconds_max = {self._seconds_max})"
+                    return Failure(f"a sample failed: {said}", lasting=True)
+                why = fault(error)
+                said = f"a sample failed: [{why.condition}] {why.message}"
+                return Failure(said, why.details)
+        if len(found) > 1:
+            return Failure("a sample failed: its query has several rows", lasting=True)
+        return found.column(0)[0].as_py() if len(found) else None
+
     def _expressions(self, asked: Sequence[Sequence[Question]]) -> Answers:
         """One job for all; where it fails, one for each, to know whose fault it is."""
         try:

@@ -116,6 +116,25 @@ class DeltaFeed:
             source.version += 1
         return source.version
 
+    def version_at(self, table: Table, instant: int) -> int | None:
+        """See `engine.ports.Feed.version_at`. The commits of a log are in order of time."""
+        source, last = self._source(table), self.version(table)
+        step = 1
+        low, high = last, last + 1  # at `high` and later it is after the instant
+        while low >= 0 and (at := self._instant(table, source, low)) is not None and at > instant:
+            low, high, step = low - step, low, 2 * step
+        low = max(low, -1)
+        while high - low > 1:
+            middle = (low + high) // 2
+            at = self._instant(table, source, middle)
+            low, high = (low, middle) if at is not None and at > instant else (middle, high)
+        return low if self._instant(table, source, low) is not None else None
+
+    def _instant(self, table: Table, source: _Source, version: int) -> int | None:
+        """A commit's instant by its log; None where it is not there."""
+        logged = self._commit(table, source, version) if version >= 0 else None
+        return logged.instant if logged else None
+
     def read(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
         """See `engine.ports.Feed.read`. Raises EngineError `version-gone`, `log-gap`, `feed-off`,
         `schema-incompatible`, `table-unreadable`, `read-overrun`."""

@@ -138,11 +138,14 @@ class Capture:
                 continue
             table, faults = fitting(event, [signal.fields for signal in raised])
             kept = [signal for at, signal in enumerate(raised) if at not in faults]
-            mask, raising = held(event.where, table, feed)
+            batch = self._signal_batch(name, kept, table)
             wrong = [_rejected(raised[at], fault) for at, fault in faults.items()]
-            reason = f"`where: {event.where}` raises on this signal"
-            wrong += [_rejected(kept[at], reason) for at in np.flatnonzero(raising)]
-            yield self._signal_batch(name, kept, table).take(np.flatnonzero(mask)), wrong
+            if event.where is not None and event.fields:
+                mask, raising = held(event.where, table, feed)
+                batch = batch.take(np.flatnonzero(mask))
+                reason = f"`where: {event.where}` raises on this signal"
+                wrong += [_rejected(kept[at], reason) for at in np.flatnonzero(raising)]
+            yield batch, wrong
 
     def _signal_batch(self, name: str, raised: Sequence[Signal], table: pa.Table) -> Batch:
         ids = signal_ids(name, [signal.id for signal in raised])

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tidegate.engine.detector.carried import read_occurrences, write_occurrences
 from tidegate.engine.detector.clocks import name_of
-from tidegate.engine.detector.edges import BY, shown_name
+from tidegate.engine.detector.edges import BY, is_tick, shown_name
 from tidegate.engine.detector.stacking import both
 from tidegate.engine.values import Batch
 from tidegate.rules import expression as x
@@ -115,5 +115,10 @@ def is_held(name: str) -> bool:
 def names_for(clock: str, events: Iterable[str]) -> dict[str, str]:
     """The names by which the detections of a rule by a clock have event types: as the rule was
     written; those that another clock sees, or none, as they are told apart here."""
-    return {event: event.partition(BY)[0] if clock_of(event) == clock else event + BY
-            for event in events}  # fmt: skip
+
+    def name(event: str) -> str:
+        if is_tick(event):
+            return event
+        return event.partition(BY)[0] if clock_of(event) == clock else event + BY
+
+    return {event: name(event) for event in events}

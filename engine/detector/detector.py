@@ -14,6 +14,7 @@ from tidegate.engine.detector.chains import Steps
 from tidegate.engine.detector.closing import carry_on
 from tidegate.engine.detector.compile import compile_book
 from tidegate.engine.detector.detections import build
+from tidegate.engine.detector.edges import tick_type
 from tidegate.engine.detector.frame import Frame, Until, open_frame
 from tidegate.engine.detector.graph import Graph, Node
 from tidegate.engine.detector.instances import (
@@ -35,6 +36,7 @@ from tidegate.engine.detector.timeline import Timeline, of_batches
 from tidegate.engine.detector.timers import FloodError, Timers
 from tidegate.engine.moments import python_values
 from tidegate.engine.values import FOREVER, Batch, Carried, Detections, Stepped
+from tidegate.rules import expression as x
 from tidegate.rules.model import Rule, Rulebook
 
 
@@ -61,6 +63,12 @@ class Detector:
     ) -> None:
         clocks = clocks or {}
         running, self._graph = compile_book(rulebook, activations, clocks)
+        self._samples = {
+            tick_type(node): rulebook.samples.get(node.sample, node.sample)
+            for rule in running.rules.values()
+            for node in rule.on.walk()
+            if isinstance(node, x.Periodic | x.PeriodicStar) and node.sample is not None
+        }
         self._ranking = ranking
         self._used = used
         self._rules = running.rules
@@ -88,6 +96,11 @@ class Detector:
     def rules(self) -> tuple[str, ...]:
         """The enabled rules, in the rulebook's order."""
         return tuple(self._shown)
+
+    @property
+    def samples(self) -> Mapping[str, str]:
+        """By event type of ticks, the query that each of them samples."""
+        return self._samples
 
     @property
     def graph(self) -> Graph:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from tidegate.engine.evaluate.firings import firings_of
 from tidegate.engine.evaluate.prepare import Prepared, PreparedRule
+from tidegate.engine.evaluate.samples import Sampler
 from tidegate.engine.ports import Conditions
 from tidegate.engine.values import Detections, Failure, Firings, Plan, Question
 
@@ -26,15 +27,28 @@ class Evaluated:
 
 
 def evaluate(
-    prepared: Prepared, detections: Iterable[Detections], plan: Plan, conditions: Conditions
+    prepared: Prepared,
+    detections: Iterable[Detections],
+    plan: Plan,
+    conditions: Conditions,
+    sampler: Sampler | None = None,
 ) -> Evaluated:
     """The firings of every rule that detected something. All conditions are asked together, of the
-    versions that the plan pins (G14, G15); those that fail are asked again, three times in all."""
-    firings = [firings_of(plan.rulebook, prepared.rules[d.rule], d) for d in detections if len(d)]
+    versions that the plan pins (G14, G15); those that fail are asked again, three times in all.
+    What a rule's ticks sample is taken first: a sample that fails is as a condition that does."""
+    firings: list[Firings] = []
+    unsampled: dict[str, Failure] = {}
+    for found in detections:
+        if sampler is not None and prepared.rules[found.rule].samples:
+            found, why = sampler.with_samples(found)
+            unsampled |= {found.rule: why} if why else {}
+        if len(found):
+            firings.append(firings_of(plan.rulebook, prepared.rules[found.rule], found))
     asked = {
         question.rule: question
         for of_rule in firings
-        if (question := question_of(prepared.rules[of_rule.rule], of_rule.relation)) is not None
+        if of_rule.rule not in unsampled
+        and (question := question_of(prepared.rules[of_rule.rule], of_rule.relation)) is not None
     }
     held: frozenset[str] = frozenset()
     failed: dict[str, Failure] = {}
@@ -48,7 +62,8 @@ def evaluate(
         if not left:
             break
     told = asked.keys() - failed.keys()
-    return Evaluated(tuple(decided(f, held) if f.rule in told else f for f in firings), failed)
+    decisions = tuple(decided(f, held) if f.rule in told else f for f in firings)
+    return Evaluated(decisions, {**failed, **unsampled})
 
 
 def question_of(prepared: PreparedRule, relation: pa.Table) -> Question | None:

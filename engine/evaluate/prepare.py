@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tidegate.engine.entries import Statement
+from tidegate.engine.evaluate.samples import Sample, sample_texts
 from tidegate.engine.evaluate.shape import Shape, all_events, shape_of
-from tidegate.engine.parameters import OLD
+from tidegate.engine.parameters import OLD, SAMPLE
 from tidegate.engine.ports import Analyst
 from tidegate.engine.values import Needs, Reading
 from tidegate.rules.errors import InputError, Problem
@@ -35,7 +36,8 @@ class PreparedRule:
 
     `wanted`: the schema of the relation that is made at run time: the parameters that `if`, `do`
     and `per` read, and the tables' keys. `id_columns`: by event type, the parameters of which an
-    occurrence's id is made (G6). `statements`: its actions, in order.
+    occurrence's id is made (G6). `statements`: its actions, in order. `samples`: what its ticks
+    sample.
     """
 
     rule: Rule
@@ -44,6 +46,7 @@ class PreparedRule:
     statements: tuple[Statement, ...]
     wanted: pa.Schema
     id_columns: Mapping[str, tuple[str, ...]]
+    samples: tuple[Sample, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +99,17 @@ def _prepare_rule(
     *,
     proven: bool,
 ) -> PreparedRule:
-    shape = shape_of(rulebook, rule, tables)
     problems: list[Problem] = []
+    samples = []
+    for text, place in dict.fromkeys(sample_texts(rulebook, rule)):
+        try:
+            reading, kind = analyst.sample(text, place)
+            samples.append(Sample(text, kind, reading.tables))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    shape = shape_of(rulebook, rule, tables, [sample.kind for sample in samples])
     condition = None
     if rule.condition is not None:
         try:
@@ -135,7 +147,8 @@ def _prepare_rule(
         for event, names in ids.items()
         for name in (*names, *_key_parameters(rulebook, shape, event))
     }
-    return PreparedRule(rule, shape, condition, tuple(statements), shape.narrowed(held), ids)
+    wanted = shape.narrowed({*held, SAMPLE})
+    return PreparedRule(rule, shape, condition, tuple(statements), wanted, ids, tuple(samples))
 
 
 def _read(

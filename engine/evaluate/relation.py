@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 
 from tidegate.engine.evaluate.entries import gather
 from tidegate.engine.evaluate.shape import Shape
-from tidegate.engine.parameters import INSTANT
+from tidegate.engine.parameters import INSTANT, SAMPLE
 from tidegate.engine.values import Batch, Detections, Int64
 
+_OF_TICKS = {SAMPLE: SAMPLE}
 ABSENT = np.iinfo(np.int64).min  # in label_spans: the label has no part in this detection
 
 
@@ -90,7 +91,7 @@ def _parameter(shape: Shape, d: Detections, rows: _Rows, field: pa.Field) -> pa.
 
 
 def _piece(shape: Shape, batch: Batch, event: str, rows: Int64, field: pa.Field) -> pa.Array:
-    places = shape.columns.get(event, {})
+    places = shape.columns.get(event, _OF_TICKS)
     for name in batch.table.column_names:
         if places.get(name) == field.name:
             return _cast(batch.table[name].take(pa.array(batch.row[rows])), field.type)

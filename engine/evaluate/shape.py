@@ -8,7 +8,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tidegate.engine.evaluate.types import common_type, outer_union
-from tidegate.engine.parameters import ENGINE_COLUMNS, INSTANT, OLD, has_old, parameter_schema
+from tidegate.engine.parameters import (
+    ENGINE_COLUMNS,
+    INSTANT,
+    OLD,
+    SAMPLE,
+    has_old,
+    parameter_schema,
+)
 from tidegate.rules.errors import InputError, Problem
 from tidegate.rules.expression import (
     Aperiodic,
@@ -57,8 +64,14 @@ class Shape:
         return pa.schema(fields)
 
 
-def shape_of(rulebook: Rulebook, rule: Rule, tables: Mapping[str, pa.Schema]) -> Shape:
-    """The shape of a rule's relation, given the schemas of the rulebook's tables by name.
+def shape_of(
+    rulebook: Rulebook,
+    rule: Rule,
+    tables: Mapping[str, pa.Schema],
+    samples: Collection[pa.DataType] = (),
+) -> Shape:
+    """The shape of a rule's relation, given the schemas of the rulebook's tables by name, and the
+    types of what its ticks sample.
 
     Raises InputError with every name and type that does not fit.
     """
@@ -69,6 +82,7 @@ def shape_of(rulebook: Rulebook, rule: Rule, tables: Mapping[str, pa.Schema]) ->
     spans = [f"{label}_{side}" for label in dict.fromkeys(labels) for side in ("start", "end")]
     per_firing = ("firing_id", "started_at", "detected_at", *key.names, *spans)
     columns, parameters = _merge(schemas, rule, spans, problems)
+    _add_sample(samples, rule, parameters, problems)
     if problems:
         raise InputError(problems)
     schema = pa.schema(
@@ -185,6 +199,29 @@ def _key_schema(
         else:
             fields.append(pa.field(key, kind))
     return pa.schema(fields)
+
+
+def _add_sample(
+    samples: Collection[pa.DataType],
+    rule: Rule,
+    parameters: dict[str, pa.DataType],
+    problems: list[Problem],
+) -> None:
+    """Add the column of what ticks sample."""
+    if not samples:
+        return
+    kind: pa.DataType | None = pa.null()
+    for one in samples:
+        kind = common_type(kind, one) if kind is not None else None
+    if SAMPLE in {name.lower() for name in (*parameters, *rule.key_names)}:
+        message = f"the column {SAMPLE} is what the ticks of rule {rule.name} sample"
+        problems.append(Problem("reserved-column", message, rule.place, _COLUMNS_HINT))
+    elif kind is None:
+        said = ", ".join(map(str, samples))
+        message = f"the samples of rule {rule.name} have no common type: {said}"
+        problems.append(Problem("column-type", message, rule.place, "cast them to one type"))
+    else:
+        parameters[SAMPLE] = kind
 
 
 def _merge(

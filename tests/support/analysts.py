@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from tidegate.engine.values import Reading
-from tidegate.rules.errors import InputError, Problem
+from tidegate.rules.errors import InputError, Place, Problem
 from tidegate.rules.model import Rule, SignalAction, Sql
 
 
@@ -68,6 +68,9 @@ class EveryIdAnalyst:
 
     def condition(self, *given: object, **more: object) -> Reading:
         return Reading(frozenset({"id"}))
+
+    def sample(self, text: str, place: Place) -> tuple[Reading, pa.DataType]:
+        return Reading(frozenset(), tables=frozenset({"t"})), pa.int64()
 
     def fields(self, *given: object) -> Reading:
         raise AssertionError

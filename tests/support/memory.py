@@ -51,6 +51,9 @@ class MemoryFeed:
     def version(self, table: Table) -> int:
         return self.commits - 1 if table.name == "t" else 0
 
+    def version_at(self, table: Table, instant: int) -> int | None:
+        return min((instant - BEGIN) // SECOND, self.commits - 1)
+
     def read(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
         self.read_spans.append((span.first, span.last))
         if self.fails(span.first, span.last):

@@ -1,0 +1,120 @@
+"""Samples: what a query says as of each tick of a `P` or `P*` (S11).
+
+Example: `P*(opening, [5 min]: price, closing)` with `samples: {price: SELECT max(price) FROM
+prices}`. Each tick is a row of the parameter relation, and its column `sample` is the price at its
+instant: of the version of `prices` that was the last one then. Ticks between two commits ask once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.engine.detector.edges import is_tick
+from tidegate.engine.parameters import SAMPLE
+from tidegate.engine.ports import Conditions, Feed
+from tidegate.engine.values import Batch, Detections, Failure, Int64, Plan
+from tidegate.rules import expression as x
+from tidegate.rules.errors import Place
+from tidegate.rules.model import Rule, Rulebook, Table
+
+ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A query of one value: its text, the type of the value, the tables that it reads."""
+
+    text: str
+    kind: pa.DataType
+    tables: frozenset[str]
+
+
+def sample_texts(rulebook: Rulebook, rule: Rule) -> Iterator[tuple[str, Place]]:
+    """The samples of the ticks among a rule's constituents, through rules that it uses."""
+    for node in rule.on.walk():
+        if isinstance(node, x.Periodic | x.PeriodicStar) and node.sample is not None:
+            yield sample_text(rulebook, node.sample), rule.place
+        elif isinstance(node, x.Name) and node.name in rulebook.rules:
+            yield from sample_texts(rulebook, rulebook.rules[node.name])
+
+
+def sample_text(rulebook: Rulebook, sample: str) -> str:
+    """The query that a sample is: an entry of `samples:`, or the text itself."""
+    return rulebook.samples.get(sample, sample)
+
+
+class Sampler:
+    """Takes the samples of one bucket. What is asked of the same versions is asked once."""
+
+    def __init__(
+        self,
+        samples: Mapping[str, Sample],
+        tables: Mapping[str, Table],
+        feed: Feed,
+        conditions: Conditions,
+        plan: Plan,
+    ) -> None:
+        """`samples`: by event type of ticks."""
+        self._samples = samples
+        self._tables = tables
+        self._feed = feed
+        self._conditions = conditions
+        self._plan = plan
+        self._known: dict[tuple[object, ...], object] = {}
+
+    def with_samples(self, detections: Detections) -> tuple[Detections, Failure | None]:
+        """The detections with a sample for each of their ticks; null, with the reason, where it
+        could not be taken."""
+        batches, failed = dict(detections.batches), None
+        for code, event in enumerate(detections.events):
+            sample = self._samples.get(event) if is_tick(event) else None
+            if sample is not None:
+                shown = np.unique(detections.event_row[detections.event_code == code])
+                batches[event], why = self._sampled(batches[event], shown, sample)
+                failed = failed or why
+        return replace(detections, batches=batches), failed
+
+    def _sampled(self, ticks: Batch, shown: Int64, sample: Sample) -> tuple[Batch, Failure | None]:
+        """Ticks with the samples of those that are `shown`."""
+        values: list[object] = [None] * len(ticks)
+        failed = None
+        for at in shown.tolist():
+            found = self._value(sample, int(ticks.time[at]))
+            if isinstance(found, Failure):
+                failed = found
+            else:
+                values[at] = found
+        table = pa.table({SAMPLE: pa.array(values, sample.kind)})
+        return replace(ticks, row=np.arange(len(ticks)), table=table), failed
+
+    def _value(self, sample: Sample, instant: int) -> object:
+        versions = {name: self._version(name, instant) for name in sorted(sample.tables)}
+        missing = [name for name, version in versions.items() if version is None]
+        if missing:
+            return None  # there was no such table then
+        key = (sample.text, *versions.items())
+        if key not in self._known:
+            pinned = {name: version for name, version in versions.items() if version is not None}
+            found: object = None
+            for attempt in range(1, ATTEMPTS + 1):
+                found = self._conditions.sample(sample.text, pinned)
+                if not isinstance(found, Failure):
+                    break
+                found = replace(found, attempts=attempt)
+                if found.lasting:
+                    break
+            self._known[key] = found
+        return self._known[key]
+
+    def _version(self, table: str, instant: int) -> int | None:
+        """The last version of a table at an instant: as the plan has its commits, else its log."""
+        for span in self._plan.ranges:
+            if span.table == table and not span.snapshot:
+                passed = [v for v, at in span.instants.items() if at <= instant]
+                if passed:
+                    return max(passed)
+        return self._feed.version_at(self._tables[table], instant)

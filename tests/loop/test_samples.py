@@ -1,0 +1,77 @@
+"""What ticks sample: once for each version of a table, as of the tick (S11)."""
+
+# ruff: noqa: ARG002 - fakes take what the ports give
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from tests.support.bench import Bench, NoConditions
+from tests.support.make import BEGIN, SECOND
+from tidegate.engine.store import SqlStore
+from tidegate.engine.values import Failure, Signal
+
+BOOK = """\
+rulebook: loop
+tables: {t: {path: /t, key: [id], start: earliest}, out: {path: /out}}
+events: {row: {on: insert, table: t}, opened: {signal: {}}, closed: {signal: {}}}
+samples: {newest: SELECT max(id) FROM t}
+rules:
+  a: {on: "P*(opened, [1500 ms]: newest, closed)"}
+  b: {on: "P(opened, [3 s]: 'SELECT max(id) FROM t', closed)"}
+"""
+
+
+class Newest(NoConditions):
+    """The newest id of a version of t is its number."""
+
+    def __init__(self, fails: int = 0) -> None:
+        self.asked: list[int] = []
+        self.fails = fails
+
+    def sample(self, text: str, pinned: Mapping[str, int]) -> object:
+        if self.fails:
+            self.fails -= 1
+            return Failure("a sample failed: [TABLE_GONE]")
+        self.asked.append(pinned["t"])
+        return pinned["t"]
+
+
+def run(store: SqlStore, conditions: Newest) -> dict[str, list[list[int | None]]]:
+    bench = Bench(store, commits=0, text=BOOK)
+    bench.conditions = conditions
+    bench.clock.at = BEGIN - SECOND
+    bench.restart()
+    bench.drain()
+    for event, second in (("opened", 0), ("closed", 7)):
+        at = BEGIN + second * SECOND + SECOND // 10
+        bench.store.raise_signal("loop", Signal(event, event, {}, at))
+    bench.feed.commits = 6  # at 0, 1, .. 5 s
+    bench.clock.at = BEGIN + 3 * SECOND
+    bench.drain()
+    bench.restart()
+    bench.clock.at = BEGIN + 60 * SECOND
+    bench.drain()
+    found: dict[str, list[list[int | None]]] = {}
+    for firing in store.firings("loop"):
+        ticks = [tick.get("sample") for tick in firing["constituents"]]
+        found.setdefault(firing["rule"], []).append(ticks)
+    return found
+
+
+def test_s11_a_tick_samples_what_its_table_was_then(store: SqlStore) -> None:
+    """Ticks at 1.6, 3.1, 4.6, 6.1 s, and at 3.1, 6.1 s."""
+    conditions = Newest()
+    assert run(store, conditions) == {"a": [[1, 3, 4, 5]], "b": [[3], [5]]}
+    assert conditions.asked == [1, 3, 4, 5]  # in one bucket: each version once
+
+
+@pytest.mark.parametrize(("fails", "dead"), [(2, 0), (99, 2)])
+def test_g13_a_sample_that_fails_for_good_makes_its_firings_dead(
+    store: SqlStore, fails: int, dead: int
+) -> None:
+    run(store, Newest(fails))
+    states = [entry.state for entry in store.obstacles("loop")]
+    assert states.count("dead") == dead
