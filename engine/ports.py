@@ -100,6 +100,11 @@ class Feed(Protocol):
         """The latest version of a table."""
         ...
 
+    def earliest(self, table: Table, cursor: Cursor, column: str) -> int | None:
+        """The earliest time in a column, microseconds, of a table as of a cursor; None where there
+        is none. One Spark job."""
+        ...
+
     def version_at(self, table: Table, instant: int) -> int | None:
         """The last version of a table whose instant, by its log, is not after `instant`. None where
         the table has none, or its log does not reach back so far."""

@@ -28,7 +28,6 @@ COUPLINGS = {mode: f"coupling {mode}" for mode in (Coupling.IMMEDIATE, Coupling.
 # Keys by the section they belong to; with a value, only that value is not built.
 KEYS: dict[str, dict[str, str | None]] = {
     "events": {
-        "time": None,
         "from_table": None,
     },
     "rules": {

@@ -6,7 +6,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import BooleanType, StructField, StructType
+from pyspark.sql.types import (
+    BooleanType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from tidegate.connectors.delta import nodes
 from tidegate.connectors.delta.analysis import Analysis, unresolved
@@ -81,6 +87,7 @@ class _Checker:
             yield from _unknown(event.place, f"{path}.of", event.of, schema)
             yield from _unknown(event.place, f"{path}.columns", event.columns.values(), schema)
             yield from _unknown(event.place, f"{path}.time", filter(None, [event.time]), schema)
+            yield from _no_time(event, path, schema)
         for images in (False, True):
             asked = [e for e in events if e.where is not None and has_old(e, table) == images]
             yield from self._predicates(asked, schema, images)
@@ -136,6 +143,16 @@ class _Checker:
             message = f"{clock} is another value another time"
             return (Problem("where-nondeterministic", message, locate(0), _CLOCK_HINT),)
         return ()
+
+
+def _no_time(event: TableEvent, path: str, schema: StructType) -> Iterator[Problem]:
+    """An event time is a timestamp: text and numbers have no one meaning."""
+    if event.time in schema.names:
+        kind = schema[event.time].dataType
+        if not isinstance(kind, TimestampType | TimestampNTZType):
+            message = f"column `{event.time}` is {kind.simpleString()}, no timestamp"
+            place = replace(event.place, path=f"{path}.time")
+            yield Problem("time-type", message, place, "use a column of type TIMESTAMP")
 
 
 def _unknown(

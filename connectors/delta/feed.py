@@ -11,15 +11,17 @@ from itertools import pairwise
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from tidegate.connectors.delta import stops
+from tidegate.connectors.delta.catalog import quoted
 from tidegate.connectors.delta.changes import changes, decisions, to_arrow
 from tidegate.connectors.delta.commit import DamagedCommit, LoggedCommit
 from tidegate.connectors.delta.jobs import Jobs
 from tidegate.connectors.delta.log import CATALOG_FEATURES, LogListing, Snapshot, TableLog
 from tidegate.connectors.delta.session import new_session
 from tidegate.connectors.delta.start import start_cursor
-from tidegate.engine.parameters import TRANSACTION
+from tidegate.engine.parameters import INSTANT, TRANSACTION
 from tidegate.engine.ports import VERSION, ReadRequest, TableHead
 from tidegate.engine.schemas import same_schema
 from tidegate.engine.values import Commit, Cursor, TableRange
@@ -115,6 +117,20 @@ class DeltaFeed:
         while files.exists(source.version + 1):
             source.version += 1
         return source.version
+
+    def earliest(self, table: Table, cursor: Cursor, column: str) -> int | None:
+        """See `engine.ports.Feed.earliest`. Raises EngineError `table-unreadable`,
+        `read-overrun`."""
+        location = self._source(table).log.location
+        reader = self._session.read.format("delta").option("versionAsOf", cursor.version)
+        what = f"table `{table.name}`: looking for the earliest `{column}`"
+        with (
+            stops.reading(table.name, cursor.version, cursor.version),
+            stops.limited(what, (), stops.reset_hint(table.name)),
+        ):
+            found = reader.load(location).select(F.min(quoted(column)))
+            first = self._jobs.run(self._seconds_max, found.toArrow).column(0)
+        return first.cast(INSTANT).cast(pa.int64())[0].as_py()
 
     def version_at(self, table: Table, instant: int) -> int | None:
         """See `engine.ports.Feed.version_at`. The commits of a log are in order of time."""

@@ -17,7 +17,8 @@ from tidegate.engine.schemas import check_schema
 from tidegate.engine.state import State
 from tidegate.engine.values import Commit, Cursor, Plan, Signal, TableRange
 from tidegate.rules.errors import EngineError
-from tidegate.rules.model import Rulebook
+from tidegate.rules.lateness import lateness_micros
+from tidegate.rules.model import Rulebook, TableEvent
 
 log = logging.getLogger(__name__)
 _BEFORE_COMMIT = 2  # us: the watermark next before an instant
@@ -27,12 +28,14 @@ _BEFORE_COMMIT = 2  # us: the watermark next before an instant
 class Listing:
     """Every source of a rulebook as it stood at `now` or a little later, instants fixed.
 
-    `slack`: how long after its time a commit is waited for, us.
+    `slack`: how long after its time a commit is waited for, us. `earliest`: the first event time
+    of what a rulebook's first bucket reads as snapshots.
     """
 
     now: int
     heads: Mapping[str, TableHead]
     slack: int = 0
+    earliest: int | None = None
 
     @property
     def limit(self) -> int:
@@ -62,17 +65,32 @@ def list_sources(
         taken = len(head.commits)
         left_out = fixed[taken] if head.left_out else None
         heads[name] = replace(head, commits=fixed[:taken], left_out=left_out)
-    return Listing(now, heads, sources.slack_micros(heads))
+    earliest = None
+    if state.watermark is None:
+        asked = ((rulebook.tables[n], heads[n], column) for n, column in _times(rulebook))
+        found = (feed.earliest(t, head.cursor, c) for t, head, c in asked if head.snapshot)
+        earliest = min((instant for instant in found if instant is not None), default=None)
+    return Listing(now, heads, sources.slack_micros(heads), earliest)
+
+
+def _times(rulebook: Rulebook) -> Iterator[tuple[str, str]]:
+    """The columns with event times, by table."""
+    for event in rulebook.events.values():
+        if isinstance(event, TableEvent) and event.time is not None:
+            yield event.table, event.time
 
 
 def watermark_before(state: State, listing: Listing) -> int:
-    """W_prev of the next plan. A rulebook's first lies before all that a table's `start` reads."""
+    """W_prev of the next plan. A rulebook's first lies before all that a table's `start` reads:
+    before the commits, and the event times of the rows of a snapshot."""
     if state.watermark is not None:
         return state.watermark
     limit, heads = listing.limit, listing.heads.values()
     first = [head.commits[0].instant - _BEFORE_COMMIT for head in heads if head.commits]
     if any(head.snapshot for head in heads):
         first.append(limit - MILLISECOND)
+    if listing.earliest is not None:
+        first.append(floor_watermark(listing.earliest - MILLISECOND))
     return min(limit, *first) if first else limit
 
 
@@ -107,7 +125,10 @@ def make_plan(
     ranges = tuple(_ranges(state, listing.heads, before, watermark))
     placed = tuple(_place(unplaced.signals, before, watermark))
     active = [rule.name for rule in rulebook.rules.values() if rule.enabled]
-    activations = {rule: before + 1 for rule in active if rule not in state.activations}
+    behind = lateness_micros(rulebook)
+    activations = {
+        rule: before + 1 - behind.get(rule, 0) for rule in active if rule not in state.activations
+    }
     ringing = timer is not None and timer <= watermark
     if not (ranges or placed or activations or enabled or ringing or state.watermark is None):
         return None

@@ -11,6 +11,7 @@ import pyarrow as pa
 from tidegate.engine.capture.athand import held
 from tidegate.engine.capture.changes import Changes, arrange
 from tidegate.engine.capture.clocks import NO_CLOCKS, Clocks
+from tidegate.engine.capture.eventtime import timed
 from tidegate.engine.capture.images import changed
 from tidegate.engine.capture.request import EventRequest, TableRequest, table_request
 from tidegate.engine.capture.transactions import transactions
@@ -77,7 +78,8 @@ class Capture:
                 continue
             found = feed.read(request.table, span, request.read)
             rows += found.num_rows
-            table = _TableCapture(request, span, arrange(found, span, request), feed)
+            changes = arrange(found, span, request)
+            table = _TableCapture(request, span, changes, feed, first=plan.bucket == 1)
             for event in request.events:
                 batch, wrong = table.batch(event)
                 rejected += wrong
@@ -173,11 +175,19 @@ class _TableCapture:
     """The occurrences of the event types of one table; what several of them share is done once."""
 
     def __init__(
-        self, request: TableRequest, span: TableRange, changes: Changes, feed: Feed
+        self,
+        request: TableRequest,
+        span: TableRange,
+        changes: Changes,
+        feed: Feed,
+        *,
+        first: bool,
     ) -> None:
+        """`first`: in a rulebook's first bucket, whose snapshots are never late."""
         self._request = request
         self._span = span
         self._changes = changes
+        self._late = not (first and span.snapshot)
         self._decided = (
             feed.decide(_images(request, changes), request.decide)
             if (request.decide and changes.rows.num_rows)
@@ -190,9 +200,17 @@ class _TableCapture:
         self._depth = np.array(depths, np.int32) if span.depths else None
 
     def batch(self, request: EventRequest) -> tuple[Batch, list[Rejected]]:
-        """The occurrences of one event type, and the rows on which its `where` raises."""
-        name, changes = request.event.name, self._changes
+        """The occurrences of one event type, and the rows that cannot be: those on which its
+        `where` raises, and those whose event time is missing, late or too far ahead."""
+        name, changes, event = request.event.name, self._changes, request.event
         rows, raising = self._occurrences(request)
+        time, wrong = changes.time[rows], []
+        if event.time is not None:
+            column = changes.column(event.time)
+            rows, time, refused = timed(event, column, rows, time, late=self._late)
+            wrong = [one for rejected, why in refused for one in self._reject(event, rejected, why)]
+        if len(raising):
+            wrong += self._reject(event, raising, f"`where: {event.where}` raises on this row")
         ids = {
             digest: occurrence_ids(
                 name,
@@ -207,9 +225,8 @@ class _TableCapture:
         depth = None
         if self._depth is not None:
             depth = self._depth[changes.version[rows] - self._span.first]
-        called = request.event.begin_of or name
-        batch = Batch(called, changes.time[rows], rows, self._table(request), ids, depth)
-        return batch, self._reject(request.event, raising) if len(raising) else []
+        batch = Batch(event.begin_of or name, time, rows, self._table(request), ids, depth)
+        return batch, [] if event.begin_of else wrong
 
     def _occurrences(self, request: EventRequest) -> tuple[Int64, Int64]:
         """Row numbers in order of time, and those on which the predicate raises."""
@@ -264,13 +281,13 @@ class _TableCapture:
             self._tables[sort] = pa.table(columns)
         return self._tables[sort]
 
-    def _reject(self, event: TableEvent, rows: Int64) -> list[Rejected]:
+    def _reject(self, event: TableEvent, rows: Int64, reason: str) -> list[Rejected]:
         shown = python_rows(self._changes.rows.select(self._request.read.columns).take(rows))
         return [
             Rejected(
                 event=event.name,
                 source=f"{self._span.table}@{self._changes.version[at]}",
-                reason=f"`where: {event.where}` raises on this row",
+                reason=reason,
                 row=row,
             )
             for at, row in zip(rows, shown, strict=True)
