@@ -72,7 +72,7 @@ class Occurrences:
     @property
     def time(self) -> Int64:
         if self._time is None:
-            carried = [s.batch.time[: s.carried] for s in self.sources.values() if s.carried]
+            carried = [s.stored.time for s in self.sources.values() if s.stored]
             self._time = np.concatenate([*carried, self._timeline.time])
         return self._time
 

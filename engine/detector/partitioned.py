@@ -14,10 +14,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidegate.engine.detector.behind import clock_of, is_held, released
-from tidegate.engine.detector.carried import check, read_spans
+from tidegate.engine.detector.carried import check, numbers, read_spans
 from tidegate.engine.detector.codes import select
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.graph import Graph, Node
@@ -37,6 +36,7 @@ from tidegate.engine.detector.parts import (
     partitions,
     place,
     saying_due,
+    with_serials,
 )
 from tidegate.engine.detector.timers import Timed
 from tidegate.engine.values import FOREVER, Batch, Carried, Stepped
@@ -75,6 +75,7 @@ class Partitioned:
         self._events_behind = frozenset(e for e in detector.events if clock_of(e))
         self._adopted = False  # the first step drops what another rulebook has left
         self._parts: dict[str, _Part] = {}
+        self._left: tuple[Carried, Tables] | None = None  # by the last step, and its tables whole
 
     def step(
         self,
@@ -100,16 +101,22 @@ class Partitioned:
         wanted = _wanted(count, largest, self._count_max)
         touched = None if wanted > count else self._touched(batches, due, count)
         read = grouped(tables) if touched is None else self._read(tables, touched)
-        before = join(graph, read)
+        whole = touched is None and self._left is not None and self._left[0] is carried
+        before = self._left[1] if whole and self._left else join(graph, read)
         made = self.detector.step(Carried(before), batches, watermark, last, parked, limit, behind)
         self._adopted = True
         if watermark == FOREVER:
             return made._replace(carried=Carried({}, frozenset(carried.tables)))
-        parts = cut(graph, before, made.carried.tables, wanted, anew=wanted > count)
+        after = made.carried.tables
+        if wanted > 1:
+            after = with_serials(before, after)
+        parts = cut(graph, before, after, wanted, anew=wanted > count)
         kept = _replaced(tables, read, self._saying_due(parts))
         old = carried.tables.keys() - tables.keys()
         changed = {n for n in old | held.keys() if held.get(n) is not carried.tables.get(n)}
-        return made._replace(carried=Carried({**kept.tables, **held}, kept.changed | changed))
+        left = Carried({**kept.tables, **held}, kept.changed | changed)
+        self._left = (left, after) if touched is None else None
+        return made._replace(carried=left)
 
     def _saying_due(self, parts: Parts) -> Parts:
         """The parts of nodes with the instant at which the first of their timers is due."""
@@ -257,4 +264,4 @@ def _old(node: Node, table: pa.Table) -> int:
     if node.horizon_micros is None:
         return FOREVER
     age = node.horizon_micros + node.horizon_micros // _LATE
-    return int(pc.min(table.column("start")).as_py()) + age
+    return int(numbers(table, "start").min()) + age
