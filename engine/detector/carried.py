@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidegate.engine.detector.graph import Node
 from tidegate.engine.detector.instances import EVERY_KEY, Carry, Instances, Int32, concat

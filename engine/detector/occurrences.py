@@ -140,10 +140,15 @@ class Occurrences:
 
     def places(self) -> Int64:
         """For each row the number of its event type."""
+        return self._of_type(np.arange(len(self.sources)))
+
+    def _of_type(self, value: Int64) -> Int64:
+        """For each row the value of its event type."""
+        value = np.append(value, 0)  # there may be no event type
         counts = [b - a for a, b in pairwise([*self._bases, len(self.own)])]
-        found = np.repeat(np.array(self._places, dtype=np.int64), counts)
+        found = np.repeat(value[self._places], counts)
         code = self._timeline.code
-        found[self.first : self.first + len(code)] = self._place_of_code[code]
+        found[self.first : self.first + len(code)] = value[self._place_of_code][code]
         return found
 
     def place_of(self, row: Int64) -> Int64:
@@ -203,11 +208,11 @@ class Occurrences:
     def _ranked(self) -> Int64:
         """The ranks of all rows."""
         names = [shown_name(event) for event in self.sources]
-        numbers = np.array([names.index(name) for name in names], dtype=np.int64)
-        place = numbers[self.places()] if len(numbers) else self.places()
+        number = np.array([names.index(name) for name in names], dtype=np.int64)
         if self._start is None or (self._start == self.time).all():
-            rank = (place << _OWN_BITS) + self.own
+            rank = self._of_type(number << _OWN_BITS) + self.own
         else:
+            place = self._of_type(number)
             columns = (self.own, place, self.time, self.start)
             order = np.lexsort(columns)
             differs = np.logical_or.reduce([np.diff(column[order]) != 0 for column in columns])
