@@ -119,10 +119,7 @@ class Occurrences:
 
     def _append_ticks(self, event: str, time: Int64) -> Int64:
         batch = Batch("tick", time, np.arange(len(time)), no_parameters(len(time)))
-        rank = self.rank
-        rows = self._append(event, batch, time, np.zeros(len(time), dtype=np.int64))
-        self._rank = np.concatenate([rank, np.full(len(time), TICK_RANK)])
-        return rows
+        return self._append(event, batch, time, np.zeros(len(time), dtype=np.int64))
 
     def add_detections(self, rule: str, end: Int64, own: Int64, parts: Parts) -> Int64:
         """Adds a rule's detections, in order of end, as occurrences; returns their rows."""
