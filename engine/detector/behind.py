@@ -16,9 +16,11 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from tidegate.engine.detector import listing
 from tidegate.engine.detector.carried import read_occurrences, write_occurrences
 from tidegate.engine.detector.clocks import name_of
 from tidegate.engine.detector.edges import BY, shown_name
+from tidegate.engine.detector.log import frozen
 from tidegate.engine.detector.stacking import both
 from tidegate.engine.values import Batch
 from tidegate.rules import expression as x
@@ -96,7 +98,8 @@ def released(
         if whole is waiting and whole.time[0] > behind[clock] and known is not None:
             held[_HELD + event] = known
             continue
-        whole = whole.take(np.argsort(whole.time, kind="stable"))
+        if not listing.ascending(frozen(whole.time)):
+            whole = whole.take(np.argsort(whole.time, kind="stable"))
         due = int(np.searchsorted(whole.time, behind[clock], side="right"))
         if due:
             found[event] = whole.take(np.arange(due))
