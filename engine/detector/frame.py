@@ -251,7 +251,7 @@ def _simultaneous(
             continue
         position = timeline.of_event(timeline.simultaneous, shape.event)
         keys = codes.keys.get(graph.domain(node), NO_KEYS).count
-        code = codes.at(shape.event, shape.columns, position)
+        code = codes.of(shape.event, shape.columns, position)
         time = timeline.time[position]
         group, count = ties.groups(code, time, keys)
         if count < len(position) and not shape.all_rows:

@@ -50,7 +50,7 @@ class Program(NamedTuple):
     at[place]     where in a record its state begins
     size[place]   the length of a record; 0 for what is of no use, which all writes to one place
     noted[place]  its occurrences go to the state at once: what guards, and a first stage that is
-                  neither guarded nor shown
+                  not guarded
     span[stage]   how long a match may be, microseconds
     shown[stage]  its matches are instances that somebody reads
     guards[bounds[stage]:bounds[stage + 1]]  where in a record the state of its guards begins

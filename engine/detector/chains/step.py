@@ -153,8 +153,8 @@ def _program(chain: Chain, layout: Layout, events: Iterable[str], beyond: int) -
     for stage in chain.stages:
         guards += [layout.at[known[guard.roles[0]]] for guard in stage.guards]
         bounds.append(len(guards))
+    # nobody reads an unguarded first stage: it is an event type, which has a node of its own
     begins = last > 0 and not chain.stages[0].guards
-    begins = begins and chain.stages[0].top.digest not in chain.shown
     noted = [begins] + [False] * last + [True] * (nowhere - last)
     return Program(
         np.array([*(known.get(event, nowhere) for event in events), nowhere], np.uint64),
