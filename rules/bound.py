@@ -136,8 +136,8 @@ def _bound(form: _Form, context: Context) -> Bound:
             why = f"context {context} keeps {instances.count} of {_BEGUN[context]}"
         case Nested(kept=(instances, occurrences)):
             count = instances.count
-            kept = f"context {context} keeps {count} of the occurrences not consumed yet"
-            why = f"{found.why}; {kept}"
+            more = f"context {context} keeps {count} of the occurrences not consumed yet"
+            why = f"{found.why}; {more}"
             instances, occurrences = form.instances + instances, form.occurrences + occurrences
         case chosen:
             advice = _beside_counters(form) or advice

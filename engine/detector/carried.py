@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from tidegate.engine.detector.graph import Node
 from tidegate.engine.detector.instances import EVERY_KEY, Carry, Instances, Int32, concat
+from tidegate.engine.detector.kernels.entries import Entries, take_entries
 from tidegate.engine.detector.keys import Keys
 from tidegate.engine.detector.sources import CarriedOccurrences, CarriedParts
 from tidegate.engine.values import Batch, Int64, UInt64
@@ -193,6 +194,17 @@ def write_carry(node: Node, carry: Carry, keys: Keys, unseen: int, serial: Int64
         "roles": lists_of(whole.offsets, whole.role),
     }
     return pa.table(columns).replace_schema_metadata(SCHEMA)
+
+
+def take_rows(table: pa.Table, index: Int64) -> pa.Table:
+    """The rows of a table at `index`, of a node's or of known keys; Arrow takes lists slowly."""
+    if "serials" not in table.column_names:
+        return table.take(index)
+    (offsets, serial), (_, role) = lists_in(table, "serials"), lists_in(table, "roles")
+    entries = take_entries(Entries(offsets, serial, role), index)
+    taken = table.drop_columns(["serials", "roles"]).take(index)
+    taken = taken.append_column("serials", lists_of(entries.offsets, entries.row))
+    return taken.append_column("roles", lists_of(entries.offsets, entries.role))
 
 
 def write_keys(keys: Keys, known: Int32) -> pa.Table:

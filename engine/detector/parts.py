@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.detector import listing
-from tidegate.engine.detector.carried import flat, lists_in, lists_of
+from tidegate.engine.detector.carried import flat, lists_in, lists_of, take_rows
 from tidegate.engine.detector.comparable import united
 from tidegate.engine.detector.edges import is_tick
 from tidegate.engine.detector.graph import Graph
@@ -124,7 +124,7 @@ def _join_rows(parts: Sequence[pa.Table]) -> pa.Table:
     slot, end = (whole.column(name).to_numpy() for name in ("slot", "end"))
     falls = (slot[1:] < slot[:-1]) | ((slot[1:] == slot[:-1]) & (end[1:] < end[:-1]))
     falls[np.cumsum([len(part) for part in parts])[:-1] - 1] = False
-    return whole if falls.any() else whole.take(np.lexsort((end, slot)))
+    return whole if falls.any() else take_rows(whole, np.lexsort((end, slot)))
 
 
 def _concatenated(parts: Sequence[pa.Table]) -> pa.Table:
@@ -233,7 +233,7 @@ def _cut(table: pa.Table, of: Int64, count: int) -> dict[int, pa.Table]:
     """A table's rows by partition, in the order that they have."""
     order, bounds = listing.split(of + 1, count + 1)
     if (of[1:] < of[:-1]).any():
-        table = table.take(order)
+        table = take_rows(table, order)
     table = _marked(table, table, {_COUNT: count})
     spans = enumerate(pairwise(bounds.tolist()), start=EVERY)
     return {partition: table.slice(a, b - a) for partition, (a, b) in spans if a < b}
