@@ -12,6 +12,7 @@ from tidegate.engine.evaluate.prepare import Prepared
 from tidegate.engine.schemas import covers
 from tidegate.engine.values import Plan
 from tidegate.rules.errors import EngineError, InputError
+from tidegate.rules.lateness import lateness_micros
 from tidegate.rules.model import Rulebook
 
 Prepare = Callable[[Mapping[str, str], Collection[str]], Prepared]
@@ -77,7 +78,10 @@ def basis_for(basis: Basis, plan: Plan, prepare: Prepare) -> Basis:
         activations = {**basis.activations, **plan.activations}
         most = basis.rulebook.settings.state_partitions
         threads = basis.rulebook.settings.detect_threads
-        detector = Partitioned(Detector(basis.rulebook, activations, threads=threads), most)
+        behind = lateness_micros(basis.rulebook)
+        detector = Partitioned(
+            Detector(basis.rulebook, activations, threads=threads, lateness=behind), most
+        )
         basis = replace(basis, activations=activations, detector=detector)
     return basis
 

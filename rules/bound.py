@@ -1,7 +1,7 @@
 """The static bound: how much a rule stores per key, at most, in each parameter context.
 
 In `restricted` it is that of semantics 4 (Carlson's thesis, re-derived): a few instances a node,
-whatever arrives. The other contexts choose among occurrences that are not used up yet, so they
+whatever arrives. The other contexts choose among occurrences that are not consumed yet, so they
 keep these, and only a `within` bounds how many there can be; `recent` needs a few of them where a
 detection takes one occurrence of each event type (`rules.recent`), and so do all contexts of
 `any(m, a*)` (`rules.stages`). Which is the case its form says (`rules.forms`).
@@ -136,7 +136,8 @@ def _bound(form: _Form, context: Context) -> Bound:
             why = f"context {context} keeps {instances.count} of {_BEGUN[context]}"
         case Nested(kept=(instances, occurrences)):
             count = instances.count
-            why = f"{found.why}; context {context} keeps {count} of the occurrences not used up yet"
+            more = f"context {context} keeps {count} of the occurrences not consumed yet"
+            why = f"{found.why}; {more}"
             instances, occurrences = form.instances + instances, form.occurrences + occurrences
         case chosen:
             advice = _beside_counters(form) or advice
@@ -161,19 +162,19 @@ def _said_of(
 _AN_HOUR = x.Duration(0, 3_600_000_000)
 
 _KEEPS = {
-    Context.RECENT: "the occurrences that it has not used up yet",
-    Context.CHRONICLE: "every occurrence until it is used up",
+    Context.RECENT: "the occurrences that it has not consumed yet",
+    Context.CHRONICLE: "every occurrence until it is consumed",
     Context.CONTINUOUS: "every occurrence, for it can end what any initiator began",
-    Context.CUMULATIVE: "every occurrence until it is used up",
-    Context.UNRESTRICTED: "every occurrence, for it uses up nothing",
+    Context.CUMULATIVE: "every occurrence until it is consumed",
+    Context.UNRESTRICTED: "every occurrence, for it consumes nothing",
 }
 
 _FLAT_KEEPS = {Context.CONTINUOUS: "every initiator until it has ended, with what it took"}
 _BEGUN = {
     Context.RECENT: "the matches begun",
-    Context.CHRONICLE: "the occurrences not used up yet",
+    Context.CHRONICLE: "the occurrences not consumed yet",
     Context.CONTINUOUS: "the matches begun",
-    Context.CUMULATIVE: "the occurrences not used up yet",
+    Context.CUMULATIVE: "the occurrences not consumed yet",
 }
 
 
@@ -236,7 +237,7 @@ def _advice(node: Stored, whole: x.Expression) -> str:
 
 
 def _beside_counters(form: _Form) -> tuple[str, ...]:
-    """The advice for a context that keeps what is not used up, where something counts since
+    """The advice for a context that keeps what is not consumed, where something counts since
     activation: a `within` bounds nothing then."""
     counters = tuple(_advice(node, form.expression) for node in form.nodes if node.counter)
     bounded = counters and form.restricted.exists

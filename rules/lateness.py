@@ -10,7 +10,8 @@ from tidegate.rules.model import Rule, Rulebook, TableEvent
 
 def lateness_micros(book: Rulebook) -> Mapping[str, int]:
     """How far each rule runs behind the watermark: by the largest lateness of the event types over
-    event time that it uses, also through other rules. Rules without any are not in it.
+    event time that it uses, also through other rules; in whole milliseconds. Rules without any are
+    not in it.
 
     Example: `placed` has `time: at, lateness: 10 min` and `paid` has none; `placed ; paid` runs ten
     minutes behind, and a rule over `paid` alone does not.
@@ -18,7 +19,9 @@ def lateness_micros(book: Rulebook) -> Mapping[str, int]:
     found: dict[str, int | None] = {}
     for rule in book.rules.values():
         _lateness(rule, book, found)
-    return {name: micros for name, micros in found.items() if micros is not None}
+    return {
+        name: -(-micros // 1_000) * 1_000 for name, micros in found.items() if micros is not None
+    }
 
 
 def _lateness(rule: Rule, book: Rulebook, found: dict[str, int | None]) -> int | None:

@@ -128,9 +128,10 @@ class DeltaFeed:
             stops.reading(table.name, cursor.version, cursor.version),
             stops.limited(what, (), stops.reset_hint(table.name)),
         ):
-            found = reader.load(location).select(F.min(quoted(column)))
-            first = self._jobs.run(self._seconds_max, found.toArrow).column(0)
-        return first.cast(INSTANT).cast(pa.int64())[0].as_py()
+            frame = reader.load(location).select(F.min(quoted(column)))
+            first = self._jobs.run(self._seconds_max, frame.toArrow).column(0)
+        found: int | None = first.cast(INSTANT).cast(pa.int64())[0].as_py()
+        return found
 
     def version_at(self, table: Table, instant: int) -> int | None:
         """See `engine.ports.Feed.version_at`. The commits of a log are in order of time."""

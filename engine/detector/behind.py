@@ -1,11 +1,12 @@
 """Rules that run behind a bucket's watermark: those over event time (G5).
 
-Such a rule has a clock of its own. What arrives is seen by it as soon as its clock's watermark has
-passed, and is held back until then: as part of what is carried, in order of time.
+Such a rule has a watermark of its own, which lies a fixed time before the bucket's. What arrives
+is seen by it once that watermark has passed, and is held back until then: as part of what is
+carried, in order of time. Its event types are named by how far it is behind.
 
-Example: rule r over the events a and b runs by the clock t. A bucket up to 10 brings a at 9, and t
-stands at 7: the a waits in the table `held:a by t`. The next one brings b at 8, and t stands at 9:
-r sees b at 8, then a at 9. Another rule over b, without a clock, has seen b with the bucket.
+Example: rule r over the events a and b runs 3 us behind. A bucket up to 10 brings a at 9: the a
+waits in the table `held:a by 3`. The next bucket, up to 12, brings b at 8: r sees b at 8, then a at
+9. Another rule over b, which is not behind, has seen b with the bucket.
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from tidegate.engine.detector import listing
 from tidegate.engine.detector.carried import read_occurrences, write_occurrences
 from tidegate.engine.detector.clocks import name_of
 from tidegate.engine.detector.edges import BY, is_tick, shown_name
+from tidegate.engine.detector.log import frozen
 from tidegate.engine.detector.stacking import both
 from tidegate.engine.values import Batch
 from tidegate.rules import expression as x
@@ -27,10 +31,11 @@ from tidegate.rules.model import Rule, Rulebook
 _HELD = "held:"
 
 
-def with_clocks(book: Rulebook, clocks: Mapping[str, str]) -> Rulebook:
-    """The rulebook with event types of their own for the rules in `clocks`, which says by which
-    clock each runs. A rule that one of them uses as an event is there once more by that clock,
-    unless it runs by it anyway. What uses a rule that has a clock has one too."""
+def with_lateness(book: Rulebook, lateness: Mapping[str, int]) -> Rulebook:
+    """The rulebook with event types of their own for the rules in `lateness`, which says how far
+    each runs behind, microseconds. A rule that one of them uses as an event is there once more as
+    far behind, unless it is so anyway. What uses a rule that is behind is no less behind."""
+    clocks = {rule: str(micros) for rule, micros in lateness.items()}
     rules = dict(book.rules)
     for name, clock in clocks.items():
         if name in book.rules:
@@ -72,32 +77,38 @@ def _renamed(e: x.Expression, seen: Callable[[str], str]) -> x.Expression:
 
 
 def clock_of(event: str) -> str:
-    """The clock that an event type is seen by; empty for the bucket's own."""
+    """By which watermark an event type is seen: how far behind, as text; empty for the bucket's."""
     return event.partition(BY)[2]
+
+
+def behind_micros(event: str) -> int:
+    """How far behind an event type is seen, or a rule runs; also of a table of what is held."""
+    return int(clock_of(event) or 0)
 
 
 def released(
     tables: Mapping[str, pa.Table],
     batches: Mapping[str, Batch],
     events: frozenset[str],
-    behind: Mapping[str, int],
+    watermark: int,
 ) -> tuple[dict[str, Batch], dict[str, pa.Table]]:
-    """What arrives now, with what the clocks let go of: of the event types in `events`, seen by
-    clocks of which `behind` has the watermarks. And the tables of what is held back."""
+    """What arrives now, with what is let go: of the event types in `events`, all of which are seen
+    behind. And the tables of what is held back."""
     found, held = dict(batches), dict[str, pa.Table]()
     for event in sorted(events):
-        seen, _, clock = event.partition(BY)
+        seen, last = event.partition(BY)[0], watermark - behind_micros(event)
         known = tables.get(_HELD + event)
         waiting = read_occurrences(shown_name(seen), known).batch if known is not None else None
         arrived = batches.get(seen)
         whole = both(waiting, arrived) if waiting and arrived else waiting or arrived
         if whole is None:
             continue
-        if whole is waiting and whole.time[0] > behind[clock] and known is not None:
+        if whole is waiting and whole.time[0] > last and known is not None:
             held[_HELD + event] = known
             continue
-        whole = whole.take(np.argsort(whole.time, kind="stable"))
-        due = int(np.searchsorted(whole.time, behind[clock], side="right"))
+        if not listing.ascending(frozen(whole.time)):
+            whole = whole.take(np.argsort(whole.time, kind="stable"))
+        due = int(np.searchsorted(whole.time, last, side="right"))
         if due:
             found[event] = whole.take(np.arange(due))
         if due < len(whole):
@@ -110,6 +121,11 @@ def released(
 def is_held(name: str) -> bool:
     """Whether a carried table is of occurrences that are held back."""
     return name.startswith(_HELD)
+
+
+def let_go_at(name: str, held: pa.Table) -> int:
+    """The watermark at which the first of what a table holds back is let go."""
+    return int(pc.min(held.column("time")).as_py()) + behind_micros(name)
 
 
 def names_for(clock: str, events: Iterable[str]) -> dict[str, str]:

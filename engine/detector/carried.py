@@ -18,10 +18,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidegate.engine.detector.graph import Node
 from tidegate.engine.detector.instances import EVERY_KEY, Carry, Instances, Int32, concat
+from tidegate.engine.detector.kernels.entries import Entries, take_entries
 from tidegate.engine.detector.keys import Keys
 from tidegate.engine.detector.sources import CarriedOccurrences, CarriedParts
 from tidegate.engine.values import Batch, Int64, UInt64
@@ -82,10 +82,7 @@ def read_parts(table: pa.Table) -> CarriedParts | None:
     """What the occurrences of a table stand for; None for those that are no rule's."""
     if "parts" not in table.column_names:
         return None
-    lists = table.column("parts").combine_chunks()
-    offsets = np.zeros(table.num_rows + 1, dtype=np.int64)
-    np.cumsum(lists.value_lengths(), out=offsets[1:])
-    serial = np.array(lists.flatten())
+    offsets, serial = lists_in(table, "parts")
     return CarriedParts(numbers(table, "start"), offsets, flat(table, "events"), serial)
 
 
@@ -123,7 +120,7 @@ def write_occurrences(
     return table.replace_schema_metadata(metadata).combine_chunks()
 
 
-def numbers(table: pa.Table, name: str) -> Int64:
+def numbers(table: pa.Table, name: str) -> np.ndarray:
     """A column without nulls as an array of its own."""
     return np.array(table.column(name).to_numpy())
 
@@ -134,15 +131,14 @@ def numbers(table: pa.Table, name: str) -> Int64:
 def key_columns(table: pa.Table) -> list[pa.ChunkedArray]:
     """The key columns, without the rows of every key."""
     names = [n for n in table.column_names if n[0] == "k"]
-    if "every" in table.column_names:
-        table = table.filter(pc.invert(table.column("every")))
+    if "every" in table.column_names and (every := numbers(table, "every")).any():
+        table = table.filter(pa.array(~every))
     return [table.column(n) for n in names]
 
 
 def serials_of(table: pa.Table, roles: Sequence[str]) -> Mapping[str, Int64]:
     """The serials that a node's table refers to, by event type."""
-    serial = np.array(table.column("serials").combine_chunks().flatten())
-    role = np.array(table.column("roles").combine_chunks().flatten())
+    (_, serial), (_, role) = lists_in(table, "serials"), lists_in(table, "roles")
     events: dict[str, list[Int64]] = {}
     for i, event in enumerate(roles):
         events.setdefault(event, []).append(serial[role == i])
@@ -155,35 +151,33 @@ def read_carry(
 ) -> Carry:
     """What `node` carries. key[n] are the codes of `key_columns`, `unseen` is the code of the keys
     not seen yet. `found` has for each event type its first row and its serials in order."""
-    every = np.array(table.column("every"))
+    every = numbers(table, "every")
     code = np.empty(table.num_rows, dtype=np.int32)
     code[every] = unseen if node.census else EVERY_KEY
     code[~every] = key
-    lists = table.column("serials").combine_chunks()
-    serial, role = np.array(lists.flatten()), np.array(flat(table, "roles"))
+    (offsets, serial), (_, role) = lists_in(table, "serials"), lists_in(table, "roles")
     row = np.empty(len(serial), dtype=np.int64)
     for i, event in enumerate(node.roles):
         mark = role == i
         if mark.any():
             base, serials = found[event]
             row[mark] = base + np.searchsorted(serials, serial[mark])
-    offsets = np.zeros(table.num_rows + 1, dtype=np.int64)
-    np.cumsum(lists.value_lengths(), out=offsets[1:])
     start, end = numbers(table, "start"), numbers(table, "end")
-    whole = Instances(code, start, end, offsets, row, role)
+    return _by_slot(node, table, Instances(code, start, end, offsets, row, role))
+
+
+def _by_slot(node: Node, table: pa.Table, whole: Instances) -> Carry:
     slot = numbers(table, "slot")
-    return tuple(whole.take(np.flatnonzero(slot == s)) for s in range(node.shape.slots))
+    return tuple(whole.where(slot == s) for s in range(node.shape.slots))
 
 
 def read_spans(node: Node, table: pa.Table) -> Carry:
     """What a node carries, without its keys and occurrences: all are of `EVERY_KEY` and row 0."""
-    offsets = np.concatenate([[0], np.cumsum(pc.list_value_length(table.column("roles")))])
-    role = np.array(flat(table, "roles"))
+    offsets, role = lists_in(table, "roles")
     key = np.full(len(table), EVERY_KEY, dtype=np.int32)
     row = np.zeros(len(role), dtype=np.int64)
-    whole = Instances(key, numbers(table, "start"), numbers(table, "end"), offsets, row, role)
-    slot = numbers(table, "slot")
-    return tuple(whole.take(np.flatnonzero(slot == s)) for s in range(node.shape.slots))
+    start, end = numbers(table, "start"), numbers(table, "end")
+    return _by_slot(node, table, Instances(key, start, end, offsets, row, role))
 
 
 def write_carry(node: Node, carry: Carry, keys: Keys, unseen: int, serial: Int64) -> pa.Table:
@@ -202,6 +196,17 @@ def write_carry(node: Node, carry: Carry, keys: Keys, unseen: int, serial: Int64
     return pa.table(columns).replace_schema_metadata(SCHEMA)
 
 
+def take_rows(table: pa.Table, index: Int64) -> pa.Table:
+    """The rows of a table at `index`, of a node's or of known keys; Arrow takes lists slowly."""
+    if "serials" not in table.column_names:
+        return table.take(index)
+    (offsets, serial), (_, role) = lists_in(table, "serials"), lists_in(table, "roles")
+    entries = take_entries(Entries(offsets, serial, role), index)
+    taken = table.drop_columns(["serials", "roles"]).take(index)
+    taken = taken.append_column("serials", lists_of(entries.offsets, entries.row))
+    return taken.append_column("roles", lists_of(entries.offsets, entries.role))
+
+
 def write_keys(keys: Keys, known: Int32) -> pa.Table:
     """The table of known keys."""
     columns = {f"k{i}": column for i, column in enumerate(keys.values(known))}
@@ -211,6 +216,13 @@ def write_keys(keys: Keys, known: Int32) -> pa.Table:
 def flat(table: pa.Table, name: str) -> pa.Array:
     """The values of a column of lists, one list after the other."""
     return table.column(name).combine_chunks().flatten()
+
+
+def lists_in(table: pa.Table, name: str) -> tuple[Int64, np.ndarray]:
+    """A column of lists of numbers: list i is values[offsets[i]:offsets[i + 1]]."""
+    lists = table.column(name).combine_chunks()
+    offsets = lists.offsets.to_numpy().astype(np.int64)
+    return offsets - offsets[0], np.array(lists.flatten().to_numpy())
 
 
 def lists_of(offsets: Int64, values: np.ndarray) -> pa.Array:

@@ -38,23 +38,21 @@ class Codes:
     stored: Mapping[str, Int32]
     keys: Mapping[int | None, Keys]
 
-    def of(self, event: str, columns: tuple[str, ...] | None) -> Int32:
-        """The key codes of the arrivals of an event type. A broadcast has `EVERY_KEY`."""
+    def of(
+        self, event: str, columns: tuple[str, ...] | None, positions: Int64 | None = None
+    ) -> Int32:
+        """The key codes of the arrivals of an event type: of all, or of those at some positions of
+        the timeline. A broadcast has `EVERY_KEY`."""
+        line = self.timeline
         if columns is None:
-            return np.full(self.timeline.counts[event], EVERY_KEY, dtype=np.int32)
+            count = line.counts[event] if positions is None else len(positions)
+            return np.full(count, EVERY_KEY, dtype=np.int32)
         chunk = self.chunks.get((event, columns))
         if chunk is None:
-            return self.found[event, columns]
-        return self.found[chunk][self.timeline.batch(event).row]
-
-    def at(self, event: str, columns: tuple[str, ...] | None, positions: Int64) -> Int32:
-        """The key codes of the arrivals of an event type at some positions of the timeline."""
-        if columns is None:
-            return np.full(len(positions), EVERY_KEY, dtype=np.int32)
-        chunk = self.chunks.get((event, columns))
-        if chunk is None:
-            return self.found[event, columns][self.timeline.index[positions]]
-        return self.found[chunk][self.timeline.rows(positions, event)]
+            code = self.found[event, columns]
+            return code if positions is None else code[line.index[positions]]
+        row = line.batch(event).row if positions is None else line.rows(positions, event)
+        return self.found[chunk][row]
 
     def along(self, leaves: Mapping[str, tuple[str, ...] | None]) -> Int32:
         """The key codes of the arrivals of some event types, in the order of the timeline. `leaves`

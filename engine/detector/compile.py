@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from graphlib import TopologicalSorter
 from typing import Any
 
-from tidegate.engine.detector.behind import with_clocks
+from tidegate.engine.detector.behind import with_lateness
 from tidegate.engine.detector.edges import BY, with_edges
 from tidegate.engine.detector.flat import flat_node
 from tidegate.engine.detector.flat.window_node import Windows
@@ -78,15 +78,15 @@ _WITH_OWN: Mapping[type[x.Expression], Callable[[Any, x.Duration, Build, int | N
 
 
 def compile_book(
-    book: Rulebook, activations: Mapping[str, int], clocks: Mapping[str, str]
+    book: Rulebook, activations: Mapping[str, int], lateness: Mapping[str, int]
 ) -> tuple[Rulebook, Graph]:
-    """The rulebook as it runs, and the event graph of its enabled rules. `activations` and `clocks`
-    are those of `Detector`.
+    """The rulebook as it runs, and the event graph of its enabled rules. `activations` and
+    `lateness` are those of `Detector`.
 
     Raises `EngineError('not-detectable')` for an operator that is not built.
     """
     book = with_edges(as_detected(book), {*book.events, *book.rules})
-    book = with_clocks(book, clocks)
+    book = with_lateness(book, lateness)
     rules = {rule.name: rule for rule in book.rules.values() if rule.enabled}
     book = replace(book, rules=rules)
     roots: dict[str, Node] = {}

@@ -46,8 +46,8 @@ class Detector:
     `activations` gives each rule's activation, microseconds; a rule sees occurrences from its
     activation on. `ranking` orders simultaneous occurrences of one type by their parameters (S1).
     `used`: detections also tell what they use that is no parameter (`Detections.used`). A step
-    with many arrivals runs on so many `threads`. `clocks` has the rules that run behind, each with
-    the name of its clock (see `behind`).
+    with many arrivals runs on so many `threads`. `lateness` has the rules that run behind, and how
+    far, in whole milliseconds given as microseconds (see `behind`).
     Raises `EngineError('not-detectable')` for an operator or context that is not built.
     """
 
@@ -59,10 +59,10 @@ class Detector:
         *,
         used: bool = False,
         threads: int = 1,
-        clocks: Mapping[str, str] | None = None,
+        lateness: Mapping[str, int] | None = None,
     ) -> None:
-        clocks = clocks or {}
-        running, self._graph = compile_book(rulebook, activations, clocks)
+        lateness = lateness or {}
+        running, self._graph = compile_book(rulebook, activations, lateness)
         self._samples = {
             tick_type(node): rulebook.samples.get(node.sample, node.sample)
             for rule in running.rules.values()
@@ -83,9 +83,11 @@ class Detector:
         self.timed = any(root.timed for root in self._graph.roots.values())
         """Whether something may be detected when nothing arrives."""
         roots = self._graph.roots
-        self._clock_of = {name: clocks.get(name, clock_of(name)) for name in roots}
-        self._clocks = {
-            node.digest: clock
+        self._clock_of = {
+            name: str(lateness[name]) if name in lateness else clock_of(name) for name in roots
+        }
+        self._behind = {
+            node.digest: int(clock)
             for name, clock in self._clock_of.items()
             if clock
             for node in roots[name].walk()
@@ -124,6 +126,10 @@ class Detector:
         going = roots.keys() - stopped
         return frozenset(found).difference(n.digest for rule in going for n in roots[rule].walk())
 
+    def behind_micros(self, node: str) -> int:
+        """How far a node runs behind the watermark; it is named by its digest."""
+        return self._behind.get(node, 0)
+
     def passed_over(self, parked: Collection[str], batches: Mapping[str, Batch]) -> dict[str, int]:
         """How many occurrences of a bucket each parked rule does not see."""
         events = self._graph.events
@@ -140,7 +146,6 @@ class Detector:
         last: int | None = None,
         parked: Collection[str] = (),
         limit: int | None = None,
-        behind: Mapping[str, int] | None = None,
     ) -> Stepped:
         """What each rule detects in one bucket, in the rulebook's order of rules, those without a
         detection left out; what to carry on, nothing after a history that has ended; and how far
@@ -153,8 +158,8 @@ class Detector:
         up to the watermark fire; a `P` window that nothing closes ticks up to `last` (None: the
         watermark).
 
-        `behind` has the watermarks of the clocks that rules run by; of these rules' event types,
-        `a by t`, only what is not after that has arrived (`behind.released`).
+        Of the event types of rules that run behind, `a by 3`, only what is not after their own
+        watermark has arrived (`behind.released`).
 
         Rules in `parked`, and those that use them as events, detect nothing and keep what they
         carry; a node that they share with others goes on. Raises `RuleLimitError`.
@@ -166,7 +171,7 @@ class Detector:
         while True:
             timers = Timers(limit)
             try:
-                until = Until(watermark, min(last, watermark), timers, behind or {})
+                until = Until(watermark, min(last, watermark), timers)
                 found = self._stepped(carried, arrivals, until, parked)
                 reached = timers.reached(watermark)
             except FloodError as flood:
@@ -257,11 +262,15 @@ class Detector:
 
     def _steps(self, node: Node, done: Steps, frame: Frame, until: Until) -> Steps:
         """A node's step, or that of the chain that it is part of."""
-        moment = frame.moment(node, until.by(self._clocks.get(node.digest)))
+        behind = self.behind_micros(node.digest)
+        moment = frame.moment(node, until.behind(behind))
         chain = self._chains.get(node.digest)
         if chain:
             return chains.step(chain.upto(frame.nodes), frame, moment)
-        return {node.digest: _step(node, done, frame, moment)}
+        try:
+            return {node.digest: _step(node, done, frame, moment)}
+        except FloodError as flood:
+            raise FloodError(flood.reached + behind) from None
 
 
 def _named(rule: Rule, keys: Keys, code: int) -> str:

@@ -15,6 +15,7 @@ from tidegate.engine.detector.instances import (
     EVERY_KEY,
     NONE,
     Carry,
+    Counting,
     Flow,
     Instances,
     Int32,
@@ -31,24 +32,23 @@ from tidegate.engine.detector.operators.event import Event
 from tidegate.engine.detector.operators.repeated import endow
 from tidegate.engine.detector.sources import CarriedOccurrences
 from tidegate.engine.detector.timeline import Timeline
-from tidegate.engine.detector.timers import Timers
-from tidegate.engine.values import Carried, Int64
+from tidegate.engine.detector.timers import Behind
+from tidegate.engine.values import FOREVER, Carried, Int64
 
 
 class Until(NamedTuple):
-    """The watermark of a step, and of each clock that is behind it (see `Moment`)."""
+    """How far a step goes (see `Moment`)."""
 
     watermark: int
     last: int
-    timers: Timers
-    behind: Mapping[str, int]
+    timers: Counting
 
-    def by(self, clock: str | None) -> Until:
-        """The watermark of the rules that run by a clock."""
-        if clock is None:
+    def behind(self, micros: int) -> Until:
+        """How far it goes for rules that run so far behind."""
+        if not micros or self.watermark == FOREVER:
             return self
-        own = min(self.behind[clock], self.watermark)
-        return self._replace(watermark=own, last=min(self.last, own))
+        own = self.watermark - micros
+        return Until(own, min(self.last, own), Behind(self.timers, micros))
 
 
 class Frame:
@@ -251,7 +251,7 @@ def _simultaneous(
             continue
         position = timeline.of_event(timeline.simultaneous, shape.event)
         keys = codes.keys.get(graph.domain(node), NO_KEYS).count
-        code = codes.at(shape.event, shape.columns, position)
+        code = codes.of(shape.event, shape.columns, position)
         time = timeline.time[position]
         group, count = ties.groups(code, time, keys)
         if count < len(position) and not shape.all_rows:

@@ -21,14 +21,8 @@ EVERY_KEY = 0
 
 @dataclass(frozen=True, slots=True)
 class Instances:
-    """n instances, in order of `end`; `kernels.columns` has an example.
-
-    key[n]                  key codes of the step, from 1 on; `EVERY_KEY` = 0
-    start[n], end[n]        microseconds
-    offsets[i]:offsets[i+1] the entries of instance i, in order of (time, rank, row)
-    row[e]                  which of the step's occurrences entry e is
-    role[e]                 which event of the node's expression that is, counted from the left
-    """
+    """n instances, in order of `end`, as `kernels.columns.Columns` has them: key codes of the step,
+    entries in order of (time, rank, row), rows of the step's occurrences, roles from the left."""
 
     key: Int32
     start: Int64

@@ -108,8 +108,12 @@ def _own_codes(column: pa.ChunkedArray) -> tuple[Int64, int, pa.Array] | None:
     are dense enough to be their own codes."""
     if not pa.types.is_integer(column.type) or column.null_count or not len(column):
         return None
-    low, high = pc.min_max(column).as_py().values()
+    value = whole(column).to_numpy()
+    low, high = int(value.min()), int(value.max())
     if high - low >= SPREAD_MAX * len(column) + 1024 or high >= 2**62:
         return None
-    value = whole(column).to_numpy().astype(np.int64, copy=False)
-    return value, low, pa.array(np.arange(low, high + 1)).cast(column.type)
+    return (
+        value.astype(np.int64, copy=False),
+        low,
+        pa.array(np.arange(low, high + 1)).cast(column.type),
+    )

@@ -41,7 +41,7 @@ def check_carried(carried: Sequence[Instances], carried_max: int) -> None:
     if counts.max() > carried_max:
         raise LimitError(
             "carried-per-key",
-            f"{counts.max()} occurrences are not used up, at most {carried_max} are carried"
+            f"{counts.max()} occurrences are not consumed, at most {carried_max} are carried"
             " (setting carried_per_key_max)",
             "bound the expression by `within`, or raise carried_per_key_max",
             int(counts.argmax()),

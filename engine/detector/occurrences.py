@@ -72,7 +72,7 @@ class Occurrences:
     @property
     def time(self) -> Int64:
         if self._time is None:
-            carried = [s.batch.time[: s.carried] for s in self.sources.values() if s.carried]
+            carried = [s.stored.time for s in self.sources.values() if s.stored]
             self._time = np.concatenate([*carried, self._timeline.time])
         return self._time
 
@@ -119,10 +119,7 @@ class Occurrences:
 
     def _append_ticks(self, event: str, time: Int64) -> Int64:
         batch = Batch("tick", time, np.arange(len(time)), no_parameters(len(time)))
-        rank = self.rank
-        rows = self._append(event, batch, time, np.zeros(len(time), dtype=np.int64))
-        self._rank = np.concatenate([rank, np.full(len(time), TICK_RANK)])
-        return rows
+        return self._append(event, batch, time, np.zeros(len(time), dtype=np.int64))
 
     def add_detections(self, rule: str, end: Int64, own: Int64, parts: Parts) -> Int64:
         """Adds a rule's detections, in order of end, as occurrences; returns their rows."""
@@ -140,10 +137,15 @@ class Occurrences:
 
     def places(self) -> Int64:
         """For each row the number of its event type."""
+        return self._of_type(np.arange(len(self.sources)))
+
+    def _of_type(self, value: Int64) -> Int64:
+        """For each row the value of its event type."""
+        value = np.append(value, 0)  # there may be no event type
         counts = [b - a for a, b in pairwise([*self._bases, len(self.own)])]
-        found = np.repeat(np.array(self._places, dtype=np.int64), counts)
+        found = np.repeat(value[self._places], counts)
         code = self._timeline.code
-        found[self.first : self.first + len(code)] = self._place_of_code[code]
+        found[self.first : self.first + len(code)] = value[self._place_of_code][code]
         return found
 
     def place_of(self, row: Int64) -> Int64:
@@ -203,11 +205,11 @@ class Occurrences:
     def _ranked(self) -> Int64:
         """The ranks of all rows."""
         names = [shown_name(event) for event in self.sources]
-        numbers = np.array([names.index(name) for name in names], dtype=np.int64)
-        place = numbers[self.places()] if len(numbers) else self.places()
+        number = np.array([names.index(name) for name in names], dtype=np.int64)
         if self._start is None or (self._start == self.time).all():
-            rank = (place << _OWN_BITS) + self.own
+            rank = self._of_type(number << _OWN_BITS) + self.own
         else:
+            place = self._of_type(number)
             columns = (self.own, place, self.time, self.start)
             order = np.lexsort(columns)
             differs = np.logical_or.reduce([np.diff(column[order]) != 0 for column in columns])

@@ -14,10 +14,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tidegate.engine.detector.behind import clock_of, is_held, released
-from tidegate.engine.detector.carried import check, read_spans
+from tidegate.engine.detector.behind import clock_of, is_held, let_go_at, released
+from tidegate.engine.detector.carried import check, numbers, read_spans
 from tidegate.engine.detector.codes import select
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.graph import Graph, Node
@@ -37,6 +36,7 @@ from tidegate.engine.detector.parts import (
     partitions,
     place,
     saying_due,
+    with_serials,
 )
 from tidegate.engine.detector.timers import Timed
 from tidegate.engine.values import FOREVER, Batch, Carried, Stepped
@@ -52,8 +52,8 @@ the horizon itself, a partition with many instances would be touched in every st
 @dataclass(frozen=True, slots=True)
 class _Part:
     """A carried part as it was last seen: the digest of its node (empty for occurrences and keys),
-    its number of rows, when its first timer is due, when its oldest instance is dropped for its
-    age."""
+    its number of rows, the watermarks at which its first timer is due and its oldest instance is
+    dropped for its age. Of what is held back, when the first is let go."""
 
     table: pa.Table
     node: str
@@ -75,6 +75,7 @@ class Partitioned:
         self._events_behind = frozenset(e for e in detector.events if clock_of(e))
         self._adopted = False  # the first step drops what another rulebook has left
         self._parts: dict[str, _Part] = {}
+        self._left: tuple[Carried, Tables] | None = None  # by the last step, and its tables whole
 
     def step(
         self,
@@ -84,32 +85,37 @@ class Partitioned:
         last: int | None = None,
         parked: Collection[str] = (),
         limit: int | None = None,
-        behind: Mapping[str, int] | None = None,
     ) -> Stepped:
         """`Detector.step` on the partitions that are touched: by arrivals, by due timers, by
-        instances that are too old. Arrivals above the watermark of a clock that is behind are held
-        back. A step that a limit stops is done again, whole, with fewer arrivals."""
+        instances that are too old. Arrivals above the watermark of rules that run behind are held
+        back for them. A step that a limit stops is done again, whole, with fewer arrivals."""
         graph = self.detector.graph
         if not self._adopted:
             check(carried.tables)
         tables = {name: table for name, table in carried.tables.items() if not is_held(name)}
-        batches, held = released(carried.tables, batches, self._events_behind, behind or {})
+        batches, held = released(carried.tables, batches, self._events_behind, watermark)
         count = count_of(tables)
         asleep = self.detector.asleep(parked)
         largest, due = self._looked_over(tables, watermark, asleep)
         wanted = _wanted(count, largest, self._count_max)
         touched = None if wanted > count else self._touched(batches, due, count)
         read = grouped(tables) if touched is None else self._read(tables, touched)
-        before = join(graph, read)
-        made = self.detector.step(Carried(before), batches, watermark, last, parked, limit, behind)
+        whole = touched is None and self._left is not None and self._left[0] is carried
+        before = self._left[1] if whole and self._left else join(graph, read)
+        made = self.detector.step(Carried(before), batches, watermark, last, parked, limit)
         self._adopted = True
         if watermark == FOREVER:
             return made._replace(carried=Carried({}, frozenset(carried.tables)))
-        parts = cut(graph, before, made.carried.tables, wanted, anew=wanted > count)
+        after = made.carried.tables
+        if wanted > 1:
+            after = with_serials(before, after)
+        parts = cut(graph, before, after, wanted, anew=wanted > count)
         kept = _replaced(tables, read, self._saying_due(parts))
         old = carried.tables.keys() - tables.keys()
         changed = {n for n in old | held.keys() if held.get(n) is not carried.tables.get(n)}
-        return made._replace(carried=Carried({**kept.tables, **held}, kept.changed | changed))
+        left = Carried({**kept.tables, **held}, kept.changed | changed)
+        self._left = (left, after) if touched is None else None
+        return made._replace(carried=left)
 
     def _saying_due(self, parts: Parts) -> Parts:
         """The parts of nodes with the instant at which the first of their timers is due."""
@@ -125,10 +131,10 @@ class Partitioned:
         return found
 
     def next_due(self, carried: Carried, parked: Collection[str]) -> int | None:
-        """When the first timer is due of what is carried, but for rules that are parked."""
+        """The watermark at which something happens though nothing arrives: the first timer is due,
+        but for rules that are parked, or something that was held back is let go."""
         asleep = self.detector.asleep(parked)
-        tables = {name: table for name, table in carried.tables.items() if not is_held(name)}
-        parts = (self._part(name, table) for name, table in tables.items())
+        parts = (self._part(name, table) for name, table in carried.tables.items())
         return earliest(part.timer for part in parts if part.node not in asleep)
 
     def _looked_over(
@@ -153,13 +159,17 @@ class Partitioned:
         known = self._parts.get(name)
         if known is not None and known.table is table:
             return known
+        if is_held(name):
+            found = self._parts[name] = _Part(table, "", EVERY, 0, let_go_at(name, table), FOREVER)
+            return found
         whole, partition = place(name)
         node = self.detector.graph.nodes.get(whole.removeprefix("node:"))
         if node is None or not len(table):
             found = _Part(table, "", partition, 0, FOREVER, FOREVER)
         else:
-            rows, timer, old = len(table), due_of(table), _old(node, table)
-            found = _Part(table, node.digest, partition, rows, timer, old)
+            behind = self.detector.behind_micros(node.digest)
+            timer, old = min(due_of(table) + behind, FOREVER), _old(node, table)
+            found = _Part(table, node.digest, partition, len(table), timer, old)
         self._parts[name] = found
         return found
 
@@ -257,4 +267,4 @@ def _old(node: Node, table: pa.Table) -> int:
     if node.horizon_micros is None:
         return FOREVER
     age = node.horizon_micros + node.horizon_micros // _LATE
-    return int(pc.min(table.column("start")).as_py()) + age
+    return int(numbers(table, "start").min()) + age

@@ -16,7 +16,8 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from tidegate.engine.detector.carried import flat, lists_of
+from tidegate.engine.detector import listing
+from tidegate.engine.detector.carried import flat, lists_in, lists_of, take_rows
 from tidegate.engine.detector.comparable import united
 from tidegate.engine.detector.edges import is_tick
 from tidegate.engine.detector.graph import Graph
@@ -123,7 +124,7 @@ def _join_rows(parts: Sequence[pa.Table]) -> pa.Table:
     slot, end = (whole.column(name).to_numpy() for name in ("slot", "end"))
     falls = (slot[1:] < slot[:-1]) | ((slot[1:] == slot[:-1]) & (end[1:] < end[:-1]))
     falls[np.cumsum([len(part) for part in parts])[:-1] - 1] = False
-    return whole if falls.any() else whole.take(np.lexsort((end, slot)))
+    return whole if falls.any() else take_rows(whole, np.lexsort((end, slot)))
 
 
 def _concatenated(parts: Sequence[pa.Table]) -> pa.Table:
@@ -163,14 +164,13 @@ def _one_an_instant(ticks: pa.Table) -> tuple[pa.Table, Renumbering]:
 
 
 def _renumbered(table: pa.Table, roles: Sequence[str], same: Mapping[str, Renumbering]) -> pa.Table:
-    lists = table.column("serials").combine_chunks()
-    serial, role = np.array(lists.flatten()), np.array(flat(table, "roles"))
+    (offsets, serial), (_, role) = lists_in(table, "serials"), lists_in(table, "roles")
     for number, event in enumerate(roles):
         if event in same:
             old, new = same[event]
             mark = role == number
             serial[mark] = new[np.searchsorted(old, serial[mark])]
-    column = lists_of(np.concatenate([[0], np.cumsum(lists.value_lengths())]), serial)
+    column = lists_of(offsets, serial)
     return table.set_column(table.column_names.index("serials"), "serials", column)
 
 
@@ -206,11 +206,14 @@ def cut(graph: Graph, before: Tables, after: Tables, count: int, *, anew: bool) 
                 refers[event].append(pair)
         if name in new:
             found[name] = _cut_occurrences(whole, rows, of, count)
-    for name in before.keys() - after.keys():
-        if name.startswith("occ:"):  # serials go on where they were
-            nothing = np.empty(0, dtype=np.int64)
-            found[name] = _cut_occurrences(before[name], before[name].slice(0, 0), nothing, count)
     return found
+
+
+def with_serials(before: Tables, after: Tables) -> Tables:
+    """The tables of `after`, and for event types that nothing refers to any more an empty one, so
+    that serials go on where they were."""
+    gone = [name for name in before.keys() - after.keys() if name.startswith("occ:")]
+    return {**after, **{name: before[name].slice(0, 0) for name in gone}}
 
 
 def _partition_of(table: pa.Table, count: int) -> Int64:
@@ -228,14 +231,12 @@ def _partition_of(table: pa.Table, count: int) -> Int64:
 
 def _cut(table: pa.Table, of: Int64, count: int) -> dict[int, pa.Table]:
     """A table's rows by partition, in the order that they have."""
-    if not len(table):
-        return {}
+    order, bounds = listing.split(of + 1, count + 1)
     if (of[1:] < of[:-1]).any():
-        order = np.argsort(of, kind="stable")
-        table, of = table.take(order), of[order]
+        table = take_rows(table, order)
     table = _marked(table, table, {_COUNT: count})
-    begins = [0, *(np.flatnonzero(of[1:] != of[:-1]) + 1), len(of)]
-    return {int(of[a]): table.slice(a, b - a) for a, b in pairwise(begins)}
+    spans = enumerate(pairwise(bounds.tolist()), start=EVERY)
+    return {partition: table.slice(a, b - a) for partition, (a, b) in spans if a < b}
 
 
 def _cut_occurrences(whole: pa.Table, rows: pa.Table, of: Int64, count: int) -> dict[int, pa.Table]:
@@ -248,9 +249,8 @@ def _cut_occurrences(whole: pa.Table, rows: pa.Table, of: Int64, count: int) -> 
 
 def _references(table: pa.Table, roles: Sequence[str], of: Int64) -> Iterator[tuple[str, Pair]]:
     """The references of a node's instances, by event type."""
-    lists = table.column("serials").combine_chunks()
-    at = np.repeat(of, np.array(lists.value_lengths(), dtype=np.int64))
-    serial, role = np.array(lists.flatten()), np.array(flat(table, "roles"))
+    (offsets, serial), (_, role) = lists_in(table, "serials"), lists_in(table, "roles")
+    at = np.repeat(of, np.diff(offsets))
     for number, event in enumerate(roles):
         mark = role == number
         yield event, (at[mark], serial[mark])
@@ -258,9 +258,8 @@ def _references(table: pa.Table, roles: Sequence[str], of: Int64) -> Iterator[tu
 
 def _constituents(rows: pa.Table, of: Int64) -> Iterator[tuple[str, Pair]]:
     """The references of a rule's detections to their constituents, by event type."""
-    lists = rows.column("parts").combine_chunks()
-    at = np.repeat(of, np.array(lists.value_lengths(), dtype=np.int64))
-    serial = np.array(lists.flatten())
+    offsets, serial = lists_in(rows, "parts")
+    at = np.repeat(of, np.diff(offsets))
     events = flat(rows, "events").dictionary_encode()
     code = events.indices.to_numpy(zero_copy_only=False)
     for number, event in enumerate(events.dictionary.to_pylist()):
@@ -273,11 +272,11 @@ def _once(pairs: Sequence[Pair]) -> Pair:
     if not pairs:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     of, serial = (np.concatenate(column) for column in zip(*pairs, strict=True))
-    order = np.lexsort((serial, of))
-    of, serial = of[order], serial[order]
-    first = np.ones(len(of), dtype=np.bool_)
-    first[1:] = (of[1:] != of[:-1]) | (serial[1:] != serial[:-1])
-    return of[first], serial[first]
+    low = serial.min(initial=0)
+    bits = int(serial.max(initial=0) - low).bit_length()
+    pair = np.sort((of << bits) + (serial - low))
+    pair = pair[np.append(True, pair[1:] != pair[:-1])[: len(pair)]]
+    return pair >> bits, (pair & ((1 << bits) - 1)) + low
 
 
 def _marked(table: pa.Table, like: pa.Table, more: Mapping[bytes, int]) -> pa.Table:

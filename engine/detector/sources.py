@@ -75,7 +75,7 @@ class Source:
         self.event = event
         self.base = base
         self.carried = len(stored) if stored else 0
-        self._stored = stored
+        self.stored = stored
         self._line = line if line and event in line.counts else None
         self._first = first
         self._added: list[tuple[int, Batch]] = []
@@ -85,7 +85,7 @@ class Source:
         self._added.append((first, batch))
         self.__dict__.pop("batch", None)
 
-    @property
+    @cached_property
     def arrivals(self) -> Int64:
         """The rows of what arrives."""
         if self._line is None:
@@ -96,7 +96,7 @@ class Source:
     def batch(self) -> Batch:
         """All occurrences: carried, arriving, added."""
         arrived = [self._line.batch(self.event)] if self._line else []
-        found = self._stored
+        found = self.stored
         for batch in (*arrived, *(batch for _, batch in self._added)):
             found = both(found, batch) if found else batch
         none = np.empty(0, np.int64)

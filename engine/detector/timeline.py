@@ -46,6 +46,8 @@ class Timeline:
     @cached_property
     def counts(self) -> Mapping[str, int]:
         """The number of arrivals of each event type that has any."""
+        if self.log is None:
+            return {event: len(batch) for event, batch in self._batches.items() if len(batch)}
         counts = listing.counts(self.code, len(self.events)).tolist()
         return {event: n for event, n in zip(self.events, counts, strict=True) if n}
 

@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from tidegate.engine.detector.instances import Carry
+from tidegate.engine.detector.instances import Carry, Counting
 from tidegate.engine.grid import ceil_watermark
 from tidegate.engine.values import Int64
 
@@ -50,3 +50,16 @@ class Timers:
             return watermark
         last = int(np.partition(fired, self.limit - 1)[self.limit - 1])
         return min(watermark, ceil_watermark(last))
+
+
+class Behind:
+    """The timers of rules that run behind: each counts where the step's watermark passes it."""
+
+    def __init__(self, timers: Counting, micros: int) -> None:
+        self.limit = timers.limit
+        self._timers = timers
+        self._micros = micros
+
+    def fire(self, instants: Int64) -> None:
+        """Note timers of one operator."""
+        self._timers.fire(instants + self._micros)

@@ -60,8 +60,9 @@ def test_g05_what_comes_late_is_detected_in_its_place(data: st.DataObject) -> No
         (line[1] if line[0] == "c" else line[1] + data.draw(st.integers(0, LATENESS)), line)
         for line in lines
     ]
-    clocks = {"x": "t", "y": "t", "z": data.draw(st.sampled_from("tu"))}
-    detector = Detector(own, dict.fromkeys(own.rules, 0), clocks=clocks)
+    own_lateness = data.draw(st.sampled_from([LATENESS, 2 * LATENESS]))
+    lateness = {"x": LATENESS, "y": LATENESS, "z": own_lateness}
+    detector = Detector(own, dict.fromkeys(own.rules, -SECOND), lateness=lateness)
     partitioned = Partitioned(detector, 4)
     carried, found = Carried(), list[Any]()
     steps = sorted({commit for commit, _ in seen})
@@ -69,10 +70,7 @@ def test_g05_what_comes_late_is_detected_in_its_place(data: st.DataObject) -> No
     before = -1
     for watermark in (*cut, cut[-1] + 30 * SECOND):
         arrived = batches(own, [line for commit, line in seen if before < commit <= watermark])
-        behind = {"t": watermark - LATENESS, "u": watermark - 2 * LATENESS}
-        detected, carried, _ = partitioned.step(
-            through_ipc(carried), arrived, watermark, behind=behind
-        )
+        detected, carried, _ = partitioned.step(through_ipc(carried), arrived, watermark)
         found += [line for detections in detected for line in printed(detections)]
         before = watermark
     assert canonical(found) == canonical([line for d in saw(whole) for line in printed(d)])
@@ -81,15 +79,16 @@ def test_g05_what_comes_late_is_detected_in_its_place(data: st.DataObject) -> No
 
 def test_a_clock_holds_back_its_own_rules_alone() -> None:
     own = loaded("ab", r="on: a", s="on: a ; b")
-    detector = Partitioned(Detector(own, {"r": 0, "s": 0}, clocks={"s": "t"}), 4)
+    detector = Partitioned(Detector(own, {"r": 0, "s": 0}, lateness={"s": 3}), 4)
     lines = batches(own, [("a", 5, {"k": 1, "v": 1}), ("b", 7, {"k": 1, "v": 1})])
-    found, carried, _ = detector.step(Carried(), lines, 9, behind={"t": 6})
+    found, carried, _ = detector.step(Carried(), lines, 8)
     assert [d.rule for d in found] == ["r"]
-    assert [name for name in carried.tables if name.startswith("held:")] == ["held:b by t"]
-    found, after, _ = detector.step(carried, {}, 10, behind={"t": 6})
+    assert [name for name in carried.tables if name.startswith("held:")] == ["held:b by 3"]
+    assert detector.next_due(carried, ()) == 10
+    found, after, _ = detector.step(carried, {}, 9)
     assert found == ()
     assert after.changed == frozenset()
-    found, carried, _ = detector.step(after, {}, 11, behind={"t": 7})
+    found, carried, _ = detector.step(after, {}, 10)
     assert [(d.rule, d.events) for d in found] == [("s", found[0].events)]
     assert {"a", "b"} <= {*found[0].events}
 
@@ -102,19 +101,19 @@ events: {tx: {on: transaction, table: t}}
 rules: {r: {on: begin_of tx ; tx}}
 """
     book = load(own, features=all_features())
-    detector = Partitioned(Detector(book, {"r": 0}, clocks={"r": "t"}), 4)
+    detector = Partitioned(Detector(book, {"r": 0}, lateness={"r": 9}), 4)
     lines = batches(book, [("tx", 5, {})])
-    carried = detector.step(Carried(), lines, 9, behind={"t": 0})[1]
-    (found,), _, _ = detector.step(carried, {}, 10, behind={"t": 10})
+    carried = detector.step(Carried(), lines, 9)[1]
+    (found,), _, _ = detector.step(carried, {}, 15)
     assert [c["event"] for c in printed(found)[0]["constituents"]] == ["tx", "tx"]
 
 
 def test_what_is_held_back_is_let_go_in_order_of_time() -> None:
     own = loaded("a", r="on: a")
-    detector = Partitioned(Detector(own, {"r": 0}, clocks={"r": "t"}), 4)
+    detector = Partitioned(Detector(own, {"r": 0}, lateness={"r": 4}), 4)
     carried, ends = Carried(), list[list[int]]()
-    for time, watermark, behind in ((9, 10, 2), (7, 11, 3), (8, 12, 8), (20, 30, 30)):
+    for time, watermark in ((9, 9), (7, 10), (8, 12), (20, 30)):
         lines = batches(own, [("a", time, {"k": 1, "v": 1})])
-        found, carried, _ = detector.step(carried, lines, watermark, behind={"t": behind})
+        found, carried, _ = detector.step(carried, lines, watermark)
         ends += [d.end.tolist() for d in found]
     assert ends == [[7, 8], [9, 20]]

@@ -15,6 +15,7 @@ from tests.reference.hits import detecting, saw
 from tests.reference.planted import cases
 from tests.reference.strategies import FIRST_SLICE, answered
 from tests.reference.values import Occurrence
+from tests.support.rulebooks import loaded
 from tidegate import detect
 from tidegate.rules.errors import InputError
 from tidegate.rules.model import SignalEvent
@@ -110,6 +111,12 @@ rules: {r: {on: a and b, per: k}, s: {on: "A(c, c, c) or c", per: k}}
         {"rule": "s", "k": 7, "constituents": [2]},
         {"rule": "s", "k": 8, "constituents": [3]},
     ]
+
+
+def test_rules_over_the_lesser_part_of_a_table_read_their_rows_alone() -> None:
+    events = pa.table({"event": [*"cccccab"], "time": [*range(7)], "k": [1] * 7, "v": [0] * 7})
+    found = detect(loaded("abc", r="on: a ; b, per: k"), events)
+    assert found.column("constituents").to_pylist() == [[5, 6]]
 
 
 def test_nothing_given_nothing_found() -> None:

@@ -7,8 +7,14 @@ from dataclasses import replace
 import pytest
 
 from tests.golden.load import read
-from tests.support.history import run
+from tests.support.history import batches, run
+from tests.support.rulebooks import loaded
+from tidegate.engine.detecting import detect
+from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.limits import RuleLimitError
+from tidegate.engine.detector.partitioned import Partitioned
+from tidegate.engine.state import State
+from tidegate.engine.values import Bucket, Carried, Plan
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Settings
 
@@ -62,3 +68,16 @@ def test_what_a_within_forgets_is_not_counted_as_carried() -> None:
     rulebook = replace(case.rulebook, settings=Settings(carried_per_key_max=3))
     history = list(case.history)
     assert run(rulebook, [history[:-1], history[-1:]]) == []
+
+
+def test_g13_a_rule_that_was_parked_before_is_not_parked_anew_with_one_that_it_uses() -> None:
+    limits = Settings(carried_per_key_max=3)
+    book = loaded("abc", r="on: a ; b, context: chronicle", u="on: r ; c", v="on: r or c")
+    book = replace(book, settings=limits)
+    state = State(0, 0, 0, {}, {}, {}, Carried(), parked=frozenset({"u"}))
+    bucket = Bucket(
+        Plan("x", 1, 0, 9_000_000, 0), batches(book, [("a", n, {"k": 0, "v": 0}) for n in range(5)])
+    )
+    detector = Partitioned(Detector(book, dict.fromkeys(book.rules, 0)), 1)
+    parked = detect(detector, state, bucket, limits).parked
+    assert sorted((one.rule, one.instant) for one in parked) == [("r", 1), ("v", 1)]

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import cases, untils
-from tests.reference.strategies import EVERYTHING, cuts
-from tests.support.history import run, through_ipc
+from tests.reference.strategies import EVERYTHING, SECOND, cuts
+from tests.support.history import batches, instants, printed, run, through_ipc
 from tests.support.rulebooks import loaded
 from tidegate.engine.detector import partitioned
 from tidegate.engine.detector.carried import serials_of
@@ -63,6 +63,27 @@ def test_g26_partitions_change_nothing_of_what_is_detected() -> None:
     some()
     print(steps)
     assert steps["some"] * 8 > steps["all"]
+
+
+@given(data=st.data())
+@settings(max_examples=100, deadline=None)
+def test_g26_a_step_on_what_the_last_one_left_is_a_step_on_what_was_read_back(
+    data: st.DataObject,
+) -> None:
+    drawn = cases(operators=EVERYTHING, contexts=list(Context), depth=2, rules_max=3)
+    rulebook, history = data.draw(drawn)
+    detector = Detector(rulebook, dict.fromkeys(rulebook.rules, -SECOND))
+    left, read = Partitioned(detector, 4), Partitioned(detector, 4)
+    in_hand, stored = Carried(), Carried()
+    for bucket in instants(history):
+        given, watermark = batches(rulebook, bucket), bucket[0][1] + SECOND // 2
+        found, in_hand, _ = left.step(in_hand, given, watermark)
+        again, stored, _ = read.step(stored, given, watermark)
+        assert [*map(printed, found)] == [*map(printed, again)]
+        assert {n: t.to_pylist() for n, t in in_hand.tables.items()} == {
+            n: t.to_pylist() for n, t in stored.tables.items()
+        }
+        stored = through_ipc(stored)
 
 
 def detector(on: str) -> Partitioned:

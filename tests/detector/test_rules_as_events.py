@@ -166,3 +166,12 @@ def test_s08_a_rule_of_which_nothing_was_seen_yet_is_used_by_other_keys() -> Non
     later = [(event, at, {"k": 1, "v": 2}) for event, at in (("a", 10**6), ("b", 2 * 10**6))]
     found = [line["rule"] for line in map(json.loads, run(rulebook, [[first], later]))]
     assert found == ["pair", "both"]
+
+
+def test_s06_ticks_of_two_keys_at_one_instant_are_one_where_another_rule_meets_them() -> None:
+    used = loaded("abcd", p="on: 'P(a, [10 us], b)', per: k", q="on: 'A*(c, p, d)'")
+    seen = [("c", 0, 0), ("a", 1, 1), ("a", 1, 2), ("d", 15, 0)]
+    history = [(event, time, {"k": k, "v": 0}) for event, time, k in seen]
+    for cut in ([history], instants(history)):
+        (whole,) = [d for d in map(json.loads, run(used, cut, 15)) if d["rule"] == "q"]
+        assert whole["constituents"] == [{"event": "tick", "time": 11e-6}]

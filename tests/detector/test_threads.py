@@ -63,3 +63,12 @@ def test_a_limit_that_a_thread_meets_is_told_as_if_there_was_one_thread() -> Non
         with pytest.raises(RuleLimitError) as limit:
             stepped(book, lines, threads)
         assert limit.value.rule == "r"
+
+
+def test_a_node_for_each_known_key_waits_for_the_rule_that_makes_keys_known() -> None:
+    book = loaded("abc", "t", pair="on: a ; b, per: k", both="on: '(t - c) ; pair', per: k")
+    events = [("a", 1), ("t", None), ("b", 1), ("a", 2), ("b", 2), ("t", None), ("t", None)]
+    lines = [(event, n, {"k": k, "v": 0}) for n, (event, k) in enumerate(events)]
+    alone = stepped(book, lines, 1)
+    assert [rule for rule, _ in alone[0]].count("both") == 1
+    assert stepped(book, lines, 2) == alone

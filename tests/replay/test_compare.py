@@ -58,7 +58,7 @@ def times(entries: list[dict[str, Any]]) -> tuple[int, ...]:
 
 
 def by_context(output: str) -> dict[str, list[tuple[tuple[int, ...], tuple[int, ...]]]]:
-    """(instants of the constituents, instants of what is used up), by context."""
+    """(instants of the constituents, instants of what is consumed), by context."""
     found: dict[str, list[tuple[tuple[int, ...], tuple[int, ...]]]] = {c: [] for c in Context}
     for line in map(json.loads, output.splitlines()):
         found[line["context"]].append((times(line["constituents"]), times(line["used_up"])))
@@ -108,7 +108,7 @@ def test_each_context_is_that_of_simulate_and_what_is_used_up_is_gone(
 
 
 def assert_gone(found: Any) -> None:
-    """Nothing that was used up is in a later detection of the key."""
+    """Nothing that was consumed is in a later detection of the key."""
     gone: dict[str, set[Any]] = {}
     for each in found:
         used = gone.setdefault(each.key, set())
@@ -188,8 +188,8 @@ def test_the_page_needs_nothing_else_and_says_all_without_its_pictures(tmp_path:
         "recent: 1 detections over 7 occurrences",
     ]
     titles = [title.text for title in strips[2].iter("title")]
-    assert "[1, 6]  e2@1 e1@2 e3@6\nthen used up: e2@1 e1@2 e3@6" in titles
-    assert "e2@1: used up at 6" in titles
+    assert "[1, 6]  e2@1 e1@2 e3@6\nthen consumed: e2@1 e1@2 e3@6" in titles
+    assert "e2@1: consumed at 6" in titles
     assert "<td><div>e2@4 e1@5 e3@6</div></td>" in text  # restricted, in the table
     warned = re.findall(r"^warning: \S+ (.*?)(?::| \()", result.stderr, re.MULTILINE)
     assert warned == ["no bound on what this stores", "5 without a unit is seconds"]

@@ -247,7 +247,8 @@ def test_s13_a_rule_without_a_bound_is_warned_of(rule: str, warned: list[str]) -
 def test_s13_the_warning_says_what_to_write() -> None:
     (warning,) = loaded("abcd", r="on: a ; b, context: chronicle").warnings
     assert warning.message == (
-        "no bound on what this stores: context chronicle keeps every occurrence until it is used up"
+        "no bound on what this stores: "
+        "context chronicle keeps every occurrence until it is consumed"
     )
     assert warning.hint == "write `a ; b within 1 h`"
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tidegate.engine.compiled import njit
-from tidegate.engine.detector.kernels.columns import Bools, Int16, Int32
+from tidegate.engine.detector.kernels.columns import NEVER, Bools, Int16, Int32
 from tidegate.engine.detector.prefetch import prefetch
 from tidegate.engine.values import Int64, UInt64
 
@@ -50,7 +50,7 @@ class Program(NamedTuple):
     at[place]     where in a record its state begins
     size[place]   the length of a record; 0 for what is of no use, which all writes to one place
     noted[place]  its occurrences go to the state at once: what guards, and a first stage that is
-                  neither guarded nor shown
+                  not guarded
     span[stage]   how long a match may be, microseconds
     shown[stage]  its matches are instances that somebody reads
     guards[bounds[stage]:bounds[stage + 1]]  where in a record the state of its guards begins
@@ -157,3 +157,20 @@ def latest_stage_first(first, code, time, place, run):
                 run[n] = i
                 n += 1
     return n
+
+
+@njit
+def by_last_row(matches, first, arrivals):
+    """The keys whose latest match ends with an arrival, in order of that; the arrivals have rows
+    from `first` on. matches[key] is the start, NEVER = none, and the rows of its latest match."""
+    last = matches.shape[1] - 1
+    key_at = np.full(arrivals, -1, dtype=np.int32)
+    for key in range(len(matches)):
+        if matches[key, 0] != NEVER and matches[key, last] >= first:
+            key_at[matches[key, last] - first] = key
+    out = np.empty(arrivals, dtype=np.int32)
+    n = 0
+    for key in key_at:
+        out[n] = key
+        n += key >= 0
+    return out[:n]

@@ -7,7 +7,15 @@ from collections.abc import Iterable
 import numpy as np
 
 from tidegate.engine.detector.chains.plan import Chain, Layout
-from tidegate.engine.detector.chains.scan import AHEAD, CACHED, Arriving, Found, Program, scan
+from tidegate.engine.detector.chains.scan import (
+    AHEAD,
+    CACHED,
+    Arriving,
+    Found,
+    Program,
+    by_last_row,
+    scan,
+)
 from tidegate.engine.detector.frame import Frame
 from tidegate.engine.detector.graph import Node
 from tidegate.engine.detector.instances import (
@@ -36,13 +44,14 @@ def step(chain: Chain, frame: Frame, moment: Moment) -> Steps:
     layout = chain.layout
     numbers = np.full(moment.keys * layout.size + 2, NEVER)  # the last two are of no key
     state = numbers[:-2].reshape(moment.keys, layout.size)
+    before = {node.digest: frame.carry(node) for node in chain.nodes}
     for node in chain.nodes:
-        _read(node, frame.carry(node), layout, state)
+        _read(node, before[node.digest], layout, state)
     instances = _scanned(chain, layout, numbers, frame)
     steps: Steps = {}
     pending = no_pending()
     for node in chain.nodes:
-        carry = _carried(node, chain, layout, state, pending, moment)
+        carry = _carried(node, chain, state, before[node.digest], pending, frame, moment)
         if isinstance(node.shape, Sequence):
             pending = pending_of(carry, [Flow(NONE, pending)])
         flow = Flow(instances.get(node.digest, NONE), pending)
@@ -64,23 +73,39 @@ def _read(node: Node, carry: Carry, layout: Layout, state: Int64) -> None:
 
 
 def _carried(
-    node: Node, chain: Chain, layout: Layout, state: Int64, pending: Pending, moment: Moment
+    node: Node,
+    chain: Chain,
+    state: Int64,
+    before: Carry,
+    pending: Pending,
+    frame: Frame,
+    moment: Moment,
 ) -> Carry:
-    """What a node carries on; `pending` are the pending starts of the node that it reads. Nothing
-    outlives a history that has ended."""
+    """What a node carries on, `before` this step and after; `pending` are the pending starts of the
+    node that it reads. Nothing outlives a history that has ended."""
     if moment.watermark == FOREVER:
         return (NONE,) * node.shape.slots
-    if isinstance(node.shape, Minus):
-        latest = state[:, layout.at[layout.carried[node.digest]]]
-        return (remembered(latest, pending),)
-    if not isinstance(node.shape, Sequence):
+    if not before:
         return ()
-    stage = layout.carried[node.digest]
-    at = layout.at[stage]
-    key = np.flatnonzero(state[:, at] != NEVER).astype(np.int32)
-    rows = state[key, at + 1 : at + stage + 2]
-    matches = _matches(chain, key, state[key, at], moment.time[rows[:, -1]], rows)
-    return (matches.by_end(),)
+    place = chain.layout.carried[node.digest]
+    at = chain.layout.at[place]
+    if isinstance(node.shape, Minus):
+        return (remembered(state[:, at], pending),)
+    return (_latest(chain, state[:, at : at + place + 2], before[0], frame),)
+
+
+def _latest(chain: Chain, matches: Int64, before: Instances, frame: Frame) -> Instances:
+    """The latest match of each key, in order of end; matches[key] is its start and its rows.
+
+    Those carried before are in order, as are arrivals: nothing is compared.
+    """
+    first = frame.occurrences.first
+    arrived = by_last_row(matches, first, len(frame.timeline))
+    still = before.key[matches[before.key, -1] == before.row[before.offsets[1:] - 1]]
+    key = np.concatenate([still, arrived])
+    rows = matches[key, 1:]
+    end = frame.occurrences.instants(rows[:, -1])
+    return _matches(chain, key, matches[key, 0], end, rows)
 
 
 def _scanned(chain: Chain, layout: Layout, numbers: Int64, frame: Frame) -> dict[str, Instances]:
@@ -128,8 +153,8 @@ def _program(chain: Chain, layout: Layout, events: Iterable[str], beyond: int) -
     for stage in chain.stages:
         guards += [layout.at[known[guard.roles[0]]] for guard in stage.guards]
         bounds.append(len(guards))
+    # nobody reads an unguarded first stage: it is an event type, which has a node of its own
     begins = last > 0 and not chain.stages[0].guards
-    begins = begins and chain.stages[0].top.digest not in chain.shown
     noted = [begins] + [False] * last + [True] * (nowhere - last)
     return Program(
         np.array([*(known.get(event, nowhere) for event in events), nowhere], np.uint64),

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.engine.compiled import inlined, njit, part
-from tidegate.engine.detector.kernels.columns import NEVER
+from tidegate.engine.detector.kernels.columns import LAST, NEVER
 from tidegate.engine.values import Int64
 
 FROM, TO, COUNT, REPEATED, LIMIT = range(5)
@@ -64,6 +64,14 @@ class Sources(NamedTuple):
     row: Int64
 
 
+class Ahead(NamedTuple):
+    """Of each source the occurrence that comes next: its place, and its instant; `LAST` where there
+    is none."""
+
+    at: Int64
+    time: Int64
+
+
 @njit
 def merge(sources, rank, absent, apart, codes):
     """The arrivals in the order of a scan: source, code, time, row; and real[code], last[key].
@@ -81,21 +89,23 @@ def merge(sources, rank, absent, apart, codes):
     real = np.arange(codes + spare)
     last = np.arange(codes)
     ended = np.full(codes if absent >= 0 else 0, NEVER, dtype=np.int64)
-    at = sources.bounds[:-1].copy()
+    ahead = Ahead(sources.bounds[:-1].copy(), np.full(len(sources.order), LAST))
+    for s in range(len(ahead.at)):
+        _advance(sources, ahead, s, 0)
     out = out_source, out_code, out_time, out_row
-    o, used = _merge(sources, rank, absent, apart, at, real, last, ended, out)
+    o, used = _merge(sources, rank, absent, apart, ahead, real, last, ended, out)
     return out_source[:o], out_code[:o], out_time[:o], out_row[:o], real[:used], last
 
 
 @part
-def _merge(sources, rank, absent, apart, at, real, last, ended, out):
+def _merge(sources, rank, absent, apart, ahead, real, last, ended, out):
     out_source, out_code, out_time, out_row = out
     _, _, code, time, row = sources
     o, used = 0, len(last)
     for _ in range(len(code)):
-        s = _next(sources, rank, at)
-        i = at[s]
-        at[s] += 1
+        s = _next(sources, rank, ahead)
+        i = ahead.at[s]
+        _advance(sources, ahead, s, 1)
         k = code[i]
         if s == absent:
             ended[k] = time[i]
@@ -112,23 +122,40 @@ def _merge(sources, rank, absent, apart, at, real, last, ended, out):
 
 
 @inlined
-def _next(sources, rank, at):
+def _advance(sources, ahead, s, steps):
+    """Go on by so many occurrences of a source."""
+    i = ahead.at[s] + steps
+    ahead.at[s] = i
+    ahead.time[s] = sources.time[i] if i < sources.bounds[s + 1] else LAST
+
+
+@inlined
+def _next(sources, rank, ahead):
     """The source of which an occurrence comes next."""
-    bounds, order, _, time, row = sources
+    s, now, simultaneous = 0, ahead.time[0], 0
+    for q in range(1, len(ahead.time)):  # no jump: it could not be foreseen
+        t = ahead.time[q]
+        simultaneous = 0 if t < now else simultaneous + (t == now)
+        s = q if t < now else s
+        now = min(now, t)
+    return _first(sources, rank, ahead, now) if simultaneous else s
+
+
+@part
+def _first(sources, rank, ahead, now):
+    """The source of which an occurrence comes first of those at this instant."""
+    _, order, _, _, row = sources
     s = -1
-    now = np.int64(0)
-    for q in range(len(at)):
-        i = at[q]
-        if i == bounds[q + 1] or (s >= 0 and time[i] > now):
+    for q in range(len(ahead.time)):
+        if ahead.time[q] != now:
             continue
-        if s >= 0 and time[i] == now:
-            j = at[s]
+        if s >= 0:
+            i, j = ahead.at[q], ahead.at[s]
             if order[q] < order[s]:
                 continue
             if order[q] == order[s] and (rank[row[i]], row[i]) > (rank[row[j]], row[j]):
                 continue
         s = q
-        now = time[i]
     return s
 
 

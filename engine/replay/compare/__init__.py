@@ -37,7 +37,7 @@ def compare(
     tell: Callable[[str], None] = lambda _: None,
 ) -> Comparison:
     """What a rule of the rulebook at `path` detects over `trace` in each context, and what is then
-    used up. `rule` may be left out where there is but one. `tell` is called with each warning.
+    consumed. `rule` may be left out where there is but one. `tell` is called with each warning.
 
     Raises `InputError` for a wrong rulebook, trace or rule, and for a trace of more than
     `LINES_MAX` lines. A context that cannot be detected says so in its column.

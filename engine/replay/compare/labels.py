@@ -17,14 +17,14 @@ _FAR_SECONDS = 100_000
 """Numbers of seconds beyond it are shown from the first instant on."""
 
 MEANINGS = {
-    Context.RESTRICTED: ("the one that began last", "nothing is used up"),
-    Context.RECENT: ("the one that began last", "it and everything older of its types is used up"),
-    Context.CHRONICLE: ("the oldest, then again", "its occurrences are used up"),
+    Context.RESTRICTED: ("the one that began last", "nothing is consumed"),
+    Context.RECENT: ("the one that began last", "it and everything older of its types is consumed"),
+    Context.CHRONICLE: ("the oldest, then again", "its occurrences are consumed"),
     Context.CONTINUOUS: ("for each initiator the oldest", "an initiator initiates once"),
-    Context.CUMULATIVE: ("all of them as one", "all of it is used up"),
-    Context.UNRESTRICTED: ("every combination", "nothing is used up"),
+    Context.CUMULATIVE: ("all of them as one", "all of it is consumed"),
+    Context.UNRESTRICTED: ("every combination", "nothing is consumed"),
 }
-"""What each context detects, and what it then uses up."""
+"""What each context detects, and what it then consumes."""
 
 
 class Labels:

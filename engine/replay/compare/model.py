@@ -34,7 +34,7 @@ class Occurrence:
 @dataclass(frozen=True, slots=True)
 class Found:
     """A detection; `text` is the JSON line that `simulate` prints, `used_up_text` the list of what
-    is used up in the same form."""
+    is consumed in the same form."""
 
     key: str
     start: int
@@ -116,7 +116,7 @@ def _used_up(
     keys: list[str],
     named: list[list[Occurrence]],
 ) -> Iterator[list[Place]]:
-    """What each detection uses up that was not used up before (semantics 3, S3)."""
+    """What each detection consumes that was not consumed before (semantics 3, S3)."""
     before: dict[str, set[Place]] = defaultdict(set)
     for i, key in enumerate(keys):
         entries = range(int(whole.offsets[i]), int(whole.offsets[i + 1]))

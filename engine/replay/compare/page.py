@@ -54,7 +54,7 @@ _LEGEND = """<p class="legend">
 <svg width="14" height="14" aria-hidden="true"><g class="left">
 <circle cx="7" cy="7" r="6"/></g></svg> an occurrence ·
 <svg width="14" height="14" aria-hidden="true"><g class="used"><circle cx="7" cy="7" r="6"/>
-<path d="M3 3 l8 8 m0 -8 l-8 8"/></g></svg> one that is used up in the end ·
+<path d="M3 3 l8 8 m0 -8 l-8 8"/></g></svg> one that is consumed in the end ·
 <svg width="64" height="14" aria-hidden="true"><g class="arc"><path class="span"
 d="M2 3 V11 M2 7 H56"/><circle cx="26" cy="7" r="3.5"/>
 <path class="end" d="M50 7 l6 -6 l6 6 l-6 6 z"/></g></svg>
@@ -153,7 +153,7 @@ def _caption(column: Column, count: int) -> str:
 def _table(compared: Comparison, labels: Labels) -> Iterator[str]:
     """The same as a table, for reading and for those who do not see the pictures."""
     keyed = bool(compared.rule.key_names)
-    yield '<h2>What is detected, and then used up</h2><div class="wide"><table><thead><tr>'
+    yield '<h2>What is detected, and then consumed</h2><div class="wide"><table><thead><tr>'
     names = ["at", *["key"] * keyed, *(c.context for c in compared.columns)]
     yield "".join(f'<th scope="col">{name}</th>' for name in names) + "</tr></thead><tbody>"
     for instant, key in compared.instants():

@@ -64,7 +64,7 @@ def print_table(compared: Comparison) -> None:
     console.print(made)
     if not compared.instants():
         print("nothing is detected in any context")
-    print("● detected   ✗ then used up" + (f"   {labels.note}" if labels.note else ""))
+    print("● detected   ✗ then consumed" + (f"   {labels.note}" if labels.note else ""))
     for context, (detected, used) in MEANINGS.items():
         print(f"{context:>12}: {detected}; {used}")
 

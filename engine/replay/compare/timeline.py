@@ -104,7 +104,7 @@ def _arc(on: Axis, found: Found, number: int, row: int, base: int) -> str:
     path = "".join(_curve(a, b) for a, b in pairwise(points))
     said = f"{on.labels.interval(found)}  {on.labels.occurrences(found.constituents)}"
     if found.used_up:
-        said += f"\nthen used up: {on.labels.occurrences(found.used_up)}"
+        said += f"\nthen consumed: {on.labels.occurrences(found.used_up)}"
     marks = "".join(f"<circle cx='{x:.1f}' cy='{low}' r='3.5'/>" for x, _ in points)
     return (
         f"<g class='arc c{number % _COLOURS}' tabindex='0'><title>{escape(said)}</title>"
@@ -129,7 +129,7 @@ def _dots(on: Axis, occurrences: Sequence[Occurrence], found: Sequence[Found]) -
         x, y = on.x[o.time], _middle(lane[o.event]) - 4 * (o.number - 1)
         said = on.labels.occurrence(o)
         if o in used:
-            said += f": used up at {on.labels.time(used[o].end)}"
+            said += f": consumed at {on.labels.time(used[o].end)}"
         cross = f"<path d='M{x - 4:.1f} {y - 4} l8 8 m0 -8 l-8 8'/>" if o in used else ""
         yield (
             f"<g class='{'used' if o in used else 'left'}'><title>{escape(said)}</title>"

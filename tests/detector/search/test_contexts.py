@@ -85,7 +85,7 @@ def test_s04_a_window_of_used_up_occurrences_is_none() -> None:
     for context in (Context.RECENT, Context.CHRONICLE, Context.CUMULATIVE):
         first, second = map(json.loads, found(on, context, seen))
         assert [len(d["constituents"]) for d in (first, second)] in ([1, 0], [0, 1])
-    # the c of the first window is used up: the second is closed by the next one
+    # the c of the first window is consumed: the second is closed by the next one
     on, seen = "A*(a, b, c)", [("a", 1), ("a", 2), ("c", 3), ("b", 4), ("c", 5)]
     assert [json.loads(d)["end"] for d in found(on, Context.CHRONICLE, seen)] == [3, 5]
 
