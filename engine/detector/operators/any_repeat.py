@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AnyRepeat:
-    """`[[any(m, a*)]]` = { union of m distinct occurrences of a }; a composite a counts once per
+    """`[[any(m, a*)]]` = { union of m distinct occurrences of a }. A composite a counts once per
     instant.
 
     `count` is m. Restricted: the greatest m, one of which ends now. Carries per key the greatest
-    m - 1 so far: bound m - 1. Source: Snoop, `ANY(m, E*)`.
+    m - 1 so far. Bound: m - 1. Source: Snoop, `ANY(m, E*)`.
     """
 
     count: int

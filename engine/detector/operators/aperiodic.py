@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Aperiodic:
-    """`[[A(a, b, c)]]` = { b : some window holds b }, a window opening at e(a) and closing at e(c)
-    of the first c with s(c) > e(a), closed at both ends.
+    """`[[A(a, b, c)]]` = { b : some window holds b }. A window opens at e(a). It closes at e(c) of
+    the first c with s(c) > e(a). Both ends belong to it.
 
-    Operands: a, b, c; `role` is the first role of b. Of a and c only the instants count: b passes
-    iff the last a with e(a) <= s(b) has not ended before the latest start of a c ended before e(b).
+    Operands: a, b, c. `role` is the first role of b. Of a and c only the instants count. The last a
+    with e(a) <= s(b) decides: b passes unless a c that began after e(a) has ended before e(b).
     Carries per key the instant of the last a, and of the last one at each pending start of b, while
-    no c has closed its window: bound 1 + the pending starts of b. Source: Snoop, `A`.
+    the window is open. Bound: 1 + the pending starts of b. Source: Snoop, `A`.
     """
 
     role: int

@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AperiodicStar:
-    """`[[A*(a, b, c)]]` = one instance [s(a), close] for each closed window: the b's in it, and as
-    roles that are no parameters a and the c that closes it, of several the lowest in rank (S4).
+    """`[[A*(a, b, c)]]` = one instance [s(a), close] for each closed window: the b's in it. a and
+    the c that closes it are roles, and no parameters. Of several such c's it is the lowest in rank
+    (S4).
 
-    Operands: a, b, c; `part` and `closer` are the first roles of b and c. Restricted: of the
-    windows that a c closes the one that starts last. Carries per key the a's whose window is open
-    and that start no earlier than all that ended after them (likewise before each pending start of
-    c), and the b's since the first of these: bound (1 + the pending starts of c) times (1 + those
-    of a), and what a window holds. Source: Snoop, `A*`.
+    Operands: a, b, c. `part` and `closer` are the first roles of b and c. Restricted: of the
+    windows that a c closes, the one that starts last. Carries per key the a's whose window is open,
+    but for those that start before one that ended after them; the same before each pending start of
+    c; and the b's since the first of these a's. Bound: (1 + the pending starts of c) times (1 +
+    those of a), and what a window holds. Source: Snoop, `A*`.
     """
 
     part: int

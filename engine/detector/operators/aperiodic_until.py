@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 class AperiodicUntil:
     """`[[A(a, b, [d])]]` = { b : e(a) <= s(b), e(b) <= e(a) + d for some a }.
 
-    Operands: a, b; `role` is the first role of b. The last a with e(a) <= s(b) decides. Carries per
-    key its instant, and that at each pending start of b: bound 1 + the pending starts of b.
-    Source: Snoop, `A`.
+    Operands: a, b. `role` is the first role of b. The last a with e(a) <= s(b) decides. Carries per
+    key the instant of the last a, and of the last one at each pending start of b. Bound: 1 + the
+    pending starts of b. Source: Snoop, `A`.
     """
 
     duration: Duration

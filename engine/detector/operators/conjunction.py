@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Conjunction:
     """`[[any(m, a_1, .., a_n)]]` = { union of one instance each of m distinct a_i }, in any order,
-    also simultaneous; `and` and `all` have m = n.
+    also simultaneous. `and` and `all` have m = n.
 
     `roles` is the first role of each operand, `count` is m. Carries per key and operand the
-    greatest instance so far, lastmax(a_i): bound n. What ends now is the union of the greatest m of
-    them, one of which arrives now. Source: Carlson & Lisper, conjunction `+`; Snoop `ANY`.
+    greatest instance so far, lastmax(a_i). Bound: n. What ends now is the union of the greatest m
+    of them, one of which arrives now. Source: Carlson & Lisper, conjunction `+`; Snoop `ANY`.
     """
 
     count: int

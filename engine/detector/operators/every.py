@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """`[[every(n, a)]]` = { the last n occurrences of a, at the n-th, 2n-th, .. since activation };
-    a composite a counts once per instant, simultaneous occurrences count in order of rank.
+    """`[[every(n, a)]]` = { the last n occurrences of a, at the n-th, 2n-th, .. since activation }.
+    A composite a counts once per instant. Simultaneous occurrences count in order of rank.
 
     `count` is n. `all_rows` keeps all that end at one instant, for the choice at the root. Carries
-    per key those that are not n yet: bound n - 1. Source: this engine.
+    per key the occurrences since the last detection. Bound: n - 1. Source: this engine.
     """
 
     count: int

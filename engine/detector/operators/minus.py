@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class Minus:
     """`[[a - b]]` = { a : no b with s(a) <= s(b), e(b) <= e(a) }.
 
-    Carries per key the latest start of b, as a bare interval, while a pending start of a is not
-    later: bound 1. An a passes iff it starts after it. Source: Carlson & Lisper, negation.
+    An a passes iff it starts after the latest start of b. Carries per key that start, as a bare
+    interval, while a pending start of a is not later. Bound: 1. Source: Carlson & Lisper, negation.
     """
 
     slots: int = 1

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Nth:
-    """`[[a[i]]]` = { the i-th occurrence of a since activation }; a composite a counts once per
-    instant, simultaneous occurrences count in order of rank.
+    """`[[a[i]]]` = { the i-th occurrence of a since activation }. A composite a counts once per
+    instant. Simultaneous occurrences count in order of rank.
 
-    `index` is i. Carries per key how many there were, as the start of a bare interval: bound 1.
+    `index` is i. Carries per key how many there were, as the start of a bare interval. Bound: 1.
     Source: Hinze & Voisard, selection.
     """
 

@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Periodic:
-    """`[[P(a, [d], c)]]` = { the point e(a) + k * d, k >= 1 : the window of a is open }, a tick; a
+    """`[[P(a, [d], c)]]` = { the point e(a) + k * d, k >= 1 : the window of a is open }, a tick. A
     window closes at e(c) of the first c with s(c) > e(a), or `own` after e(a). Coincident ticks are
     one (S6).
 
-    Operands: a, and c unless there is an `own` terminator; `role` is that of the ticks,
-    `ticks` their type; months count in `zone` (S11). Carries every a whose window is open, as
-    [e(a), its last tick]: bound: the a's of open windows. Source: Snoop, `P`.
+    Operands: a, and c unless there is an `own` terminator. `role` is that of the ticks, `ticks`
+    their type. Months count in `zone` (S11). Carries every a whose window is open, as [e(a), its
+    last tick]. Bound: the a's of open windows. Source: Snoop, `P`.
     """
 
     period: Duration

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class PeriodicStar:
     """`[[P*(a, [d], c)]]` = one instance [s(a), close] for each closed window of a: its ticks
-    e(a) + k * d, k >= 1, up to the close, and as roles that are no parameters a and c. A window
-    closes as that of `A*`, or `own` after e(a).
+    e(a) + k * d, k >= 1, up to the close. a and c are roles, and no parameters. A window closes as
+    that of `A*`, or `own` after e(a).
 
-    Operands: a, and c unless there is an `own` terminator; `closer` is the first role of c, `role`
-    that of the ticks, `ticks` their type; months count in `zone` (S11). Carries per key the
-    greatest a whose window is open, and the greatest that a c with a pending start would leave
-    open; the same before each pending start of c: bound (1 + the pending starts of c) squared; with
-    an `own` terminator every a whose window is open. Source: Snoop, `P*`.
+    Operands: a, and c unless there is an `own` terminator. `closer` is the first role of c, `role`
+    that of the ticks, `ticks` their type. Months count in `zone` (S11). Carries per key the
+    greatest a whose window is open, and for each pending start of c the greatest that this c would
+    leave open; the same before each pending start of c. Bound: (1 + the pending starts of c)
+    squared. With an `own` terminator it carries every a whose window is open. Source: Snoop, `P*`.
     """
 
     period: Duration

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Plus:
-    """`[[a + [d]]]` = { the point e(a) + d }, with nothing of a; months count in `zone` (S11).
+    """`[[a + [d]]]` = { the point e(a) + d }, with nothing of a. Months count in `zone` (S11).
 
-    Carries the points still to come, as bare intervals: bound: the instants of a within d.
+    Carries the points still to come, as bare intervals. Bound: the instants of a within d.
     Source: Snoop, relative temporal events.
     """
 
