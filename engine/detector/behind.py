@@ -16,13 +16,13 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidegate.engine.detector import listing
 from tidegate.engine.detector.carried import read_occurrences, write_occurrences
 from tidegate.engine.detector.clocks import name_of
 from tidegate.engine.detector.edges import BY, is_tick, shown_name
 from tidegate.engine.detector.log import frozen
+from tidegate.engine.detector.parts import saying_due
 from tidegate.engine.detector.stacking import both
 from tidegate.engine.values import Batch
 from tidegate.rules import expression as x
@@ -78,11 +78,11 @@ def _renamed(e: x.Expression, seen: Callable[[str], str]) -> x.Expression:
 
 def clock_of(event: str) -> str:
     """By which watermark an event type is seen: how far behind, as text; empty for the bucket's."""
-    return event.partition(BY)[2]
+    return "" if is_tick(event) else event.partition(BY)[2]
 
 
 def behind_micros(event: str) -> int:
-    """How far behind an event type is seen, or a rule runs; also of a table of what is held."""
+    """How far behind an event type is seen."""
     return int(clock_of(event) or 0)
 
 
@@ -114,18 +114,14 @@ def released(
         if due < len(whole):
             rest = np.arange(due, len(whole))
             nothing = np.zeros(len(rest), dtype=np.int64)
-            held[_HELD + event] = write_occurrences(whole, rest, nothing, nothing, 0)
+            table = write_occurrences(whole, rest, nothing, nothing, 0)
+            held[_HELD + event] = saying_due(table, int(whole.time[due]) + behind_micros(event))
     return found, held
 
 
 def is_held(name: str) -> bool:
     """Whether a carried table is of occurrences that are held back."""
     return name.startswith(_HELD)
-
-
-def let_go_at(name: str, held: pa.Table) -> int:
-    """The watermark at which the first of what a table holds back is let go."""
-    return int(pc.min(held.column("time")).as_py()) + behind_micros(name)
 
 
 def names_for(clock: str, events: Iterable[str]) -> dict[str, str]:

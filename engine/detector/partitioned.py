@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tidegate.engine.detector.behind import clock_of, is_held, let_go_at, released
+from tidegate.engine.detector.behind import clock_of, is_held, released
 from tidegate.engine.detector.carried import check, numbers, read_spans
 from tidegate.engine.detector.codes import select
 from tidegate.engine.detector.detector import Detector
@@ -118,14 +118,15 @@ class Partitioned:
         return made._replace(carried=left)
 
     def _saying_due(self, parts: Parts) -> Parts:
-        """The parts of nodes with the instant at which the first of their timers is due."""
+        """The parts of nodes with the watermark at which the first of their timers is due."""
         found = dict(parts)
         for name, some in parts.items():
             node = self.detector.graph.nodes.get(name.removeprefix("node:"))
             if node and isinstance(node.shape, Timed):
+                behind = self.detector.behind_micros(node.digest)
                 due = {p: node.shape.due(read_spans(node, part)) for p, part in some.items()}
                 found[name] = {
-                    p: saying_due(part, int(due[p].min(initial=FOREVER)))
+                    p: saying_due(part, min(int(due[p].min(initial=FOREVER)) + behind, FOREVER))
                     for p, part in some.items()
                 }
         return found
@@ -160,16 +161,15 @@ class Partitioned:
         if known is not None and known.table is table:
             return known
         if is_held(name):
-            found = self._parts[name] = _Part(table, "", EVERY, 0, let_go_at(name, table), FOREVER)
-            return found
+            return _Part(table, "", EVERY, 0, due_of(table), FOREVER)
         whole, partition = place(name)
         node = self.detector.graph.nodes.get(whole.removeprefix("node:"))
         if node is None or not len(table):
             found = _Part(table, "", partition, 0, FOREVER, FOREVER)
         else:
-            behind = self.detector.behind_micros(node.digest)
-            timer, old = min(due_of(table) + behind, FOREVER), _old(node, table)
-            found = _Part(table, node.digest, partition, len(table), timer, old)
+            found = _Part(
+                table, node.digest, partition, len(table), due_of(table), _old(node, table)
+            )
         self._parts[name] = found
         return found
 

@@ -61,7 +61,8 @@ def count_of(tables: Tables) -> int:
 
 
 def next_due(carried: Carried) -> int | None:
-    """The earliest instant at which a carried timer is due; None if there is no timer."""
+    """The watermark at which the first carried timer is due, or something that was held back is
+    let go; None if there is neither."""
     return earliest(map(due_of, carried.tables.values()))
 
 
@@ -72,12 +73,12 @@ def earliest(due: Iterable[int]) -> int | None:
 
 
 def due_of(part: pa.Table) -> int:
-    """When the first timer of a part is due."""
+    """The watermark at which the first timer of a part is due, or something of it is let go."""
     return int((part.schema.metadata or {}).get(_DUE, FOREVER))
 
 
 def saying_due(part: pa.Table, due: int) -> pa.Table:
-    """The part with the instant at which its first timer is due, as metadata."""
+    """The part with the watermark at which its first timer is due, as metadata."""
     return _marked(part, part, {_DUE: due})
 
 

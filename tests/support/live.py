@@ -8,19 +8,34 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
+
 from tests.reference.evaluate import Line
 from tests.support.analysts import EveryIdAnalyst
-from tests.support.memory import MemoryFeed, MemorySink
+from tests.support.memory import MemoryFeed, MemorySink, schema
 from tests.support.rulebooks import condition
 from tidegate.engine.act.run import Runner
 from tidegate.engine.basis import make_basis
 from tidegate.engine.capture.instants import Instants
 from tidegate.engine.evaluate.prepare import Prepared, prepare
 from tidegate.engine.loop import Loop
+from tidegate.engine.ports import FEED_KINDS, KIND, VERSION, ReadRequest, TableHead
+from tidegate.engine.sparktypes import arrow_schema
 from tidegate.engine.store import Ledger, SqlStore
-from tidegate.engine.values import Answers, Question, Reading, Signal
-from tidegate.rules.model import Rulebook
+from tidegate.engine.values import (
+    Answers,
+    Commit,
+    Cursor,
+    Question,
+    Reading,
+    Signal,
+    TableRange,
+)
+from tidegate.rules.model import Rulebook, Table
 
+TIMED = schema("id", "v")[:-2] + (
+    ', {"name": "at", "type": "timestamp", "nullable": true, "metadata": {}}]}'
+)
 BEFORE_ACTIVATION = 2  # us: the watermark next before an instant of the grid
 
 
@@ -35,11 +50,48 @@ class All(EveryIdAnalyst):
         return Answers(frozenset(ids))
 
 
-class Live:
-    """The engine's loop on a rulebook without tables. Its rules become active at `begin`,
-    microseconds; `name` is that of the rulebook in the store."""
+class RowsFeed(MemoryFeed):
+    """Tables of rows (`id`, `v`, `at`), by name: each commit with its instant."""
 
-    def __init__(self, store: SqlStore, book: Rulebook, name: str, begin: int) -> None:
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.tables: dict[str, list[tuple[int, list[tuple[int | None, int]]]]] = {}
+
+    def head(self, table: Table, after: Cursor | None) -> TableHead:
+        cursor = after or Cursor(table.name, table.name, -1, 0, TIMED)
+        commits = self.tables.get(table.name, [])
+        listed = [
+            Commit(version, instant, rows_estimate=len(rows))
+            for version, (instant, rows) in enumerate(commits)
+            if version > cursor.version
+        ]
+        return TableHead(cursor, len(commits) - 1, tuple(listed))
+
+    def read(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
+        found = [
+            {VERSION: version, KIND: FEED_KINDS["insert"], "id": 0, "v": v, "at": at}
+            for version in range(span.first, span.last + 1)
+            for v, at in self.tables[table.name][version][1]
+        ]
+        types = [(VERSION, pa.int64()), (KIND, pa.int64()), *arrow_schema(TIMED).remove(2)]
+        rows = pa.Table.from_pylist(found, pa.schema([*types, ("at", pa.int64())]))
+        at = rows.column("at").cast(pa.timestamp("us", "UTC"))
+        return rows.set_column(4, "at", at).select([VERSION, KIND, *request.columns])
+
+
+class Live:
+    """The engine's loop on a rulebook. Its rules become active at `begin`, microseconds; `name` is
+    that of the rulebook in the store."""
+
+    def __init__(
+        self,
+        store: SqlStore,
+        book: Rulebook,
+        name: str,
+        begin: int,
+        feed: MemoryFeed | None = None,
+    ) -> None:
+        self.feed = feed or MemoryFeed(0)
         rules = {n: replace(r, condition=condition("all")) for n, r in book.rules.items()}
         slack = replace(book.settings, commit_slack_ms=0)
         self.book = replace(book, name=name, rules=rules, settings=slack)
@@ -56,15 +108,21 @@ class Live:
         state = store.load(book.name)
 
         def prepared(*_: Any) -> Prepared:
-            return prepare(book, {}, analyst)
+            return prepare(book, dict.fromkeys(book.tables, arrow_schema(TIMED)), analyst)
 
         self.loop = Loop(
-            basis=make_basis(book, dict.fromkeys(book.rules, "d"), {}, state.activations, prepared),
+            basis=make_basis(
+                book,
+                dict.fromkeys(book.rules, "d"),
+                dict.fromkeys(book.tables, TIMED),
+                state.activations,
+                prepared,
+            ),
             prepare=prepared,
             store=store,
             epoch=epoch,
             check_lease=lambda: None,
-            feed=MemoryFeed(0),
+            feed=self.feed,
             conditions=analyst,
             runner=Runner(
                 book, MemorySink(), Ledger(store, book.name, epoch), lambda: None, self.now
