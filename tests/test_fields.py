@@ -124,7 +124,11 @@ def test_values_of_another_type_are_refused(ddl: str, value: Any) -> None:
         ("map<string,date>", {"a": "today"}, "`x[0].value` of `s` is to be date, but is 'today'"),
         ("array<int>", {"a": 1}, "`x` of `s` is to be array<int>, but is an object of 1"),
         ("string", ["\x1b" * 999], "`x` of `s` is to be string, but is a list of 1"),
-        ("array<bigint>", [10**9_999], "`x[0]` of `s` is to be bigint, but is a number of many digits"),
+        (
+            "array<bigint>",
+            [10**9_999],
+            "`x[0]` of `s` is to be bigint, but is a number of many digits",
+        ),
         ("double", Decimal("1e400"), "`x` of `s` is to be double, but is 1E+400"),
         ("double", Decimal("1e999999999"), "`x` of `s` is to be double, but is 1E+999999999"),
         ("decimal(38,18)", Decimal("1e-999999999"), "is to be decimal(38,18), but is 1E-999999999"),

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import orjson
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
@@ -117,6 +118,36 @@ def insert_new(connection: sa.Connection, table: sa.Table, row: Mapping[str, Any
     """Insert a row unless its key is there already; whether it was inserted."""
     statement = _insert(connection, table).on_conflict_do_nothing().values(row)
     return connection.execute(statement.execution_options(preserve_rowcount=True)).rowcount == 1
+
+
+def unpacked(
+    connection: sa.Connection,
+    rows: Sequence[Sequence[str | int]],
+    columns: Sequence[sa.ColumnElement[Any]],
+) -> sa.Select[*tuple[Any, ...]]:
+    """Rows as a query whose columns are named and typed like these: one parameter, however many
+    they are."""
+    text = sa.literal(orjson.dumps(rows).decode())
+    if connection.dialect.name == "sqlite":
+        row = sa.func.json_each(text).table_valued("value").c.value
+        cells = [sa.func.json_extract(row, f"$[{n}]") for n in range(len(columns))]
+    else:
+        row = sa.func.json_array_elements(sa.cast(text, sa.JSON(none_as_null=True))).column_valued()
+        cells = [row.op("->>")(n) for n in range(len(columns))]
+    typed = zip(cells, columns, strict=True)
+    return sa.select(*(sa.cast(cell, c.type).label(c.name) for cell, c in typed))
+
+
+def insert_from(
+    connection: sa.Connection,
+    table: sa.Table,
+    names: Sequence[str],
+    values: sa.Select[*tuple[Any, ...]],
+) -> int:
+    """Insert what a query gives, but for rows whose key is there; how many were inserted."""
+    made = _insert(connection, table).from_select(names, values.where(sa.true()))
+    statement = made.on_conflict_do_nothing().execution_options(preserve_rowcount=True)
+    return connection.execute(statement).rowcount
 
 
 def upsert(connection: sa.Connection, table: sa.Table, rows: Iterable[Mapping[str, Any]]) -> None:

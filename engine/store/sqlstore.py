@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -23,6 +24,7 @@ from tidegate.engine.store import (
     obstacles,
     outbox,
     parked,
+    posted,
     rejected,
     retention,
     runs,
@@ -241,6 +243,14 @@ class SqlStore:
     def raise_signal(self, rulebook: str, signal: Signal) -> bool:
         with self._database.write() as connection:
             return signals.raise_signal(connection, rulebook, signal)
+
+    def raise_posted(
+        self, rulebook: str, requests: Sequence[posted.Posted], received_at: Sequence[int]
+    ) -> list[posted.Taken | int]:
+        """See `engine.store.posted.insert`."""
+        while True:
+            with suppress(posted.RacedError), self._database.write() as connection:
+                return posted.insert(connection, rulebook, requests, received_at)
 
     def unplaced_signals(
         self, rulebook: str, events: Collection[str], watermark: int, limit: int
