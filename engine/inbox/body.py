@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 from tidegate.engine.explicit import check_id
@@ -84,8 +85,8 @@ def _parse(body: bytes) -> Any:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = set[str]()
-        twice = next(name for name, _ in pairs if name in names or names.add(name))
+        names = sorted(name for name, _ in pairs)
+        twice = next(name for name, other in pairwise(names) if name == other)
         raise ValueError(f"an object names {twice[:100]!r} twice")
     return found
 

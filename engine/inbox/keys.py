@@ -21,6 +21,7 @@ SIGNATURE = "x-tidegate-signature"
 SECRET_CHARACTERS_MIN = 16
 _PART = re.compile(r"t=(\d{1,12})|v1=([0-9a-f]{64})")
 _PARTS_MAX = 10
+_HOST = re.compile(r"\A\[?([^\]]*?)\]?(:[0-9]*)?\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class Guard:
         """Who a request comes from. None: its signature has to be looked at with its body. Raises
         Refusal 401, or 403 for a foreign host."""
         if not self.keys:
-            if not _is_loopback(request.url.hostname or ""):
+            if not _is_loopback(_HOST.sub(r"\1", request.headers.get("host", ""))):
                 hint = "call it by 127.0.0.1 or localhost"
                 raise Refusal(403, "foreign-host", "this inbox is called by another name", hint)
             return ANYBODY
@@ -85,7 +86,7 @@ class Guard:
             return None if body is None else self._signer(request.headers[SIGNATURE], body)
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
-            given = _digest(token.strip().encode())
+            given = _digest(token.strip().encode("latin-1"))
             if key := self._first(lambda key: hmac.compare_digest(key.token, given)):
                 return key
         raise _unknown()

@@ -128,6 +128,7 @@ def unpacked(
     """Rows as a query whose columns are named and typed like these: one parameter, however many
     they are."""
     text = sa.literal(orjson.dumps(rows).decode())
+    cells: list[sa.ColumnElement[Any]]
     if connection.dialect.name == "sqlite":
         row = sa.func.json_each(text).table_valued("value").c.value
         cells = [sa.func.json_extract(row, f"$[{n}]") for n in range(len(columns))]
