@@ -78,14 +78,13 @@ class Inbox:
         store_url: str,
         rulebook: str,
         given: Rulebook | None = None,
-        settings: Settings | None = None,
         on_written: Callable[[], None] = lambda: None,
     ) -> Self:
         """Answer from now on, in a thread: for the rulebook that is `given`, or the one that the
         store keeps under its name."""
         store: SqlStore = self._stack.enter_context(open_store(store_url, create=False))
         source = Source(store, rulebook, given)
-        limits = settings or source.limits
+        limits = source.limits
         _check_window(limits)
         writer = Writer(store, rulebook, on_written)
         self._stack.callback(writer.close)
@@ -98,6 +97,8 @@ class Inbox:
         self._stack.callback(_stop, app, server, thread)
         while not server.started and thread.is_alive():
             time.sleep(_BEGIN_SECONDS)
+        if not thread.is_alive():
+            raise EngineError("inbox-failed", f"the inbox at {self.address} does not begin")
         log.info("inbox of %s at http://%s", rulebook, self.address)
         return self
 
@@ -154,7 +155,7 @@ def _server(app: App, settings: Settings) -> uvicorn.Server:
         uvicorn.Config(
             app.asgi,
             http=connections(settings.inbox_client_seconds_max),
-            loop="asyncio",
+            loop="auto",
             ws="none",
             lifespan="off",
             log_config=None,

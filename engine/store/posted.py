@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
+import orjson
 import sqlalchemy as sa
 
 from tidegate.engine.store.database import insert_from, unpacked
@@ -62,12 +65,12 @@ def insert(
         known.update({} if posted.fresh else new)
         found.append(len(new) if taken is None else taken)
         rows.extend((id, event, text, at) for id, (event, text) in new.items())
-    names = ["id", "event", "fields", "received_at"]
     rows.sort()  # in one order everywhere, else two writers could wait for each other
-    values = unpacked(connection, rows, [signals.c[name] for name in names])
-    values = values.add_columns(sa.literal(rulebook), sa.literal(0))
-    if rows and insert_from(connection, signals, [*names, "rulebook", "depth"], values) < len(rows):
-        raise RacedError
+    if rows:
+        statement = _statements(connection.dialect.name == "sqlite").insert
+        parameters = {"rows": orjson.dumps(rows).decode(), "rulebook": rulebook}
+        if connection.execute(statement, parameters).rowcount < len(rows):
+            raise RacedError
     return found
 
 
@@ -87,7 +90,23 @@ def _new(posted: Posted, known: Mapping[str, tuple[str, str]]) -> tuple[Taken | 
 
 def _known(connection: sa.Connection, rulebook: str, ids: Sequence[str]) -> Known:
     """Those of the ids that are there."""
+    query = _statements(connection.dialect.name == "sqlite").known
+    given = {"rows": orjson.dumps([(id,) for id in ids]).decode(), "rulebook": rulebook}
+    return {row.id: (row.event, row.fields) for row in connection.execute(query, given)}
+
+
+class _Statements(NamedTuple):
+    insert: sa.Executable
+    known: sa.Executable
+
+
+@cache
+def _statements(of_sqlite: bool) -> _Statements:
+    """Made once: to make them takes longer than to run them."""
     c = signals.c
-    wanted = unpacked(connection, [(id,) for id in ids], [c.id])
-    query = sa.select(c.id, c.event, c.fields).where(c.rulebook == rulebook, c.id.in_(wanted))
-    return {row.id: (row.event, row.fields) for row in connection.execute(query)}
+    rulebook = sa.bindparam("rulebook", type_=sa.Text)
+    values = unpacked(of_sqlite, [c.id, c.event, c.fields, c.received_at])
+    whole = values.add_columns(rulebook.label("rulebook"), sa.literal(0).label("depth"))
+    wanted = unpacked(of_sqlite, [c.id])
+    known = sa.select(c.id, c.event, c.fields).where(c.rulebook == rulebook, c.id.in_(wanted))
+    return _Statements(insert_from(of_sqlite, signals, whole), known)

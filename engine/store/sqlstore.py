@@ -104,8 +104,7 @@ class SqlStore:
 
     def wall(self) -> int:
         """The store's clock, microseconds: the database server's, SQLite has the machine's."""
-        with self._database.read() as connection:
-            return server_now(connection)
+        return self._database.wall()
 
     # -- lease ----------------------------------------------------------------------------------
 

@@ -123,7 +123,9 @@ def test_what_is_not_json_is_refused(client: TestClient, body: bytes, said: str)
 
 
 def test_half_a_character_is_refused_and_shown_as_an_escape(client: TestClient) -> None:
-    told = error(client, "moved", b'{"\\ud800": 1, "pos": null, "tags": ["\\udfff"], "at": null}', 400)
+    told = error(
+        client, "moved", b'{"\\ud800": 1, "pos": null, "tags": ["\\udfff"], "at": null}', 400
+    )
     assert [p["path"] for p in told["problems"]] == ["tags[0]", "\ud800"]
 
 

@@ -66,7 +66,7 @@ def test_nothing_of_a_group_stays_if_it_fails(
     def fail(*_: object) -> None:
         raise sa.exc.OperationalError("INSERT", {}, Exception("disk full"))
 
-    monkeypatch.setattr(posted, "insert_from", fail)
+    monkeypatch.setattr(posted, "_statements", fail)
     with pytest.raises(EngineError, match="disk full"):
         store.raise_posted("bank", [request("a")], [1])
     assert make.unplaced(store) == ()
