@@ -34,8 +34,8 @@ _NUMBER = re.compile(
 )
 
 
+_NUMBERS = frozenset({int, float, Decimal})
 _EXACT = Context(prec=100)  # more than the digits of any decimal, and than the scale takes away
-_AS_THEY_ARE = frozenset({int, str, bool, type(None)})
 Convert = Callable[[Any], Any]
 """From any value to the one that Arrow takes for a type. Raises where it is not of the type."""
 
@@ -56,21 +56,22 @@ def check_fields(
     InputError with a problem for each field that is unknown, missing or of another type, up to
     PROBLEMS_MAX."""
     problems, stored = [], {}
-    for name, (convert, kind) in _converters(event).items():
+    for name, ddl in event.fields.items():
         if name not in fields:
-            message = f"field `{name}` of `{event.name}` is missing ({event.fields[name]})"
+            message = f"field `{name}` of `{event.name}` is missing ({ddl})"
             null = f"`--null {name}`" if text else "null"
             problems.append(_problem(event, name, message, f"give it a value, or {null}"))
             continue
-        value = fields[name]
+        value, (convert, store, kind) = fields[name], _of_type(ddl)
         try:
-            value = _from_text(value, kind) if text and isinstance(value, str) else value
-            stored[name] = _stored(convert(value))
+            if text and isinstance(value, str):
+                value = _from_text(value, kind)
+            stored[name] = None if value is None else store(convert(value))
         except MisfitError as error:
             message = f"field `{name}{error.path}` of `{event.name}` {error.said}"
             problems.append(_problem(event, name + error.path, message, _declared(event)))
         except _NOT_OF_THE_TYPE:
-            message = f"field `{name}` of `{event.name}` {_not_a(event.fields[name], value)}"
+            message = f"field `{name}` of `{event.name}` {_not_a(ddl, value)}"
             problems.append(_problem(event, name, message, _declared(event)))
     if len(stored) + len(problems) != len(fields) or problems:
         problems += _unknown(event, fields)
@@ -109,12 +110,12 @@ def _shown(value: Any) -> str:
 
 def fields_table(event: SignalEvent, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Stored fields of n signals as a table of n rows, a column for each declared field."""
-    return pa.table(
-        {
-            name: pa.array([convert(row.get(name)) for row in rows], kind)
-            for name, (convert, kind) in _converters(event).items()
-        }
-    )
+    columns = {}
+    for name, ddl in event.fields.items():
+        convert, _, kind = _of_type(ddl)
+        found = (row.get(name) for row in rows)
+        columns[name] = pa.array([None if v is None else convert(v) for v in found], kind)
+    return pa.table(columns)
 
 
 def fitting(
@@ -170,24 +171,26 @@ def _from_text(text: str, kind: pa.DataType) -> Any:
     return text
 
 
-def _converters(event: SignalEvent) -> Mapping[str, tuple[Convert, pa.DataType]]:
-    return {name: _converter_of(ddl) for name, ddl in event.fields.items()}
-
-
 @lru_cache(maxsize=10_000)
-def _converter_of(ddl: str) -> tuple[Convert, pa.DataType]:
+def _of_type(ddl: str) -> tuple[Convert, Convert, pa.DataType]:
+    """How a value that is not null is converted, and then stored; the Arrow type."""
     kind = arrow_type(ddl)
-    return _converter(kind), kind
+    plain = pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_boolean(kind)
+    return _converter(kind), (_as_it_is if plain else _stored), kind
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 def _converter(kind: pa.DataType) -> Convert:
-    """Raises TypeError for a type that no signal carries."""
+    """Of values that are not null. Raises TypeError for a type that no signal carries."""
     if pa.types.is_null(kind):
         return lambda _: None
     convert = next((make(kind) for is_kind, make in _CONVERTERS if is_kind(kind)), None)
     if convert is None:
         raise TypeError(f"no signal carries {kind}")
-    return lambda value: None if value is None else convert(value)
+    return convert
 
 
 def _part(kind: pa.DataType) -> Callable[[Any, str], Any]:
@@ -196,7 +199,7 @@ def _part(kind: pa.DataType) -> Callable[[Any, str], Any]:
 
     def part(value: Any, path: str) -> Any:
         try:
-            return convert(value)
+            return None if value is None else convert(value)
         except MisfitError as error:
             raise MisfitError(path + error.path, error.said) from None
         except _NOT_OF_THE_TYPE:
@@ -206,8 +209,6 @@ def _part(kind: pa.DataType) -> Callable[[Any, str], Any]:
 
 
 def _stored(value: Any) -> Any:
-    if type(value) in _AS_THEY_ARE:
-        return value
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, datetime):
@@ -247,15 +248,17 @@ def _number(value: Any) -> Any:
 
 def _text(value: Any) -> str:
     """Half a surrogate pair is no character: neither Arrow nor a table can hold it."""
-    _of(value, str).encode()
-    return str(value)
+    text: str = value if type(value) is str else str(_of(value, str))
+    if not text.isascii():
+        text.encode()
+    return text
 
 
 def _integer(kind: pa.DataType) -> Convert:
     bound = 1 << (kind.bit_width - 1)
 
     def convert(value: Any) -> int:
-        if not -bound <= _of(value, int) < bound:
+        if not -bound <= (value if type(value) is int else _of(value, int)) < bound:
             raise OverflowError
         return int(value)
 
@@ -267,7 +270,7 @@ def _double(kind: pa.DataType) -> Convert:
     single = pa.types.is_float32(kind)
 
     def convert(value: Any) -> float:
-        number = float(_number(value))
+        number = float(value if type(value) in _NUMBERS else _number(value))
         number = pa.scalar(number, kind).as_py() if single else number
         if math.isinf(number) and not _is_infinity(value):
             raise OverflowError

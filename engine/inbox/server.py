@@ -155,7 +155,7 @@ def _server(app: App, settings: Settings) -> uvicorn.Server:
         uvicorn.Config(
             app.asgi,
             http=connections(settings.inbox_client_seconds_max),
-            loop="auto",
+            loop="uvloop",
             ws="none",
             lifespan="off",
             log_config=None,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import repeat
 from typing import NamedTuple
 
 import orjson
@@ -61,8 +62,12 @@ def insert(
     found: list[Taken | int] = []
     rows: list[tuple[str, str, str, int]] = []
     for posted, at in zip(requests, received_at, strict=True):
-        taken, new = (None, _all(posted)) if posted.fresh else _new(posted, known)
-        known.update({} if posted.fresh else new)
+        if posted.fresh:
+            found.append(len(posted.ids))
+            rows.extend(zip(posted.ids, repeat(posted.event), posted.texts, repeat(at)))
+            continue
+        taken, new = _new(posted, known)
+        known.update(new)
         found.append(len(new) if taken is None else taken)
         rows.extend((id, event, text, at) for id, (event, text) in new.items())
     rows.sort()  # in one order everywhere, else two writers could wait for each other
@@ -72,10 +77,6 @@ def insert(
         if connection.execute(statement, parameters).rowcount < len(rows):
             raise RacedError
     return found
-
-
-def _all(posted: Posted) -> Known:
-    return {id: (posted.event, text) for id, text in zip(posted.ids, posted.texts, strict=True)}
 
 
 def _new(posted: Posted, known: Mapping[str, tuple[str, str]]) -> tuple[Taken | None, Known]:
