@@ -56,7 +56,7 @@ def parse_address(text: str) -> Address:
 
 
 class Inbox:
-    """An HTTP inbox. Making it takes the port, entering it begins to answer, leaving it ends.
+    """An HTTP inbox. Making it takes the port, whose clients wait until `begin`; `close` ends it.
 
     Raises EngineError `inbox-open` (another machine could reach it, and nobody would have to show
     who he is), `inbox-secret`, `port-taken`.
@@ -70,7 +70,7 @@ class Inbox:
         self.address = Address(address.host, int(self._socket.getsockname()[1]))
 
     def close(self) -> None:
-        """Give the port back, if it was never entered."""
+        """Take nothing more, answer what was taken, give the port back."""
         self._stack.close()
 
     def begin(
@@ -131,6 +131,7 @@ def _bound(address: Address, *, guarded: bool) -> socket.socket:
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(place)
+        made.listen()  # else another program could still take it
     except OSError as error:
         made.close()
         message = f"the inbox cannot listen on {address}: {error.strerror}"
