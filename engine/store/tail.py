@@ -75,6 +75,9 @@ class Tail:
                 last = buckets.last_bucket(connection, heard.rulebook)
                 first = self._first(connection) if self._kept_only else None
                 self._position = Position(store_id[:8], last if first is None else first)
+                if first is None:
+                    at_end = self._count(connection)
+                    self._position = replace(self._position, number=at_end)
                 return
             self._position = _read(since, store_id)
             self._check(connection)
