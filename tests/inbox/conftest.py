@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
 from tidegate import rules
+from tidegate.engine.inbox import Address, Inbox, parse_address
 from tidegate.engine.inbox.app import App
 from tidegate.engine.inbox.keys import Guard, Key, load_keys
 from tidegate.engine.inbox.source import Source
@@ -34,6 +37,14 @@ POLICY = Policy(
     listen_keys={"back-office": frozenset({"noticed", "rung"})},
 )
 Serve = Callable[..., TestClient]
+
+
+def until(true: Callable[[], bool]) -> None:
+    for _ in range(400):
+        if true():
+            return
+        time.sleep(0.02)
+    raise AssertionError("it never came true")
 
 
 @pytest.fixture
@@ -77,3 +88,18 @@ def serve(store: SqlStore) -> Iterator[Serve]:
 @pytest.fixture
 def client(serve: Serve) -> TestClient:
     return serve()
+
+
+@pytest.fixture
+def live(url: str, store: SqlStore) -> Iterator[Callable[..., Address]]:
+    """Begins inboxes on sockets."""
+    assert store.rulebooks()
+    with ExitStack() as stack:
+
+        def begun(policy: Policy | None = None, **settings: str) -> Address:
+            book = rules.load(BOOK, settings=settings)
+            inbox = Inbox(parse_address("127.0.0.1:0"), policy or Policy())
+            stack.callback(inbox.close)
+            return inbox.begin(url, "shop", book).address
+
+        yield begun
