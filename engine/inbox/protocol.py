@@ -14,30 +14,31 @@ class Connection(HttpToolsProtocol):
     """uvicorn's, which by itself waits for a silent client for as long as it likes."""
 
     client_seconds_max: float  # set by the class of a server
-    _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._deadlines: dict[str, asyncio.TimerHandle] = {}
         super().connection_made(transport)
-        self._expect()
+        self._expect("headers")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._met()
+        for what in list(self._deadlines):
+            self._met(what)
         super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._expect()
+        self._expect("headers")
 
     def on_headers_complete(self) -> None:
-        self._met()
+        self._met("headers")
         super().on_headers_complete()
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._expect()
+        self._expect("reader")
 
     def resume_writing(self) -> None:
-        self._met()
+        self._met("reader")
         super().resume_writing()
 
     def send_400_response(self, msg: str) -> None:
@@ -47,18 +48,13 @@ class Connection(HttpToolsProtocol):
         self.transport.write(b"\r\n".join([*head, b"", bytes(response.body)]))
         self.transport.close()
 
-    def _expect(self) -> None:
-        self._met()
-        self._deadline = self.loop.call_later(self.client_seconds_max, self._late)
+    def _expect(self, what: str) -> None:
+        self._met(what)
+        self._deadlines[what] = self.loop.call_later(self.client_seconds_max, self.transport.abort)
 
-    def _met(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-    def _late(self) -> None:
-        if self.transport is not None:
-            self.transport.abort()
+    def _met(self, what: str) -> None:
+        if deadline := self._deadlines.pop(what, None):
+            deadline.cancel()
 
 
 def connections(client_seconds_max: float) -> type[asyncio.Protocol]:

@@ -33,7 +33,7 @@ class Bodies:
                     self._held += len(chunk)
                     self._check(size)
                     chunks.append(chunk)
-        except Exception as error:
+        except BaseException as error:
             self._held -= size
             if isinstance(error, TimeoutError):
                 message = f"the body did not come within {self._seconds_max:g} s"

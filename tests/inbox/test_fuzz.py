@@ -42,7 +42,7 @@ def unlimited(serve: Serve) -> TestClient:
 
 
 @settings(
-    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(event=EVENTS, body=BODIES, cut=st.integers(0, 200))
 def test_every_body_is_taken_or_refused_with_a_reason(
@@ -58,7 +58,7 @@ def test_every_body_is_taken_or_refused_with_a_reason(
 
 
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(path=st.text(max_size=30), value=st.text(st.characters(max_codepoint=126), max_size=60))
 def test_every_path_and_header_is_answered(unlimited: TestClient, path: str, value: str) -> None:

@@ -25,6 +25,7 @@ from tidegate.engine.cli import main
 from tidegate.engine.inbox import Address, Inbox, parse_address
 from tidegate.engine.policy import Policy
 from tidegate.engine.store import SqlStore, open_store
+from tidegate.rules.errors import EngineError
 
 Live = Callable[..., Address]
 JSON = {"content-type": "application/json"}
@@ -72,6 +73,12 @@ def test_what_is_no_request_is_answered_and_ended(live: Live) -> None:
         assert json.loads(body)["error"]["code"]
     assert told(address, b"POST /signals/rung HTTP/1.1\r\nHost: lo") == b""  # and then nothing
     assert told(address, b"") == b""
+
+
+def test_g28_a_signature_is_not_good_for_longer_than_ids_are_known(live: Live) -> None:
+    assert live(history_retention_days="1", inbox_window_seconds="86400").port
+    with pytest.raises(EngineError, match="its ids are forgotten, 1 days"):
+        live(history_retention_days="1", inbox_window_seconds="86401")
 
 
 def test_what_is_written_wakes_who_waits_for_it(url: str, store: SqlStore) -> None:

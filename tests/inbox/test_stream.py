@@ -194,7 +194,7 @@ def test_who_does_not_read_is_dropped_and_comes_back_with_its_position(
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         deaf.sendall(b"GET /events/stream?name=noticed HTTP/1.1\r\nHost: localhost\r\n\r\n")
         until(lambda: status(address, "/events/stream?name=noticed&since=x") == 503)
-        many = shop.fire(30_000)
+        many = shop.fire(10_000)
         until(lambda: status(address, "/events/stream?name=noticed&since=x") == 400)
     with listening(address, since=position) as back:
         assert back.items(len(many)) == many
