@@ -19,6 +19,7 @@ from benchmarks import (
     bounds,
     detector,
     idle,
+    inbox,
     lake,
     latency,
     many_rules,
@@ -36,6 +37,7 @@ NAMES = (
     "simulate",
     "store",
     "state",
+    "inbox",
     "many_rules",
     "latency",
     "throughput",
@@ -43,7 +45,7 @@ NAMES = (
     "memory",
     "idle",
 )
-WITHOUT_SPARK = {"detector", "simulate", "store", "state"}
+WITHOUT_SPARK = {"detector", "simulate", "store", "state", "inbox"}
 CHANGES_COMMITS = 100
 
 
@@ -74,6 +76,9 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
         _say("state")
         figures.append(state.run(folder / "state"))
         figures.append(state.instance_bytes(folder / "state"))
+    if "inbox" in wanted:
+        _say("inbox")
+        figures.append(inbox.run(folder / "inbox"))
     if set(wanted) <= WITHOUT_SPARK:
         return figures
     spark = start_session("benchmarks")

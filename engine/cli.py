@@ -5,15 +5,26 @@ from __future__ import annotations
 
 import logging
 import sys
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidegate.engine import operations, output
+from tidegate.engine import operations, output, serving
 from tidegate.engine.brief import brief
-from tidegate.engine.options import as_json, pairs, seconds_of, store_url, the_store
+from tidegate.engine.options import (
+    as_json,
+    pairs,
+    policy_file,
+    seconds_of,
+    store_url,
+    the_store,
+)
 from tidegate.rules.errors import EngineError, InputError, TidegateError
+
+if TYPE_CHECKING:
+    from tidegate.engine.inbox import Address
 
 
 class Commands(click.Group):
@@ -54,7 +65,10 @@ def main(verbose: bool) -> None:
 log = logging.getLogger(__name__)
 OBSTRUCTED = 4  # done, but something is held, parked or dead
 INTERRUPTED = 130  # as shells have it: 128 + SIGINT
-OF_THE_CALLER = {"signal-conflict": 1, "bad-store-url": 2, "no-rulebook": 2}
+OF_THE_CALLER = {
+    **dict.fromkeys(("signal-conflict", "bad-position"), 1),
+    **dict.fromkeys(("bad-store-url", "no-rulebook", "bad-address", "inbox-open"), 2),
+}
 rulebook_file = click.argument(
     "rulebook", type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
@@ -63,11 +77,6 @@ overrides = click.option(
 )
 spark_conf = click.option(
     "--spark-conf", multiple=True, metavar="KEY=VALUE", help="A Spark configuration entry."
-)
-policy_file = click.option(
-    "--policy",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="What the operator allows: a YAML file (default: TIDEGATE_POLICY).",
 )
 
 
@@ -221,6 +230,7 @@ def _leave_out_pandas() -> None:
     show_default=True,
     help="Where another engine runs the rulebook: an error, or nothing is done and all is well.",
 )
+@serving.http
 @click.option("-v", "--verbose", is_flag=True, help="Also how long each stage of a bucket took.")
 @store_url
 @overrides
@@ -234,6 +244,7 @@ def run(
     poll: str,
     lease_wait: str,
     if_held: str,
+    http: Address | None,
     verbose: bool,
     store: str | None,
     settings: tuple[str, ...],
@@ -261,7 +272,12 @@ def run(
     verbose = verbose or log.isEnabledFor(logging.DEBUG)
     report = output.bucket_printer(as_json=as_json, stages=verbose)
     try:
-        with engine:
+        with ExitStack() as stack:
+            inbox = stack.enter_context(serving.inbox_at(http, policy)) if http else None
+            stack.enter_context(engine)
+            if inbox is not None:
+                stack.callback(inbox.close)
+                serving.begin_beside(engine, inbox)
             stop_on_signals(engine)  # again: a Spark that was started has set its own
             if once:
                 engine.run_once(on_bucket=report)
@@ -337,5 +353,5 @@ def demo(keep: Path | None) -> None:
     raise SystemExit(run_demo(keep))
 
 
-for command in operations.COMMANDS:
+for command in (*operations.COMMANDS, *serving.COMMANDS):
     main.add_command(command)

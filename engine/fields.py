@@ -12,60 +12,109 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
+from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import orjson
 import pyarrow as pa
 
 from tidegate.engine.printable import shortened
-from tidegate.engine.sparktypes import arrow_type
+from tidegate.engine.sparktypes import arrow_type, spark_type
 from tidegate.rules.errors import InputError, Place, Problem
 from tidegate.rules.model import SignalEvent
 from tidegate.rules.nearest import did_you_mean
 
-SHOWN_MAX = 100  # characters of a wrong value in a message
+SHOWN_MAX = 100  # characters of a wrong value, or of its name, in a message
+PROBLEMS_MAX = 100  # of one signal: what a client sends may be wrong in every part
 _NOT_OF_THE_TYPE = (ValueError, TypeError, InvalidOperation, OverflowError)
 _NUMBER = re.compile(
     r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE
 )
 
 
+_NUMBERS = frozenset({int, float, Decimal})
+_EXACT = Context(prec=100)  # more than the digits of any decimal, and than the scale takes away
+Convert = Callable[[Any], Any]
+"""From any value to the one that Arrow takes for a type. Raises where it is not of the type."""
+
+
+class MisfitError(ValueError):
+    """A part of a value is not of its type: `path` leads to it (`.x`, `[3]`), `said` is why."""
+
+    def __init__(self, path: str, said: str) -> None:
+        self.path = path
+        self.said = said
+        super().__init__(f"{path} {said}")
+
+
 def check_fields(
     event: SignalEvent, fields: Mapping[str, Any], *, text: bool = False
 ) -> dict[str, Any]:
     """The fields as they are stored; with `text`, values are as on a command line. Raises
-    InputError with a problem for each field that is unknown, missing or of another type."""
+    InputError with a problem for each field that is unknown, missing or of another type, up to
+    PROBLEMS_MAX."""
     problems, stored = [], {}
-    for name in fields:
-        if name not in event.fields:
-            hint = did_you_mean(name, event.fields) or _declared(event)
-            problems.append(_problem(event, name, f"`{event.name}` has no field `{name}`", hint))
     for name, ddl in event.fields.items():
         if name not in fields:
             message = f"field `{name}` of `{event.name}` is missing ({ddl})"
-            null = f"`--null {name}`" if text else "None"
+            null = f"`--null {name}`" if text else "null"
             problems.append(_problem(event, name, message, f"give it a value, or {null}"))
             continue
-        kind, value = arrow_type(ddl), fields[name]
+        value, (convert, store, kind) = fields[name], _of_type(ddl)
         try:
-            value = _from_text(value, kind) if text and isinstance(value, str) else value
-            stored[name] = _stored(_convert(value, kind))
+            if text and isinstance(value, str):
+                value = _from_text(value, kind)
+            stored[name] = None if value is None else store(convert(value))
+        except MisfitError as error:
+            message = f"field `{name}{error.path}` of `{event.name}` {error.said}"
+            problems.append(_problem(event, name + error.path, message, _declared(event)))
         except _NOT_OF_THE_TYPE:
-            shown = shortened(repr(value), SHOWN_MAX)
-            message = f"field `{name}` of `{event.name}` is to be {ddl}, but is {shown}"
+            message = f"field `{name}` of `{event.name}` {_not_a(ddl, value)}"
             problems.append(_problem(event, name, message, _declared(event)))
+    if len(stored) + len(problems) != len(fields) or problems:
+        problems += _unknown(event, fields)
     if problems:
-        raise InputError(problems)
+        raise InputError(problems[:PROBLEMS_MAX])
     return stored
+
+
+def _unknown(event: SignalEvent, fields: Mapping[str, Any]) -> list[Problem]:
+    unknown = (name for name in fields if name not in event.fields)
+    return [
+        _problem(
+            event,
+            shortened(name, SHOWN_MAX),
+            f"`{event.name}` has no field `{shortened(name, SHOWN_MAX)}`",
+            did_you_mean(name[:SHOWN_MAX], event.fields) or _declared(event),
+        )
+        for name in islice(unknown, PROBLEMS_MAX)
+    ]
+
+
+def _not_a(ddl: str, value: Any) -> str:
+    return f"is to be {ddl}, but is {shortened(_shown(value), SHOWN_MAX)}"
+
+
+def _shown(value: Any) -> str:
+    """What stands there, without writing out all of what is large."""
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, list | tuple | dict):
+        return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value):,}"
+    if isinstance(value, int) and value.bit_length() > SHOWN_MAX:
+        return "a number of many digits"
+    return repr(value)
 
 
 def fields_table(event: SignalEvent, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Stored fields of n signals as a table of n rows, a column for each declared field."""
     columns = {}
     for name, ddl in event.fields.items():
-        kind = arrow_type(ddl)
-        columns[name] = pa.array([_convert(row.get(name), kind) for row in rows], kind)
+        convert, _, kind = _of_type(ddl)
+        found = (row.get(name) for row in rows)
+        columns[name] = pa.array([None if v is None else convert(v) for v in found], kind)
     return pa.table(columns)
 
 
@@ -122,14 +171,41 @@ def _from_text(text: str, kind: pa.DataType) -> Any:
     return text
 
 
-def _convert(value: Any, kind: pa.DataType) -> Any:
-    """The Python value that Arrow takes for this type. Raises where it is not of the type."""
-    if value is None or pa.types.is_null(kind):
-        return None
-    for is_kind, convert in _CONVERSIONS:
-        if is_kind(kind):
-            return convert(value, kind)
-    raise TypeError(f"no signal carries {kind}")
+@lru_cache(maxsize=10_000)
+def _of_type(ddl: str) -> tuple[Convert, Convert, pa.DataType]:
+    """How a value that is not null is converted, and then stored; the Arrow type."""
+    kind = arrow_type(ddl)
+    plain = pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_boolean(kind)
+    return _converter(kind), (_as_it_is if plain else _stored), kind
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _converter(kind: pa.DataType) -> Convert:
+    """Of values that are not null. Raises TypeError for a type that no signal carries."""
+    if pa.types.is_null(kind):
+        return lambda _: None
+    convert = next((make(kind) for is_kind, make in _CONVERTERS if is_kind(kind)), None)
+    if convert is None:
+        raise TypeError(f"no signal carries {kind}")
+    return convert
+
+
+def _part(kind: pa.DataType) -> Callable[[Any, str], Any]:
+    """Converts a part of a value, whose path is told if it is not of its type."""
+    convert = _converter(kind)
+
+    def part(value: Any, path: str) -> Any:
+        try:
+            return None if value is None else convert(value)
+        except MisfitError as error:
+            raise MisfitError(path + error.path, error.said) from None
+        except _NOT_OF_THE_TYPE:
+            raise MisfitError(path, _not_a(spark_type(kind), value)) from None
+
+    return part
 
 
 def _stored(value: Any) -> Any:
@@ -170,77 +246,119 @@ def _number(value: Any) -> Any:
     return _digits(value) if isinstance(value, str) else value
 
 
-def _text(value: Any, _: pa.DataType) -> str:
+def _text(value: Any) -> str:
     """Half a surrogate pair is no character: neither Arrow nor a table can hold it."""
-    _of(value, str).encode()
-    return str(value)
+    text: str = value if type(value) is str else str(_of(value, str))
+    if not text.isascii():
+        text.encode()
+    return text
 
 
-def _integer(value: Any, kind: pa.DataType) -> int:
+def _integer(kind: pa.DataType) -> Convert:
     bound = 1 << (kind.bit_width - 1)
-    if not -bound <= _of(value, int) < bound:
-        raise OverflowError
-    return int(value)
+
+    def convert(value: Any) -> int:
+        if not -bound <= (value if type(value) is int else _of(value, int)) < bound:
+            raise OverflowError
+        return int(value)
+
+    return convert
 
 
-def _double(value: Any, kind: pa.DataType) -> float:
-    number = float(_number(value))
-    return pa.scalar(number, kind).as_py() if pa.types.is_float32(kind) else number
+def _double(kind: pa.DataType) -> Convert:
+    """A number too large for it is no infinity: that is written as one."""
+    single = pa.types.is_float32(kind)
+
+    def convert(value: Any) -> float:
+        number = float(value if type(value) in _NUMBERS else _number(value))
+        number = pa.scalar(number, kind).as_py() if single else number
+        if math.isinf(number) and not _is_infinity(value):
+            raise OverflowError
+        return number
+
+    return convert
 
 
-def _decimal(value: Any, kind: pa.DataType) -> Decimal:
-    number = Decimal(str(_number(value)))
-    exact = number.quantize(Decimal(1).scaleb(-kind.scale))
-    if exact != number or len(exact.as_tuple().digits) > kind.precision:
-        raise OverflowError
-    return exact
+def _is_infinity(value: Any) -> bool:
+    if isinstance(value, str):
+        return "inf" in value.lower()
+    return value.is_infinite() if isinstance(value, Decimal) else math.isinf(value)
 
 
-def _timestamp(value: Any, kind: pa.DataType) -> datetime:
-    moment = value if isinstance(value, datetime) else datetime.fromisoformat(_of(value, str))
-    if kind.tz is None:
-        if moment.tzinfo is not None:
-            raise ValueError
-        return moment
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+def _decimal(kind: pa.DataType) -> Convert:
+    unit = Decimal(1).scaleb(-kind.scale)
+
+    def convert(value: Any) -> Decimal:
+        given = _number(value)
+        number = given if isinstance(given, Decimal) else Decimal(str(given))
+        exact = number.quantize(unit, context=_EXACT)
+        if exact != number or len(exact.as_tuple().digits) > kind.precision:
+            raise OverflowError
+        return exact
+
+    return convert
 
 
-def _date(value: Any, _: pa.DataType) -> date:
+def _timestamp(kind: pa.DataType) -> Convert:
+    def convert(value: Any) -> datetime:
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(_of(value, str))
+        if kind.tz is None:
+            if moment.tzinfo is not None:
+                raise ValueError
+            return moment
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+    return convert
+
+
+def _date(value: Any) -> date:
     if isinstance(value, date) and not isinstance(value, datetime):
         return value
     return date.fromisoformat(_of(value, str))
 
 
-def _bytes(value: Any, _: pa.DataType) -> bytes:
+def _bytes(value: Any) -> bytes:
     return value if isinstance(value, bytes) else base64.b64decode(_of(value, str), validate=True)
 
 
-def _list(value: Any, kind: pa.DataType) -> list[Any]:
-    return [_convert(item, kind.value_type) for item in _of(value, list, tuple)]
+def _list(kind: pa.DataType) -> Convert:
+    item = _part(kind.value_type)
+    return lambda value: [item(one, f"[{n}]") for n, one in enumerate(_of(value, list, tuple))]
 
 
-def _map(value: Any, kind: pa.DataType) -> list[tuple[Any, Any]]:
+def _map(kind: pa.DataType) -> Convert:
     """From an object, or from a list of pairs."""
-    pairs = value.items() if isinstance(value, dict) else _of(value, list)
-    return [(_convert(k, kind.key_type), _convert(v, kind.item_type)) for k, v in pairs]
+    key, item = _part(kind.key_type), _part(kind.item_type)
+
+    def convert(value: Any) -> list[tuple[Any, Any]]:
+        pairs = value.items() if isinstance(value, dict) else _of(value, list)
+        return [(key(k, f"[{n}].key"), item(v, f"[{n}].value")) for n, (k, v) in enumerate(pairs)]
+
+    return convert
 
 
-def _struct(value: Any, kind: pa.DataType) -> dict[str, Any]:
-    names = {field.name for field in kind}
-    if not set(_of(value, dict)) <= names:
-        raise ValueError
-    return {field.name: _convert(value.get(field.name), field.type) for field in kind}
+def _struct(kind: pa.DataType) -> Convert:
+    parts = {field.name: _part(field.type) for field in kind}
+
+    def convert(value: Any) -> dict[str, Any]:
+        for name in _of(value, dict):
+            if name not in parts:
+                meant = did_you_mean(name[:SHOWN_MAX], parts)
+                raise MisfitError(f".{shortened(name, SHOWN_MAX)}", f"is not declared; {meant}")
+        return {name: part(value.get(name), f".{name}") for name, part in parts.items()}
+
+    return convert
 
 
-_CONVERSIONS: Sequence[tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = (
-    (pa.types.is_boolean, lambda value, _: _of(value, bool)),
+_CONVERTERS: Sequence[tuple[Callable[[Any], Any], Callable[[Any], Convert]]] = (
+    (pa.types.is_boolean, lambda _: lambda value: _of(value, bool)),
     (pa.types.is_integer, _integer),
     (pa.types.is_floating, _double),
     (pa.types.is_decimal, _decimal),
-    (pa.types.is_string, _text),
+    (pa.types.is_string, lambda _: _text),
     (pa.types.is_timestamp, _timestamp),
-    (pa.types.is_date, _date),
-    (pa.types.is_binary, _bytes),
+    (pa.types.is_date, lambda _: _date),
+    (pa.types.is_binary, lambda _: _bytes),
     (pa.types.is_list, _list),
     (pa.types.is_map, _map),
     (pa.types.is_struct, _struct),

@@ -59,8 +59,12 @@ def rulebook_status(url: str, name: str | None) -> dict[str, Any]:
     """`tidegate status`: what the store knows of a rulebook, and how far tables on this machine are
     ahead of it."""
     with open_store(url, create=False) as store:
-        book = the_rulebook(store, name)
-        status = store.status(book.name, declared=book.events, rules=book.rules)
+        return status_of(store, the_rulebook(store, name))
+
+
+def status_of(store: SqlStore, book: Rulebook) -> dict[str, Any]:
+    """The same of an open store."""
+    status = store.status(book.name, declared=book.events, rules=book.rules)
     for row in status["tables"]:
         table = book.tables.get(row["table"])
         seen = ahead(table, row["version"]) if table is not None else None

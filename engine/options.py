@@ -15,6 +15,12 @@ store_url = click.option(
     "--store", envvar="TIDEGATE_STORE", metavar="URL", help="The store's database URL."
 )
 
+policy_file = click.option(
+    "--policy",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="What the operator allows: a YAML file (default: TIDEGATE_POLICY).",
+)
+
 
 def of_store(command: Command) -> Command:
     """Options of the commands that need the store only."""

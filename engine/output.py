@@ -259,6 +259,19 @@ def firings(found: Iterable[Mapping[str, Any]], title: str = "", *, as_json: boo
     _lines(firing_lines(found, screen_width()))
 
 
+def heard(value: Mapping[str, Any], position: str, *, as_json: bool) -> None:
+    """A line of `tidegate listen`: a firing, or a signal."""
+    if as_json:
+        json_line({**value, "position": position})
+    elif "firing_id" in value and "rule" in value:
+        _lines(firing_lines([value], screen_width()))
+    else:
+        rest = {name: cell for name, cell in value.items() if name not in ("event", "time")}
+        fields = orjson.dumps(rest, default=plain).decode()
+        say(in_line(f"{value['time']} {value['event']} {fields}"))
+    sys.stdout.flush()
+
+
 def _lines(lines: Iterable[str]) -> None:
     for line in lines:
         say(line)

@@ -32,19 +32,26 @@ _POLICY = k.record(
         k.mapping(k.listing(s.text("a signal", r"[A-Za-z_]\w*"), 1), r"[\w-]+", "a key's name"),
         "signals that each key may raise",
     ),
+    Key(
+        "listen_keys",
+        k.mapping(k.listing(s.text("a name", r"[A-Za-z_]\w*"), 1), r"[\w-]+", "a key's name"),
+        "rules and signals that each key may wait for",
+    ),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
     """`functions` are let in beside Spark's own, by the name they are called by; `inbox_keys` are
-    the signals that each key may raise. By default nothing is allowed."""
+    the signals that each key may raise, `listen_keys` the rules and signals that it may wait for.
+    By default nothing is allowed."""
 
     functions: frozenset[str] = frozenset()
     python: frozenset[str] = frozenset()
     webhook_hosts: frozenset[str] = frozenset()
     at_least_once: frozenset[str] = frozenset()
     inbox_keys: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    listen_keys: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 def load_policy(file: str | os.PathLike[str] | None) -> Policy:
@@ -76,9 +83,14 @@ def _read(text: str, path: str) -> Policy:
         _names(top, "python"),
         _names(top, "webhook_hosts"),
         _names(top, "at_least_once"),
-        {name: frozenset(signals) for name, signals in top.get("inbox_keys", {}).items()},
+        _keys(top, "inbox_keys"),
+        _keys(top, "listen_keys"),
     )
 
 
 def _names(top: Record, key: str) -> frozenset[str]:
     return frozenset(top.get(key, ()))
+
+
+def _keys(top: Record, key: str) -> Mapping[str, frozenset[str]]:
+    return {name: frozenset(allowed) for name, allowed in top.get(key, {}).items()}

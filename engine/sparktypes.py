@@ -32,6 +32,11 @@ _PLAIN: dict[str, pa.DataType] = {
     "timestamp_ntz": pa.timestamp("us"),
     "void": pa.null(),
 }
+_NAMES = {
+    kind: name
+    for name, kind in _PLAIN.items()
+    if name not in ("byte", "short", "integer", "long", "real", "timestamp_ltz")
+}
 _TOKEN = re.compile(r"\s*(`[^`]*`|\w+|[<>(),:])")
 
 
@@ -45,6 +50,19 @@ def arrow_type(ddl: str) -> pa.DataType:
     if tokens:
         raise ValueError(f"{''.join(tokens)!r} stands after the type")
     return kind
+
+
+def spark_type(kind: pa.DataType) -> str:
+    """A type of `arrow_type` as Spark's DDL has it."""
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_list(kind):
+        return f"array<{spark_type(kind.value_type)}>"
+    if pa.types.is_map(kind):
+        return f"map<{spark_type(kind.key_type)},{spark_type(kind.item_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{', '.join(f'{f.name}: {spark_type(f.type)}' for f in kind)}>"
+    return _NAMES[kind]
 
 
 def arrow_schema(schema_json: str) -> pa.Schema:

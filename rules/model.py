@@ -246,6 +246,13 @@ class Settings:
     statement_seconds_max: int = 3_600
     outage_max_seconds: int = 300  # G7
     yaml_bytes_max: int = 1_048_576
+    inbox_bytes_max: int = 4_194_304  # of one request's body
+    inbox_batch_max: int = 10_000  # signals of one request
+    inbox_requests_per_second_max: int = 5_000  # of one key; where there are none, of one address
+    inbox_window_seconds: int = 300  # how old a signature may be (G28)
+    inbox_connections_max: int = 512
+    inbox_streams_max: int = 100  # programs that wait at a time
+    inbox_client_seconds_max: int = 30  # for a client that neither sends on nor reads on
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,13 +104,54 @@ def test_values_are_stored_as_json_and_come_back(
         ("date", "29.2.2024"),
         ("timestamp_ntz", "2024-02-29T12:00:00Z"),
         ("array<int>", "[1"),
-        ("struct<a:int>", '{"b":1}'),
         ("binary", "?"),
+        ("double", "1e400"),
     ],
 )
 def test_values_of_another_type_are_refused(ddl: str, value: Any) -> None:
     with pytest.raises(InputError, match="field `x` of `s` is to be"):
         check_fields(signal("s", x=ddl), {"x": value}, text=True)
+
+
+@pytest.mark.parametrize(
+    ("ddl", "value", "said"),
+    [
+        ("array<bigint>", [1, None, "2"], "`x[2]` of `s` is to be bigint, but is '2'"),
+        ("array<array<int>>", [[], [1, 2.5]], "`x[1][1]` of `s` is to be int, but is 2.5"),
+        ("struct<y: double, z: double>", {"y": 1, "z": "far"}, "`x.z` of `s` is to be double"),
+        ("struct<y: double>", {"yy": 1}, "`x.yy` of `s` is not declared; did you mean 'y'?"),
+        ("array<struct<d: decimal(4,2)>>", [{"d": Decimal(100)}], "`x[0].d` of `s` is to be dec"),
+        ("map<string,date>", {"a": "today"}, "`x[0].value` of `s` is to be date, but is 'today'"),
+        ("array<int>", {"a": 1}, "`x` of `s` is to be array<int>, but is an object of 1"),
+        ("string", ["\x1b" * 999], "`x` of `s` is to be string, but is a list of 1"),
+        (
+            "array<bigint>",
+            [10**9_999],
+            "`x[0]` of `s` is to be bigint, but is a number of many",
+        ),
+        ("double", Decimal("1e400"), "`x` of `s` is to be double, but is 1E+400"),
+        ("double", Decimal("1e999999999"), "`x` of `s` is to be double, but is 1E+999999999"),
+        ("decimal(38,18)", Decimal("1e-999999999"), "is to be decimal(38,18), but is 1E-999999999"),
+    ],
+)
+def test_a_wrong_part_is_named_by_its_path(ddl: str, value: Any, said: str) -> None:
+    with pytest.raises(InputError) as refused:
+        check_fields(signal("s", x=ddl), {"x": value})
+    assert said in refused.value.problems[0].message
+
+
+def test_a_decimal_keeps_all_of_its_digits() -> None:
+    digits = "12345678901234567890.123456789012345678"
+    found = check_fields(signal("s", x="decimal(38,18)"), {"x": Decimal(digits)})
+    assert found == {"x": digits}
+
+
+def test_what_is_wrong_without_end_is_not_told_without_end() -> None:
+    fields = {f"{'x' * 999}{n}": n for n in range(10_000)}
+    with pytest.raises(InputError) as refused:
+        check_fields(signal("s", account="bigint"), fields)
+    assert len(refused.value.problems) == 100
+    assert len(str(refused.value)) < 100_000
 
 
 def test_every_wrong_field_is_named_at_once() -> None:

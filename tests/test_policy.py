@@ -20,6 +20,7 @@ def test_a_policy_says_what_the_operator_allows(
         "webhook_hosts: [ops.example.org, '*.example.com:8443']\n"
         "at_least_once: [delete]\n"
         "inbox_keys: {shop: [atm_empty, restocked]}\n"
+        "listen_keys: {board: [blocked]}\n"
     )
     wanted = Policy(
         frozenset({"reflect", "bank.tax"}),
@@ -27,6 +28,7 @@ def test_a_policy_says_what_the_operator_allows(
         frozenset({"ops.example.org", "*.example.com:8443"}),
         frozenset({"delete"}),
         {"shop": frozenset({"atm_empty", "restocked"})},
+        {"board": frozenset({"blocked"})},
     )
     assert load_policy(file) == wanted
     monkeypatch.delenv(VARIABLE, raising=False)

@@ -98,7 +98,7 @@ class Engine:
                 else rules.load(rulebook, settings=settings or {})
             )
             self._policy = load_policy(policy)
-        self._store_url = store or self._default_store()
+        self.store_url = store or self._default_store()
         self._given_spark = spark
         self._spark_conf = dict(spark_conf or {})
         self._lease_wait_seconds = lease_wait_seconds
@@ -141,9 +141,13 @@ class Engine:
         values = {**(fields or {}), **named}
         raised = make_signal(self.rulebook, event, values, id, self._store.wall())
         self._store.raise_signal(self.rulebook.name, raised)
+        self.wake()
+        return raised.id
+
+    def wake(self) -> None:
+        """Look at once whether there is something to take. May be called from any thread."""
         if self._wakeup is not None:
             self._wakeup.wake()
-        return raised.id
 
     def run_once(self, on_bucket: OnBucket | None = None) -> tuple[BucketReport, ...]:
         """Everything visible at the start, in as many buckets as it takes. Waits for the slack of
@@ -253,7 +257,7 @@ class Engine:
 
     def _opened(self, stack: ExitStack) -> Loop:
         book = with_edges(self.rulebook, self.rulebook.events)
-        self._store = store = stack.enter_context(open_store(self._store_url, create=True))
+        self._store = store = stack.enter_context(open_store(self.store_url, create=True))
         lease = LeaseKeeper(
             store,
             book.name,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -77,6 +77,13 @@ class Database:
         with self._errors(), self._writing.begin() as connection:
             yield connection
 
+    def wall(self) -> int:
+        """The store's clock, microseconds, without a transaction where it is the machine's."""
+        if self.is_sqlite:
+            return time.time_ns() // 1000
+        with self.read() as connection:
+            return server_now(connection)
+
     def close(self) -> None:
         self._reading.dispose()
 
@@ -119,6 +126,31 @@ def insert_new(connection: sa.Connection, table: sa.Table, row: Mapping[str, Any
     return connection.execute(statement.execution_options(preserve_rowcount=True)).rowcount == 1
 
 
+def unpacked(of_sqlite: bool, columns: Sequence[sa.Column[Any]]) -> sa.Select[*tuple[Any, ...]]:
+    """Rows as a query whose columns are named and typed like these: one parameter `rows`, however
+    many they are, as JSON's arrays of strings and integers."""
+    text = sa.bindparam("rows", type_=sa.Text)
+    cells: list[sa.ColumnElement[Any]]
+    if of_sqlite:
+        row = sa.func.json_each(text).table_valued("value").c.value
+        cells = [sa.func.json_extract(row, f"$[{n}]") for n in range(len(columns))]
+    else:
+        row = sa.func.json_array_elements(sa.cast(text, postgresql.JSON)).column_valued()
+        cells = [row.op("->>")(n) for n in range(len(columns))]
+    typed = zip(cells, columns, strict=True)
+    return sa.select(*(sa.cast(cell, c.type).label(c.name) for cell, c in typed))
+
+
+def insert_from(
+    of_sqlite: bool, table: sa.Table, values: sa.Select[*tuple[Any, ...]]
+) -> sa.Executable:
+    """Insert what a query gives, but for rows whose key is there; its `rowcount` is how many."""
+    made = _maker(of_sqlite)(table).from_select(
+        values.selected_columns.keys(), values.where(sa.true())
+    )
+    return made.on_conflict_do_nothing().execution_options(preserve_rowcount=True)
+
+
 def upsert(connection: sa.Connection, table: sa.Table, rows: Iterable[Mapping[str, Any]]) -> None:
     """Insert rows of the same columns; where the primary key is there, the others are set."""
     if found := [dict(row) for row in rows]:
@@ -129,8 +161,13 @@ def upsert(connection: sa.Connection, table: sa.Table, rows: Iterable[Mapping[st
 
 
 def _insert(connection: sa.Connection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
-    made = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
-    return made(table)
+    return _maker(connection.dialect.name == "sqlite")(table)
+
+
+def _maker(
+    of_sqlite: bool,
+) -> Callable[[sa.Table], sqlite.Insert] | Callable[[sa.Table], postgresql.Insert]:
+    return sqlite.insert if of_sqlite else postgresql.insert
 
 
 def _never_connected(error: DBAPIError) -> bool:

@@ -47,14 +47,15 @@ class Cut:
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """Which firings are listed: a rule's; that ended at `since` (microseconds) or later, and at
-    `until` or before; that stand before another one; that `match`, as they are shown; the newest
-    `limit`. None: no such bound."""
+    `until` or before; that stand before another one; of the bucket `behind` or later ones; that
+    `match`, as they are shown; the newest `limit`. None: no such bound."""
 
     rulebook: str
     rule: str | None = None
     since: int | None = None
     until: int | None = None
     before: Cut | None = None
+    behind: int | None = None
     match: Callable[[Mapping[str, Any]], bool] | None = None
     limit: int | None = None
 
@@ -81,6 +82,27 @@ def _newest(database: Database, wanted: Wanted, limit: int) -> list[dict[str, An
         rules = {row.rule for row in of_bucket}
         found = [*_of_bucket(database, bucket, rules, wanted), *found]
     return found[-limit:]
+
+
+def firings_behind(
+    database: Database, rulebook: str, rule: str, begin: tuple[int, int], last: int
+) -> Iterator[tuple[int, int, dict[str, Any]]]:
+    """A rule's firings in detection order, as (bucket, number in its bucket, firing): those behind
+    `begin`, which is such a pair, up to bucket `last`; a bucket's are in memory at a time."""
+    for row in _rows(database, Wanted(rulebook, rule, behind=begin[0])):
+        if row.bucket > last:
+            return
+        skipped = begin[1] if row.bucket == begin[0] else 0
+        if skipped >= row.firing_count:
+            continue
+        with database.read() as connection:
+            payloads = _payloads(connection, rulebook, row.bucket, [rule])
+            entries = _entries(connection, rulebook, row.bucket).get(rule, [])
+        for fired in payloads:
+            left = len(fired) - skipped
+            found = _of_rule(row.bucket, fired, entries, None, left)
+            for number, (_, firing) in enumerate(found, skipped + 1):
+                yield row.bucket, number, firing
 
 
 def count_firings(connection: sa.Connection, rulebook: str, rule: str | None) -> int:
@@ -163,6 +185,8 @@ def _query(connection: sa.Connection, wanted: Wanted) -> sa.Select[int, str, int
         query = query.where(c.rule == wanted.rule)
     if wanted.before is not None:
         query = query.where(c.bucket <= wanted.before.bucket)
+    if wanted.behind is not None:
+        query = query.where(c.bucket >= wanted.behind)
     if wanted.until is not None:
         query = query.where(c.first_detected_at <= wanted.until)
     if wanted.since is None:

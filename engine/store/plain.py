@@ -11,6 +11,8 @@ from typing import Any
 
 from tidegate.engine.moments import micros_text
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
+
 
 def instant(micros: int | None) -> str | None:
     """Microseconds since the epoch as ISO 8601, UTC: six fraction digits or none."""
@@ -43,7 +45,12 @@ def value(found: Any) -> Any:
 
 def text(fields: Mapping[str, Any]) -> str:
     """Fields as canonical JSON text: equal fields give equal texts. Decimals become strings."""
-    return json.dumps(value(fields), sort_keys=True, separators=(",", ":"), default=str)
+    return canonical(value(fields))
+
+
+def canonical(fields: Mapping[str, Any]) -> str:
+    """The same of fields whose values JSON has already."""
+    return _ENCODER.encode(fields)
 
 
 def _time(at: datetime) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -23,6 +24,7 @@ from tidegate.engine.store import (
     obstacles,
     outbox,
     parked,
+    posted,
     rejected,
     retention,
     runs,
@@ -32,6 +34,7 @@ from tidegate.engine.store import (
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import Database, insert_new, server_now, upsert
 from tidegate.engine.store.schema import migrate_schema, open_schema
+from tidegate.engine.store.tail import Heard, Tail
 from tidegate.engine.values import Firings, Signal
 from tidegate.rules.errors import EngineError
 
@@ -101,8 +104,7 @@ class SqlStore:
 
     def wall(self) -> int:
         """The store's clock, microseconds: the database server's, SQLite has the machine's."""
-        with self._database.read() as connection:
-            return server_now(connection)
+        return self._database.wall()
 
     # -- lease ----------------------------------------------------------------------------------
 
@@ -242,6 +244,14 @@ class SqlStore:
         with self._database.write() as connection:
             return signals.raise_signal(connection, rulebook, signal)
 
+    def raise_posted(
+        self, rulebook: str, requests: Sequence[posted.Posted], received_at: Sequence[int]
+    ) -> list[posted.Taken | int]:
+        """See `engine.store.posted.insert`."""
+        while True:
+            with suppress(posted.RacedError), self._database.write() as connection:
+                return posted.insert(connection, rulebook, requests, received_at)
+
     def unplaced_signals(
         self, rulebook: str, events: Collection[str], watermark: int, limit: int
     ) -> Unplaced:
@@ -330,13 +340,27 @@ class SqlStore:
         `engine.store.listing.Wanted`; none from the firing on whose id begins with `before`.
         EngineError `firing-gone` if the store has no such firing, `firing-unclear`."""
         cut = None if before is None else self._cut(rulebook, before)
-        wanted = listing.Wanted(rulebook, rule, since, until, cut, match, limit)
+        wanted = listing.Wanted(rulebook, rule, since, until, cut, match=match, limit=limit)
         return listing.list_firings(self._database, wanted)
 
     def count_firings(self, rulebook: str, rule: str | None = None) -> int:
         """How many firings there were."""
         with self._database.read() as connection:
             return listing.count_firings(connection, rulebook, rule)
+
+    def tail(self, heard: Heard, since: str | None) -> Tail:
+        """What is waited for, from a position on: see `engine.store.tail`."""
+        return Tail(self._database, self._id, heard, since)
+
+    def last_bucket(self, rulebook: str) -> int:
+        """The number of the last bucket, 0 if there is none."""
+        with self._database.read() as connection:
+            return buckets.last_bucket(connection, rulebook)
+
+    def stage_seconds(self, rulebook: str) -> dict[str, float]:
+        """How long the stages of the last bucket took, those that are known."""
+        with self._database.read() as connection:
+            return status.stage_seconds(connection, rulebook)
 
     def _cut(self, rulebook: str, digits: str) -> listing.Cut:
         with self._database.read() as connection:

@@ -71,6 +71,16 @@ def rulebook_status(
     }
 
 
+def stage_seconds(connection: sa.Connection, rulebook: str) -> dict[str, float]:
+    """How long the stages of the last bucket took, those that are known."""
+    c = t.buckets.c
+    columns = [column for column in c if column.name.startswith("seconds_")]
+    query = sa.select(*columns).where(c.rulebook == rulebook)
+    row = connection.execute(query.order_by(c.bucket.desc()).limit(1)).one_or_none()
+    found = {} if row is None else _mapping(row)
+    return {name[len("seconds_") :]: took for name, took in found.items() if took is not None}
+
+
 def _stopped(connection: sa.Connection, rulebook: str) -> str | None:
     c = t.rulebooks.c
     query = sa.select(c.stopped).where(c.name == rulebook)

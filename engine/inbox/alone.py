@@ -1,0 +1,31 @@
+"""The inbox alone, for a rulebook that is run elsewhere, or later."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from tidegate import rules
+from tidegate.engine.inbox.server import Address, Inbox
+from tidegate.engine.operate import the_rulebook
+from tidegate.engine.policy import load_policy
+from tidegate.engine.store import open_store
+
+
+def serve(
+    address: Address,
+    url: str,
+    name: str | None,
+    rulebook_file: Path | None,
+    policy: Path | None,
+    stop: threading.Event,
+) -> None:
+    """Answer until `stop`; `rulebook_file` is registered first. What was taken is answered."""
+    loaded = rules.load(rulebook_file) if rulebook_file else None
+    with Inbox(address, load_policy(policy)) as inbox:
+        with open_store(url, create=loaded is not None) as store:
+            if loaded is not None:
+                store.register(loaded.name, loaded.text, loaded.file)
+            book = loaded or the_rulebook(store, name)
+        inbox.begin(url, book.name)
+        stop.wait()

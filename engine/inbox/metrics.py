@@ -1,0 +1,114 @@
+"""What a monitor reads: the rulebook's status, and the inbox's own counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_1_0_0 as CONTENT_TYPE
+
+from tidegate.engine.inbox.source import Source
+
+Status = Mapping[str, Any]
+_COUNTS = {
+    "buckets": ("bucket", "Buckets that were committed"),
+    "rejected_rows": ("rejected_rows", "Rows and signals that could not become occurrences"),
+}
+_LEVELS = {
+    "unplaced_signals": ("unplaced_signals", "Signals that no bucket has claimed"),
+    "timers_pending": ("timers_pending", "Timers that are not due yet"),
+}
+ENTRY_STATES = ("pending", "failed", "held", "dead")
+__all__ = ["CONTENT_TYPE", "Metrics"]
+
+
+class Metrics:
+    """Counts of this inbox, and the status of its rulebook as figures."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._own = CollectorRegistry()
+        self._requests = Counter(
+            "tidegate_inbox_requests", "Requests by status", ["code"], registry=self._own
+        )
+        self._signals = Counter(
+            "tidegate_inbox_signals", "Signals taken: new, or there before", ["was"],
+            registry=self._own,
+        )  # fmt: skip
+
+    def answered(self, code: int) -> None:
+        self._requests.labels(str(code)).inc()
+
+    def wrote(self, new: int, repeated: int) -> None:
+        self._signals.labels("new").inc(new)
+        if repeated:
+            self._signals.labels("repeated").inc(repeated)
+
+    def text(self, status: Status | None) -> bytes:
+        """In Prometheus' text format; without a status, `tidegate_store_up` is 0."""
+        registry = CollectorRegistry()
+        registry.register(_Collected([*_figures(self._source.name, status)]))
+        return generate_latest(self._own) + generate_latest(registry)
+
+
+class _Collected:
+    """Figures that were taken before."""
+
+    def __init__(self, figures: Sequence[Metric]) -> None:
+        self._figures = figures
+
+    def collect(self) -> Sequence[Metric]:
+        return self._figures
+
+
+def _figures(book: str, status: Status | None) -> Iterator[Metric]:
+    yield _level("store_up", "Whether the store answers", {(): float(status is not None)}, book)
+    if status is None:
+        return
+    for name, (key, said) in _COUNTS.items():
+        yield _count(name, said, {(): status[key]}, book)
+    for name, (key, said) in _LEVELS.items():
+        if key in status:
+            yield _level(name, said, {(): status[key]}, book)
+    running = {(): float(status["lease_holder"] is not None)}
+    yield _level("running", "Whether an engine holds the rulebook's lease", running, book)
+    if status["watermark"] is not None:
+        at = {(): datetime.fromisoformat(status["watermark"]).timestamp()}
+        yield _level("watermark_seconds", "Up to which instant all is seen, Unix time", at, book)
+    rules = {(row["rule"],): row["firings"] for row in status["rules"]}
+    yield _count("firings", "Firings of each rule", rules, book, "rule")
+    parked = {(row["rule"],): float(row["state"] == "parked") for row in status["rules"]}
+    yield _level("rule_parked", "Whether a limit has parked the rule", parked, book, "rule")
+    entries = {(state,): status[f"entries_{state}"] for state in ENTRY_STATES}
+    yield _level("entries", "Actions that are not finished", entries, book, "state")
+    for name, said in (("commits", "Commits"), ("seconds", "Seconds")):
+        lags = {(row["table"],): row[f"{name}_behind"] for row in status["tables"]}
+        known = {labels: lag for labels, lag in lags.items() if lag is not None}
+        said = f"{said} by which what was read is behind the table"
+        yield _level(f"table_lag_{name}", said, known, book, "table")
+    seconds = {(stage,): took for stage, took in status["stage_seconds"].items()}
+    yield _level("stage_seconds", "What each stage of the last bucket took", seconds, book, "stage")
+
+
+Values = Mapping[Any, float]  # by labels
+
+
+def _level(name: str, said: str, values: Values, book: str, *labels: str) -> Metric:
+    return _filled(
+        GaugeMetricFamily(f"tidegate_{name}", said, labels=["rulebook", *labels]), values, book
+    )
+
+
+def _count(name: str, said: str, values: Values, book: str, *labels: str) -> Metric:
+    return _filled(
+        CounterMetricFamily(f"tidegate_{name}", said, labels=["rulebook", *labels]), values, book
+    )
+
+
+def _filled(family: GaugeMetricFamily | CounterMetricFamily, values: Values, book: str) -> Metric:
+    for labels, value in values.items():
+        family.add_metric([book, *labels], value)
+    return family

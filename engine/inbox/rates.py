@@ -1,0 +1,28 @@
+"""How many requests a second each client may send."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+CLIENTS_MAX = 10_000  # that are remembered
+
+
+class Rates:
+    """A bucket of tokens for each client, which holds a second's worth and fills evenly."""
+
+    def __init__(self, per_second: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_second = per_second
+        self._clock = clock
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens, at
+
+    def take(self, client: str) -> bool:
+        """Take a token of a client, if it has one left."""
+        now = self._clock()
+        tokens, at = self._left.pop(client, (self._per_second, now))
+        tokens = min(self._per_second, tokens + (now - at) * self._per_second)
+        self._left[client] = (tokens - 1 if tokens >= 1 else tokens, now)
+        if len(self._left) > CLIENTS_MAX:
+            self._left.popitem(last=False)
+        return tokens >= 1

@@ -1,0 +1,175 @@
+"""Who may do what: bearer tokens, signatures, rights, hosts (G28, G29)."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.inbox.conftest import POLICY, SECRETS, Serve
+from tests.inbox.test_post import waiting
+from tidegate.engine.inbox import Inbox, parse_address
+from tidegate.engine.inbox.keys import load_keys
+from tidegate.engine.policy import Policy
+from tidegate.engine.store import SqlStore
+from tidegate.rules.errors import EngineError
+
+TILL, OFFICE = "t" * 20, "b" * 20
+NOW = 1_772_442_000
+RUNG = b'{"id": "r1"}'
+
+
+def bearer(secret: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {secret}"}
+
+
+def signed(secret: str, body: bytes, at: int = NOW, **more: str) -> dict[str, str]:
+    digest = hmac.new(secret.encode(), b"%d.%s" % (at, body), hashlib.sha256).hexdigest()
+    return {
+        "x-tidegate-signature": f"t={at},v1={digest}",
+        "content-type": "application/json",
+        **more,
+    }
+
+
+def post(client: TestClient, event: str, body: bytes, headers: dict[str, str]) -> tuple[int, Any]:
+    given = {"content-type": "application/json", **headers}
+    found = client.post(f"/signals/{event}", content=body, headers=given)
+    return found.status_code, found.json().get("error", {}).get("code")
+
+
+@pytest.fixture
+def guarded(serve: Serve) -> TestClient:
+    return serve(guarded=True, clock=NOW)
+
+
+def test_g28_a_bearer_raises_the_signals_of_its_key_and_no_other(
+    guarded: TestClient, store: SqlStore
+) -> None:
+    assert post(guarded, "rung", RUNG, bearer(OFFICE)) == (202, None)
+    assert post(guarded, "rung", RUNG, bearer(TILL)) == (403, "not-allowed")
+    assert post(guarded, "moved", b"{}", bearer(OFFICE)) == (403, "not-allowed")
+    told = guarded.post("/signals/rong", headers=bearer(TILL)).json()["error"]
+    assert (told["code"], "rung" in told["hint"]) == ("unknown-signal", False)
+    for headers in (
+        {},
+        bearer(""),
+        bearer("wrong" * 5),
+        bearer(TILL + "x"),
+        {"authorization": f"Basic {TILL}"},
+        {"authorization": TILL},
+    ):
+        assert post(guarded, "rung", RUNG, headers) == (401, "unauthorised")
+        assert post(guarded, "unknown", RUNG, headers) == (401, "unauthorised")
+    assert len(waiting(store)) == 1
+
+
+def test_g28_a_signature_is_over_time_and_body_and_good_for_a_while(
+    guarded: TestClient, store: SqlStore
+) -> None:
+    for at in (NOW - 300, NOW, NOW + 300):
+        assert post(guarded, "rung", RUNG, signed(OFFICE, RUNG, at)) == (202, None)
+    assert len(waiting(store)) == 1
+    other = signed("o" * 20, RUNG)["x-tidegate-signature"].partition(",")[2]
+    both = f"{signed(OFFICE, RUNG)['x-tidegate-signature']},{other}"
+    assert post(guarded, "rung", RUNG, {"x-tidegate-signature": both}) == (202, None)
+    right = signed(OFFICE, RUNG)["x-tidegate-signature"]
+    for wrong in (
+        signed(OFFICE, RUNG, NOW - 301)["x-tidegate-signature"],
+        signed(OFFICE, RUNG, NOW + 301)["x-tidegate-signature"],
+        signed(OFFICE, b'{"id": "r2"}')["x-tidegate-signature"],
+        signed("o" * 20, RUNG)["x-tidegate-signature"],
+        right.replace(f"t={NOW}", f"t={NOW - 1}"),
+        right.replace("v1=", "v0="),
+        f"t={NOW - 1},{right}",
+        right[:-2],
+        f"t={NOW}",
+        "",
+    ):
+        headers = {"x-tidegate-signature": wrong, **bearer(OFFICE)}
+        assert post(guarded, "rung", RUNG, headers) == (401, "unauthorised"), wrong
+    assert post(guarded, "rung", RUNG, signed(TILL, RUNG)) == (403, "not-allowed")
+    assert len(waiting(store)) == 1
+
+
+def test_g28_a_signed_signal_has_an_id_so_that_a_copy_of_it_raises_nothing(
+    guarded: TestClient, store: SqlStore
+) -> None:
+    bare = b"[{}]"
+    assert post(guarded, "rung", bare, signed(OFFICE, bare)) == (400, "signal-id")
+    sold = b'{"$id": "o1", "id": 7}'
+    for _ in range(3):
+        assert post(guarded, "ordered", sold, signed(TILL, sold)) == (202, None)
+    assert [s.id for s in waiting(store)] == ["o1"]
+
+
+def test_every_page_but_health_asks_for_a_key(guarded: TestClient) -> None:
+    for path in ("/openapi.json", "/metrics", "/events/stream?name=noticed"):
+        assert guarded.get(path).status_code == 401
+    for path in ("/openapi.json", "/metrics"):
+        assert guarded.get(path, headers=bearer(TILL)).status_code == 200
+        assert guarded.get(path, headers=signed(TILL, b"")).status_code == 200
+    for path in ("/healthz", "/readyz"):
+        assert guarded.get(path).status_code == 200
+    found = guarded.get("/events/stream?name=noticed", headers=bearer(TILL))
+    assert (found.status_code, found.json()["error"]["code"]) == (403, "not-allowed")
+
+
+def test_wrong_keys_are_limited_by_their_address(serve: Serve) -> None:
+    settings = {"inbox_requests_per_second_max": "2"}
+    client = serve(guarded=True, clock=NOW, settings=settings)
+    codes = [post(client, "rung", RUNG, bearer("w" * 20))[0] for _ in range(9)]
+    assert (codes[:2], codes[-1]) == ([401, 401], 429)
+    assert post(client, "rung", RUNG, bearer(OFFICE)) == (202, None)
+
+
+def test_without_keys_only_the_machine_itself_is_answered(client: TestClient) -> None:
+    for host in ("localhost:8080", "127.0.0.1", "127.9.9.9:1", "[::1]:80", "LOCALHOST"):
+        assert client.get("/openapi.json", headers={"host": host}).status_code == 200
+    for host in ("evil.example.org", "127.0.0.1.nip.io:80", "10.0.0.1", "[::", "a:b:c", ""):
+        found = client.get("/openapi.json", headers={"host": host})
+        assert (found.status_code, found.json()["error"]["code"]) == (403, "foreign-host"), host
+
+
+def test_g29_secrets_come_from_variables_and_are_never_shown() -> None:
+    keys = load_keys(POLICY, SECRETS)
+    assert [key.name for key in keys] == ["back-office", "till"]
+    assert TILL not in repr(keys)
+    short = {**SECRETS, "TIDEGATE_SECRET_TILL": "short-secret"}
+    missing = {name: secret for name, secret in SECRETS.items() if name.endswith("TILL")}
+    for environment, said in (
+        (missing, "back-office is not set"),
+        (short, "till is shorter than 16"),
+        (dict.fromkeys(SECRETS, TILL), "back-office and till have one secret"),
+    ):
+        with pytest.raises(EngineError, match=said) as refused:
+            load_keys(POLICY, environment)
+        assert refused.value.code == "inbox-secret"
+        assert not any(secret in str(refused.value) for secret in environment.values())
+
+
+def test_g28_another_machine_is_let_in_only_with_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(EngineError, match="could raise signals") as refused:
+        Inbox(parse_address("0.0.0.0:0"), Policy())
+    assert refused.value.code == "inbox-open"
+    for name, secret in SECRETS.items():
+        monkeypatch.setenv(name, secret)
+    Inbox(parse_address("0.0.0.0:0"), POLICY).close()
+    with Inbox(parse_address("127.0.0.1:0"), Policy()) as inbox:
+        with pytest.raises(EngineError, match="cannot listen on") as taken:
+            Inbox(inbox.address, Policy())
+        assert taken.value.code == "port-taken"
+        assert "0: any" in taken.value.hint
+
+
+@pytest.mark.parametrize("text", ["8080", ":8080", "localhost:", "a:99999", "::1:80", "a:-1", ""])
+def test_an_address_is_host_and_port(text: str) -> None:
+    with pytest.raises(ValueError, match=r"HOST:PORT|brackets"):
+        parse_address(text)
+
+
+def test_an_address_of_ipv6_stands_in_brackets() -> None:
+    assert str(parse_address("[::1]:80")) == "[::1]:80"

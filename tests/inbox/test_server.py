@@ -1,0 +1,195 @@
+"""The inbox on a socket, and as a process: ended, killed, and by clients that mean no good."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tests.inbox.conftest import BOOK, until
+from tidegate.engine.cli import main
+from tidegate.engine.inbox import Address, Inbox, parse_address
+from tidegate.engine.policy import Policy
+from tidegate.engine.store import SqlStore, open_store
+from tidegate.rules.errors import EngineError
+
+Live = Callable[..., Address]
+JSON = {"content-type": "application/json"}
+
+
+def told(address: Address, sent: bytes, *more: bytes) -> bytes:
+    """All that comes back of raw bytes, until the server ends."""
+    with socket.create_connection((address.host, address.port), timeout=20) as client:
+        try:
+            for part in (sent, *more):
+                client.sendall(part)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        found = b""
+        try:
+            while got := client.recv(65_536):
+                found += got
+        except ConnectionResetError:
+            pass
+        return found
+
+
+def head(*lines: str) -> bytes:
+    first = ("POST /signals/rung HTTP/1.1", "Host: localhost", "Content-Type: application/json")
+    return "\r\n".join((*first, *lines, "", "")).encode()
+
+
+def test_what_is_no_request_is_answered_and_ended(live: Live) -> None:
+    address = live(inbox_bytes_max="1000", inbox_client_seconds_max="1")
+    chunk = b"ffff\r\n" + b" " * 65_535 + b"\r\n"
+    for parts, status in (
+        ([b"nonsense\r\n\r\n"], 400),
+        ([head("Content-Length: -1")], 400),
+        ([head("Content-Length: 1", "Content-Length: 2")], 400),
+        ([head("Content-Length: x")], 400),
+        ([head("Content-Length: 99999999999999999999")], 400),
+        ([head("Content-Length: 1001")], 413),
+        ([head("Transfer-Encoding: chunked"), *[chunk] * 50], 413),
+        ([head("Transfer-Encoding: chunked"), b"zz\r\n"], 400),
+        ([head("Content-Length: 10"), b"{}"], 408),
+    ):
+        found = told(address, *parts)
+        assert found.startswith(b"HTTP/1.1 %d " % status), (parts[0], found[:200])
+        body = found.partition(b"\r\n\r\n")[2].partition(b"HTTP/1.1")[0]
+        assert json.loads(body)["error"]["code"]
+    assert told(address, b"POST /signals/rung HTTP/1.1\r\nHost: lo") == b""  # and then nothing
+    assert told(address, b"") == b""
+
+
+def test_g28_a_signature_is_not_good_for_longer_than_ids_are_known(live: Live) -> None:
+    assert live(history_retention_days="1", inbox_window_seconds="86400").port
+    with pytest.raises(EngineError, match="its ids are forgotten, 1 days"):
+        live(history_retention_days="1", inbox_window_seconds="86401")
+
+
+def test_what_is_written_wakes_who_waits_for_it(url: str, store: SqlStore) -> None:
+    assert store.rulebooks()
+    written = threading.Event()
+    with Inbox(parse_address("127.0.0.1:0"), Policy()) as inbox:
+        inbox.begin(url, "shop", on_written=written.set)
+        post(inbox.address, {"id": "a"})
+        assert written.is_set()
+
+
+def test_an_inbox_alone_follows_the_rulebook_that_is_registered(url: str, store: SqlStore) -> None:
+    with Inbox(parse_address("127.0.0.1:0"), Policy()) as inbox:
+        address = inbox.begin(url, "shop").address
+        store.register("shop", "rulebook: [broken", None)
+        post(address, {"id": "a"})
+        store.register("shop", BOOK.replace("rung: {signal: {}}", "rung: {signal: {n: int}}"), None)
+        until(lambda: post(address, {"id": "b", "n": 1}, 202, 400))
+        assert store.unplaced_signals("shop", ["rung"], 0, 9).signals[-1].fields == {"n": 1}
+
+
+def post(address: Address, body: Any, *statuses: int) -> bool:
+    """Whether it was taken."""
+    connection = HTTPConnection(address.host, address.port, timeout=20)
+    connection.request("POST", "/signals/rung", json.dumps(body), JSON)
+    response = connection.getresponse()
+    assert response.status in (statuses or (202,)), response.read()
+    return response.status == 202
+
+
+@contextmanager
+def process(*words: str) -> Iterator[tuple[subprocess.Popen[str], Address]]:
+    """`tidegate serve` as a process of its own."""
+    command = [sys.executable, "-m", "tidegate", "serve", "--http", "127.0.0.1:0", *words]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ}
+    ) as serving:
+        assert serving.stderr is not None
+        try:
+            said = serving.stderr.readline()
+            found = re.search(r"inbox of shop at http://(\S+)", said)
+            assert found, said + serving.stderr.read()
+            yield serving, parse_address(found[1])
+        finally:
+            if serving.poll() is None:
+                serving.kill()
+
+
+def answered(address: Address, name: str, ids: list[str]) -> None:
+    """Posts until the server is gone; `ids` are those that were answered as taken."""
+    draw = random.Random(name)
+    connection = HTTPConnection(address.host, address.port, timeout=20)
+    try:
+        for n in range(1_000_000):
+            many = draw.randint(1, 20)
+            body = [{"id": f"{name}-{n}-{k}"} for k in range(many)]
+            connection.request("POST", "/signals/rung", json.dumps(body), JSON)
+            response = connection.getresponse()
+            assert response.status == 202
+            ids += json.loads(response.read())["ids"]
+    except (HTTPException, OSError):
+        return
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_g28_what_was_answered_is_in_the_store_once_however_it_ends(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    file = tmp_path / "shop.yaml"
+    file.write_text(BOOK)
+    ids: list[list[str]] = [[] for _ in range(6)]
+    with process("--rulebook-file", str(file)) as (serving, address):
+        clients = [
+            threading.Thread(target=answered, args=(address, f"c{n}", found))
+            for n, found in enumerate(ids)
+        ]
+        for client in clients:
+            client.start()
+        while min(map(len, ids)) < 20:
+            clients[0].join(0.02)
+        serving.send_signal(number)
+        for client in clients:
+            client.join()
+        code = serving.wait(timeout=30)
+        assert serving.stdout is not None
+        assert serving.stdout.read() == ""
+    if number == signal.SIGTERM:
+        assert code == 0
+    with open_store(f"sqlite:///{tmp_path / 'shop.db'}", create=False) as store:
+        stored = [s.id for s in store.unplaced_signals("shop", ["rung"], 0, 10**6).signals]
+    taken = {one for found in ids for one in found}
+    assert len(stored) == len(set(stored))
+    assert taken <= set(stored)
+    if number == signal.SIGTERM:
+        assert taken == set(stored)  # and nothing that was not answered
+
+
+def test_a_port_that_is_taken_is_said_before_anything_is_begun(tmp_path: Path) -> None:
+    file = tmp_path / "shop.yaml"
+    file.write_text(BOOK)
+    with Inbox(parse_address("127.0.0.1:0"), Policy()) as inbox:
+        for words in (["run"], ["serve", "--rulebook-file"]):
+            found = CliRunner().invoke(main, [*words, str(file), "--http", str(inbox.address)])
+            assert found.exit_code == 3
+            assert f"cannot listen on {inbox.address}" in found.stderr
+            assert not (tmp_path / "shop.db").exists()
+    for words, code in (
+        (["serve", "--http", "8080"], 2),
+        (["serve", "--http", "0.0.0.0:0", "--rulebook-file", str(file)], 2),
+        (["serve", "--http", "nowhere.invalid:80", "--rulebook-file", str(file)], 2),
+        (["serve", "--http", "127.0.0.1:0"], 2),
+    ):
+        found = CliRunner().invoke(main, words, env={"TIDEGATE_STORE": ""})
+        assert (found.exit_code, found.stdout) == (code, ""), found.output

@@ -1,0 +1,198 @@
+"""What a program that waits is told, from a position on: all of it, once."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import sqlalchemy as sa
+
+from tests.support import make
+from tidegate.engine.store import SqlStore, open_store
+from tidegate.engine.store import tables as t
+from tidegate.engine.store import tail as tails
+from tidegate.engine.store.tail import EARLIEST, Heard, Tail
+from tidegate.rules.errors import EngineError
+
+DAYS = 365 * 100  # the history of these tests is of no year in particular
+RULE, SIGNAL = Heard("bank", "a", False, DAYS), Heard("bank", "atm_empty", True, DAYS)
+
+
+@pytest.fixture
+def epoch(store: SqlStore) -> int:
+    return store.acquire("bank", "one", 60)
+
+
+def bucket(store: SqlStore, epoch: int, number: int, draw: random.Random) -> None:
+    """Some firings of three rules, some signals of two events."""
+    fired = [
+        make.firings(
+            rule,
+            bucket=number,
+            condition=pa.array(draw.choices(["none", "held", "failed"], k=count)),
+        )
+        for rule in "abc"
+        if (count := draw.randint(0, 3))
+    ]
+    at = make.BEGIN + number * make.HOUR
+    placed = [
+        make.signal(f"{number}-{n}", at, event=draw.choice(["atm_empty", "other"]))
+        for n in range(draw.randint(0, 4))
+    ]
+    for signal in placed:
+        store.raise_signal("bank", signal)
+    instants = [replace(s, instant=at + draw.randint(0, 2)) for s in placed]
+    make.commit(store, epoch, make.plan(number, signals=tuple(instants)), fired=fired)
+
+
+def expected(store: SqlStore, heard: Heard) -> list[str]:
+    """All that a program is told of, one after the other."""
+    if not heard.is_signal:
+        found = store.firings("bank", rule=heard.name)
+        told = [f for f in found if f["condition"] != "failed"]
+        order = {f["firing_id"]: n for n, f in enumerate(told)}
+        return sorted(order, key=lambda one: (told[order[one]]["bucket"], order[one]))
+    c = t.signals.c
+    query = sa.select(c.id).where(c.event == heard.name, c.bucket.is_not(None))
+    with store._database.read() as connection:
+        ordered = query.order_by(c.bucket, c.instant, c.id)
+        return list(connection.execute(ordered).scalars())
+
+
+def names(items: list[tuple[str, dict[str, Any]]]) -> list[str]:
+    return [item["firing_id"] if "firing_id" in item else item["id"] for _, item in items]
+
+
+@pytest.mark.parametrize("heard", [RULE, SIGNAL], ids=["rule", "signal"])
+@pytest.mark.parametrize("seed", range(3))
+def test_nothing_is_passed_over_and_nothing_comes_twice(
+    store: SqlStore, epoch: int, url: str, heard: Heard, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tails, "PAGE_ROWS", 2)
+    draw = random.Random(seed)
+    whole = store.tail(heard, EARLIEST)
+    position = store.tail(heard, None).position
+    told, again = [], []
+    for number in range(1, 12):
+        bucket(store, epoch, number, draw)
+        while draw.random() < 0.6:
+            told += names(whole.take(draw.randint(1, 3)))
+        with open_store(url, create=False) as restarted:  # each time anew, at its position
+            while draw.random() < 0.6:
+                anew = restarted.tail(heard, position)
+                items = anew.take(draw.randint(1, 3))
+                again += names(items)
+                position = anew.position
+    told += rest(whole)
+    again += rest(store.tail(heard, position))
+    assert told == again == expected(store, heard)
+    assert len(told) > 5
+
+
+def rest(tail: Tail) -> list[str]:
+    found = []
+    while items := tail.take(2):
+        found += names(items)
+    return found
+
+
+@pytest.mark.parametrize("heard", [RULE, SIGNAL], ids=["rule", "signal"])
+def test_every_item_is_a_position_to_go_on_from(store: SqlStore, epoch: int, heard: Heard) -> None:
+    draw = random.Random(5)
+    for number in range(1, 6):
+        bucket(store, epoch, number, draw)
+    items = store.tail(heard, EARLIEST).take(99)
+    for n, (position, _) in enumerate(items):
+        assert store.tail(heard, position).take(99) == items[n + 1 :]
+    assert store.tail(heard, None).take(99) == []
+
+
+def test_a_signal_is_told_as_a_trace_has_it(store: SqlStore, epoch: int) -> None:
+    fields = {"id": 7, "who": "Ada"}
+    for signal in (make.signal("x", fields=fields), make.signal("y", fields={"atm_id": 4})):
+        store.raise_signal("bank", signal)
+    placed = tuple(replace(s, instant=make.BEGIN + 5) for s in make.unplaced(store))
+    assert store.tail(SIGNAL, EARLIEST).take(9) == []  # not placed yet
+    make.commit(store, epoch, make.plan(signals=placed))
+    head = {"event": "atm_empty", "time": "2026-03-02T09:00:00.000005Z", "bucket": 1}
+    found = [item for _, item in store.tail(SIGNAL, EARLIEST).take(9)]
+    assert found == [{**head, "$id": "x", **fields}, {**head, "id": "y", "atm_id": 4}]
+
+
+@pytest.mark.parametrize("heard", [RULE, SIGNAL], ids=["rule", "signal"])
+def test_a_position_whose_sequel_may_be_forgotten_is_refused(
+    store: SqlStore, epoch: int, heard: Heard
+) -> None:
+    draw = random.Random(5)
+    with store._database.read() as connection:
+        now = tails.server_now(connection)
+    for number in range(1, 5):
+        bucket(store, epoch, number, draw)
+        set_now(store, number, now - (5 - number) * tails.MICROS_PER_DAY)
+    kept = replace(heard, retention_days=3)  # of buckets 3 and 4, and the end of 2
+    items = store.tail(heard, EARLIEST).take(99)
+    store_id = items[0][0][:8]
+    old = [position for position, item in items if item["bucket"] <= 2]
+    assert old
+    for position in (*old, f"{store_id}-0-0", f"{store_id}-2-0"):
+        gone(store, kept, position, "older than what is kept, 3 days")
+    later = [item for item in items if item[1]["bucket"] > 2]
+    assert store.tail(kept, f"{store_id}-3-0").take(99) == later
+    assert store.tail(kept, EARLIEST).take(99) == items  # begins with what is there
+    gone(store, heard, f"{store_id}-3-99", "its bucket has been forgotten")
+    gone(store, heard, f"{store_id}-5-0", "no such bucket yet")
+    gone(store, heard, "00000000-3-0", "another store")
+    running = store.tail(kept, f"{store_id}-3-0")
+    set_now(store, 3, now - 3 * tails.MICROS_PER_DAY)  # time passes
+    with pytest.raises(EngineError, match="older than what is kept"):
+        running.take(1)
+
+
+@pytest.mark.parametrize("text", ["", "1", "3-0", "zzzzzzzz-1-1", "00000000-1", "now", "é" * 500])
+def test_what_is_no_position_is_refused(store: SqlStore, text: str) -> None:
+    with pytest.raises(EngineError, match="is not a position") as refused:
+        store.tail(RULE, text)
+    assert refused.value.code == "bad-position"
+    assert len(str(refused.value)) < 300
+
+
+def test_purged_firings_are_not_passed_over_in_silence(store: SqlStore, epoch: int) -> None:
+    for number in range(1, 4):
+        entry = make.entry("a", state="dead" if number == 1 else "done")
+        fired = make.firings("a", 1, number)
+        make.commit(store, epoch, make.plan(number), fired=[fired], entries=[entry])
+    tail = store.tail(RULE, EARLIEST)
+    ((first, _),) = tail.take(1)
+    with store._database.read() as connection:
+        age = tails.server_now(connection) - make.plan(3).now
+    days = -(-age // tails.MICROS_PER_DAY)
+    make.purge(store, epoch, firings=make.plan(3).now)  # bucket 1 stays: its entry is dead
+    assert [f["bucket"] for f in store.firings("bank", rule="a")] == [1, 3]
+    with pytest.raises(EngineError) as refused:
+        store.tail(replace(RULE, retention_days=days - 1), first)
+    assert refused.value.code == "position-gone"
+
+
+def gone(store: SqlStore, heard: Heard, position: str, said: str) -> None:
+    with pytest.raises(EngineError, match=said) as refused:
+        store.tail(heard, position)
+    assert (refused.value.code, "earliest" in refused.value.hint) == ("position-gone", True)
+
+
+def set_now(store: SqlStore, number: int, now: int) -> None:
+    """As if the bucket had been planned then."""
+    with store._database.write() as connection:
+        one = (t.buckets.c.rulebook == "bank") & (t.buckets.c.bucket == number)
+        connection.execute(sa.update(t.buckets).where(one).values(now=now))
+
+
+@pytest.fixture(autouse=True)
+def _few_left(store: SqlStore) -> Iterator[None]:
+    """No test leaves a transaction open."""
+    yield
+    with store._database.write() as connection:
+        connection.execute(sa.select(1))
