@@ -25,8 +25,8 @@ from tidegate.engine.capture.plan import (
 )
 from tidegate.engine.capture.resets import with_resets
 from tidegate.engine.capture.sources import Sources, sources
+from tidegate.engine.clocks import running_clocks
 from tidegate.engine.detecting import detect
-from tidegate.engine.detector.clocks import running_clocks
 from tidegate.engine.detector.partitioned import Partitioned
 from tidegate.engine.detector.parts import next_due
 from tidegate.engine.detector.timers import FloodError

@@ -15,7 +15,8 @@ from tidegate.engine.store import FINISHED, SqlStore, open_store
 from tidegate.engine.store import migrate as migrate_schema
 from tidegate.engine.store.address import parse_url, redacted
 from tidegate.rules.errors import EngineError, InputError, Problem, word_place
-from tidegate.rules.model import Rulebook, Table, TableEvent
+from tidegate.rules.model import Rulebook, Table
+from tidegate.rules.tableevents import table_events
 
 _NOTHING = {"last_fired": None, "firings": 0, "pending": 0, "held": 0, "dead": 0}
 
@@ -160,7 +161,7 @@ def reset_table(url: str, name: str | None, table: str, start: str) -> dict[str,
         book = the_rulebook(store, name)
         if table not in book.tables:
             raise InputError([unknown("tables", table, book, "TABLE")])
-        if not any(isinstance(e, TableEvent) and e.table == table for e in book.events.values()):
+        if not any(event.table == table for event in table_events(book)):
             place = book.tables[table].place
             message = f"table `{table}` raises no events, so it has no cursor to set"
             raise InputError([Problem("no-cursor", message, place, "declare an event on it first")])

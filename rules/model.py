@@ -113,6 +113,7 @@ class SignalEvent:
     fields: Mapping[str, str]
     where: str | None = None
     where_place: Place | None = None
+    from_table: str | None = None  # its inserted rows are occurrences, too
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,7 @@ def _event(book: Book, name: str, record: Record, report: Report) -> EventType |
     if record.has("signal"):
         types = record.get("signal", {})
         known = {f: t for f, t in types.items() if t is not BAD}
-        return SignalEvent(name, place, known, *_where(record))
+        return SignalEvent(name, place, known, *_where(record), record.get("from_table"))
     if record.has("on"):
         return _table_event(name, place, record, report)
     expression = record.get("at") or (x.Cron(record.get("cron")) if record.get("cron") else None)

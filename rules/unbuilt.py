@@ -27,9 +27,6 @@ COUPLINGS = {mode: f"coupling {mode}" for mode in (Coupling.IMMEDIATE, Coupling.
 
 # Keys by the section they belong to; with a value, only that value is not built.
 KEYS: dict[str, dict[str, str | None]] = {
-    "events": {
-        "from_table": None,
-    },
     "rules": {
         "within": None,
         "otherwise": None,
@@ -90,7 +87,7 @@ def _periods(node: x.Expression, scalar: Scalar, limits: Settings, report: Repor
         if not isinstance(below, x.Periodic | x.PeriodicStar) or below.period.months:
             continue
         if below.period.micros < 1_000 * limits.period_min_ms:
-            message = f"a period below {limits.period_min_ms} ms"
+            message = f"a period below {limits.period_min_ms:,} ms is refused"
             hint = "make it longer; the setting period_min_ms is the shortest that may run"
             refuse(report, "short-period", message, scalar, below, hint)
 

@@ -25,11 +25,12 @@ from tidegate.connectors.delta.session import new_session
 from tidegate.connectors.delta.texts import Texts
 from tidegate.engine.filters import compile_filter, filter_types
 from tidegate.engine.parameters import OLD, has_old
-from tidegate.engine.sparktypes import arrow_type
+from tidegate.engine.sparktypes import arrow_schema, arrow_type
 from tidegate.rules.errors import InputError, Place, Problem
 from tidegate.rules.keytypes import TRANSACTION_COLUMNS
 from tidegate.rules.model import Change, Rulebook, SignalEvent, Table, TableEvent
 from tidegate.rules.nearest import did_you_mean
+from tidegate.rules.tableevents import table_events
 
 _CLOCK_HINT = "read again, a commit must raise the same events; compare with the table's columns"
 _NODES = nodes.ANALYSED_PLANS | {"org.apache.spark.sql.execution.LogicalRDD"}
@@ -54,9 +55,7 @@ def check_events(
     problems: list[Problem] = []
     for name, table in book.tables.items():
         events = [
-            e
-            for e in book.events.values()
-            if isinstance(e, TableEvent) and e.table == name and e.change is not Change.TRANSACTION
+            e for e in table_events(book) if e.table == name and e.change is not Change.TRANSACTION
         ]
         if events or table.key:
             schema = session.read.format("delta").load(locations[name]).schema
@@ -73,6 +72,7 @@ def check_events(
 class _Checker:
     def __init__(self, session: SparkSession, book: Rulebook, functions: Collection[str]) -> None:
         self._session = session
+        self._book = book
         self._plans = Plans(session)
         self._gate = Gate(self._plans, book.tables, functions=functions)
         self._analysis = Analysis(self._plans, ("event",), functions=functions)
@@ -84,6 +84,7 @@ class _Checker:
         yield from _unknown(table.place, f"tables.{table.name}.key", table.key, schema)
         for event in events:
             path = f"events.{event.name}"
+            yield from self._other_types(event, schema)
             yield from _unknown(event.place, f"{path}.of", event.of, schema)
             yield from _unknown(event.place, f"{path}.columns", event.columns.values(), schema)
             yield from _unknown(event.place, f"{path}.time", filter(None, [event.time]), schema)
@@ -91,6 +92,20 @@ class _Checker:
         for images in (False, True):
             asked = [e for e in events if e.where is not None and has_old(e, table) == images]
             yield from self._predicates(asked, schema, images)
+
+    def _other_types(self, event: TableEvent, schema: StructType) -> Iterator[Problem]:
+        """A table that raises a signal has the signal's fields, of their types."""
+        signal = self._book.events.get(event.name)
+        fields = signal.fields if isinstance(signal, SignalEvent) else {}
+        known = arrow_schema(schema.json())
+        for name, ddl in fields.items():
+            if name in known.names and known.field(name).type != arrow_type(ddl):
+                message = (
+                    f"field {name} is {ddl}, the column is {schema[name].dataType.simpleString()}"
+                )
+                place = replace(event.place, path=f"events.{event.name}.signal.{name}")
+                hint = f"declare it as the table {event.table} has it"
+                yield Problem("column-type", message, place, hint)
 
     def at_hand(
         self, event: TableEvent | SignalEvent, columns: Mapping[str, str]

@@ -29,8 +29,9 @@ from tidegate.engine.store import LeaseKeeper, open_store
 from tidegate.rules import expression as x
 from tidegate.rules.errors import EngineError, InputError, Problem
 from tidegate.rules.loader import in_order
-from tidegate.rules.model import Rule, Rulebook, Sql, TableEvent
+from tidegate.rules.model import Rule, Rulebook, Sql
 from tidegate.rules.sqlwords import sql_words
+from tidegate.rules.tableevents import table_events
 
 
 @contextmanager
@@ -122,14 +123,11 @@ def _wrong(book: Rulebook, catalog: Catalog, functions: Collection[str]) -> Iter
 
 def _without(book: Rulebook, missing: Collection[str]) -> Rulebook:
     """A rulebook without the tables in `missing`, and what needs any of them."""
-    events = {
-        name: event
-        for name, event in book.events.items()
-        if not (isinstance(event, TableEvent) and event.table in missing)
-    }
+    lost = {event.name for event in table_events(book) if event.table in missing}
+    events = {name: event for name, event in book.events.items() if name not in lost}
     listed = dict(book.rules)
-    while lost := [n for n, rule in listed.items() if not _used(rule) <= {*events, *listed}]:
-        for name in lost:
+    while unfit := [n for n, rule in listed.items() if not _used(rule) <= {*events, *listed}]:
+        for name in unfit:
             del listed[name]
     names = {name.lower() for name in missing}
     tables = {name: table for name, table in book.tables.items() if name not in missing}

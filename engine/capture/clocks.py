@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tidegate.engine.detector.clocks import RunningClock, batch_of
+from tidegate.engine.clocks import RunningClock, batch_of
 from tidegate.engine.grid import ceil_watermark
 from tidegate.engine.values import Batch, Int64, Plan
 from tidegate.rules.model import Settings

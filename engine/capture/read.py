@@ -33,6 +33,7 @@ from tidegate.engine.values import (
     UInt64,
 )
 from tidegate.rules.model import Change, Rulebook, SignalEvent, TableEvent
+from tidegate.rules.tableevents import table_events
 
 _KINDS: Mapping[
     Change, npt.NDArray[np.bool_]
@@ -87,8 +88,9 @@ class Capture:
                     batches[event.event.name] = batch
         for batch, wrong in self._signals(plan.signals, feed):
             rejected += wrong
+            known = batches.get(batch.event)
             if len(batch):
-                batches[batch.event] = batch
+                batches[batch.event] = _together(known, batch) if known else batch
         batches |= clocks.batches(plan)
         return Bucket(plan, batches, tuple(rejected), rows + len(plan.signals))
 
@@ -96,9 +98,8 @@ class Capture:
         if (table, schema) not in self._requests:
             events = [
                 event
-                for event in self._rulebook.events.values()
-                if isinstance(event, TableEvent)
-                and event.table == table
+                for event in table_events(self._rulebook)
+                if event.table == table
                 and event.change is not Change.TRANSACTION
                 and event.name in self._needs.carry
             ]
@@ -164,6 +165,20 @@ class Capture:
 
 def _rejected(signal: Signal, reason: str) -> Rejected:
     return Rejected(signal.event, f"signal {signal.id}", reason, signal.fields)
+
+
+def _together(rows: Batch, raised: Batch) -> Batch:
+    """The occurrences of a signal that a table raised, and those raised one by one."""
+    depth = [np.zeros(len(b), np.int32) if b.depth is None else b.depth for b in (rows, raised)]
+    whole = Batch(
+        rows.event,
+        np.concatenate([rows.time, raised.time]),
+        np.concatenate([rows.row, raised.row + rows.table.num_rows]),
+        pa.concat_tables([rows.table, raised.table.select(rows.table.column_names)]),
+        {name: np.concatenate([ids, raised.ids[name]]) for name, ids in rows.ids.items()},
+        np.concatenate(depth),
+    )
+    return whole.take(np.argsort(whole.time, kind="stable"))
 
 
 def _is_empty(span: TableRange) -> bool:

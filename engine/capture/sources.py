@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from tidegate.engine.ports import TableHead
 from tidegate.rules.expression import Clock, Cron, Own, Periodic, PeriodicStar, Plus
-from tidegate.rules.model import ClockEvent, Rulebook, SignalEvent, TableEvent
+from tidegate.rules.model import ClockEvent, Rulebook, SignalEvent
+from tidegate.rules.tableevents import table_events
 
 _TIMERS = (Own, Plus, Periodic, PeriodicStar, Clock, Cron)
 _SEVERAL_TABLES_SLACK_MS = 200
@@ -36,7 +37,7 @@ class Sources:
 def sources(rulebook: Rulebook) -> Sources:
     """What a rulebook listens to, tables in its order."""
     events = rulebook.events.values()
-    named = {e.table for e in events if isinstance(e, TableEvent)}
+    named = {e.table for e in table_events(rulebook)}
     tables = tuple(name for name in rulebook.tables if name in named)
     slack_ms = rulebook.settings.commit_slack_ms
     if slack_ms is None:

@@ -17,9 +17,9 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from tidegate.engine.clocks import name_of
 from tidegate.engine.detector import listing
 from tidegate.engine.detector.carried import read_occurrences, write_occurrences
-from tidegate.engine.detector.clocks import name_of
 from tidegate.engine.detector.edges import BY, is_tick, shown_name
 from tidegate.engine.detector.log import frozen
 from tidegate.engine.detector.parts import saying_due

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from tidegate import rules
+from tidegate.engine.clocks import clock_batches
 from tidegate.engine.detector import result
-from tidegate.engine.detector.clocks import clock_batches
 from tidegate.engine.detector.comparable import incomparable
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.edges import BEGIN, begun, edge_micros

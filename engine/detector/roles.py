@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tidegate.engine.detector.clocks import name_of
+from tidegate.engine.clocks import name_of
 from tidegate.engine.detector.edges import tick_type
 from tidegate.rules import expression as x
 from tidegate.rules.detected import KEPT_MAX

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from tidegate.engine.detector.edges import is_tick
 from tidegate.engine.parameters import SAMPLE
 from tidegate.engine.ports import Conditions, Feed
 from tidegate.engine.values import Batch, Detections, Failure, Int64, Plan
@@ -71,7 +70,7 @@ class Sampler:
         could not be taken."""
         batches, failed = dict(detections.batches), None
         for code, event in enumerate(detections.events):
-            sample = self._samples.get(event) if is_tick(event) else None
+            sample = self._samples.get(event)
             if sample is not None:
                 shown = np.unique(detections.event_row[detections.event_code == code])
                 batches[event], why = self._sampled(batches[event], shown, sample)

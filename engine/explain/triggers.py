@@ -16,6 +16,7 @@ from tidegate.rules.model import (
     TableEvent,
 )
 from tidegate.rules.sqlwords import Word, sql_words
+from tidegate.rules.tableevents import table_events
 from tidegate.rules.tangles import tangles
 
 _CHANGES = {
@@ -88,11 +89,8 @@ class Triggers:
         if (table, changes) not in self._of_table:
             self._of_table[table, changes] = tuple(
                 event.name
-                for event in self._book.events.values()
-                if isinstance(event, TableEvent)
-                and event.table == table
-                and _is_of(event, changes)
-                and event.name in self._users
+                for event in table_events(self._book)
+                if event.table == table and _is_of(event, changes) and event.name in self._users
             )
         return self._of_table[table, changes]
 

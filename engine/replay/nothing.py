@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tidegate.engine.detector.clocks import clock_batches, name_of
+from tidegate.engine.clocks import clock_batches, name_of
 from tidegate.engine.moments import micros_text
 from tidegate.engine.replay.seen import looks_like
 from tidegate.engine.replay.trace import Trace

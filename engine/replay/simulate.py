@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate import rules
-from tidegate.engine.detector.clocks import clock_batches
+from tidegate.engine.clocks import clock_batches
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.edges import shown_name
 from tidegate.engine.replay import json_values

@@ -18,7 +18,7 @@ from tests.reference.planted import planted
 from tests.reference.strategies import EVERYTHING, NAMES, SECOND, expressions
 from tests.support.history import batches
 from tests.support.rulebooks import loaded
-from tidegate.engine.detector.clocks import clock_batches
+from tidegate.engine.clocks import clock_batches
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.kernels.columns import LAST
 from tidegate.engine.values import Carried

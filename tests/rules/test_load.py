@@ -66,7 +66,7 @@ def test_what_is_refused_brings_no_warning_of_its_own(tmp_path: Path) -> None:
     file.write_text(
         "rulebook: b\nevents:\n  a: {on: insert, table: t}\n  c: {on: inserted, table: t}\n"
         "tables: {t: {path: /t}}\n"
-        "rules:\n  r: {on: a ; paied or c, per: k, cooldown: 5 min}\n  s: {on: 'a + [5 min]'}\n"
+        "rules:\n  r: {on: a ; paied or c, per: k, cooldown: 5 min}\n  s: {on: begin_of s}\n  p: {on: 'P(a, [5 ms], a)'}\n"
     )
     with pytest.raises(InputError) as caught:
         validated(file, {})
@@ -75,20 +75,29 @@ def test_what_is_refused_brings_no_warning_of_its_own(tmp_path: Path) -> None:
         "unknown event 'paied'",
         "'rule key cooldown' is not built yet",
     ]
-    assert [w.message for w in caught.value.warnings] == [
-        "'a + [d]' is not built yet in `run`, only in `simulate`"
+    told = [w.message for w in caught.value.warnings if "`run`" in w.message]
+    assert told == [
+        "'begin_of a rule' is not built yet in `run`, only in `simulate`",
+        "a period below 1,000 ms is refused in `run`",
     ]
 
 
 def test_one_feature_can_be_accepted_alone() -> None:
-    text = "rulebook: b\nevents: {a: {signal: {}}}\nrules:\n  r: {on: 'P(a, [3], a + [5])'}\n"
+    text = "rulebook: b\nevents: {a: {signal: {}}}\nrules:\n"
+    text += "  q: {on: a}\n  r: {on: begin_of q ; end_of q}\n"
     assert [p.message for p in refused(text)] == [
-        "'P' is not built yet",
-        "'own terminator [d]' is not built yet",
+        "'begin_of a rule' is not built yet",
+        "'end_of a rule' is not built yet",
     ]
-    assert [p.message for p in refused(text, features=frozenset({"P"}))] == [
-        "'own terminator [d]' is not built yet"
+    assert [p.message for p in refused(text, features=frozenset({"begin_of a rule"}))] == [
+        "'end_of a rule' is not built yet"
     ]
+
+
+def test_s11_the_shortest_period_that_may_run_is_a_setting() -> None:
+    text = "rulebook: b\nevents: {a: {signal: {}}}\nrules:\n  r: {on: 'P*(a, [999 ms], a)'}\n"
+    assert [p.message for p in refused(text)] == ["a period below 1,000 ms is refused"]
+    assert rules.load(text, settings={"period_min_ms": "999"})
 
 
 def test_a_problem_prints_place_message_path_excerpt_and_hint() -> None:

@@ -46,10 +46,6 @@ def test_example_is_refused_by_name_where_it_is_not_built() -> None:
         (p.place.path, p.message.removesuffix(" is not built yet")) for p in caught.value.problems
     }
     assert said == {
-        ("events.transfer.time", "'event key time'"),
-        ("events.load_done.on", "'event key on: transaction'"),
-        ("events.opening.at", "'event key at'"),
-        ("events.closing.cron", "'event key cron'"),
         ("rules.four_withdrawals.within", "'rule key within'"),
         ("rules.four_withdrawals.otherwise", "'rule key otherwise'"),
         ("rules.four_withdrawals.otherwise[1]", "'action webhook'"),

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tests.reference.evaluate import Line, canonical, seconds
-from tidegate.engine.detector.clocks import clock_batches
+from tidegate.engine.clocks import clock_batches
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.edges import BEGIN, edge_micros
 from tidegate.engine.detector.partitioned import Partitioned

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tidegate import rules
-from tidegate.engine.detector.clocks import clock_batches
+from tidegate.engine.clocks import clock_batches
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.replay import json_values
 from tidegate.engine.replay.compare.model import Column, Comparison, found_in, occurrences_of

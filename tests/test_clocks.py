@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.golden.load import micros
 from tests.reference.strategies import SECOND
 from tests.reference.timing import clock_instants
-from tidegate.engine.detector.clocks import RunningClock
+from tidegate.engine.clocks import RunningClock
 from tidegate.rules.errors import EngineError
 from tidegate.rules.expression import Clock, Cron
 from tidegate.rules.parser import parse
