@@ -14,6 +14,7 @@ from tidegate.engine.locallog import ahead
 from tidegate.engine.store import FINISHED, SqlStore, open_store
 from tidegate.engine.store import migrate as migrate_schema
 from tidegate.engine.store.address import parse_url, redacted
+from tidegate.engine.upcoming import held_back, next_timers
 from tidegate.rules.errors import EngineError, InputError, Problem, word_place
 from tidegate.rules.model import Rulebook, Table
 from tidegate.rules.tableevents import table_events
@@ -77,6 +78,8 @@ def status_of(store: SqlStore, book: Rulebook) -> dict[str, Any]:
         for rule in book.rules.values()
         if rule.name not in known
     ]
+    status["next_timers"] = next_timers(store, book, status.pop("watermark_micros"))
+    status["held_back"] = held_back(book, status)
     return status
 
 

@@ -226,9 +226,14 @@ class Detections:
         return len(self.start)
 
 
+DUE, TIMERS = b"due", b"timers"
+"""Metadata of a carried table: the watermark at which its first timer is due, how many it has."""
+
+
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """All that outlives a bucket: Arrow tables by name, each with a schema version in metadata.
+    """All that outlives a bucket: Arrow tables by name, each with a schema version in metadata; one
+    with timers has `DUE` and `TIMERS`.
 
     Names are those of `detector.carried`, in parts as `detector.parts` says; `changed` are the
     names that differ from the bucket before, those that are gone too: the only ones to be written.

@@ -115,7 +115,7 @@ def released(
             rest = np.arange(due, len(whole))
             nothing = np.zeros(len(rest), dtype=np.int64)
             table = write_occurrences(whole, rest, nothing, nothing, 0)
-            held[_HELD + event] = saying_due(table, int(whole.time[due]) + behind_micros(event))
+            held[_HELD + event] = saying_due(table, int(whole.time[due]) + behind_micros(event), 0)
     return found, held
 
 

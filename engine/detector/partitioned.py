@@ -126,7 +126,9 @@ class Partitioned:
                 behind = self.detector.behind_micros(node.digest)
                 due = {p: node.shape.due(read_spans(node, part)) for p, part in some.items()}
                 found[name] = {
-                    p: saying_due(part, min(int(due[p].min(initial=FOREVER)) + behind, FOREVER))
+                    p: saying_due(
+                        part, min(int(due[p].min(initial=FOREVER)) + behind, FOREVER), len(due[p])
+                    )
                     for p, part in some.items()
                 }
         return found

@@ -23,7 +23,7 @@ from tidegate.engine.detector.edges import is_tick
 from tidegate.engine.detector.graph import Graph
 from tidegate.engine.detector.stacking import joined
 from tidegate.engine.hashing import row_hash
-from tidegate.engine.values import FOREVER, Carried, Int64
+from tidegate.engine.values import DUE, FOREVER, TIMERS, Carried, Int64
 
 EVERY = -1
 """The partition of instances of every key, and of the keys not seen yet."""
@@ -34,7 +34,7 @@ Renumbering = tuple[Int64, Int64]
 """Serials in order, and the serials that replace them."""
 Pair = tuple[Int64, Int64]
 """For n references: the partition that holds each, and the serial that it refers to."""
-_COUNT, _NEXT, _DUE = b"partitions", b"next_serial", b"due"
+_COUNT, _NEXT = b"partitions", b"next_serial"
 
 
 def part_name(whole: str, partition: int) -> str:
@@ -74,12 +74,13 @@ def earliest(due: Iterable[int]) -> int | None:
 
 def due_of(part: pa.Table) -> int:
     """The watermark at which the first timer of a part is due, or something of it is let go."""
-    return int((part.schema.metadata or {}).get(_DUE, FOREVER))
+    return int((part.schema.metadata or {}).get(DUE, FOREVER))
 
 
-def saying_due(part: pa.Table, due: int) -> pa.Table:
-    """The part with the watermark at which its first timer is due, as metadata."""
-    return _marked(part, part, {_DUE: due})
+def saying_due(part: pa.Table, due: int, timers: int) -> pa.Table:
+    """The part with the watermark at which its first timer is due, and the number of its timers, as
+    metadata."""
+    return _marked(part, part, {DUE: due, TIMERS: timers})
 
 
 def partitions(columns: Iterable[pa.ChunkedArray], count: int) -> Int64:

@@ -15,6 +15,8 @@ def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
     yield from wrapped(_progress(status), width, "  ")
     yield from _tables(status["tables"], width)
     yield from _rules(status["rules"], width)
+    yield from _timers(status, width)
+    yield from _listed("held_back", "not seen yet", status, width)
     for parked in status["parked_rules"]:
         said = f"rule {parked['rule']} is parked since {time_text(parked['since'])}: "
         said += f"{parked['reason']}\n{parked['hint']}; then {parked['commands'][0]}"
@@ -73,6 +75,18 @@ def _rules(rules: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
         ]  # fmt: skip
         yield ""
         yield from columns(names, rows, width, left=2)
+
+
+def _timers(status: Mapping[str, Any], width: int) -> Iterator[str]:
+    if status["next_timers"]:
+        rows = [
+            (time_text(t["at"]), ", ".join(t["rules"]),
+             t["clock"] or ", ".join(f"{name}={value}" for name, value in t["key"].items()))
+            for t in status["next_timers"]
+        ]  # fmt: skip
+        yield ""
+        yield from columns(("next timer", "rules", "clock or key"), rows, width)
+        yield f"{status['timers_pending']:,} timers of rules wait"
 
 
 def _entry(entry: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import pyarrow as pa
 import sqlalchemy as sa
 
 from tidegate.engine.state import State, Taken
@@ -14,7 +15,7 @@ from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import table_from_bytes, table_to_bytes
 from tidegate.engine.store.database import insert_new, upsert
 from tidegate.engine.store.plans import plan_to_text
-from tidegate.engine.values import Carried, Cursor, Plan, Rejected
+from tidegate.engine.values import DUE, FOREVER, TIMERS, Carried, Cursor, Plan, Rejected
 from tidegate.rules.errors import EngineError
 
 STAGES = ("plan", "capture", "detect", "evaluate")  # that end before the transaction
@@ -133,12 +134,20 @@ def save_carried(connection: sa.Connection, rulebook: str, carried: Carried) -> 
         connection,
         t.carried,
         [
-            {"rulebook": rulebook, "name": name, "arrow": table_to_bytes(carried.tables[name])}
+            {"rulebook": rulebook, "name": name, **_part(carried.tables[name])}
             for name in sorted(carried.changed & carried.tables.keys())
         ],
     )
     gone = carried.changed - carried.tables.keys()
     _delete(connection, t.carried, t.carried.c.name, rulebook, gone)
+
+
+def _part(table: pa.Table) -> dict[str, Any]:
+    """A carried table as it is kept."""
+    said = table.schema.metadata or {}
+    due = int(said.get(DUE, FOREVER))
+    timers = int(said.get(TIMERS, 0))
+    return {"arrow": table_to_bytes(table), "due": due if due < FOREVER else None, "timers": timers}
 
 
 def insert_rejected(connection: sa.Connection, plan: Plan, rows: Sequence[Rejected]) -> None:

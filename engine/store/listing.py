@@ -36,6 +36,14 @@ class _Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class _Bucket:
+    """A bucket, and when it was planned: what its firings are scheduled for may lie before."""
+
+    number: int
+    at: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Cut:
     """The firing before which a listing ends."""
 
@@ -96,11 +104,12 @@ def firings_behind(
         if skipped >= row.firing_count:
             continue
         with database.read() as connection:
+            bucket = _bucket(connection, rulebook, row.bucket)
             payloads = _payloads(connection, rulebook, row.bucket, [rule])
             entries = _entries(connection, rulebook, row.bucket).get(rule, [])
         for fired in payloads:
             left = len(fired) - skipped
-            found = _of_rule(row.bucket, fired, entries, None, left)
+            found = _of_rule(bucket, fired, entries, None, left)
             for number, (_, firing) in enumerate(found, skipped + 1):
                 yield row.bucket, number, firing
 
@@ -128,13 +137,14 @@ def show_entry(
         ).one_or_none()
         if row is None:
             return None
+        bucket = _bucket(connection, rulebook, row.bucket)
         payloads = _payloads(connection, rulebook, row.bucket, [row.rule])
     entry = _Entry(_ids(row, payloads), {"number": number})
     shown = {name: row._mapping[name] for name in names}
     listed = [
         {name: value for name, value in firing.items() if name != "entries"}
         for fired in payloads
-        for _, firing in _of_rule(row.bucket, fired, [entry], None, None)
+        for _, firing in _of_rule(bucket, fired, [entry], None, None)
         if firing["entries"]
     ]
     return {
@@ -191,10 +201,9 @@ def _query(connection: sa.Connection, wanted: Wanted) -> sa.Select[int, str, int
         query = query.where(c.first_detected_at <= wanted.until)
     if wanted.since is None:
         return query
-    later = sa.select(c.bucket).where(
+    later = sa.select(sa.func.min(c.bucket)).where(
         c.rulebook == wanted.rulebook, c.last_detected_at >= wanted.since
     )
-    later = later.order_by(c.last_detected_at, c.bucket).limit(1)  # ends grow with the buckets
     first = connection.execute(later).scalar_one_or_none()
     return query.where(sa.false() if first is None else c.bucket >= first)
 
@@ -205,12 +214,13 @@ def _of_bucket(
     cut = wanted.before if wanted.before and wanted.before.bucket == bucket else None
     with database.read() as connection:
         looked = rules | {cut.rule} if cut else rules
+        taken = _bucket(connection, wanted.rulebook, bucket)
         payloads = _payloads(connection, wanted.rulebook, bucket, looked)
         entries = _entries(connection, wanted.rulebook, bucket)
     whole = cut is not None or wanted.match is not None or wanted.until is not None
     limit = None if whole else wanted.limit
     streams = [
-        _of_rule(bucket, fired, entries.get(fired.rule, []), wanted.since, limit)
+        _of_rule(taken, fired, entries.get(fired.rule, []), wanted.since, limit)
         for fired in payloads
     ]
     merged: Iterable[tuple[int, dict[str, Any]]]
@@ -224,6 +234,12 @@ def _of_bucket(
         earlier = itertools.takewhile(lambda firing: firing["firing_id"] != end, firings)
         firings = (firing for firing in earlier if firing["rule"] in rules)
     return firings if wanted.match is None else filter(wanted.match, firings)
+
+
+def _bucket(connection: sa.Connection, rulebook: str, bucket: int) -> _Bucket:
+    c = t.buckets.c
+    query = sa.select(c.now).where(c.rulebook == rulebook, c.bucket == bucket)
+    return _Bucket(bucket, plain.instant(connection.execute(query).scalar_one_or_none()))
 
 
 def _payloads(
@@ -252,7 +268,7 @@ def _entries(connection: sa.Connection, rulebook: str, bucket: int) -> dict[str,
 
 
 def _of_rule(
-    bucket: int,
+    bucket: _Bucket,
     fired: Firings,
     entries: Sequence[_Entry],
     since: int | None,
@@ -284,7 +300,8 @@ def _of_rule(
                     "end": plain.instant(end),
                     "constituents": constituents[n],
                     "firing_id": ids[n],
-                    "bucket": bucket,
+                    "bucket": bucket.number,
+                    "fired_at": bucket.at,
                     "condition": conditions[n],
                     "depth": depths[n],
                     "entries": sorted(own, key=lambda shows: shows["number"]),

@@ -30,6 +30,7 @@ from tidegate.engine.store import (
     runs,
     signals,
     status,
+    timers,
 )
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import Database, insert_new, server_now, upsert
@@ -103,7 +104,7 @@ class SqlStore:
         return self._id
 
     def wall(self) -> int:
-        """The store's clock, microseconds: the database server's, SQLite has the machine's."""
+        """The store's clock, microseconds: the database server's, or the machine's."""
         return self._database.wall()
 
     # -- lease ----------------------------------------------------------------------------------
@@ -317,12 +318,10 @@ class SqlStore:
             return status.rulebook_status(connection, rulebook, declared, rules)
 
     def parked(self, rulebook: str) -> frozenset[str]:
-        """The rules that a limit has parked (G13)."""
         with self._database.read() as connection:
             return parked.names(connection, rulebook)
 
     def holder(self, rulebook: str) -> str | None:
-        """Who holds the rulebook's lease, None if nobody does."""
         with self._database.read() as connection:
             return lease.holder(connection, rulebook)
 
@@ -336,9 +335,8 @@ class SqlStore:
         until: int | None = None,
         match: Callable[[Mapping[str, Any]], bool] | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """The firings as language.md 3 has them, in the order of `simulate`: see
-        `engine.store.listing.Wanted`; none from the firing on whose id begins with `before`.
-        EngineError `firing-gone` if the store has no such firing, `firing-unclear`."""
+        """See `engine.store.listing.Wanted`; none from the firing on whose id begins with `before`.
+        EngineError `firing-gone`, `firing-unclear`."""
         cut = None if before is None else self._cut(rulebook, before)
         wanted = listing.Wanted(rulebook, rule, since, until, cut, match=match, limit=limit)
         return listing.list_firings(self._database, wanted)
@@ -351,6 +349,10 @@ class SqlStore:
     def tail(self, heard: Heard, since: str | None) -> Tail:
         """What is waited for, from a position on: see `engine.store.tail`."""
         return Tail(self._database, self._id, heard, since)
+
+    def first_timers(self, rulebook: str, parts: int) -> timers.FirstTimers:
+        with self._database.read() as connection:
+            return timers.first_parts(connection, rulebook, parts)
 
     def last_bucket(self, rulebook: str) -> int:
         """The number of the last bucket, 0 if there is none."""

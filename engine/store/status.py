@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from tidegate.engine.entries import Entry, Fate
-from tidegate.engine.store import outbox, parked, plain, rejected
+from tidegate.engine.store import outbox, parked, plain, rejected, timers
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import server_now
 from tidegate.engine.store.holder import is_dead
@@ -50,10 +50,12 @@ def rulebook_status(
         "store_id": connection.execute(sa.select(t.meta.c.store_id)).scalar_one(),
         "bucket": last.bucket if last else 0,
         "watermark": plain.instant(last.watermark) if last else None,
+        "watermark_micros": last.watermark if last else None,
         "stopped": _stopped(connection, rulebook),
         **_lease(connection, rulebook),
         **_totals(connection, rulebook),
         "unplaced_signals": sum(unplaced.values()),
+        "timers_pending": timers.count(connection, rulebook),
         **_entry_counts(connection, rulebook),
         "active_rules": _active(connection, rulebook),
         "rules": _rules(connection, rulebook),

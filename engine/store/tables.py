@@ -165,12 +165,16 @@ def _of_bucket() -> ForeignKeyConstraint:
     return ForeignKeyConstraint(["rulebook", "bucket"], ["buckets.rulebook", "buckets.bucket"])
 
 
+# A part of what is carried: at which watermark its first timer is due, how many it has.
 carried = Table(
     "carried",
     metadata,
     Column("rulebook", Text, primary_key=True),
     Column("name", Text, primary_key=True),
     Column("arrow", LargeBinary, nullable=False),
+    Column("due", BigInteger),
+    Column("timers", BigInteger, nullable=False, server_default="0"),
+    Index("carried_by_due", "rulebook", "due"),
 )
 
 # All firings of a rule in a bucket: two Arrow tables. `ordinal` tells the rules of a bucket apart.

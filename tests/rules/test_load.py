@@ -66,7 +66,8 @@ def test_what_is_refused_brings_no_warning_of_its_own(tmp_path: Path) -> None:
     file.write_text(
         "rulebook: b\nevents:\n  a: {on: insert, table: t}\n  c: {on: inserted, table: t}\n"
         "tables: {t: {path: /t}}\n"
-        "rules:\n  r: {on: a ; paied or c, per: k, cooldown: 5 min}\n  s: {on: begin_of s}\n  p: {on: 'P(a, [5 ms], a)'}\n"
+        "rules:\n  r: {on: a ; paied or c, per: k, cooldown: 5 min}\n  s: {on: begin_of s}\n"
+        "  p: {on: 'P(a, [5 ms], a)'}\n"
     )
     with pytest.raises(InputError) as caught:
         validated(file, {})

@@ -44,6 +44,7 @@ def test_a_firing_is_shown_as_simulate_prints_it_and_more(store: SqlStore, epoch
             "firing_id": make.hex_ids(fired)[0],
             "bucket": 1,
             "condition": "none",
+            "fired_at": "2026-03-02T10:00:01Z",
             "depth": 1,
             "entries": [
                 {"number": 1, "state": "pending", "attempts": 2, "error": "no such column"}
@@ -278,6 +279,8 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
         "rulebook": "bank",
         "bucket": 1,
         "watermark": "2026-03-02T10:00:00Z",
+        "watermark_micros": make.BEGIN + make.HOUR,
+        "timers_pending": 0,
         "stopped": "transactions is gone",
         "lease_holder": "one",
         "adjusted_commits": 2,

@@ -1,0 +1,77 @@
+"""The next timers of what is carried, as people read them: when, of which rules, for which key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.engine.detector.carried import read_spans
+from tidegate.engine.detector.compile import compile_book
+from tidegate.engine.detector.edges import BY
+from tidegate.engine.detector.graph import Graph, Node
+from tidegate.engine.detector.parts import place
+from tidegate.engine.detector.timers import Timed
+from tidegate.engine.moments import python_values
+from tidegate.engine.values import Int64
+from tidegate.rules.lateness import lateness_micros
+from tidegate.rules.model import Rulebook
+
+
+@dataclass(frozen=True, slots=True)
+class Upcoming:
+    """A timer at `at`, microseconds, of some rules and one key (none: of every key)."""
+
+    at: int
+    rules: tuple[str, ...]
+    key: Mapping[str, Any]
+
+
+def upcoming(
+    book: Rulebook, activations: Mapping[str, int], parts: Iterable[tuple[str, pa.Table]], most: int
+) -> list[Upcoming]:
+    """The first timers, at most so many, in some parts of carried tables, given by name."""
+    active = {name: rule for name, rule in book.rules.items() if name in activations}
+    running, graph = compile_book(replace(book, rules=active), activations, lateness_micros(book))
+    found = []
+    for name, table in parts:
+        node = graph.nodes.get(place(name)[0].removeprefix("node:"))
+        if node is not None and isinstance(node.shape, Timed):
+            rules = tuple(_rules_of(graph, node))
+            keys = next((running.rules[r].key_names for r in rules if r in running.rules), ())
+            found += [Upcoming(at, rules, key) for at, key in _timers(node, table, keys, most)]
+    return sorted(found, key=lambda timer: (timer.at, timer.rules, str(timer.key)))[:most]
+
+
+def _rules_of(graph: Graph, node: Node) -> Iterator[str]:
+    for rule, root in graph.roots.items():
+        if BY not in rule and any(below.digest == node.digest for below in root.walk()):
+            yield rule
+
+
+def _timers(
+    node: Node, table: pa.Table, keys: tuple[str, ...], most: int
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    row, at = _due(node, table)
+    first = np.argsort(at, kind="stable")[:most]
+    columns = {f"k{n}": name for n, name in enumerate(keys) if f"k{n}" in table.column_names}
+    shown = table.select([*columns]).take(pa.array(row[first]))
+    values = {name: python_values(shown.column(k)) for k, name in columns.items()}
+    for n, instant in enumerate(at[first].tolist()):
+        yield instant, {name: of_key[n] for name, of_key in values.items()}
+
+
+def _due(node: Node, table: pa.Table) -> tuple[Int64, Int64]:
+    """The rows that have a timer, and when it is due."""
+    shape = node.shape
+    if not isinstance(shape, Timed):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    row = np.flatnonzero(table.column("slot").to_numpy() == 0)
+    at = shape.due(read_spans(node, table))
+    if len(at) == len(row):
+        return row, at
+    single = [shape.due(read_spans(node, table.slice(n, 1))) for n in row.tolist()]
+    return np.repeat(row, [len(due) for due in single]), np.concatenate([at[:0], *single])

@@ -1,0 +1,72 @@
+"""What happens next by itself, for `status`: timers of rules and clocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidegate.engine.clocks import name_of, running_clocks
+from tidegate.engine.store import SqlStore, plain
+from tidegate.rules import expression as x
+from tidegate.rules.durations import format_duration
+from tidegate.rules.lateness import lateness_micros
+from tidegate.rules.model import Rulebook
+
+SHOWN = 10
+
+
+def next_timers(store: SqlStore, book: Rulebook, watermark: int | None) -> list[dict[str, Any]]:
+    """The next timers after the watermark, each with its time, rules and key; a clock's with its
+    name. Times are the timers' own: a rule over event time reaches them later."""
+    found = [] if watermark is None else _clocks(book, watermark)
+    active, parts = store.first_timers(book.name, SHOWN)
+    if parts:
+        from tidegate.engine.detector.upcoming import upcoming  # the detector takes a second
+
+        for timer in upcoming(book, active, parts, SHOWN):
+            key = {name: plain.value(value) for name, value in timer.key.items()}
+            found.append((timer.at, {"rules": [*timer.rules], "key": key, "clock": None}))
+    found.sort(key=lambda timed: timed[0])
+    return [{"at": plain.instant(at), **said} for at, said in found[:SHOWN]]
+
+
+def _clocks(book: Rulebook, after: int) -> list[tuple[int, dict[str, Any]]]:
+    found = []
+    for clock in running_clocks(book):
+        at = clock.following(after)
+        active = (rule for rule in book.rules.values() if rule.enabled)
+        rules = [rule.name for rule in active if clock.name in _names(rule.on)]
+        if at is not None:
+            found.append((at, {"rules": rules, "key": {}, "clock": clock.name}))
+    return found
+
+
+def _names(on: x.Expression) -> set[str]:
+    """The event types that an expression names, clock literals among them."""
+    return {
+        node.name if isinstance(node, x.Name) else name_of(node)
+        for node in on.walk()
+        if isinstance(node, x.Name | x.Clock | x.Cron)
+    }
+
+
+def held_back(book: Rulebook, status: dict[str, Any]) -> list[dict[str, str]]:
+    """What has not been seen yet, and why: sources that are ahead of the engine, a full outbox,
+    rules that run behind."""
+    found = []
+    for row in status["tables"]:
+        if row["commits_behind"]:
+            reason = (
+                f"{row['commits_behind']:,} commits after version {row['version']} are not read"
+            )
+            found.append({"source": f"table {row['table']}", "reason": reason})
+    if status["unplaced_signals"]:
+        reason = f"{status['unplaced_signals']:,} wait for a bucket"
+        found.append({"source": "signals", "reason": reason})
+    if status["entries_pending"] + status["entries_held"] >= book.settings.outbox_entries_max:
+        reason = "so many entries are open that nothing more is taken until some are done"
+        found.append({"source": "outbox", "reason": reason})
+    for rule, micros in lateness_micros(book).items():
+        behind = format_duration(x.Duration(0, micros))
+        reason = f"over event time: it waits {behind} for rows that are late"
+        found.append({"source": f"rule {rule}", "reason": reason})
+    return found
