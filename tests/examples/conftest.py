@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.lake import Lake
 from tidegate.connectors.delta.session import new_session
 from tidegate.engine.demo.lake import build_tables, copy_rulebook
 
@@ -39,3 +40,8 @@ def example(spark: SparkSession, tmp_path: Path) -> Callable[[str], Example]:
         return Example(session, copy_rulebook(name, tmp_path))
 
     return build
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> Lake:
+    return Lake(spark, tmp_path)
