@@ -28,6 +28,7 @@ from benchmarks import (
     state,
     store,
     throughput,
+    timers,
 )
 from benchmarks.figure import Figure
 from tidegate.connectors.delta.session import start_session
@@ -38,6 +39,7 @@ NAMES = (
     "store",
     "state",
     "inbox",
+    "timers",
     "many_rules",
     "latency",
     "throughput",
@@ -79,6 +81,9 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
     if "inbox" in wanted:
         _say("inbox")
         figures.append(inbox.run(folder / "inbox"))
+    if "timers" in wanted:
+        _say("timers")
+        figures += [*timers.run(folder / "timers"), timers.wake_up()]
     if set(wanted) <= WITHOUT_SPARK:
         return figures
     spark = start_session("benchmarks")
@@ -91,6 +96,7 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
         "many_rules": lambda: many_rules.run(spark, folder / "many_rules"),
         "latency": lambda: latency.run(spark, folder / "latency"),
         "throughput": lambda: throughput.run(spark, folder / "throughput", changes),
+        "timers": lambda: timers.night(spark, folder / "night"),
         "bounds": bounds.run,
         "memory": lambda: memory.run(folder / "memory", changes),
         "idle": lambda: idle.run(folder / "idle"),
