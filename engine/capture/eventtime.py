@@ -23,10 +23,15 @@ class Timed(NamedTuple):
 
 
 def timed(
-    event: TableEvent, column: pa.ChunkedArray, row: Int64, commit: Int64, *, late: bool
+    event: TableEvent,
+    column: pa.ChunkedArray,
+    row: Int64,
+    commit: Int64,
+    seen_at: int | None = None,
 ) -> Timed:
     """The rows row[n] of commits at commit[n] at the times of `column`, microseconds. One is late
-    if its time is before its commit's by more than the lateness; without `late` none is.
+    if its time is before its commit's by more than the lateness. Rows of a snapshot that was
+    `seen_at` some time are never late.
 
     Example: with lateness 10 min a row of 9:55 in a commit at 10:00 stands at 9:55, one of 9:45 is
     late. With `ahead` 1 h, one of 11:30 is refused.
@@ -34,7 +39,9 @@ def timed(
     own = column.combine_chunks().take(pa.array(row)).cast(INSTANT)
     missing = np.asarray(own.is_null())
     time = own.cast(pa.int64()).fill_null(0).to_numpy()
-    before = ~missing & (time < commit - event.lateness_micros) if late else np.zeros_like(missing)
+    before = ~missing & (time < commit - event.lateness_micros)
+    if seen_at is not None:
+        before, commit = np.zeros_like(missing), np.full_like(commit, seen_at)
     after = ~missing & (time > commit + event.ahead_micros)
     name = event.time
     reasons = [

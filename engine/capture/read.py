@@ -80,7 +80,7 @@ class Capture:
             found = feed.read(request.table, span, request.read)
             rows += found.num_rows
             changes = arrange(found, span, request)
-            table = _TableCapture(request, span, changes, feed, first=plan.bucket == 1)
+            table = _TableCapture(request, span, changes, feed, plan)
             for event in request.events:
                 batch, wrong = table.batch(event)
                 rejected += wrong
@@ -195,14 +195,13 @@ class _TableCapture:
         span: TableRange,
         changes: Changes,
         feed: Feed,
-        *,
-        first: bool,
+        plan: Plan,
     ) -> None:
-        """`first`: in a rulebook's first bucket, whose snapshots are never late."""
         self._request = request
         self._span = span
         self._changes = changes
-        self._late = not (first and span.snapshot)
+        # The rows of a rulebook's first snapshots stand at their times, however long ago.
+        self._seen_at = plan.now if span.snapshot and plan.bucket == 1 else None
         self._decided = (
             feed.decide(_images(request, changes), request.decide)
             if (request.decide and changes.rows.num_rows)
@@ -222,7 +221,7 @@ class _TableCapture:
         time, wrong = changes.time[rows], []
         if event.time is not None:
             column = changes.column(event.time)
-            rows, time, refused = timed(event, column, rows, time, late=self._late)
+            rows, time, refused = timed(event, column, rows, time, self._seen_at)
             wrong = [one for rejected, why in refused for one in self._reject(event, rejected, why)]
         if len(raising):
             wrong += self._reject(event, raising, f"`where: {event.where}` raises on this row")
