@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
@@ -12,8 +13,9 @@ from tidegate.engine.evaluate.prepare import Prepared
 from tidegate.engine.schemas import covers
 from tidegate.engine.values import Plan
 from tidegate.rules.errors import EngineError, InputError
+from tidegate.rules.formatter import format_expression
 from tidegate.rules.lateness import lateness_micros
-from tidegate.rules.model import Rulebook
+from tidegate.rules.model import Rule, Rulebook
 
 Prepare = Callable[[Mapping[str, str], Collection[str]], Prepared]
 """Prepares the rules' SQL for the schemas (JSON) of the tables by name; the second is the rules
@@ -84,6 +86,12 @@ def basis_for(basis: Basis, plan: Plan, prepare: Prepare) -> Basis:
         )
         basis = replace(basis, activations=activations, detector=detector)
     return basis
+
+
+def detects(rule: Rule) -> str:
+    """Digest of what a rule detects: `on`, `per`, context (G9)."""
+    parts = (format_expression(rule.on), rule.key_names, sorted(rule.per.items()), rule.context)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
 
 
 def _prepared_anew(

@@ -21,6 +21,7 @@ from tidegate.engine.capture.plan import (
     list_sources,
     make_plan,
     pin,
+    stuck,
     watermark_before,
 )
 from tidegate.engine.capture.resets import with_resets
@@ -38,7 +39,7 @@ from tidegate.engine.failpoints import failpoint
 from tidegate.engine.outage import looking_at_tables
 from tidegate.engine.ports import Arrivals, Conditions, Feed, Store, Unplaced
 from tidegate.engine.present import Present
-from tidegate.engine.state import BucketReport, Parked, State, Taken
+from tidegate.engine.state import BucketReport, Parked, Seen, State, Taken
 from tidegate.engine.told import tell
 from tidegate.engine.values import Plan
 from tidegate.rules.errors import EngineError
@@ -47,18 +48,6 @@ from tidegate.rules.model import Rulebook
 FAILURES_BEFORE_HALVING = 3  # G8
 WAIT_SECONDS_MIN = 0.001
 _OF_ENTRIES = frozenset({"skip", "redrive"})  # controls that no bucket carries out
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What was visible at one time: the latest version of each source, when the last signal was
-    received, and controls of sources (the others wait until their table is one). What happens by
-    itself up to `now` is visible too."""
-
-    now: int
-    versions: Mapping[str, int]
-    last_received: int | None
-    controls: frozenset[int]
 
 
 @dataclass(slots=True)
@@ -132,7 +121,7 @@ class Loop:
                     raise
                 failed = error
             except Exception as error:
-                failed = _stuck(plan, error)
+                failed = stuck(plan, error)
                 failed.__cause__ = error
             else:
                 return self._act(basis, self._commit(basis, taken))
@@ -398,14 +387,3 @@ def _of(basis: Basis) -> Partitioned:
 def _carried_out_by_a_bucket(control: Control, listing: Listing) -> bool:
     listed = control.subject in listing.heads
     return control.kind == "enable" or (control.kind == "reset" and listed)
-
-
-def _stuck(plan: Plan, error: Exception) -> EngineError:
-    spans = ", ".join(f"{r.table} version {r.first} to {r.last}" for r in plan.ranges) or "signals"
-    return EngineError(
-        "bucket-failed",
-        f"bucket {plan.bucket} of {plan.rulebook} ({spans}) cannot be taken: "
-        f"{type(error).__name__}: {error}",
-        "the cursors stay before it; remove the cause and run again"
-        + (", or `tidegate reset TABLE --from VERSION` to go on behind it" if plan.ranges else ""),
-    )

@@ -56,6 +56,18 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """What was visible at one time: the latest version of each source, when the last signal was
+    received, and controls of sources (the others wait until their table is one). What happens by
+    itself up to `now` is visible too."""
+
+    now: int
+    versions: Mapping[str, int]
+    last_received: int | None
+    controls: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
 class BucketReport:
     """One line of `run --json`."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import threading
@@ -29,7 +28,7 @@ from tidegate.engine.act.run import Runner
 from tidegate.engine.adopt import check_store
 from tidegate.engine.app.failed import told_of_failure
 from tidegate.engine.app.tables import open_catalog, preparing, schemas_now
-from tidegate.engine.basis import make_basis
+from tidegate.engine.basis import detects, make_basis
 from tidegate.engine.capture.instants import Instants
 from tidegate.engine.capture.now import Now
 from tidegate.engine.capture.resets import with_resets
@@ -46,8 +45,7 @@ from tidegate.engine.proven import only_written, proven_rules
 from tidegate.engine.state import BucketReport, Parked, State
 from tidegate.engine.store import LeaseKeeper, Ledger, SqlStore, open_store
 from tidegate.rules.errors import EngineError, TidegateError
-from tidegate.rules.formatter import format_expression
-from tidegate.rules.model import Rule, Rulebook
+from tidegate.rules.model import Rulebook
 
 log = logging.getLogger(__name__)
 
@@ -290,7 +288,7 @@ class Engine:
         self._jobs = catalog.jobs
         analyst = DeltaAnalyst(catalog, book, functions)
         now = Now(SystemClock(), state.now)
-        digests = {rule.name: _detects(rule) for rule in book.rules.values() if rule.enabled}
+        digests = {rule.name: detects(rule) for rule in book.rules.values() if rule.enabled}
         prepare = preparing(book, analyst)
         sink = DeltaSink(catalog, book, analyst)
         schemas, proven = schemas_now(catalog), proven_rules(self.rulebook, kept)
@@ -397,9 +395,3 @@ def _check_clock(store: SqlStore, book: Rulebook) -> None:
             f"{book.settings.skew_max_seconds} (skew_max_seconds)",
             "set the machine's clock right (NTP), then run again",
         )
-
-
-def _detects(rule: Rule) -> str:
-    """Digest of what a rule detects: `on`, `per`, context (G9)."""
-    parts = (format_expression(rule.on), rule.key_names, sorted(rule.per.items()), rule.context)
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]

@@ -190,6 +190,21 @@ def half(plan: Plan) -> int | None:
     return floor_watermark(cells[len(cells) // 2] - 1)
 
 
+def stuck(plan: Plan, error: Exception) -> EngineError:
+    """Why the engine stops at a plan that it cannot carry out."""
+    spans = (
+        ", ".join(f"{r.table} version {r.first} to {r.last}" for r in plan.ranges)
+        or "signals, timers"
+    )
+    return EngineError(
+        "bucket-failed",
+        f"bucket {plan.bucket} of {plan.rulebook} ({spans or 'signals, timers'}) cannot be taken: "
+        f"{type(error).__name__}: {error}",
+        "the cursors stay before it; remove the cause and run again"
+        + (", or `tidegate reset TABLE --from VERSION` to go on behind it" if plan.ranges else ""),
+    )
+
+
 def _listed(listing: Listing) -> Iterator[int]:
     for head in listing.heads.values():
         for commit in (*head.commits, *filter(None, [head.left_out])):
