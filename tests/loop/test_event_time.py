@@ -10,18 +10,18 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.loop.test_live import as_fired, without_key
+from tests.loop.test_live import as_fired, moment, without_key
 from tests.reference.evaluate import Line
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import cases
 from tests.reference.strategies import EVERYTHING, SECOND
 from tests.replay.traces import simulated
 from tests.support.live import Live, RowsFeed
-from tests.support.rulebooks import event, table
+from tests.support.rulebooks import event, rule, rulebook, signal, table
 from tidegate.engine.store import SqlStore
 from tidegate.rules.expression import Clock
 from tidegate.rules.lateness import lateness_micros
-from tidegate.rules.model import Context, Rulebook, Settings
+from tidegate.rules.model import AHEAD_MICROS, Context, Rulebook, Settings
 
 LATENESS = {"a": 3 * SECOND, "b": 5 * SECOND}
 OPERATORS = tuple(operator for operator in EVERYTHING if operator is not Clock)
@@ -94,3 +94,23 @@ def compare(data: st.DataObject, store: SqlStore, folder: Path) -> None:
     found = sorted(map(repr, map(without_key, live.found())))
     assert found == sorted(repr(without_key(as_fired(d))) for d in saw(expected))
     assert store.rejected(live.book.name, 10, whole=True) == []
+
+
+def test_g05_what_is_late_missing_or_too_far_ahead_is_rejected(store: SqlStore) -> None:
+    """The lateness and `ahead` themselves are still taken."""
+    own = over_tables(rulebook(rule("a"), tables=(), events=[signal(n, v="bigint") for n in "abc"]))
+    feed = RowsFeed()
+    live = Live(store, own, "late", 100 * SECOND, feed)
+    late, ahead = LATENESS["a"], AHEAD_MICROS
+    at = 110 * SECOND
+    times = [at - late - 1, at - late, at, None, at + ahead, at + ahead + 1]
+    feed.tables["a"] = [(at, [*enumerate(times)])]
+    live.drain(at + ahead + late + SECOND)
+    found = [(firing["end"], firing["constituents"][0]["v"]) for firing in live.found()]
+    assert found == [(moment(t / SECOND), v) for v, t in enumerate(times) if v in (1, 2, 4)]
+    rejected = store.rejected("late", 10, whole=True)
+    assert sorted((row["fields"]["v"], row["reason"].split(":")[0]) for row in rejected) == [
+        (0, "late"),
+        (3, "`time"),
+        (5, "`time"),
+    ]

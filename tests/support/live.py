@@ -55,7 +55,7 @@ class RowsFeed(MemoryFeed):
 
     def __init__(self) -> None:
         super().__init__(0)
-        self.tables: dict[str, list[tuple[int, list[tuple[int | None, int]]]]] = {}
+        self.tables: dict[str, list[tuple[int, list[tuple[int | None, int | None]]]]] = {}
 
     def head(self, table: Table, after: Cursor | None) -> TableHead:
         cursor = after or Cursor(table.name, table.name, -1, 0, TIMED)
