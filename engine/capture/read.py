@@ -80,7 +80,8 @@ class Capture:
             found = feed.read(request.table, span, request.read)
             rows += found.num_rows
             changes = arrange(found, span, request)
-            table = _TableCapture(request, span, changes, feed, first=plan.bucket == 1)
+            found_at = plan.now if span.snapshot and plan.bucket == 1 else None
+            table = _TableCapture(request, span, changes, feed, found_at)
             for event in request.events:
                 batch, wrong = table.batch(event)
                 rejected += wrong
@@ -195,14 +196,14 @@ class _TableCapture:
         span: TableRange,
         changes: Changes,
         feed: Feed,
-        *,
-        first: bool,
+        found_at: int | None,
     ) -> None:
-        """`first`: in a rulebook's first bucket, whose snapshots are never late."""
+        """`found_at`: when the snapshot of a rulebook's first bucket was found: its rows, which
+        stand at their times, are never late, and not ahead of when the bucket begins."""
         self._request = request
         self._span = span
         self._changes = changes
-        self._late = not (first and span.snapshot)
+        self._found_at = found_at
         self._decided = (
             feed.decide(_images(request, changes), request.decide)
             if (request.decide and changes.rows.num_rows)
@@ -222,7 +223,9 @@ class _TableCapture:
         time, wrong = changes.time[rows], []
         if event.time is not None:
             column = changes.column(event.time)
-            rows, time, refused = timed(event, column, rows, time, late=self._late)
+            late = self._found_at is None
+            commit = time if self._found_at is None else np.full_like(time, self._found_at)
+            rows, time, refused = timed(event, column, rows, commit, late=late)
             wrong = [one for rejected, why in refused for one in self._reject(event, rejected, why)]
         if len(raising):
             wrong += self._reject(event, raising, f"`where: {event.where}` raises on this row")
