@@ -87,4 +87,4 @@ def test_g13_a_sample_of_a_table_that_is_gone_makes_its_firings_dead(
 
     monkeypatch.setattr(MemoryFeed, "version_at", gone)
     run(store, Newest())
-    assert [entry.state for entry in store.obstacles("loop")] == ["dead"]  # b has what it needs in its plan
+    assert [entry.state for entry in store.obstacles("loop")] == ["dead"]
