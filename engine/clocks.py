@@ -61,8 +61,10 @@ class RunningClock:
 
         Where the hour is given, each local time that matches is taken once: a repeated one the
         first time, a skipped one at the end of the gap. Where it is a wildcard, each instant is
-        that reads as a local time that matches. Raises EngineError `clock-span`.
+        that reads as a local time that matches. It occurs in years that a clock literal can name.
+        Raises EngineError `clock-span`.
         """
+        first, last = max(first, _FIRST), min(last, _LAST)
         if first > last:
             return np.empty(0, np.int64)
         _check_span(self.name, first, last, self.per_day)
@@ -80,7 +82,8 @@ class RunningClock:
     def following(self, after: int) -> int | None:
         """The first occurrence later than an instant; None where there is none for `_YEARS_MAX`
         years."""
-        begin, end = after + 1, min(after + _YEARS_MAX * 365 * _DAY, _LAST)
+        begin = max(after + 1, _FIRST)
+        end = min(begin + _YEARS_MAX * 365 * _DAY, _LAST)
         if isinstance(self.expression, x.Clock) and self.expression.year is not None:
             begin = max(begin, _year_begins(self.expression.year) - _MARGIN)
             end = min(end, _year_begins(self.expression.year + 1) + _MARGIN)
@@ -128,9 +131,7 @@ def running_clocks(book: Rulebook) -> tuple[RunningClock, ...]:
 
 
 def clock_batches(book: Rulebook, first: int, last: int) -> dict[str, Batch]:
-    """Every clock occurrence in [first, last], microseconds, by event type, in years that a clock
-    literal can name."""
-    first, last = max(first, _FIRST), min(last, _LAST)
+    """Every clock occurrence in [first, last], microseconds, by event type."""
     found = {clock.name: clock.instants(first, last) for clock in running_clocks(book)}
     return {name: batch_of(name, time) for name, time in found.items() if len(time)}
 

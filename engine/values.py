@@ -159,6 +159,14 @@ class Batch:
     def __len__(self) -> int:
         return len(self.time)
 
+    def ids_by(self, columns: str) -> UInt64:
+        """The ids by a column set; those by another one where what a rule reads has changed since
+        the occurrences came."""
+        for known in (columns, *sorted(self.ids)):
+            if known in self.ids:
+                return self.ids[known]
+        return np.zeros((len(self), 2), dtype=np.uint64)
+
     def until(self, instant: int) -> Batch:
         """The occurrences up to an instant."""
         return self.take(np.arange(np.searchsorted(self.time, instant, side="right")))

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tidegate.engine.clocks import name_of
 from tidegate.engine.detector import listing
-from tidegate.engine.detector.carried import read_occurrences, write_occurrences
+from tidegate.engine.detector.carried import numbers, read_occurrences, write_occurrences
 from tidegate.engine.detector.edges import BY, is_tick, shown_name
 from tidegate.engine.detector.log import frozen
 from tidegate.engine.detector.parts import saying_due
@@ -117,6 +117,23 @@ def released(
             table = write_occurrences(whole, rest, nothing, nothing, 0)
             held[_HELD + event] = saying_due(table, int(whole.time[due]) + behind_micros(event), 0)
     return found, held
+
+
+def adopted(tables: Mapping[str, pa.Table], events: frozenset[str]) -> dict[str, pa.Table]:
+    """What another rulebook has left, for one whose rules see `events` behind. Where a lateness has
+    changed, what was held back by a clock that is gone waits for a new one: the shortest for the
+    shortest."""
+    found = dict(tables)
+    left = sorted((n[len(_HELD) :] for n in tables if is_held(n)), key=behind_micros)
+    for event in sorted(events.difference(left), key=behind_micros):
+        seen = event.partition(BY)[0]
+        gone = [name for name in left if name not in events and name.partition(BY)[0] == seen]
+        if gone:
+            left.remove(gone[0])
+            table = found.pop(_HELD + gone[0])
+            first = int(numbers(table, "time")[0])
+            found[_HELD + event] = saying_due(table, first + behind_micros(event), 0)
+    return found
 
 
 def is_held(name: str) -> bool:

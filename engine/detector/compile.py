@@ -8,7 +8,7 @@ from graphlib import TopologicalSorter
 from typing import Any
 
 from tidegate.engine.detector.behind import with_lateness
-from tidegate.engine.detector.edges import BY, with_edges
+from tidegate.engine.detector.edges import as_written, with_edges
 from tidegate.engine.detector.flat import flat_node
 from tidegate.engine.detector.flat.window_node import Windows
 from tidegate.engine.detector.graph import Census, Graph, Node, Stream, connect, digest
@@ -92,7 +92,7 @@ def compile_book(
     roots: dict[str, Node] = {}
     censuses: list[Census] = []
     for name in _used_first(rules):
-        since = activations[name.partition(BY)[0]]
+        since = activations[as_written(name)]
         roots[name], census = compile_rule(rules[name], since, book, roots)
         censuses += [census] if census else []
     keys = {name: rule.key_names for name, rule in rules.items()}

@@ -14,7 +14,7 @@ from tidegate.engine.detector.chains import Steps
 from tidegate.engine.detector.closing import carry_on
 from tidegate.engine.detector.compile import compile_book
 from tidegate.engine.detector.detections import build
-from tidegate.engine.detector.edges import tick_type
+from tidegate.engine.detector.edges import as_written, tick_type
 from tidegate.engine.detector.frame import Frame, Until, open_frame
 from tidegate.engine.detector.graph import Graph, Node
 from tidegate.engine.detector.instances import (
@@ -111,15 +111,19 @@ class Detector:
 
     def parked_with(self, parked: Collection[str]) -> frozenset[str]:
         """The rules that stop when these are parked: they themselves, and all that use them."""
-        stopped = set(parked) & self._rules.keys()
+        return frozenset(as_written(rule) for rule in self._stopped(parked))
+
+    def _stopped(self, parked: Collection[str]) -> frozenset[str]:
+        """The same as they run: a rule, and once more as each clock sees it."""
+        stopped = set[str]()
         for rule in self._graph.roots:  # each after those that it uses
-            if self._graph.uses[rule] & stopped:
+            if as_written(rule) in parked or self._graph.uses[rule] & stopped:
                 stopped.add(rule)
         return frozenset(stopped)
 
     def asleep(self, parked: Collection[str]) -> frozenset[str]:
         """The nodes that are not stepped when these rules are parked, by digest."""
-        stopped, roots = self.parked_with(parked), self._graph.roots
+        stopped, roots = self._stopped(parked), self._graph.roots
         if not stopped:
             return frozenset()
         found = {node.digest for rule in stopped for node in roots[rule].walk()}
@@ -131,7 +135,7 @@ class Detector:
         return self._behind.get(node, 0)
 
     def passed_over(self, parked: Collection[str], batches: Mapping[str, Batch]) -> dict[str, int]:
-        """How many occurrences of a bucket each parked rule does not see."""
+        """How many arrivals of a step each parked rule does not see."""
         events = self._graph.events
         return {
             rule: sum(len(batch) for event, batch in batches.items() if event in events[rule])
@@ -188,7 +192,7 @@ class Detector:
         parked: Collection[str],
     ) -> tuple[tuple[Detections, ...], Carried]:
         """A step that goes so far."""
-        stopped = self.parked_with(parked)
+        stopped = self._stopped(parked)
         rules = [rule for rule in self._graph.active(arrivals.counts) if rule not in stopped]
         nodes = {n.digest: n for rule in rules for n in self._graph.roots[rule].walk()}
         frame = open_frame(self._graph, nodes, carried, arrivals, self._ranking)
@@ -228,7 +232,8 @@ class Detector:
                 try:
                     done |= self._steps(node, done, frame, until)
                 except LimitError as error:
-                    raise error.of(name, _named(rule, frame.keys(node), error.key)) from None
+                    key = _named(rule, frame.keys(node), error.key)
+                    raise error.of(as_written(name), key) from None
             found, _ = done[root.digest]
             if len(found.instances):
                 shown[name] = show(rule, found.instances, frame.keys(root), frame.occurrences)

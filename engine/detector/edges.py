@@ -34,6 +34,11 @@ def shown_name(event: str) -> str:
     return event.removeprefix(BEGIN).removeprefix(END).partition(BY)[0]
 
 
+def as_written(rule: str) -> str:
+    """The name of a rule as it was written, of the one that a clock sees."""
+    return rule.partition(BY)[0]
+
+
 def begun(book: Rulebook) -> tuple[str, ...]:
     """The event types whose beginning some rule looks at."""
     named = (node for rule in book.rules.values() for node in rule.on.walk())

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tidegate.engine.detector.behind import clock_of, is_held, released
+from tidegate.engine.detector.behind import adopted, clock_of, is_held, released
 from tidegate.engine.detector.carried import check, numbers, read_spans
 from tidegate.engine.detector.codes import select
 from tidegate.engine.detector.detector import Detector
@@ -90,10 +90,12 @@ class Partitioned:
         instances that are too old. Arrivals above the watermark of rules that run behind are held
         back for them. A step that a limit stops is done again, whole, with fewer arrivals."""
         graph = self.detector.graph
+        stored = carried.tables
         if not self._adopted:
-            check(carried.tables)
-        tables = {name: table for name, table in carried.tables.items() if not is_held(name)}
-        batches, held = released(carried.tables, batches, self._events_behind, watermark)
+            check(stored)
+            stored = adopted(stored, self._events_behind)
+        tables = {name: table for name, table in stored.items() if not is_held(name)}
+        batches, held = released(stored, batches, self._events_behind, watermark)
         count = count_of(tables)
         asleep = self.detector.asleep(parked)
         largest, due = self._looked_over(tables, watermark, asleep)
@@ -139,6 +141,20 @@ class Partitioned:
         asleep = self.detector.asleep(parked)
         parts = (self._part(name, table) for name, table in carried.tables.items())
         return earliest(part.timer for part in parts if part.node not in asleep)
+
+    def passed_over(
+        self,
+        carried: Carried,
+        batches: Mapping[str, Batch],
+        watermark: int,
+        parked: Collection[str],
+    ) -> dict[str, int]:
+        """How many occurrences each parked rule does not see in a step from what was carried."""
+        if not parked:
+            return {}
+        stored = adopted(carried.tables, self._events_behind)
+        arrived, _ = released(stored, batches, self._events_behind, watermark)
+        return self.detector.passed_over(parked, arrived)
 
     def _looked_over(
         self, tables: Tables, watermark: int, asleep: Collection[str]

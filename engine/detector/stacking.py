@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.detector.comparable import KeyTypeError, united
-from tidegate.engine.values import Batch, UInt64
+from tidegate.engine.values import Batch
 from tidegate.rules.errors import InputError, Problem, word_place
 
 
@@ -23,7 +23,7 @@ def both(stored: Batch, new: Batch) -> Batch:
         np.concatenate([stored.time, new.time]),
         np.concatenate([stored.row, new.row + stored.table.num_rows]),
         _one_type(new.event, stored.table, new.table),
-        {name: np.concatenate([_ids(stored, name), ids]) for name, ids in new.ids.items()},
+        {name: np.concatenate([stored.ids_by(name), ids]) for name, ids in new.ids.items()},
         depth,
     )
 
@@ -87,11 +87,3 @@ def no_parameters(rows: int) -> pa.Table:
 
 def _depth(batch: Batch) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
     return np.zeros(len(batch), dtype=np.int32) if batch.depth is None else batch.depth
-
-
-def _ids(batch: Batch, name: str) -> UInt64:
-    """Ids by a column set; ids by another one where a rule's columns have changed since."""
-    for known in (name, *sorted(batch.ids)):
-        if known in batch.ids:
-            return batch.ids[known]
-    return np.zeros((len(batch), 2), dtype=np.uint64)

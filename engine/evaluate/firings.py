@@ -49,7 +49,7 @@ def _occurrence_ids(prepared: PreparedRule, d: Detections) -> UInt64:
     def ids_of(event: str, batch: Batch) -> UInt64:
         if not batch.ids:  # a clock's, or ticks
             return instant_ids(batch.event, batch.time)
-        return batch.ids[digests[event]]
+        return batch.ids_by(digests[event])
 
     ids: UInt64 = gather(d, ids_of, np.empty((len(d.event_row), 2), np.uint64))
     return ids

@@ -17,7 +17,7 @@ from tidegate.engine.parameters import SAMPLE
 from tidegate.engine.ports import Conditions, Feed
 from tidegate.engine.values import Batch, Detections, Failure, Int64, Plan
 from tidegate.rules import expression as x
-from tidegate.rules.errors import Place
+from tidegate.rules.errors import EngineError, Place
 from tidegate.rules.model import Rule, Rulebook, Table
 
 ATTEMPTS = 3
@@ -91,7 +91,12 @@ class Sampler:
         return replace(ticks, row=np.arange(len(ticks)), table=table), failed
 
     def _value(self, sample: Sample, instant: int) -> object:
-        versions = {name: self._version(name, instant) for name in sorted(sample.tables)}
+        try:
+            versions = {name: self._version(name, instant) for name in sorted(sample.tables)}
+        except EngineError as error:
+            if error.code != "table-missing":
+                raise
+            return Failure(f"a sample failed: {error.message}", lasting=True)
         missing = [name for name, version in versions.items() if version is None]
         if missing:
             return None  # there was no such table then

@@ -7,22 +7,38 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.golden.load import micros
 from tests.loop.test_live import as_fired, moment, without_key
 from tests.reference.evaluate import Line
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import cases
 from tests.reference.strategies import EVERYTHING, SECOND
 from tests.replay.traces import simulated
-from tests.support.live import Live, RowsFeed
+from tests.support.live import Live, RowsFeed, SnapshotFeed
 from tests.support.rulebooks import event, rule, rulebook, signal, table
+from tidegate import rules
+from tidegate.engine.state import Parked
 from tidegate.engine.store import SqlStore
 from tidegate.rules.expression import Clock
 from tidegate.rules.lateness import lateness_micros
 from tidegate.rules.model import AHEAD_MICROS, Context, Rulebook, Settings
 
+MINUTE = 60 * SECOND
+NINE = micros("2026-03-02T09:00")
+BOOK = """\
+rulebook: times
+tables: {a: {path: /a}, b: {path: /b}}
+events:
+  row: {on: insert, table: a, time: at, lateness: LATENESS}
+  asked: {signal: {}}
+  hourly: {cron: "0 * * * *", misfire: skip}
+rules:
+RULES
+"""
 LATENESS = {"a": 3 * SECOND, "b": 5 * SECOND}
 OPERATORS = tuple(operator for operator in EVERYTHING if operator is not Clock)
 NUMBERS = itertools.count()
@@ -114,3 +130,74 @@ def test_g05_what_is_late_missing_or_too_far_ahead_is_rejected(store: SqlStore) 
         (3, "`time"),
         (5, "`time"),
     ]
+
+
+def loaded(lateness: str = "3 s", **on: str) -> Rulebook:
+    lines = "\n".join(f"  {name}: {text}" for name, text in on.items())
+    return rules.load(BOOK.replace("LATENESS", lateness).replace("RULES", lines))
+
+
+def ends(live: Live) -> list[tuple[str, str]]:
+    return [(firing["rule"], firing["end"][11:]) for firing in live.found()]
+
+
+def test_g05_rows_of_a_snapshot_stand_at_their_times_however_far_apart(store: SqlStore) -> None:
+    """In a year before that of any clock, days ago, and a little ahead; far ahead is refused."""
+    times = ["0001-01-01T00:00", "2026-02-20T10:00", "2026-03-02T09:30", "2026-03-02T11:00"]
+    feed = SnapshotFeed(NINE - 600 * MINUTE, [(n, micros(at)) for n, at in enumerate(times)])
+    book = loaded(r="{on: row}", q="{on: hourly}")
+    live = Live(store, book, "s", NINE, feed)
+    live.drain(NINE + 45 * MINUTE)
+    assert [firing["end"][:16] for firing in live.found()] == times[:3]
+    (refused,) = store.rejected("s", 10, whole=True)
+    assert refused["reason"] == "`time: at` is more than 1 h after its commit"
+
+
+@pytest.mark.parametrize("lateness", ["1 s", "3 s", "10 s"])
+def test_g05_what_is_held_back_survives_another_lateness(store: SqlStore, lateness: str) -> None:
+    feed = RowsFeed()
+    live = Live(store, loaded(r="{on: row}"), "l", NINE, feed)
+    feed.tables["a"] = [(NINE + 10 * SECOND, [(1, NINE + 7 * SECOND), (2, NINE + 9 * SECOND)])]
+    live.drain(NINE + 11 * SECOND)
+    assert ends(live) == [("r", "09:00:07Z")]
+    live.edit(loaded(lateness, r="{on: row}"))
+    live.drain(NINE + MINUTE)
+    assert ends(live) == [("r", "09:00:07Z"), ("r", "09:00:09Z")]
+
+
+def test_g09_what_is_carried_fires_after_its_rule_reads_other_columns(store: SqlStore) -> None:
+    feed = RowsFeed()
+    live = Live(store, loaded(r="{on: row}", w="{on: 'asked + [20 s]'}"), "c", NINE, feed)
+    feed.tables["a"] = [(NINE + 10 * SECOND, [(1, NINE + 9 * SECOND)])]
+    live.signal([("asked", NINE + SECOND, {})])
+    live.drain(NINE + 11 * SECOND)
+    assert ends(live) == []
+    live.reads = frozenset()
+    live.restart()
+    live.drain(NINE + MINUTE)
+    assert ends(live) == [("r", "09:00:09Z"), ("w", "09:00:21Z")]
+
+
+def test_g13_a_rule_used_by_one_that_is_behind_is_parked_and_enabled_by_its_name(
+    store: SqlStore,
+) -> None:
+    """`q` is behind, and sees `r` as far behind; `p` is not."""
+    on = {"r": "{on: asked ; hourly, context: chronicle}", "q": "{on: r and row}"}
+    book = loaded(**on, p="{on: r or asked}", w="{on: row}")
+    book = replace(book, settings=replace(book.settings, carried_per_key_max=2))
+    feed = RowsFeed()
+    live = Live(store, book, "p", NINE, feed)
+    live.signal(("asked", NINE + n * SECOND, {}) for n in range(5))
+    feed.tables["a"] = [(NINE + 10 * SECOND, [(1, NINE + 9 * SECOND)])]
+    live.drain(NINE + 10 * SECOND + 1_000)
+    live.drain(NINE + MINUTE)
+    assert ends(live) == [("w", "09:00:09Z")]
+    parked = {one["rule"]: one for one in store.status("p")["parked_rules"]}
+    assert {rule: one["passed_over"] for rule, one in parked.items()} == {"p": 6, "q": 7, "r": 6}
+    assert [parked[rule]["reason"] for rule in "pq"] == ["it uses r"] * 2
+    for rule in "rpq":
+        store.ask("p", "enable", rule)
+    live.signal([("asked", NINE + 2 * MINUTE, {})])
+    live.drain(NINE + 3 * MINUTE)
+    assert not any(isinstance(o, Parked) for o in store.obstacles("p"))
+    assert ends(live)[1:] == [("p", "09:02:00Z")]

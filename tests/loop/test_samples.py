@@ -10,8 +10,10 @@ import pytest
 
 from tests.support.bench import Bench, NoConditions
 from tests.support.make import BEGIN, SECOND
+from tests.support.memory import MemoryFeed
 from tidegate.engine.store import SqlStore
 from tidegate.engine.values import Failure, Signal
+from tidegate.rules.errors import EngineError
 
 BOOK = """\
 rulebook: loop
@@ -75,3 +77,14 @@ def test_g13_a_sample_that_fails_for_good_makes_its_firings_dead(
     run(store, Newest(fails))
     states = [entry.state for entry in store.obstacles("loop")]
     assert states.count("dead") == dead
+
+
+def test_g13_a_sample_of_a_table_that_is_gone_makes_its_firings_dead(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: object) -> int:
+        raise EngineError("table-missing", "table `t` is not there", "make it")
+
+    monkeypatch.setattr(MemoryFeed, "version_at", gone)
+    run(store, Newest())
+    assert [entry.state for entry in store.obstacles("loop")] == ["dead"]

@@ -40,10 +40,15 @@ BEFORE_ACTIVATION = 2  # us: the watermark next before an instant of the grid
 
 
 class All(EveryIdAnalyst):
-    """Conditions that read everything, and always hold."""
+    """Conditions that read everything, or these columns, and always hold."""
+
+    def __init__(self, columns: frozenset[str] | None = None) -> None:
+        super().__init__()
+        self.columns = columns
 
     def condition(self, *given: Any, **more: object) -> Reading:
-        return Reading(frozenset(given[1].names))
+        names = frozenset(given[1].names)
+        return Reading(names if self.columns is None else names & self.columns)
 
     def hold(self, questions: Sequence[Question], pinned: Mapping[str, int]) -> Answers:
         ids = (i for q in questions for i in q.relation["firing_id"].to_pylist())
@@ -79,6 +84,22 @@ class RowsFeed(MemoryFeed):
         return rows.set_column(4, "at", at).select([VERSION, KIND, *request.columns])
 
 
+class SnapshotFeed(RowsFeed):
+    """The same; table a is there before, with these rows."""
+
+    def __init__(self, instant: int, rows: list[tuple[int | None, int]]) -> None:
+        super().__init__()
+        self.tables["a"] = [(instant, rows)]
+
+    def head(self, table: Table, after: Cursor | None) -> TableHead:
+        if after is not None or table.name != "a":
+            return super().head(table, after)
+        return TableHead(Cursor("a", "a", 0, self.tables["a"][0][0], TIMED), 0, (), snapshot=True)
+
+    def earliest(self, table: Table, cursor: Cursor, column: str) -> int | None:
+        return min(at for _, at in self.tables["a"][0][1])
+
+
 class Live:
     """The engine's loop on a rulebook. Its rules become active at `begin`, microseconds; `name` is
     that of the rulebook in the store."""
@@ -97,13 +118,20 @@ class Live:
         self.book = replace(book, name=name, rules=rules, settings=slack)
         self.store, self.at = store, begin - BEFORE_ACTIVATION
         store.register(name, "", None)
+        self.reads: frozenset[str] | None = None  # by conditions; None: everything
         self.restart()
         assert self.drain(self.at) == 1  # the first bucket, which activates the rules
         self.raised = 0
 
+    def edit(self, book: Rulebook) -> None:
+        """Another engine, with other rules or events."""
+        rules = {n: replace(r, condition=condition("all")) for n, r in book.rules.items()}
+        self.book = replace(self.book, rules=rules, events=book.events)
+        self.restart()
+
     def restart(self) -> None:
         """Another engine on the same store."""
-        book, store, analyst = self.book, self.store, All()
+        book, store, analyst = self.book, self.store, All(self.reads)
         epoch = store.acquire(book.name, "one", 600)
         state = store.load(book.name)
 
