@@ -195,8 +195,8 @@ def test_g13_a_rule_used_by_one_that_is_behind_is_parked_and_enabled_by_its_name
     parked = {one["rule"]: one for one in store.status("p")["parked_rules"]}
     assert {rule: one["passed_over"] for rule, one in parked.items()} == {"p": 6, "q": 7, "r": 6}
     assert [parked[rule]["reason"] for rule in "pq"] == ["it uses r"] * 2
-    for rule in "rpq":
-        store.ask("p", "enable", rule)
+    for name in "rpq":
+        store.ask("p", "enable", name)
     live.signal([("asked", NINE + 2 * MINUTE, {})])
     live.drain(NINE + 3 * MINUTE)
     assert not any(isinstance(o, Parked) for o in store.obstacles("p"))
