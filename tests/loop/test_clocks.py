@@ -58,12 +58,16 @@ def test_g03_what_a_clock_missed_is_fired_as_its_policy_says(
     assert ends(live) == [*fired, "14:00"]
 
 
-def test_g03_what_is_passed_over_stands_in_the_plan(store: SqlStore) -> None:
-    live = Live(store, book("skip"), "m", NINE + SECOND)
-    live.signal([("asked", NINE + 2 * HOUR + SECOND, {})])
+def test_g03_what_is_passed_over_stands_in_the_plan_and_is_told_once(
+    store: SqlStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    live = Live(store, book("skip", timers_per_bucket_max=1), "m", NINE + SECOND)
+    live.signal(("asked", NINE + 2 * HOUR + n * SECOND, {}) for n in (1, 2))
     live.drain(NINE + 3 * HOUR + SECOND)
     assert ends(live) == ["12:00"]
     assert ends(live, "unanswered") == ["11:30"]
+    told = [record.args for record in caplog.records if "passed over" in record.msg]
+    assert told == [("hourly", "2026-03-02T11:30:01.000998Z")]  # as far as the bucket goes
 
 
 @pytest.mark.parametrize("policy", ["fire_all", "skip"])
@@ -78,6 +82,16 @@ def test_g08_half_a_year_of_a_clock_that_ticks_each_second_is_taken_in_small_buc
     reports = [live.loop.bucket() for _ in range(5)]
     assert [report.firings for report in reports if report is not None] == [3] * 5
     assert ends(live)[0] == ("09:00" if policy == "fire_all" else "08:59")
+
+
+def test_g08_a_limit_that_a_span_just_reaches_cuts_what_is_behind_it(store: SqlStore) -> None:
+    daily = BOOK.replace("POLICY", "fire_all").replace("0 * * * *", "0 12 * * *")
+    found = rules.load(daily)
+    found = replace(found, settings=replace(found.settings, timers_per_bucket_max=2))
+    live = Live(store, found, "daily", NINE)
+    live.at = NINE + 6 * 24 * HOUR
+    reports = [live.loop.bucket() for _ in range(4)]
+    assert [report and report.firings for report in reports] == [2, 2, 2, None]
 
 
 class Jumping:

@@ -153,6 +153,15 @@ def test_g05_rows_of_a_snapshot_stand_at_their_times_however_far_apart(store: Sq
     assert refused["reason"] == "`time: at` is more than 1 h after its commit"
 
 
+def test_g05_rows_of_before_the_start_that_come_after_it_are_seen(store: SqlStore) -> None:
+    """As far back as the rule runs behind."""
+    feed = RowsFeed()
+    live = Live(store, loaded(r="{on: row}"), "b", NINE, feed)
+    feed.tables["a"] = [(NINE + SECOND // 2, [(n, NINE - n * SECOND) for n in (1, 2)])]
+    live.drain(NINE + MINUTE)
+    assert ends(live) == [("r", "08:59:58Z"), ("r", "08:59:59Z")]
+
+
 @pytest.mark.parametrize("lateness", ["1 s", "3 s", "10 s"])
 def test_g05_what_is_held_back_survives_another_lateness(store: SqlStore, lateness: str) -> None:
     feed = RowsFeed()

@@ -17,6 +17,7 @@ from tests.support.rulebooks import condition
 from tidegate.engine.act.run import Runner
 from tidegate.engine.basis import make_basis
 from tidegate.engine.capture.instants import Instants
+from tidegate.engine.detector.edges import with_edges
 from tidegate.engine.evaluate.prepare import Prepared, prepare
 from tidegate.engine.loop import Loop
 from tidegate.engine.ports import FEED_KINDS, KIND, VERSION, ReadRequest, TableHead
@@ -131,7 +132,8 @@ class Live:
 
     def restart(self) -> None:
         """Another engine on the same store."""
-        book, store, analyst = self.book, self.store, All(self.reads)
+        book = with_edges(self.book, self.book.events)
+        store, analyst = self.store, All(self.reads)
         epoch = store.acquire(book.name, "one", 600)
         state = store.load(book.name)
 

@@ -1,0 +1,92 @@
+"""Signals in the loop: raised one by one, and by rows of a table; what their `where` says. Commits
+as events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from tests.golden.load import micros
+from tests.reference.strategies import SECOND
+from tests.support.live import Live, RowsFeed
+from tidegate import rules
+from tidegate.engine.store import SqlStore
+
+NINE = micros("2026-03-02T09:00")
+BOOK = """\
+rulebook: raised
+tables: {a: {path: /a}}
+events:
+  sent: {signal: {v: bigint}, from_table: a, where: v > 0}
+  asked: {signal: {v: bigint}, where: v % 3 = 1}
+  load: {on: transaction, table: a}
+  odd: {on: transaction, table: a, where: version % 3 = 1}
+  row: {on: insert, table: a}
+rules:
+  each: {on: sent}
+  both: {on: sent ; sent}
+  some: {on: asked}
+  gate: {on: "A*(begin_of load, row, end_of load)"}
+  few: {on: begin_of odd or odd}
+"""
+
+
+class AskedFeed(RowsFeed):
+    """`x % 3 = 1` of Spark, which raises on what three divides."""
+
+    def decide(self, rows: pa.Table, where: Mapping[str, str]) -> pa.Table:
+        assert rows.num_rows
+        ((name, text),) = where.items()
+        numbers = rows.column(text.split()[0]).to_pylist()
+        return pa.table({name: [None if n % 3 == 0 else n % 3 == 1 for n in numbers]})
+
+
+def found(live: Live, rule: str) -> list[tuple[str, list[Any]]]:
+    return [
+        (f["end"][17:], [c.get("v") for c in f["constituents"]])
+        for f in live.found()
+        if f["rule"] == rule
+    ]
+
+
+def test_g04_rows_and_raised_signals_are_one_event_type_in_order_of_time(store: SqlStore) -> None:
+    feed = AskedFeed()
+    live = Live(store, rules.load(BOOK), "r", NINE, feed)
+    feed.tables["a"] = [(NINE + 2 * SECOND, [(2, 0), (0, 0)]), (NINE + 5 * SECOND, [(5, 0)])]
+    raised = [("sent", NINE + n * SECOND, {"v": v}) for n, v in ((1, 1), (3, 3), (4, -4), (6, 6))]
+    live.signal(raised)
+    live.drain(NINE + 10 * SECOND)
+    expected = [("01Z", [1]), ("02Z", [2]), ("03Z", [3]), ("05Z", [5]), ("06Z", [6])]
+    assert found(live, "each") == expected
+    assert [values for _, values in found(live, "both")] == [[1, 2], [2, 3], [3, 5], [5, 6]]
+
+
+def test_g25_a_where_that_spark_decides_takes_and_rejects_signals(store: SqlStore) -> None:
+    live = Live(store, rules.load(BOOK), "w", NINE, AskedFeed())
+    wrong = [("asked", NINE + SECOND, {"v": "text"})]
+    live.signal([*wrong, *(("asked", NINE + n * SECOND, {"v": n}) for n in range(1, 8))])
+    live.drain(NINE + 10 * SECOND)
+    assert found(live, "some") == [("01Z", [1]), ("04Z", [4]), ("07Z", [7])]
+    rejected = [(r["source"], r["reason"][:8]) for r in store.rejected("w", 10, whole=True)]
+    assert sorted(rejected) == [
+        ("signal s1", "field `v"),
+        ("signal s4", "`where: "),
+        ("signal s7", "`where: "),
+    ]
+
+
+def test_s10_the_rows_of_a_commit_lie_between_its_edges(store: SqlStore) -> None:
+    """A commit whose `where` raises is rejected once, though its beginning is an event, too."""
+    feed = AskedFeed()
+    live = Live(store, rules.load(BOOK), "t", NINE, feed)
+    feed.tables["a"] = [(NINE + n * SECOND, [(n, 0), (n, 0)][:n]) for n in range(3)]
+    live.drain(NINE + 10 * SECOND)
+    assert found(live, "gate") == [
+        ("00.000001Z", []),
+        ("01.000001Z", [1]),
+        ("02.000001Z", [2, 2]),
+    ]
+    assert found(live, "few") == [("00.999999Z", [None]), ("01.000001Z", [None])]
+    assert [r["source"] for r in store.rejected("t", 10, whole=True)] == ["a@0"]

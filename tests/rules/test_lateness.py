@@ -1,0 +1,28 @@
+"""How far behind each rule of a rulebook runs (G5)."""
+
+from __future__ import annotations
+
+from tidegate import rules
+from tidegate.rules.lateness import lateness_micros
+
+BOOK = """\
+rulebook: late
+tables: {t: {path: /t, key: [id]}}
+events:
+  placed: {on: insert, table: t, time: at, lateness: 10 min}
+  moved: {on: update, table: t, time: at, lateness: 1500 us}
+  seen: {on: insert, table: t, time: at}
+  paid: {on: insert, table: t}
+rules:
+  both: {on: moved ; placed}
+  fine: {on: begin_of moved or paid}
+  none: {on: paid}
+  now: {on: seen}
+  by_rule: {on: none ; fine}
+"""
+
+
+def test_g05_a_rule_runs_its_largest_lateness_behind_in_whole_milliseconds() -> None:
+    book = rules.load(BOOK)
+    found = {"both": 600_000_000, "fine": 2_000, "now": 0, "by_rule": 2_000}
+    assert lateness_micros(book) == found
