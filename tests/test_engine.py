@@ -81,10 +81,15 @@ def shop(spark: SparkSession, template: Path, tmp_path: Path) -> Shop:
     return Shop(spark, Path(shutil.copytree(template, tmp_path / "shop")))
 
 
-def test_run_once_ends_when_all_that_was_visible_at_its_start_is_done(shop: Shop) -> None:
+def test_g21_run_once_does_what_was_visible_at_its_start_and_no_second_engine_runs(
+    shop: Shop,
+) -> None:
     shop.order((1, 10))
     shop.order((2, 20))
     with shop.engine(bucket_rows_max="1") as engine:
+        with pytest.raises(EngineError, match="rulebook 'shop' is run by") as refused:
+            shop.run_once()
+        assert (refused.value.code, refused.value.exit_code) == ("lease-held", 3)
         reports = engine.run_once(on_bucket=lambda report: shop.order((report.bucket, 30)))
     assert [(r.bucket, r.rows, r.firings, r.entries) for r in reports] == [
         (2, 1, 1, 1),
@@ -94,7 +99,7 @@ def test_run_once_ends_when_all_that_was_visible_at_its_start_is_done(shop: Shop
     assert set(reports[0].seconds) == {"plan", "capture", "detect", "evaluate", "commit", "act"}
 
 
-def test_g02_the_slack_of_late_commits_is_waited_for_not_polled(
+def test_g02_g13_slack_is_waited_for_not_polled_and_what_is_past_its_retention_is_forgotten(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[object] = []
@@ -104,37 +109,53 @@ def test_g02_the_slack_of_late_commits_is_waited_for_not_polled(
         looks.append(given)
         return head(feed, *given)
 
-    with shop.engine(commit_slack_ms="1500") as engine:
-        monkeypatch.setattr(DeltaFeed, "head", counted)
-        shop.order((1, 10))
-        assert [report.rows for report in engine.run_once()] == [1]
-    assert len(looks) <= 4
-
-
-def test_g13_what_is_past_its_retention_is_forgotten_under_once_too(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with shop.engine() as engine:
-        for n in (1, 2):
-            shop.order((n, 60))
-            engine.run_once()
-        assert len(list(list_firings(shop.store, None))) == 2
+    with shop.engine(commit_slack_ms="1000") as engine:
+        with monkeypatch.context() as patch:
+            patch.setattr(DeltaFeed, "head", counted)
+            shop.order((1, 10))
+            assert [report.rows for report in engine.run_once()] == [1]
+        assert len(looks) <= 6  # one for what is visible, one for each half of a second
+        assert len(list(list_firings(shop.store, None))) == 1
         monkeypatch.setattr("tidegate.engine.app.engine.MICROS_PER_DAY", 0)  # everything is old
         assert engine.run_once() == ()
         assert list(list_firings(shop.store, None)) == []
-        shop.order((3, 60))
+        shop.order((2, 60))
         engine.run_once()
-    assert shop.status()["firings"] == 3
-    assert shop.logged() == {("first", n, 60): 1 for n in (1, 2, 3)}
+    assert shop.status()["firings"] == 2
+    assert shop.logged() == {("first", 1, 10): 1, ("first", 2, 60): 1}
 
 
-def test_until_idle_follows_what_actions_raise(shop: Shop) -> None:
+def test_g04_until_idle_follows_what_actions_raise_and_a_signal_is_durable_and_placed_once(
+    shop: Shop,
+) -> None:
     add(shop, TELLING)
     shop.order((1, 60), (2, 5))
+    by_actions = {("first", 1, 60): 1, ("first", 2, 5): 1, ("hearing", 1, 60): 1}
     with shop.engine() as engine:
         engine.run(until_idle=True)
         assert engine.run_once() == ()
-    assert shop.logged() == {("first", 1, 60): 1, ("first", 2, 5): 1, ("hearing", 1, 60): 1}
+        assert shop.logged() == by_actions
+        null = engine.signal("told", {"id": 7, "amount": None})
+        assert engine.signal("told", {"id": 7}, amount=3) != null
+        for _ in range(2):  # the client asks again, not knowing
+            assert engine.signal("told", {"id": 8}, amount=4, id="x") == "x"
+    assert shop.status()["unplaced_signals"] == 3
+    with shop.engine() as engine:
+        engine.run_once()
+        engine.signal("told", {"id": 8}, amount=4, id="x")
+        assert engine.run_once() == ()
+        with pytest.raises(EngineError, match="signal id 'x' of rulebook 'shop' stands for told"):
+            engine.signal("told", {"id": 9}, amount=4, id="x")
+        with pytest.raises(InputError, match="did you mean 'amount'"):
+            engine.signal("told", amout=3)
+        with pytest.raises(InputError, match=r"the field `id`\s+stands in a mapping"):
+            engine.signal("told", id=7)  # type: ignore[arg-type]
+    assert shop.logged() == by_actions | {
+        ("hearing", 7, 3): 1,
+        ("hearing", 7, None): 1,
+        ("hearing", 8, 4): 1,
+    }
+    assert shop.status()["unplaced_signals"] == 0
 
 
 def test_on_idle_ends_the_run_and_stop_ends_it_after_the_bucket_in_hand(shop: Shop) -> None:
@@ -157,41 +178,83 @@ def test_on_idle_ends_the_run_and_stop_ends_it_after_the_bucket_in_hand(shop: Sh
     assert shop.logged() == {("first", 1, 10): 1, ("first", 2, 20): 1}
 
 
-def test_g04_a_signal_is_durable_and_placed_once(shop: Shop) -> None:
-    add(shop, TELLING)
+def test_g07_the_cause_of_a_stop_is_kept_until_the_next_run(shop: Shop) -> None:
+    kept = shop.folder / "kept"
+    log = shop.folder / "orders" / "_delta_log"
+    shop.order((1, 10))
+    shop.order((2, 20))
     with shop.engine() as engine:
-        null = engine.signal("told", {"id": 7, "amount": None})
-        assert engine.signal("told", {"id": 7}, amount=3) != null
-        for _ in range(2):  # the client asks again, not knowing
-            assert engine.signal("told", {"id": 8}, amount=4, id="x") == "x"
-    assert shop.status()["unplaced_signals"] == 3
+        shutil.move(log / f"{1:020d}.json", kept)
+        with pytest.raises(EngineError, match=r"orders.*version 1") as stop:
+            engine.run_once()
+        assert shop.status()["stopped"] == str(stop.value)
+        shutil.move(kept, log / f"{1:020d}.json")
+        assert sum(report.rows for report in engine.run_once()) == 2
+    assert shop.status()["stopped"] is None
+
+
+def test_g10_a_table_is_set_back_to_a_version_or_on_to_its_head(shop: Shop) -> None:
+    shop.order((1, 10))
+    shop.order((2, 20))
     with shop.engine() as engine:
         engine.run_once()
-        engine.signal("told", {"id": 8}, amount=4, id="x")
-        assert engine.run_once() == ()
-        with pytest.raises(EngineError, match="signal id 'x' of rulebook 'shop' stands for told"):
-            engine.signal("told", {"id": 9}, amount=4, id="x")
-        with pytest.raises(InputError, match="did you mean 'amount'"):
-            engine.signal("told", amout=3)
-        with pytest.raises(InputError, match=r"the field `id`\s+stands in a mapping"):
-            engine.signal("told", id=7)  # type: ignore[arg-type]
-    assert shop.logged() == {
-        ("hearing", 7, 3): 1,
-        ("hearing", 7, None): 1,
-        ("hearing", 8, 4): 1,
-    }
-    assert shop.status()["unplaced_signals"] == 0
+        reset_table(shop.store, "shop", "orders", "2")
+        engine.run_once()
+        once_more = {("first", 1, 10): 1, ("first", 2, 20): 2}  # read again: a new occurrence
+        assert shop.logged() == once_more
+        shop.order((3, 30))
+        reset_table(shop.store, "shop", "orders", "now")
+        engine.run_once()
+        assert shop.logged() == once_more
+        shop.order((4, 40))
+        engine.run_once()
+    assert shop.logged() == once_more | {("first", 4, 40): 1}
+    assert shop.status()["asked_for"] == []
 
 
-def test_g21_a_second_engine_on_the_same_store_is_refused(shop: Shop) -> None:
-    with shop.engine() as engine:
-        with pytest.raises(EngineError, match="rulebook 'shop' is run by") as refused:
-            shop.run_once()
-        assert (refused.value.code, refused.value.exit_code) == ("lease-held", 3)
-        shop.order((1, 10))
-        engine.run_once()  # the first one is not disturbed
-    assert shop.logged() == {("first", 1, 10): 1}
-    assert shop.run_once() == ()  # the lease was given back
+def test_g15_g25_g31_tables_of_a_catalog_rows_that_raise_and_the_order_of_actions(
+    shop: Shop,
+) -> None:
+    """Actions run by priority, then by name; rows on which `where` raises are rejected, counted."""
+    rule = "  {}:\n    on: ordered\n    priority: {}\n    do:\n      - sql: {}\n"
+    for name, priority in (("aged", 0), ("bold", 2), ("able", 0)):
+        statement = f"INSERT INTO log SELECT '{name}', id, amount FROM event"
+        add(shop, rule.format(name, priority, statement))
+    shop.spark.sql("CREATE DATABASE market")
+    try:
+        for name in ("orders", "log"):
+            at = f"USING delta LOCATION '{shop.folder / name}'"
+            shop.spark.sql(f"CREATE TABLE market.{name} {at}")
+            shop.edit(f"path: ./{name}", f"table: market.{name}")
+        shop.order((1, 10), (2, 0), (3, 20))
+        shop.run_once()
+    finally:
+        shop.spark.sql("DROP DATABASE market CASCADE")
+    assert logged_by(shop) == ["bold", "first", "able", "aged"]
+    rules = ("first", "bold", "able", "aged")
+    assert shop.logged() == {(rule, *row): 1 for rule in rules for row in ((1, 10), (3, 20))}
+    assert shop.status()["rejected_rows"] == 1
+
+
+def test_g09_edited_actions_keep_what_is_carried_and_new_rules_see_what_comes_later(
+    shop: Shop,
+) -> None:
+    add(shop, PAIRING)
+    shop.order((1, 60))
+    shop.run_once()
+    shop.edit("SELECT 'pairing', min(id)", "SELECT 'edited', min(id)")
+    add(shop, PAIRING.replace("pairing", "later"))
+    shop.order((2, 70))
+    shop.run_once()
+    pairs = {("edited", 1, 2): 1}
+    assert shop.status()["active_rules"] == ["first", "later", "pairing"]
+    pairing, later = shop.book.read_text().split("  later:")  # the root is another node now
+    pairing = pairing.replace("on: dear ; dear", "on: dear ; dear within 1 h")
+    shop.book.write_text(f"{pairing}  later:{later}")
+    shop.order((3, 80))
+    shop.run_once()
+    pairs |= {("later", 2, 3): 1}
+    assert {row: n for row, n in shop.logged().items() if row[0] != "first"} == pairs
 
 
 def test_g17_a_failing_action_holds_its_rule_and_a_restart_tries_it_again(shop: Shop) -> None:
@@ -202,15 +265,15 @@ def test_g17_a_failing_action_holds_its_rule_and_a_restart_tries_it_again(shop: 
     with shop.engine() as engine:
         engine.run_once()
         (obstacle,) = engine.obstacles()
-    assert "entry 1 of rule first is held" in obstacle
-    assert "`tidegate skip 1`" in obstacle
-    status = shop.status()
-    assert status["stopped"] is None
-    assert [(e["number"], e["rule"], e["state"], e["attempts"]) for e in status["entries"]] == [
-        (1, "first", "held", 1)
-    ]  # the other rule's entry is done
-    shop.order((3, 20))
-    shop.run_once()  # detection goes on, and the entry is tried again
+        assert "entry 1 of rule first is held" in obstacle
+        assert "`tidegate skip 1`" in obstacle
+        status = shop.status()
+        assert status["stopped"] is None
+        assert [(e["number"], e["rule"], e["state"], e["attempts"]) for e in status["entries"]] == [
+            (1, "first", "held", 1)
+        ]  # the other rule's entry is done
+        shop.order((3, 20))
+        engine.run_once()  # detection goes on
     assert (shop.logged(), shop.status()["bucket"]) == ({("second", 1, 95): 1}, 3)
     shop.sql("ALTER TABLE {log} DROP CONSTRAINT small")
     shop.run_once()
@@ -274,94 +337,3 @@ def test_a_target_that_got_a_column_holds_its_rule_only_also_after_a_restart(sho
     shop.run_once()
     assert shop.logged() == {("first", 1, 60, 0): 1, ("first", 2, 70, 0): 1}
     assert [tuple(row) for row in shop.sql("SELECT id FROM {other}")] == [(2,)]
-
-
-def test_g07_the_cause_of_a_stop_is_kept_until_the_next_run(shop: Shop) -> None:
-    kept = shop.folder / "kept"
-    log = shop.folder / "orders" / "_delta_log"
-    shop.order((1, 10))
-    shop.order((2, 20))
-    with shop.engine() as engine:
-        shutil.move(log / f"{1:020d}.json", kept)
-        with pytest.raises(EngineError, match=r"orders.*version 1") as stop:
-            engine.run_once()
-        assert shop.status()["stopped"] == str(stop.value)
-        shutil.move(kept, log / f"{1:020d}.json")
-        assert sum(report.rows for report in engine.run_once()) == 2
-    assert shop.status()["stopped"] is None
-
-
-def test_g09_editing_an_action_keeps_what_is_carried(shop: Shop) -> None:
-    add(shop, PAIRING)
-    shop.order((1, 60))
-    shop.run_once()
-    shop.edit("SELECT 'pairing', min(id)", "SELECT 'edited', min(id)")
-    shop.order((2, 70))
-    shop.run_once()
-    assert shop.logged()["edited", 1, 2] == 1
-    shop.edit("on: dear ; dear", "on: dear ; dear within 1 h")  # the root is another node now
-    shop.order((3, 80))
-    shop.run_once()
-    assert ("edited", 2, 3) not in shop.logged()
-
-
-def test_g09_a_rule_added_later_sees_later_occurrences_only(shop: Shop) -> None:
-    shop.order((1, 60))
-    shop.run_once()
-    add(shop, PAIRING)
-    shop.order((2, 70))
-    shop.run_once()
-    assert [rule for rule, *_ in shop.logged()] == ["first", "first"]
-    shop.order((3, 80))
-    shop.run_once()
-    assert shop.logged()["pairing", 2, 3] == 1
-    assert shop.status()["active_rules"] == ["first", "pairing"]
-
-
-def test_g10_a_table_is_set_back_to_a_version_or_on_to_its_head(shop: Shop) -> None:
-    shop.order((1, 10))
-    shop.order((2, 20))
-    shop.run_once()
-    reset_table(shop.store, "shop", "orders", "2")
-    shop.run_once()
-    once_more = {("first", 1, 10): 1, ("first", 2, 20): 2}  # read again: a new occurrence
-    assert shop.logged() == once_more
-    shop.order((3, 30))
-    reset_table(shop.store, "shop", "orders", "now")
-    shop.run_once()
-    assert shop.logged() == once_more
-    shop.order((4, 40))
-    shop.run_once()
-    assert shop.logged() == once_more | {("first", 4, 40): 1}
-    assert shop.status()["asked_for"] == []
-
-
-def test_g25_rows_on_which_where_raises_are_rejected_and_counted(shop: Shop) -> None:
-    shop.order((1, 10), (2, 0), (3, 20))
-    shop.run_once()
-    assert shop.logged() == {("first", 1, 10): 1, ("first", 3, 20): 1}
-    assert shop.status()["rejected_rows"] == 1
-
-
-def test_g15_actions_run_by_priority_then_by_name(shop: Shop) -> None:
-    rule = "  {}:\n    on: ordered\n    priority: {}\n    do:\n      - sql: {}\n"
-    for name, priority in (("aged", 0), ("bold", 2), ("able", 0)):
-        statement = f"INSERT INTO log SELECT '{name}', id, amount FROM event"
-        add(shop, rule.format(name, priority, statement))
-    shop.order((1, 10))
-    shop.run_once()
-    assert logged_by(shop) == ["bold", "first", "able", "aged"]
-
-
-def test_g31_tables_may_be_those_of_a_catalog(shop: Shop) -> None:
-    shop.spark.sql("CREATE DATABASE market")
-    try:
-        for name in ("orders", "log"):
-            at = f"USING delta LOCATION '{shop.folder / name}'"
-            shop.spark.sql(f"CREATE TABLE market.{name} {at}")
-            shop.edit(f"path: ./{name}", f"table: market.{name}")
-        shop.order((1, 10))
-        shop.run_once()
-        assert shop.logged() == {("first", 1, 10): 1}
-    finally:
-        shop.spark.sql("DROP DATABASE market CASCADE")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.support.table import rows_of
 from tidegate.engine.store import open_store
 
 if TYPE_CHECKING:
@@ -61,11 +62,9 @@ class Lake:
         """One commit of (id, account, amount)."""
         spark.sql(f"INSERT INTO {self.table('moves')} VALUES {', '.join(map(str, rows))}")
 
-    def rows(self, spark: SparkSession, name: str) -> Rows:
+    def rows(self, name: str) -> Rows:
         """A table as a multiset."""
-        return Counter(
-            tuple(row) for row in spark.sql(f"SELECT * FROM {self.table(name)}").collect()
-        )
+        return Counter(rows_of(self.folder / "lake" / name))
 
     def effect_commits(self, name: str) -> Iterator[dict[str, Any]]:
         """What the engine noted in each of its commits to a table, in the order of versions."""

@@ -36,14 +36,14 @@ def test_the_judge_sees_what_goes_wrong(
     spark: SparkSession, prepared: Lake, uncrashed: Lake, tmp_path: Path
 ) -> None:
     """The verdict on other tests is worth as much as this one."""
-    assert judge(spark, prepared) == Verdict(lost=15, corrupt=2)  # two sums are old
-    assert judge(spark, uncrashed) == Verdict()
+    assert judge(prepared) == Verdict(lost=15, corrupt=2)  # two sums are old
+    assert judge(uncrashed) == Verdict()
     lake = uncrashed.copy(tmp_path / "lake")
     effects, totals = lake.table("effects"), lake.table("totals")
     spark.sql(f"INSERT INTO {effects} SELECT * FROM {effects} WHERE rule = 'copied' AND id = 3")
     spark.sql(f"INSERT INTO {effects} VALUES ('copied', 9, 99, 1)")
     spark.sql(f"UPDATE {totals} SET total = total + 1 WHERE account = 1")
-    assert judge(spark, lake) == Verdict(duplicated=1, corrupt=2)
+    assert judge(lake) == Verdict(duplicated=1, corrupt=2)
 
 
 def test_crashes_at_one_point_after_the_other(
@@ -53,7 +53,7 @@ def test_crashes_at_one_point_after_the_other(
     for point in BEFORE_COMMIT:
         assert crash(lake, point) == EXIT_CODE
         assert (lake.kept(), lake.firings()) == (prepared.kept(), prepared.firings()), point
-    assert lake.rows(spark, "effects") == prepared.rows(spark, "effects")
+    assert lake.rows("effects") == prepared.rows("effects")
     for point, left in AFTER_COMMIT:
         assert crash(lake, point) == EXIT_CODE
         kept = lake.kept()
@@ -105,9 +105,9 @@ def check_restart(spark: SparkSession, lake: Lake, uncrashed: Lake) -> None:
     with Engine(lake.rulebook, spark=spark, store=lake.store) as engine:
         engine.run(until_idle=True)
         assert engine.run_once() == ()
-    assert judge(spark, lake) == Verdict()
+    assert judge(lake) == Verdict()
     for name in ("totals", "effects"):
-        assert lake.rows(spark, name) == uncrashed.rows(spark, name)
+        assert lake.rows(name) == uncrashed.rows(name)
         assert entries(lake, name) == entries(uncrashed, name)
     assert timeless(lake.firings()) == timeless(uncrashed.firings())
     assert lake.kept() == uncrashed.kept()

@@ -38,12 +38,12 @@ def test_twenty_kills(spark: SparkSession, tmp_path: Path) -> None:
     for round_ in range(ROUNDS):
         with engine(lake, whole=chance.random() < 0.5):
             moved = grow(spark, lake, round_)
-            wait_for(lambda number=moved: copied(spark, lake, number))
+            wait_for(lambda number=moved: copied(lake, number))
             grow(spark, lake, round_ + ROUNDS)
             time.sleep(chance.uniform(0, 4))
     finish(spark, lake)
-    assert lake.rows(spark, "moves").total() == 4 * ROUNDS
-    assert judge(spark, lake) == Verdict()
+    assert lake.rows("moves").total() == 4 * ROUNDS
+    assert judge(lake) == Verdict()
 
 
 @contextmanager
@@ -70,9 +70,9 @@ def grow(spark: SparkSession, lake: Lake, number: int) -> int:
     return moved
 
 
-def copied(spark: SparkSession, lake: Lake, number: int) -> bool:
+def copied(lake: Lake, number: int) -> bool:
     """Whether a running engine has reacted to a move: one that was killed before it cannot have."""
-    return any(row[0] == "copied" and row[2] == number for row in lake.rows(spark, "effects"))
+    return any(row[0] == "copied" and row[2] == number for row in lake.rows("effects"))
 
 
 def wait_for(happened: Callable[[], bool]) -> None:

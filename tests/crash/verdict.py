@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tests.crash.lake import Lake, Rows, expected
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -25,10 +21,10 @@ class Verdict:
     corrupt: int = 0
 
 
-def judge(spark: SparkSession, lake: Lake) -> Verdict:
+def judge(lake: Lake) -> Verdict:
     """Reads tables and their logs only, never the store."""
-    totals, effects = expected(lake.rows(spark, "moves"))
-    found, sums = lake.rows(spark, "effects"), lake.rows(spark, "totals")
+    totals, effects = expected(lake.rows("moves"))
+    found, sums = lake.rows("effects"), lake.rows("totals")
     return Verdict(
         lost=(effects - found).total() + len(_accounts(totals) - _accounts(sums)),
         duplicated=sum(n for row, n in (found - effects).items() if row in effects),

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support.lake import Lake
+from tests.support.table import rows_of
 from tidegate.connectors.delta.analyst import DeltaAnalyst
 from tidegate.connectors.delta.catalog import Catalog
 from tidegate.connectors.delta.conditions import DeltaConditions
@@ -47,8 +48,7 @@ class Bank:
         self.numbers = iter(range(1, 1000))
 
     def rows(self, table: str) -> list[tuple[Any, ...]]:
-        frame = self.lake.spark.read.format("delta").load(self.lake.path(table))
-        return sorted(map(tuple, frame.collect()))
+        return sorted(rows_of(self.lake.folder / table))
 
     def versions(self, table: str) -> int:
         return len(list(Path(self.lake.path(table), "_delta_log").glob("*.json")))

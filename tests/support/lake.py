@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.support.table import rows_of
 from tidegate import Engine
 from tidegate.engine.state import BucketReport
 from tidegate.engine.store import open_store
@@ -48,7 +49,7 @@ class Lake:
 
     def rows(self, name: str) -> Counter[tuple[Any, ...]]:
         """A table as a multiset."""
-        return Counter(tuple(row) for row in self.sql(f"SELECT * FROM {{{name}}}"))
+        return Counter(rows_of(self.folder / name))
 
 
 @dataclass(frozen=True)
