@@ -34,7 +34,8 @@ def _latest(folder: Path) -> tuple[list[str], list[str]]:
             match action:
                 case {"metaData": {"partitionColumns": [], "configuration": given} as table}:
                     assert "delta.columnMapping.mode" not in given
-                    schema = [field["name"] for field in json.loads(table["schemaString"])["fields"]]
+                    fields = json.loads(table["schemaString"])["fields"]
+                    schema = [field["name"] for field in fields]
                 case {"add": {"path": path, "partitionValues": values} as added}:
                     assert not values
                     assert not added.get("deletionVector")
