@@ -42,18 +42,17 @@ def test_validate_names_every_error_with_its_place_and_ends_with_1(
 
 def test_validate_warns_of_what_only_simulate_has(tidegate: Tidegate, tmp_path: Path) -> None:
     file = tmp_path / "timed.yaml"
-    file.write_text("rulebook: x\nevents: {a: {signal: {}}}\nrules: {r: {on: 'a + [5]'}}\n")
+    file.write_text("rulebook: x\nevents: {a: {signal: {}}}\nrules: {r: {on: begin_of r}}\n")
     result = tidegate("validate", file)
     assert result.exit_code == 0
     first, ok = result.stdout.split("\n", 1)
-    assert first.startswith(f"warning: {file}:3:18: 'a + [d]' is not built yet in `run`")
+    assert first.startswith(f"warning: {file}:3:17: 'begin_of a rule' is not built yet in `run`")
     assert f"{file}: ok" in ok
 
 
 def test_validate_warns_beside_the_errors_of_another_rule(tidegate: Tidegate, doors: Path) -> None:
     doors.write_text(
-        doors.read_text()
-        + "  wrong: {on: opened and}\n  timed: {on: 'opened + [5 s]', per: door}\n"
+        doors.read_text() + "  wrong: {on: opened and}\n  timed: {on: begin_of kept, per: door}\n"
         "  kept: {on: opened ; closed, per: door, context: chronicle}\n"
     )
     result = tidegate("validate", doors)
@@ -62,20 +61,6 @@ def test_validate_warns_beside_the_errors_of_another_rule(tidegate: Tidegate, do
     assert said == ["warning", "warning", f"{doors}:9:25"]
     (line,) = tidegate("validate", doors, "--json").stdout.splitlines()
     assert [w["code"] for w in json.loads(line)["warnings"]] == ["not-live", "unbounded"]
-
-
-def test_validate_tables_says_that_transactions_cannot_be_checked(
-    tidegate: Tidegate, tmp_path: Path
-) -> None:
-    file = tmp_path / "load.yaml"
-    file.write_text(
-        "rulebook: x\ntables: {t: {path: ./t}}\nevents:\n  load: {on: transaction, table: t}\n"
-        "rules: {r: {on: load}}\n"
-    )
-    assert tidegate("validate", file).exit_code == 0
-    checked = tidegate("validate", "--tables", file)
-    assert checked.exit_code == 1
-    assert f"{file}:4:3: event load: `run` has no transactions yet" in checked.stdout
 
 
 def test_validate_json_gives_a_line_a_file(tidegate: Tidegate, doors: Path, tmp_path: Path) -> None:
