@@ -294,7 +294,6 @@ class Loop:
             Stamp(self.store.id, basis.rulebook.name, plan.latest),
         )
         parked = self._parked_after(plan, detected.parked)
-        carried, batches = self.state.carried, bucket.batches
         return basis, Taken(
             plan,
             detected.carried,
@@ -306,7 +305,7 @@ class Loop:
             sum(map(len, detected.found)),
             self._seconds,
             detected.parked,
-            _of(basis).passed_over(carried, batches, plan.watermark, parked),
+            _of(basis).passed_over(self.state.carried, bucket.batches, plan.watermark, parked),
         )
 
     def _sampler(self, basis: Basis, plan: Plan) -> Sampler:

@@ -94,6 +94,19 @@ def test_g08_a_limit_that_a_span_just_reaches_cuts_what_is_behind_it(store: SqlS
     assert [report and report.firings for report in reports] == [2, 2, 2, None]
 
 
+def test_g02_what_is_due_is_waited_for_and_what_comes_later_is_not(store: SqlStore) -> None:
+    live = Live(store, book(), "w", NINE + SECOND)
+    live.at = NINE + HOUR  # the watermark is a little before it
+    seen = live.loop.visible()
+    assert live.drain(live.at) == 0
+    assert (live.loop.idle, live.loop.done(seen)) == (False, False)
+    assert live.loop.wait_seconds == 0.001
+    assert live.drain(NINE + HOUR + 1_000) == 1
+    assert (live.loop.idle, live.loop.done(seen)) == (True, True)
+    assert live.loop.wait_seconds is not None
+    assert 3_599 < live.loop.wait_seconds < 3_601
+
+
 class Jumping:
     """A wall clock that can be set, and a monotonic one that goes on, but for a machine that
     sleeps."""

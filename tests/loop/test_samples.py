@@ -29,26 +29,29 @@ rules:
 class Newest(NoConditions):
     """The newest id of a version of t is its number."""
 
-    def __init__(self, fails: int = 0) -> None:
+    def __init__(self, fails: int = 0, *, lasting: bool = False) -> None:
         self.asked: list[int] = []
         self.fails = fails
+        self.lasting = lasting
 
     def sample(self, text: str, pinned: Mapping[str, int]) -> object:
         if self.fails:
             self.fails -= 1
-            return Failure("a sample failed: [TABLE_GONE]")
+            return Failure("a sample failed: [TABLE_GONE]", lasting=self.lasting)
         self.asked.append(pinned["t"])
         return pinned["t"]
 
 
-def run(store: SqlStore, conditions: Newest) -> dict[str, list[list[int | None]]]:
+def run(
+    store: SqlStore, conditions: Newest, after: int = SECOND // 10
+) -> dict[str, list[list[int | None]]]:
     bench = Bench(store, commits=0, text=BOOK)
     bench.conditions = conditions
     bench.clock.at = BEGIN - SECOND
     bench.restart()
     bench.drain()
     for event, second in (("opened", 0), ("closed", 7)):
-        at = BEGIN + second * SECOND + SECOND // 10
+        at = BEGIN + second * SECOND + after
         bench.store.raise_signal("loop", Signal(event, event, {}, at))
     bench.feed.commits = 6  # at 0, 1, .. 5 s
     bench.clock.at = BEGIN + 3 * SECOND
@@ -68,6 +71,18 @@ def test_s11_a_tick_samples_what_its_table_was_then(store: SqlStore) -> None:
     conditions = Newest()
     assert run(store, conditions) == {"a": [[1, 3, 4, 5]], "b": [[3], [5]]}
     assert conditions.asked == [1, 3, 4, 5]  # in one bucket: each version once
+
+
+def test_s11_a_tick_at_the_instant_of_a_commit_sees_it(store: SqlStore) -> None:
+    """Ticks at 2, 3.5, 5, 6.5 s, and at 3.5, 6.5 s."""
+    assert run(store, Newest(), SECOND // 2) == {"a": [[2, 3, 5, 5]], "b": [[3], [5]]}
+
+
+def test_g13_a_sample_whose_failure_lasts_is_not_asked_again(store: SqlStore) -> None:
+    conditions = Newest(2, lasting=True)
+    run(store, conditions)
+    assert [entry.state for entry in store.obstacles("loop")] == ["dead", "dead"]
+    assert conditions.fails == 0
 
 
 @pytest.mark.parametrize(("fails", "dead"), [(2, 0), (99, 2)])
