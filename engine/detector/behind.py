@@ -19,13 +19,15 @@ import pyarrow as pa
 
 from tidegate.engine.clocks import name_of
 from tidegate.engine.detector import listing
-from tidegate.engine.detector.carried import numbers, read_occurrences, write_occurrences
+from tidegate.engine.detector.carried import read_occurrences, write_occurrences
 from tidegate.engine.detector.edges import BY, is_tick, shown_name
 from tidegate.engine.detector.log import frozen
 from tidegate.engine.detector.parts import saying_due
 from tidegate.engine.detector.stacking import both
 from tidegate.engine.values import Batch
 from tidegate.rules import expression as x
+from tidegate.rules.durations import format_duration
+from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Rule, Rulebook
 
 _HELD = "held:"
@@ -119,21 +121,23 @@ def released(
     return found, held
 
 
-def adopted(tables: Mapping[str, pa.Table], events: frozenset[str]) -> dict[str, pa.Table]:
-    """What another rulebook has left, for one whose rules see `events` behind. Where a lateness has
-    changed, what was held back by a clock that is gone waits for a new one: the shortest for the
-    shortest."""
-    found = dict(tables)
-    left = sorted((n[len(_HELD) :] for n in tables if is_held(n)), key=behind_micros)
-    for event in sorted(events.difference(left), key=behind_micros):
+def check_held(tables: Mapping[str, pa.Table], events: frozenset[str]) -> None:
+    """Whether what another rulebook holds back can wait on, for one whose rules see `events`
+    behind. Raises EngineError `lateness-changed` where it is seen by another clock now: let go by
+    that one, it could be too late for some rules, and come twice for others."""
+    left = sorted(name[len(_HELD) :] for name in tables if is_held(name))
+    for event in left:
         seen = event.partition(BY)[0]
-        gone = [name for name in left if name not in events and name.partition(BY)[0] == seen]
-        if gone:
-            left.remove(gone[0])
-            table = found.pop(_HELD + gone[0])
-            first = int(numbers(table, "time")[0])
-            found[_HELD + event] = saying_due(table, first + behind_micros(event), 0)
-    return found
+        new = [e for e in events.difference(left) if e.partition(BY)[0] == seen]
+        if event not in events and new:
+            name, was = shown_name(seen), format_duration(x.Duration(0, behind_micros(event)))
+            raise EngineError(
+                "lateness-changed",
+                f"rows of `{name}` wait for late ones, by a lateness of {was} that the rulebook "
+                "has no more",
+                f"run the rulebook as it was until they are through ({was} after the last of "
+                "them), then change the lateness",
+            )
 
 
 def is_held(name: str) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tidegate.engine.detector.behind import adopted, clock_of, is_held, released
+from tidegate.engine.detector.behind import check_held, clock_of, is_held, released
 from tidegate.engine.detector.carried import check, numbers, read_spans
 from tidegate.engine.detector.codes import select
 from tidegate.engine.detector.detector import Detector
@@ -93,7 +93,7 @@ class Partitioned:
         stored = carried.tables
         if not self._adopted:
             check(stored)
-            stored = adopted(stored, self._events_behind)
+            check_held(stored, self._events_behind)
         tables = {name: table for name, table in stored.items() if not is_held(name)}
         batches, held = released(stored, batches, self._events_behind, watermark)
         count = count_of(tables)
@@ -152,8 +152,7 @@ class Partitioned:
         """How many occurrences each parked rule does not see in a step from what was carried."""
         if not parked:
             return {}
-        stored = adopted(carried.tables, self._events_behind)
-        arrived, _ = released(stored, batches, self._events_behind, watermark)
+        arrived, _ = released(carried.tables, batches, self._events_behind, watermark)
         return self.detector.passed_over(parked, arrived)
 
     def _looked_over(
