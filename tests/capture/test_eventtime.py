@@ -15,7 +15,7 @@ TIMES = [105, 89, 90, 120, 121, None, 95]
 def test_g05_a_row_at_the_edge_of_its_lateness_or_ahead_is_taken() -> None:
     column = pa.chunked_array([pa.array(TIMES, pa.timestamp("us", "UTC"))])
     row, commit = np.arange(len(TIMES)), np.full(len(TIMES), 100)
-    found = timed(OWN, column, row, commit, late=True)
+    found = timed(OWN, column, row, commit)
     assert found.time.tolist() == [90, 95, 105, 120]
     assert found.row.tolist() == [2, 6, 0, 3]
     refused = {why: rows.tolist() for rows, why in found.refused}
@@ -24,4 +24,4 @@ def test_g05_a_row_at_the_edge_of_its_lateness_or_ahead_is_taken() -> None:
         "late: `time: at` is more than 10 us before its commit": [1],
         "`time: at` is more than 20 us after its commit": [4],
     }
-    assert timed(OWN, column, row, commit, late=False).time.tolist() == [89, 90, 95, 105, 120]
+    assert timed(OWN, column, row, commit, seen_at=100).time.tolist() == [89, 90, 95, 105, 120]

@@ -118,7 +118,8 @@ def entries(lake: Lake, table: str) -> list[tuple[str, int]]:
 
 
 def timeless(firings: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without the times of what signals raised: those are of the wall clock, as are their ids."""
+    """Without when each bucket was taken, and the times of what signals raised: those are of the
+    wall clock, as are their ids."""
     return [
         {
             name: value
@@ -126,6 +127,6 @@ def timeless(firings: list[dict[str, Any]]) -> list[dict[str, Any]]:
             if name in ("rule", "key", "depth", "entries")
         }
         if firing["rule"] == "noted"
-        else firing
+        else {name: value for name, value in firing.items() if name != "fired_at"}
         for firing in firings
     ]

@@ -46,10 +46,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Partitioned, "_touched", counted)
 
 
+@pytest.mark.parametrize("count", [100, pytest.param(1_000, marks=pytest.mark.long)])
 @detecting
-def test_g26_partitions_change_nothing_of_what_is_detected() -> None:
+def test_g26_partitions_change_nothing_of_what_is_detected(count: int) -> None:
     @given(data=st.data())
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=count, deadline=None)
     def some(data: st.DataObject) -> None:
         drawn = cases(operators=EVERYTHING, contexts=list(Context), depth=2, rules_max=3)
         rulebook, history = data.draw(drawn)

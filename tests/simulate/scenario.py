@@ -52,6 +52,10 @@ NOT_COUNTED = {
     "Store.renew": "the lease's own thread calls it: tests/store/test_lease.py",
     "Store.obstacles": "commands and the end of a run show it; nothing is done by it",
     "Feed.decide": "asked only of predicates over old and new rows: tests/capture/test_filters.py",
+    "Feed.transactions": "asked only of events that are commits: tests/delta/test_transactions.py",
+    "Feed.earliest": "asked once, of a snapshot with times: tests/delta/test_event_time.py",
+    "Feed.version_at": "asked only of samples: tests/loop/test_samples.py",
+    "Conditions.sample": "asked only of ticks: tests/loop/test_samples.py",
     "Sink.ready": "in a thread of its own, whose failure nobody notices",
 }
 FAULTS = tuple(
