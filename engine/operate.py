@@ -61,11 +61,19 @@ def rulebook_status(url: str, name: str | None) -> dict[str, Any]:
     """`tidegate status`: what the store knows of a rulebook, and how far tables on this machine are
     ahead of it."""
     with open_store(url, create=False) as store:
-        return status_of(store, the_rulebook(store, name))
+        return whole_status(store, the_rulebook(store, name))
+
+
+def whole_status(store: SqlStore, book: Rulebook) -> dict[str, Any]:
+    """The same of an open store. The next timers take the rulebook's event graph."""
+    status = status_of(store, book)
+    status["next_timers"] = next_timers(store, book, status.pop("watermark_micros"))
+    status["held_back"] = held_back(book, status)
+    return status
 
 
 def status_of(store: SqlStore, book: Rulebook) -> dict[str, Any]:
-    """The same of an open store."""
+    """What of it can be asked each second: no next timers, and not what is held back."""
     status = store.status(book.name, declared=book.events, rules=book.rules)
     for row in status["tables"]:
         table = book.tables.get(row["table"])
@@ -78,8 +86,6 @@ def status_of(store: SqlStore, book: Rulebook) -> dict[str, Any]:
         for rule in book.rules.values()
         if rule.name not in known
     ]
-    status["next_timers"] = next_timers(store, book, status.pop("watermark_micros"))
-    status["held_back"] = held_back(book, status)
     return status
 
 

@@ -25,23 +25,21 @@ SIMULATED = frozenset({*EXPRESSIONS.values(), SHORT_PERIOD})
 """What simulated time has and `run` has not: a rule's action, and periods below a second (S11)."""
 COUPLINGS = {mode: f"coupling {mode}" for mode in (Coupling.IMMEDIATE, Coupling.DETACHED)}
 
-# Keys by the section they belong to; with a value, only that value is not built.
-KEYS: dict[str, dict[str, str | None]] = {
-    "rules": {
-        "within": None,
-        "otherwise": None,
-        "precedes": None,
-        "follows": None,
-        "granularity": None,
-        "throttle": None,
-        "cooldown": None,
-        "dedupe": None,
-        "hysteresis": None,
-        "ignore_own": None,
-        "at_least_once": None,
-        "expire_key_after": None,
-        "on_dead": "hold",
-    },
+# Keys of rules; with a value, only that value is not built.
+KEYS: dict[str, str | None] = {
+    "within": None,
+    "otherwise": None,
+    "precedes": None,
+    "follows": None,
+    "granularity": None,
+    "throttle": None,
+    "cooldown": None,
+    "dedupe": None,
+    "hysteresis": None,
+    "ignore_own": None,
+    "at_least_once": None,
+    "expire_key_after": None,
+    "on_dead": "hold",
 }
 ACTIONS = ("webhook", "enable", "disable")
 
@@ -60,11 +58,7 @@ def refuse_unbuilt(book: Book, limits: Settings, features: frozenset[str], repor
 
 def all_features() -> frozenset[str]:
     """Every feature named here: for a caller that accepts the whole language."""
-    keyed = {
-        _feature(section, key, value)
-        for section, keys in KEYS.items()
-        for key, value in keys.items()
-    }
+    keyed = {_feature(key) for key in KEYS}
     actions = {f"action {kind}" for kind in ACTIONS}
     named = {*EXPRESSIONS.values(), *COUPLINGS.values()}
     return frozenset(keyed | {SHORT_PERIOD} | actions | named)
@@ -102,11 +96,10 @@ def _needed(book: Book, node: x.Expression) -> str | None:
 
 
 def _keys(book: Book) -> Iterator[tuple[str, Place]]:
-    for section, keys in KEYS.items():
-        for record in book.records(section).values():
-            for key in keys.keys() & record.node.entries.keys():
-                if keys[key] is None or record.get(key) == keys[key]:
-                    yield _feature(section, key, keys[key]), record.place(key)
+    for record in book.records("rules").values():
+        for key in KEYS.keys() & record.node.entries.keys():
+            if KEYS[key] is None or record.get(key) == KEYS[key]:
+                yield _feature(key), record.place(key)
 
 
 def _values(book: Book) -> Iterator[tuple[str, Place]]:
@@ -125,6 +118,6 @@ def _couplings(rule: Rule, record: Record) -> Iterator[tuple[str, Place]]:
         yield COUPLINGS[mode], record.place("coupling")
 
 
-def _feature(section: str, key: str, value: str | None) -> str:
-    of = {"events": "event", "rules": "rule"}[section]
-    return f"{of} key {key}: {value}" if value else f"{of} key {key}"
+def _feature(key: str) -> str:
+    value = KEYS[key]
+    return f"rule key {key}: {value}" if value else f"rule key {key}"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -24,6 +23,7 @@ from tidegate.engine.values import Reading
 from tidegate.rules.errors import InputError, Place, Problem
 from tidegate.rules.model import Rule, Rulebook, SignalAction, Sql
 
+Read = TypeVar("Read")
 _CLOCK_HINT = "evaluated again it must say the same; detected_at is the time to use"
 
 
@@ -47,7 +47,7 @@ class DeltaAnalyst:
         self._functions = functions
         self._jobs, self._seconds_max = catalog.jobs, rulebook.settings.statement_seconds_max
         self._texts = Texts(rulebook)
-        self._known: dict[Hashable, Reading] = {}
+        self._known: dict[Hashable, Any] = {}
         self._actions: dict[tuple[str, str, tuple[str, ...]], Reading] = {}
         self._events: dict[pa.Schema, DataFrame] = {}  # empty
 
@@ -141,18 +141,17 @@ class DeltaAnalyst:
         """See `engine.ports.Analyst`."""
         locate = self._texts.locate(place)
 
-        def read() -> Reading:
+        def read() -> tuple[Reading, pa.DataType]:
             verdict = self._gate.query(text, lambda _: locate(0))
             found = self._analysis(()).statement(verdict, verdict.plan, lambda _: locate(0))
             if len(found.output) != 1:
                 message = f"a sample is one value, this query has {len(found.output)} columns"
                 hint = "SELECT max(price) FROM prices"
                 raise InputError([Problem("sql-result", message, locate(0), hint)])
-            return Reading(frozenset({found.output[0][1]}), tables=verdict.reads)
+            [(_, kind)] = found.output
+            return Reading(frozenset(), tables=verdict.reads), arrow_type(kind)
 
-        reading = self._once(("sample", text), place, read)
-        (kind,) = reading.columns
-        return replace(reading, columns=frozenset()), arrow_type(kind)
+        return self._once(("sample", text), place, read)
 
     def fields(
         self,
@@ -249,7 +248,7 @@ class DeltaAnalyst:
             self._events[schema].createOrReplaceTempView(name)
         return self._session.table("event")
 
-    def _once(self, key: Hashable, place: Place, read: Callable[[], Reading]) -> Reading:
+    def _once(self, key: Hashable, place: Place, read: Callable[[], Read]) -> Read:
         """Spark evaluates some constants while it resolves a text, those of VALUES among them."""
         if key not in self._known:
             try:
@@ -258,7 +257,8 @@ class DeltaAnalyst:
                 message = f"{error} (statement_seconds_max) to resolve this"
                 hint = "simplify its constants, or raise statement_seconds_max"
                 raise InputError([Problem("sql-overrun", message, place, hint)]) from None
-        return self._known[key]
+        known: Read = self._known[key]
+        return known
 
 
 def group(frame: DataFrame, columns: Sequence[str], *values: Column) -> DataFrame:

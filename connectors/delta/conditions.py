@@ -48,13 +48,7 @@ class DeltaConditions:
                 frame = self._session.sql(text).limit(2)
                 found = self._jobs.run(self._seconds_max, frame.toArrow)
             except (*SPARK_ERRORS, OverrunError) as error:
-                check_alive(error)
-                if isinstance(error, OverrunError):
-                    said = f"{error} (statement_seconds_max = {self._seconds_max})"
-                    return Failure(f"a sample failed: {said}", lasting=True)
-                why = fault(error)
-                said = f"a sample failed: [{why.condition}] {why.message}"
-                return Failure(said, why.details)
+                return self._failure("a sample failed:", error)
         if len(found) > 1:
             return Failure("a sample failed: its query has several rows", lasting=True)
         return found.column(0)[0].as_py() if len(found) else None
@@ -95,14 +89,16 @@ class DeltaConditions:
         return frozenset(ids.drop_null().to_pylist())  # null says of no firing that it holds
 
     def _failed(self, question: Question, error: BaseException) -> Answers:
-        check_alive(error)
         said = f"the condition at {question.condition.place} failed:"
+        return Answers(failed={question.rule: self._failure(said, error)})
+
+    def _failure(self, said: str, error: BaseException) -> Failure:
+        check_alive(error)
         if isinstance(error, OverrunError):
             text = f"{said} {error} (statement_seconds_max = {self._seconds_max})"
-            return Answers(failed={question.rule: Failure(text, lasting=True)})
+            return Failure(text, lasting=True)
         found = fault(error)
-        failure = Failure(f"{said} [{found.condition}] {found.message}", found.details)
-        return Answers(failed={question.rule: failure})
+        return Failure(f"{said} [{found.condition}] {found.message}", found.details)
 
     def _pin(self, table: str, version: int) -> None:
         if self._shown.get(table) != version:

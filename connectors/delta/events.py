@@ -96,9 +96,10 @@ class _Checker:
     def _other_types(self, event: TableEvent, schema: StructType) -> Iterator[Problem]:
         """A table that raises a signal has the signal's fields, of their types."""
         signal = self._book.events.get(event.name)
-        fields = signal.fields if isinstance(signal, SignalEvent) else {}
+        if not isinstance(signal, SignalEvent):
+            return
         known = arrow_schema(schema.json())
-        for name, ddl in fields.items():
+        for name, ddl in signal.fields.items():
             if name in known.names and known.field(name).type != arrow_type(ddl):
                 message = (
                     f"field {name} is {ddl}, the column is {schema[name].dataType.simpleString()}"

@@ -124,11 +124,10 @@ def make_plan(
     watermark = clocks.cut(before, watermark, listing.now)
     ranges = tuple(_ranges(state, listing.heads, before, watermark))
     placed = tuple(_place(unplaced.signals, before, watermark))
-    active = [rule.name for rule in rulebook.rules.values() if rule.enabled]
-    behind = lateness_micros(rulebook)
-    activations = {
-        rule: before + 1 - behind.get(rule, 0) for rule in active if rule not in state.activations
-    }
+    active = (rule.name for rule in rulebook.rules.values() if rule.enabled)
+    new = [rule for rule in active if rule not in state.activations]
+    behind = lateness_micros(rulebook) if new else {}
+    activations = {rule: before + 1 - behind.get(rule, 0) for rule in new}
     ringing = timer is not None and timer <= watermark
     if not (ranges or placed or activations or enabled or ringing or state.watermark is None):
         return None

@@ -55,6 +55,14 @@ class Capture:
         self._id_sets: dict[str, dict[str, tuple[str, ...]]] = {}
         for (_, event), columns in needs.ids.items():
             self._id_sets.setdefault(event, {})[column_set(columns)] = tuple(columns)
+        self._commits: dict[str, list[TableEvent]] = {}  # event types that are commits, by table
+        for kind in rulebook.events.values():
+            if (
+                isinstance(kind, TableEvent)
+                and kind.change is Change.TRANSACTION
+                and kind.name in needs.carry
+            ):
+                self._commits.setdefault(kind.table, []).append(kind)
 
     def used(self, table: str, schema: str) -> Collection[str]:
         """The columns of a table that the rulebook reads, for `make_plan`."""
@@ -115,14 +123,7 @@ class Capture:
         self, span: TableRange, feed: Feed
     ) -> Iterator[tuple[str, Batch, list[Rejected]]]:
         """The commits of a range, by event type that a rule listens to."""
-        events = [
-            event
-            for event in self._rulebook.events.values()
-            if isinstance(event, TableEvent)
-            and event.table == span.table
-            and event.change is Change.TRANSACTION
-            and event.name in self._needs.carry
-        ]
+        events = self._commits.get(span.table)
         if events and not span.snapshot:
             table = self._rulebook.tables[span.table]
             yield from transactions(table, events, span, self._needs, self._id_sets, feed)
@@ -168,7 +169,8 @@ def _rejected(signal: Signal, reason: str) -> Rejected:
 
 
 def _together(rows: Batch, raised: Batch) -> Batch:
-    """The occurrences of a signal that a table raised, and those raised one by one."""
+    """Two batches of one signal as one, in order of time: `rows` of its table, and the signals
+    that were `raised` one by one."""
     depth = [np.zeros(len(b), np.int32) if b.depth is None else b.depth for b in (rows, raised)]
     whole = Batch(
         rows.event,

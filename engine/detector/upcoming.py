@@ -42,7 +42,13 @@ def upcoming(
         if node is not None and isinstance(node.shape, Timed):
             rules = tuple(_rules_of(graph, node))
             keys = next((running.rules[r].key_names for r in rules if r in running.rules), ())
-            found += [Upcoming(at, rules, key) for at, key in _timers(node, table, keys, most)]
+            row, due = _due(node, node.shape, table)
+            first = np.argsort(due, kind="stable")[:most]
+            of_each = _keys(table, row[first], keys)
+            found += [
+                Upcoming(at, rules, key)
+                for at, key in zip(due[first].tolist(), of_each, strict=True)
+            ]
     return sorted(found, key=lambda timer: (timer.at, timer.rules, str(timer.key)))[:most]
 
 
@@ -52,23 +58,16 @@ def _rules_of(graph: Graph, node: Node) -> Iterator[str]:
             yield rule
 
 
-def _timers(
-    node: Node, table: pa.Table, keys: tuple[str, ...], most: int
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    row, at = _due(node, table)
-    first = np.argsort(at, kind="stable")[:most]
+def _keys(table: pa.Table, row: Int64, keys: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The keys of some rows, by name."""
     columns = {f"k{n}": name for n, name in enumerate(keys) if f"k{n}" in table.column_names}
-    shown = table.select([*columns]).take(pa.array(row[first]))
+    shown = table.select([*columns]).take(pa.array(row))
     values = {name: python_values(shown.column(k)) for k, name in columns.items()}
-    for n, instant in enumerate(at[first].tolist()):
-        yield instant, {name: of_key[n] for name, of_key in values.items()}
+    return [{name: of_key[n] for name, of_key in values.items()} for n in range(len(row))]
 
 
-def _due(node: Node, table: pa.Table) -> tuple[Int64, Int64]:
+def _due(node: Node, shape: Timed, table: pa.Table) -> tuple[Int64, Int64]:
     """The rows that have a timer, and when it is due."""
-    shape = node.shape
-    if not isinstance(shape, Timed):
-        return np.empty(0, np.int64), np.empty(0, np.int64)
     row = np.flatnonzero(table.column("slot").to_numpy() == 0)
     at = shape.due(read_spans(node, table))
     if len(at) == len(row):

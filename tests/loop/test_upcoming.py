@@ -9,7 +9,7 @@ from tests.golden.load import micros
 from tests.reference.strategies import SECOND
 from tests.support.live import Live
 from tidegate import rules
-from tidegate.engine.operate import status_of
+from tidegate.engine.operate import whole_status
 from tidegate.engine.screen.status import status_lines
 from tidegate.engine.store import SqlStore
 
@@ -34,7 +34,7 @@ def test_status_says_what_happens_next_by_itself(store: SqlStore) -> None:
     asked = [("asked", NINE + n * 60 * SECOND, {"who": who}) for n, who in enumerate("ab")]
     live.signal(asked)
     live.drain(NINE + 10 * 60 * SECOND)
-    status = status_of(store, live.book)
+    status = whole_status(store, live.book)
     found = [(t["at"][11:16], t["rules"], t["key"], t["clock"]) for t in status["next_timers"]]
     assert found == [
         ("09:20", ["reminder"], {"who": "a"}, None),
@@ -58,5 +58,5 @@ def test_status_says_what_is_not_seen_yet_and_why(store: SqlStore) -> None:
     full = replace(book, settings=replace(book.settings, outbox_entries_max=0))
     live = Live(store, book, "timers", NINE)
     live.signal([("asked", NINE + SECOND, {"who": "a"})])
-    status = status_of(store, replace(full, name="timers"))
+    status = whole_status(store, replace(full, name="timers"))
     assert [row["source"] for row in status["held_back"]] == ["signals", "outbox"]
