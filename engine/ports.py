@@ -16,6 +16,7 @@ from tidegate.engine.values import (
     ChangeKind,
     Commit,
     Cursor,
+    Failure,
     Firings,
     Question,
     Reading,
@@ -176,9 +177,9 @@ class Conditions(Protocol):
         is seen at its pinned version. A condition that fails does so alone."""
         ...
 
-    def sample(self, text: str, pinned: Mapping[str, int]) -> object:
-        """The one value, as Arrow takes it, of a query over pinned versions of tables; None where
-        it has no row. Otherwise a `Failure`: it raised, or has several rows."""
+    def sample(self, text: str, pinned: Mapping[str, int]) -> pa.Scalar | Failure | None:
+        """The one value of a query over pinned versions of tables; None where it has
+        no row. Otherwise a `Failure`: it raised, or has several rows."""
         ...
 
 

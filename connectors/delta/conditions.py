@@ -39,7 +39,7 @@ class DeltaConditions:
             found += [self._query(q, pinned) for q in questions if q.condition.query]
         return _together(found)
 
-    def sample(self, text: str, pinned: Mapping[str, int]) -> object:
+    def sample(self, text: str, pinned: Mapping[str, int]) -> pa.Scalar | Failure | None:
         """See `engine.ports.Conditions`."""
         with active_session_kept(self._session):
             try:
@@ -51,7 +51,7 @@ class DeltaConditions:
                 return self._failure("a sample failed:", error)
         if len(found) > 1:
             return Failure("a sample failed: its query has several rows", lasting=True)
-        return found.column(0)[0].as_py() if len(found) else None
+        return found.column(0)[0] if len(found) else None
 
     def _expressions(self, asked: Sequence[Sequence[Question]]) -> Answers:
         """One job for all; where it fails, one for each, to know whose fault it is."""

@@ -63,7 +63,7 @@ class Sampler:
         self._feed = feed
         self._conditions = conditions
         self._plan = plan
-        self._known: dict[tuple[object, ...], object] = {}
+        self._known: dict[tuple[object, ...], pa.Scalar | Failure | None] = {}
 
     def with_samples(self, detections: Detections) -> tuple[Detections, Failure | None]:
         """The detections with a sample for each of their ticks; null, with the reason, where it
@@ -79,18 +79,18 @@ class Sampler:
 
     def _sampled(self, ticks: Batch, shown: Int64, sample: Sample) -> tuple[Batch, Failure | None]:
         """Ticks with the samples of those that are `shown`."""
-        values: list[object] = [None] * len(ticks)
+        values: list[pa.Scalar | None] = [None] * len(ticks)
         failed = None
         for at in shown.tolist():
             found = self._value(sample, int(ticks.time[at]))
             if isinstance(found, Failure):
                 failed = found
-            else:
-                values[at] = found
+            elif found is not None:
+                values[at] = found.cast(sample.kind)
         table = pa.table({SAMPLE: pa.array(values, sample.kind)})
         return replace(ticks, row=np.arange(len(ticks)), table=table), failed
 
-    def _value(self, sample: Sample, instant: int) -> object:
+    def _value(self, sample: Sample, instant: int) -> pa.Scalar | Failure | None:
         try:
             versions = {name: self._version(name, instant) for name in sorted(sample.tables)}
         except EngineError as error:
@@ -103,7 +103,7 @@ class Sampler:
         key = (sample.text, *versions.items())
         if key not in self._known:
             pinned = {name: version for name, version in versions.items() if version is not None}
-            found: object = None
+            found: pa.Scalar | Failure | None = None
             for attempt in range(1, ATTEMPTS + 1):
                 found = self._conditions.sample(sample.text, pinned)
                 if not isinstance(found, Failure):

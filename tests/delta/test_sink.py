@@ -21,7 +21,7 @@ from tidegate.connectors.delta.conditions import DeltaConditions
 from tidegate.connectors.delta.sink import DeltaSink
 from tidegate.engine.entries import Entry, Fate
 from tidegate.engine.ports import SinkError
-from tidegate.engine.values import Firings, Question
+from tidegate.engine.values import Failure, Firings, Question
 from tidegate.rules.errors import InputError, Place
 from tidegate.rules.model import Condition, Rulebook, Settings, Table
 
@@ -365,6 +365,20 @@ def test_g14_a_query_sees_the_pinned_versions(bank: Bank) -> None:
     assert bank.conditions.hold(ask, {"accounts": latest}).held == {ONE}
     assert bank.conditions.hold(ask, {"accounts": 1}).held == {ZERO}
     assert bank.conditions.hold(ask, {"accounts": 0}).held == set()
+
+
+def test_s11_a_sample_is_one_value_of_any_year_or_nothing(bank: Bank) -> None:
+    def sampled(text: str) -> pa.Scalar | Failure | None:
+        return bank.conditions.sample(text, {"accounts": 1})
+
+    micros = 316_516_228_560_000_000  # in the year 12000
+    late = sampled(f"SELECT timestamp_micros({micros}) FROM accounts LIMIT 1")
+    assert isinstance(late, pa.Scalar)
+    assert late.cast(pa.int64()).as_py() == micros
+    assert sampled("SELECT balance FROM accounts WHERE false") is None
+    several = sampled("SELECT balance FROM accounts")
+    assert isinstance(several, Failure)
+    assert "several rows" in several.error
 
 
 def test_g13_a_condition_that_fails_does_so_alone_among_many(bank: Bank) -> None:

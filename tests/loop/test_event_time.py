@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import given, settings
@@ -26,7 +27,7 @@ from tidegate.engine.store import SqlStore
 from tidegate.rules.errors import EngineError
 from tidegate.rules.expression import Clock
 from tidegate.rules.lateness import lateness_micros
-from tidegate.rules.model import AHEAD_MICROS, Context, Rulebook, Settings
+from tidegate.rules.model import AHEAD_MICROS, Context, Rulebook, Settings, TableEvent
 
 MINUTE = 60 * SECOND
 NINE = micros("2026-03-02T09:00")
@@ -163,20 +164,27 @@ def test_g05_rows_of_before_the_start_that_come_after_it_are_seen(store: SqlStor
     assert ends(live) == [("r", "08:59:58Z"), ("r", "08:59:59Z")]
 
 
-@pytest.mark.parametrize("lateness", ["1 s", "10 s"])
-def test_g05_a_lateness_changes_once_nothing_is_held_back(store: SqlStore, lateness: str) -> None:
+@pytest.mark.parametrize("lateness", ["1 s", "10 s", None])
+def test_g05_a_lateness_changes_once_nothing_is_held_back(
+    store: SqlStore, lateness: str | None
+) -> None:
+    """Or goes, with `time`."""
+    changed = loaded(lateness or "3 s", r="{on: row}")
+    if lateness is None:
+        row = cast(TableEvent, changed.events["row"])
+        changed = replace(changed, events={**changed.events, "row": replace(row, time=None)})
     feed = RowsFeed()
     live = Live(store, loaded(r="{on: row}"), "l", NINE, feed)
     feed.tables["a"] = [(NINE + 10 * SECOND, [(1, NINE + 7 * SECOND), (2, NINE + 9 * SECOND)])]
     live.drain(NINE + 11 * SECOND)
     assert ends(live) == [("r", "09:00:07Z")]
-    live.edit(loaded(lateness, r="{on: row}"))
+    live.edit(changed)
     with pytest.raises(EngineError, match="rows of `row` wait for late ones, by a lateness of 3 s"):
         live.drain(NINE + MINUTE)
     live.edit(loaded(r="{on: row}"))
     live.drain(NINE + MINUTE)
     assert ends(live) == [("r", "09:00:07Z"), ("r", "09:00:09Z")]
-    live.edit(loaded(lateness, r="{on: row}"))
+    live.edit(changed)
     feed.tables["a"].append((NINE + 2 * MINUTE, [(3, NINE + 2 * MINUTE)]))
     live.drain(NINE + 3 * MINUTE)
     assert ends(live)[2:] == [("r", "09:02:00Z")]

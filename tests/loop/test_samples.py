@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pyarrow as pa
 import pytest
 
 from tests.support.bench import Bench, NoConditions
@@ -34,12 +35,12 @@ class Newest(NoConditions):
         self.fails = fails
         self.lasting = lasting
 
-    def sample(self, text: str, pinned: Mapping[str, int]) -> object:
+    def sample(self, text: str, pinned: Mapping[str, int]) -> pa.Scalar | Failure:
         if self.fails:
             self.fails -= 1
             return Failure("a sample failed: [TABLE_GONE]", lasting=self.lasting)
         self.asked.append(pinned["t"])
-        return pinned["t"]
+        return pa.scalar(pinned["t"])
 
 
 def run(
