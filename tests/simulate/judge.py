@@ -18,6 +18,7 @@ from tidegate.engine.store import SqlStore
 from tidegate.engine.store.outbox import to_entry
 from tidegate.engine.store.tables import outbox
 from tidegate.engine.values import Answers, Firings, Question, Reading
+from tidegate.rules.model import Rule
 
 BOOK = """\
 rulebook: loop
@@ -37,7 +38,10 @@ EFFECTS = {"a": 1, "twice": 2, "single": 1, "asked": 1, "heard": 1}  # of one ro
 
 
 class Analyst(EveryIdAnalyst):
-    """Signals read `id`, too."""
+    """Signals read `id`, too; a condition of ticks their samples."""
+
+    def condition(self, rule: Rule, *given: object, **more: object) -> Reading:
+        return Reading(frozenset({"sample" if rule.name == "sampled" else "id"}))
 
     def fields(self, *given: object) -> Reading:
         return Reading(frozenset({"id"}))
@@ -49,6 +53,10 @@ class AllHold:
     def hold(self, questions: Sequence[Question], pinned: Mapping[str, int]) -> Answers:
         ids = (one for q in questions for one in q.relation["firing_id"].to_pylist())
         return Answers(held=frozenset(ids))
+
+    def sample(self, text: str, pinned: Mapping[str, int]) -> pa.Scalar:
+        """The version."""
+        return pa.scalar(pinned["t"])
 
 
 def fields_of(firings: Firings) -> pa.Table:
