@@ -34,7 +34,12 @@ from tidegate.rules.model import Context, Coupling, Settings
 from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.reader import Fields, Items, Node, Scalar
 
-_MAY_BE_ZERO = {"commit_slack_ms", "skew_max_seconds"}
+_MAY_BE_ZERO = {
+    "actions_in_parallel_max",
+    "commit_slack_ms",
+    "firings_per_rule_per_minute_max",
+    "skew_max_seconds",
+}
 
 
 def _limit(name: str) -> Kind:

@@ -235,6 +235,9 @@ class Settings:
     misfire_grace_seconds: int = 60  # what is due for longer was missed (G3)
     signals_max: int = 100_000  # of one bucket (G4)
     outbox_entries_max: int = 10_000  # G13
+    actions_in_parallel_max: int = 0  # entries that are acted on at a time; 0: one a core (G15)
+    dead_in_a_row_max: int = 10  # of one rule; then it is suspended
+    firings_per_rule_per_minute_max: int = 100_000  # 0: any number (G22)
     outbox_age_max_days: int = 30  # G20
     firings_retention_days: int = 30  # G13
     history_retention_days: int = 30  # of buckets, placed signals, rejected rows; G4, G13
