@@ -28,8 +28,8 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """An action as it stands in an entry: its kind and text, the table that it writes, and its
-    number among its rule's actions.
+    """An action as it stands in an entry: its kind and text, the table that it writes, its number
+    among its rule's actions, the declared tables that it `reads`, and whether it only `appends`.
 
     The text of a signal is JSON: `action` (its number in the rule), `event`, `fields` (expressions
     by field), `types` (Spark's, by field), `group` (the columns with one value a firing that the
@@ -40,6 +40,8 @@ class Statement:
     text: str
     target: str | None = None
     action: int = 0
+    reads: frozenset[str] = frozenset()
+    appends: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +49,16 @@ class Entry:
     """One outbox entry: one statement for one set of firings, or for one firing (G16).
 
     `number` is drawn from the store's one increasing sequence when the entry is stored (0 before).
-    `kind`, `text`, `target` and `action` are those of its Statement; kind `condition` is a
-    condition that failed for good, with the condition's text. `firing_ids`: hex ids when the entry
-    is for some of the rule's firings only, None for all held. `order` is the position in the
-    bucket's order of actions (G15), `place` that in the queue of its rule: its own number, or that
-    of the entry which it was redriven for.
+    `kind`, `text`, `target`, `action`, `reads` and `appends` are those of its Statement; kind
+    `condition` is a condition that is asked by itself, because it is detached or failed for good,
+    with the condition's text. `firing_ids`: hex ids when the entry is for some of the rule's
+    firings only, None for all held. `order` is the position in the bucket's order of actions (G15),
+    `place` that in the queue of its rule: its own number, or that of the entry which it was
+    redriven for.
+
+    `stage`: entries of a bucket with a larger one begin after all with a smaller one were tried;
+    None for detached ones, which neither wait for others nor are waited for. `next_attempt_at`:
+    when it is due again after a failure, microseconds.
 
     `app_id`: Delta's txnAppId of its marker, whose txnVersion is `number`. `target_version`: the
     target's latest version before the entry was stored; its effect can only stand after it (G16b).
@@ -80,6 +87,26 @@ class Entry:
     place: int = 0
     details: str | None = None
     fate: str | None = None
+    stage: int | None = 0
+    reads: frozenset[str] = frozenset()
+    appends: bool = False
+    next_attempt_at: int = 0
+
+    @property
+    def ordered(self) -> bool:
+        """Whether others wait for its first attempt: not for a detached entry, nor for one that was
+        tried, or stands in the place of another."""
+        return self.stage is not None and not self.attempts and self.place == self.number
+
+    def excludes(self, other: Entry) -> bool:
+        """Whether the two may not run at the same time: one writes a table that the other reads or
+        writes. Two that only append may.
+
+        Example: MERGE INTO a excludes INSERT INTO b SELECT .. FROM a; INSERT INTO a .. FROM event
+        does not exclude another such."""
+        if self.target is not None and self.target == other.target:
+            return not (self.appends and other.appends) or self.target in self.reads | other.reads
+        return self.target in other.reads or other.target in self.reads
 
 
 class Fate(Enum):
@@ -112,3 +139,4 @@ class Outcome:
     successors: tuple[Entry, ...] = ()
     firings: Firings | None = None
     control: int | None = None
+    next_attempt_at: int = 0

@@ -132,11 +132,12 @@ class Loop:
                     raise failed
 
     def work(self) -> None:
-        """Do what operators asked for about entries, and run those that are due."""
+        """Do what operators asked for about entries, and run those that are due, the detached ones
+        to their end."""
         self.check_lease()
         _, arrived = self._look()
         self._carry_out(arrived)
-        self._run()
+        self._run(patient=True)
 
     @property
     def full(self) -> bool:
@@ -219,10 +220,10 @@ class Loop:
         with looking_at_tables():
             return list_sources(rulebook, self._sources, state, self.feed, self.instants, now)
 
-    def _run(self) -> int:
+    def _run(self, *, patient: bool = False) -> int:
         """Run the entries that are due; returns how many were done."""
         with self._timed("act"):
-            return self.runner.work(self._present(), self.stopped)
+            return self.runner.work(self._present(), self.stopped, patient=patient)
 
     def _carry_out(self, arrived: Arrivals) -> int:
         """What operators asked for and no bucket carries out; how much that was."""

@@ -326,11 +326,17 @@ class Store(Protocol):
         """The stored firings of a rule in a bucket, to run an entry from."""
         ...
 
-    def settle(self, rulebook: str, epoch: int, outcome: Outcome) -> tuple[Entry, ...]:
-        """Record an outcome; a done entry's signals (G22), its successors and the answer to its
+    def settle(
+        self, rulebook: str, epoch: int, outcomes: Sequence[Outcome]
+    ) -> tuple[Entry, ...]:
+        """Record outcomes; a done entry's signals (G22), its successors and the answer to its
         control are stored in the same transaction; returns the successors with their numbers. An
-        entry that is done, skipped or redriven already stays as it is. `EngineError('lease-lost')`.
-        """
+        entry that is done, skipped or redriven already stays as it is. `EngineError('lease-lost')`;
+        `'signal-conflict'`, and nothing is written then."""
+        ...
+
+    def dead_in_a_row(self, rulebook: str, rule: str, limit: int) -> int:
+        """How many of a rule's entries have died, `limit` at most, since one was done."""
         ...
 
     def acted(self, rulebook: str, epoch: int, bucket: int, seconds: float) -> None:

@@ -44,6 +44,7 @@ class Present:
             self.basis.prepared.statements,
             self.basis.rulebook.settings.max_cascade_depth,
             self._stamp(*(s.target for s in self.basis.prepared.statements[rule.name])),
+            decided=True,
         )
         held = firings.firings.filter(pc.not_equal(firings.firings["condition"], "failed"))
         ids = tuple(replace(firings, firings=held).hex_ids().to_pylist())
@@ -65,7 +66,7 @@ class Present:
         if rule is None:
             return f"rule {entry.rule} is not in the rulebook any more: skip entry {entry.number}"
         fresh = replace(
-            entry, number=0, state="pending", attempts=0, error=None, details=None, fate=None
+            entry, number=0, state="pending", attempts=0, error=None, details=None, fate=None, next_attempt_at=0
         )
         if entry.kind == "condition":
             return self._stamp().on(fresh)
@@ -76,7 +77,14 @@ class Present:
                 f"rule {entry.rule} has no action number {entry.action + 1} any more: skip entry "
                 f"{entry.number}"
             )
-        fresh = replace(fresh, kind=now.kind, text=now.text, target=now.target)
+        fresh = replace(
+            fresh,
+            kind=now.kind,
+            text=now.text,
+            target=now.target,
+            reads=now.reads,
+            appends=now.appends,
+        )
         return self._stamp(now.target).on(fresh)
 
     def _stamp(self, *targets: str | None) -> Stamp:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.entries import Entry, Statement
 from tidegate.engine.values import Failure, Firings
-from tidegate.rules.model import Rule
+from tidegate.rules.model import Coupling, Rule
+from tidegate.rules.order import stages
 
 log = logging.getLogger(__name__)
 
+DETACHED_KINDS = frozenset({"webhook"})  # whatever their rule's coupling is (G15)
 COMMITS_WARNED_ABOVE = 100  # entries of one `for_each` rule in one bucket
 
 
@@ -35,6 +38,23 @@ class Stamp:
         return replace(entry, app_id=app_id, target_version=version)
 
 
+@dataclass(frozen=True, slots=True)
+class _Set:
+    """Firings that are acted on together: their ids, None for all that held; their depth; and what
+    parts them from other sets, in order: the coupling, the instant of detection of immediate ones,
+    the stage of the rule, the rule, and the place among the rule's own."""
+
+    rule: Rule
+    ids: tuple[str, ...] | None
+    depth: int
+    order: tuple[int, int, int, str, int]
+
+    @property
+    def stage(self) -> tuple[int, int, int] | None:
+        """Sets of one stage may be acted on in any order, or at the same time."""
+        return None if self.rule.action_coupling is Coupling.DETACHED else self.order[:3]
+
+
 def entries_for(
     firings: Sequence[Firings],
     failed: Mapping[str, Failure],
@@ -42,72 +62,104 @@ def entries_for(
     statements: Mapping[str, Sequence[Statement]],
     depth_max: int,
     stamp: Stamp,
+    *,
+    decided: bool = False,
 ) -> tuple[Entry, ...]:
-    """The entries of one bucket, in the order of its actions: priority descending, rule; then the
-    statements in order, of all firings at once or of firing after firing (`for_each`).
+    """The entries of one bucket, in the order of its actions (G15): immediate ones by detection,
+    stage of the rule, rule, key, firing; then deferred ones by stage of the rule, rule; then
+    detached ones by rule. A set's statements follow each other.
 
     Firings for which the condition does not hold make none; those deeper than `depth_max` make dead
     ones (G22); those of rules in `failed`, whose condition could not be asked, one dead entry of
-    kind `condition` (G13).
+    kind `condition` (G13). Those whose condition is detached, and not `decided`, make one that is
+    to be asked.
     """
-    ordered = sorted(firings, key=lambda f: (-rules[f.rule].priority, f.rule))
-    entries: list[Entry] = []
-    for of_rule in ordered:
+    stage_of = stages([rules[of_rule.rule] for of_rule in firings])
+    sets: list[_Set] = []
+    asked: list[Entry] = []
+    for of_rule in sorted(firings, key=lambda f: f.rule):
         rule = rules[of_rule.rule]
         if rule.name in failed:
-            entries.append(_dead_condition(rule, of_rule, failed[rule.name]))
-            continue
-        for ids, depth in _sets(of_rule, rule, depth_max):
-            entries += _entries(rule.name, statements[rule.name], ids, depth)
+            asked.append(_dead_condition(rule, of_rule, failed[rule.name]))
+        elif asks_later(rule) and not decided:
+            asked.append(_condition(rule, of_rule))
+        else:
+            sets += _sets(of_rule, rule, stage_of[rule.name], depth_max)
+    entries = list(_staged(sets, statements)) + asked
     return tuple(
         stamp.on(_admitted(replace(entry, order=order), depth_max))
         for order, entry in enumerate(entries)
     )
 
 
-def _sets(
-    firings: Firings, rule: Rule, depth_max: int
-) -> Iterator[tuple[tuple[str, ...] | None, int]]:
-    """The firings that are acted on together, None for all that held, with their largest depth.
-    Those past the depth are a set of their own, so that only they are dead."""
+def asks_later(rule: Rule) -> bool:
+    """Whether a rule's condition is asked by an entry of its own, and not with the bucket."""
+    return rule.condition is not None and rule.condition_coupling is Coupling.DETACHED
+
+
+def _sets(firings: Firings, rule: Rule, stage: int, depth_max: int) -> Iterator[_Set]:
+    """The firings that are acted on together. Those past the depth are a set of their own, so that
+    only they are dead."""
     held = firings.firings.filter(pc.not_equal(firings.firings["condition"], "failed"))
     if not held.num_rows:
         return
+    mode = list(Coupling).index(rule.action_coupling)
     depths = held["depth"].to_numpy()
     past = depths > depth_max
-    if rule.for_each == "firing":
+    if rule.for_each == "firing" or rule.action_coupling is Coupling.IMMEDIATE:
         _warn(rule, len(depths))
         ids = replace(firings, firings=held).hex_ids().to_pylist()
-        yield from (((one,), int(depth)) for one, depth in zip(ids, depths, strict=True))
+        at = [0] * len(ids)
+        if rule.action_coupling is Coupling.IMMEDIATE:
+            at = held["detected_at"].cast(pa.int64()).to_pylist()
+        for n, (one, depth) in enumerate(zip(ids, depths, strict=True)):
+            yield _Set(rule, (one,), int(depth), (mode, at[n], stage, rule.name, n))
     elif past.any() and not past.all():
         ids = np.array(replace(firings, firings=held).hex_ids().to_pylist())
-        for chosen in (~past, past):
-            yield tuple(ids[chosen].tolist()), int(depths[chosen].max())
+        for n, chosen in enumerate((~past, past)):
+            some = tuple(ids[chosen].tolist())
+            yield _Set(rule, some, int(depths[chosen].max()), (mode, 0, stage, rule.name, n))
     else:
-        yield None, int(depths.max())
+        yield _Set(rule, None, int(depths.max()), (mode, 0, stage, rule.name, 0))
 
 
-def _entries(
-    rule: str, statements: Sequence[Statement], ids: tuple[str, ...] | None, depth: int
+def _staged(
+    sets: Iterable[_Set], statements: Mapping[str, Sequence[Statement]]
 ) -> Iterator[Entry]:
-    for s in statements:
-        yield Entry(rule, s.kind, s.text, s.target, 0, firing_ids=ids, depth=depth, action=s.action)
+    """The entries of sets, in order; their stages are numbered from 0."""
+    numbers: dict[tuple[int, int, int], int] = {}
+    for one in sorted(sets, key=lambda s: s.order):
+        stage = None if one.stage is None else numbers.setdefault(one.stage, len(numbers))
+        for s in statements[one.rule.name]:
+            yield Entry(
+                one.rule.name,
+                s.kind,
+                s.text,
+                s.target,
+                0,
+                firing_ids=one.ids,
+                depth=one.depth,
+                action=s.action,
+                stage=None if s.kind in DETACHED_KINDS else stage,
+                reads=s.reads,
+                appends=s.appends,
+            )
+
+
+def _condition(rule: Rule, firings: Firings) -> Entry:
+    """An entry that asks the rule's condition, of all firings."""
+    text = rule.condition.text if rule.condition is not None else ""
+    depth = int(pc.max(firings.firings["depth"]).as_py())
+    return Entry(rule.name, "condition", text, None, 0, depth=depth, stage=None)
 
 
 def _dead_condition(rule: Rule, firings: Firings, why: Failure) -> Entry:
-    text = rule.condition.text if rule.condition is not None else ""
-    depth = int(pc.max(firings.firings["depth"]).as_py())
-    return Entry(
-        rule.name,
-        "condition",
-        text,
-        None,
-        0,
+    return replace(
+        _condition(rule, firings),
         state="dead",
         attempts=why.attempts,
         error=why.error,
         details=why.details,
-        depth=depth,
     )
 
 

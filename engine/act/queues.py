@@ -17,16 +17,25 @@ class Waiting:
     due: int = 0
     tried: bool = False
 
+    @property
+    def position(self) -> tuple[int, int]:
+        return self.entry.place, self.entry.number
+
 
 class Queues:
     """A queue a rule, ordered by (place, number). Only the first of a queue may run: an entry that
     waits for a retry, or is held, holds the later ones of its rule and nothing else.
 
-        a: 3 (due in 2 s), 7      b: 4, 5      ->  next is 4, then 5; 3 and 7 after two seconds
+        a: 3 (due in 2 s), 7      b: 4, 5      ->  4, then 5; 3 and 7 after two seconds
+
+    Of the first entries, those of a later stage wait until all of an earlier one were tried.
+
+        a: 3 (stage 0)      b: 4 (stage 0)      c: 5 (stage 1)      ->  3 and 4 together, then 5
     """
 
     def __init__(self) -> None:
         self._by_rule: dict[str, list[Waiting]] = {}
+        self._running: dict[int, Entry] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._by_rule.values()))
@@ -37,6 +46,7 @@ class Queues:
 
     def clear(self) -> None:
         self._by_rule.clear()
+        self._running.clear()
 
     def put(self, waiting: Iterable[Waiting]) -> None:
         """Add entries, each at its place."""
@@ -45,17 +55,35 @@ class Queues:
             self._by_rule.setdefault(one.entry.rule, []).append(one)
             rules.add(one.entry.rule)
         for rule in rules:
-            self._by_rule[rule].sort(key=lambda w: (w.entry.place, w.entry.number))
+            self._by_rule[rule].sort(key=lambda w: w.position)
 
     def remove(self, entry: Entry) -> None:
         """Take an entry out, if it is there."""
+        self._running.pop(entry.number, None)
         left = [w for w in self._by_rule.get(entry.rule, ()) if w.entry.number != entry.number]
         if left:
             self._by_rule[entry.rule] = left
         else:
             self._by_rule.pop(entry.rule, None)
 
-    def next(self, now: int) -> Waiting | None:
-        """Of the first entries of all queues that are due, the one with the least place."""
-        due = (queue[0] for queue in self._by_rule.values() if queue[0].due <= now)
-        return min(due, key=lambda w: (w.entry.place, w.entry.number), default=None)
+    def start(self, waiting: Waiting) -> None:
+        """An attempt begins: until the entry is removed, it runs."""
+        self._running[waiting.entry.number] = waiting.entry
+
+    def ready(self, now: int) -> Iterator[Waiting]:
+        """The entries that may run beside those that run already, in order. What has been taken is
+        to be started before the next one is asked for."""
+        heads = sorted((queue[0] for queue in self._by_rule.values()), key=lambda w: w.position)
+        stages = [(w.entry.bucket, w.entry.stage or 0) for w in heads if w.entry.ordered]
+        first = min(stages, default=None)
+        passed: list[Entry] = []
+        for one in heads:
+            entry = one.entry
+            if entry.number in self._running or one.due > now:
+                continue
+            if entry.ordered and (entry.bucket, entry.stage or 0) != first:
+                continue
+            if any(entry.excludes(other) for other in (*self._running.values(), *passed)):
+                passed.append(entry)
+                continue
+            yield one

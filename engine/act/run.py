@@ -1,22 +1,29 @@
-"""Runs open entries, each in its turn, and settles them (G14, G16, G17)."""
+"""Runs open entries, each in its turn, some of them at the same time, and settles them (G14-G18).
+
+Example: two INSERTs into different tables and a MERGE of a later stage wait. `work` starts both
+INSERTs on the crew. The first that ends is settled, then the second. Then the MERGE starts.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.engine.act.executors import Executor, NoEffectError, Present
 from tidegate.engine.act.past import pass_over, way_past
 from tidegate.engine.act.queues import Queues, Waiting
-from tidegate.engine.act.signals import signals_of
 from tidegate.engine.entries import Control, Entry, Fate, Outcome
 from tidegate.engine.failpoints import failpoint
-from tidegate.engine.ports import OutageError, Sink, SinkError
-from tidegate.engine.values import Failure, Firings, Signal
+from tidegate.engine.ports import OutageError, SinkError
+from tidegate.engine.values import Failure, Firings
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Retry, Rulebook
 
@@ -24,21 +31,16 @@ log = logging.getLogger(__name__)
 
 OPEN = ("pending", "held")
 LOST = frozenset({"lease-lost", "spark-lost"})  # what ends the engine, not an entry
-_STOPPED_BY = {
-    Fate.SEALED: "its seal stands in the target's log: it waits for a skip or a redrive",
-    Fate.PASSED: "its marker was passed without it: another history wrote the target",
-    Fate.UNKNOWN: "what became of it cannot be known: the target's log was cleaned, or cannot be "
-    "read",
-    Fate.ABSENT: "its statement left no commit",
-}
+_BESIDE = "webhook"  # the kind that has a crew of its own: it waits for others' machines
 
 
 class Outbox(Protocol):
     """The stored entries of one rulebook. Writes are made under the lease's epoch; they raise
     EngineError `lease-lost`."""
 
-    def settle(self, outcome: Outcome) -> tuple[Entry, ...]:
-        """Record an outcome and what it brings in one transaction (G22); its successors."""
+    def settle(self, outcomes: Sequence[Outcome]) -> tuple[Entry, ...]:
+        """Record outcomes and what they bring in one transaction (G22); their successors. Raises
+        EngineError `signal-conflict`; nothing is recorded then."""
         ...
 
     def answer(self, control: int, text: str) -> None:
@@ -51,41 +53,50 @@ class Outbox(Protocol):
         """All firings of the entry's rule and bucket."""
         ...
 
-
-class Present(Protocol):
-    """What the rules say now, for entries that were stored before."""
-
-    def entries(self, entry: Entry, firings: Firings) -> tuple[tuple[Entry, ...], Firings]:
-        """The rule's condition asked again; the entries of its actions, for the firings that hold,
-        and all of them, decided. Raises SinkError."""
+    def dead_in_a_row(self, rule: str, limit: int) -> int:
+        """How many of a rule's entries have died, `limit` at most, since one was done."""
         ...
 
-    def renewed(self, entry: Entry) -> Entry | str:
-        """The entry that takes another one's place; or why there is none."""
-        ...
+
+class Hands(Protocol):
+    """Runs calls, at most `size` at a time."""
+
+    @property
+    def size(self) -> int: ...
+
+    def submit(self, call: Callable[[], Outcome]) -> Future[Outcome]: ...
 
 
 @dataclass(slots=True)
 class Runner:
-    """Runs the entries of one rulebook. Not for use by several threads.
+    """Runs the entries of one rulebook. Its methods are called from one thread.
 
-    `check` raises EngineError `lease-lost` before an entry if the epoch is not ours any more (G21);
-    `now` is the engine's clock, microseconds.
+    `executors`: by kind of entry. `check` raises EngineError `lease-lost` before an entry if the
+    epoch is not ours any more (G21). `now` is the engine's clock, microseconds. `crew` runs the
+    attempts; `beside`, by default the same, those at webhooks. `wake` is called when an attempt
+    has ended for which `work` did not wait.
     """
 
     rulebook: Rulebook
-    sink: Sink
+    executors: Mapping[str, Executor]
     outbox: Outbox
     check: Callable[[], None]
     now: Callable[[], int]
+    crew: Hands
+    beside: Hands | None = None
+    wake: Callable[[], None] = lambda: None
     queues: Queues = field(default_factory=Queues, init=False)
+    _running: dict[Future[Outcome], Waiting] = field(default_factory=dict, init=False)
     _fresh: dict[tuple[int, str], Firings] = field(default_factory=dict, init=False)
 
     def load(self, entries: Iterable[Entry]) -> None:
-        """Begin with what the store has open: an earlier run may have begun any of it."""
+        """Begin with what the store has open: an earlier run may have begun any of it. What still
+        runs is waited for: what came of it is then asked of its target's log."""
+        wait(self._running)
+        self._running.clear()
         self.queues.clear()
         self._fresh.clear()
-        self.queues.put(Waiting(entry, tried=True) for entry in entries)
+        self.queues.put(Waiting(e, e.next_attempt_at, tried=True) for e in entries)
 
     def add(self, entries: Iterable[Entry], firings: Iterable[Firings]) -> None:
         """Entries that were stored just now, with the firings of their bucket."""
@@ -94,22 +105,32 @@ class Runner:
         by_rule = {of_rule.rule: of_rule for of_rule in firings}
         self._fresh = {(e.bucket, e.rule): by_rule[e.rule] for e in open_now if e.rule in by_rule}
 
-    def work(self, present: Present, stopped: Callable[[], bool] = lambda: False) -> int:
-        """Run what is due, until nothing is or `stopped`, which is asked between two entries;
-        returns how many entries were done.
+    def work(
+        self,
+        present: Present,
+        stopped: Callable[[], bool] = lambda: False,
+        *,
+        patient: bool = False,
+    ) -> int:
+        """Run what is due, until nothing is or `stopped`, which is asked before each entry; returns
+        how many entries were done. Detached entries are started, but waited for only by the
+        `patient`.
 
-        An entry that fails is due again after a pause that doubles; one that has used up its
-        attempts is held, and tried again at the longest pause. Neither is waited for.
+        An entry that fails is due again after a pause that doubles. One that has used up its
+        attempts is dead, or held and tried again at the longest pause. Neither is waited for.
         Raises EngineError `lease-lost`, `spark-lost`, and OutageError where the store is away.
         """
         done = 0
-        while not stopped() and (waiting := self.queues.next(self.now())) is not None:
-            self.check()
-            failpoint("action.before")
-            outcome = self._attempt(waiting, present)
-            failpoint("action.after_commit")
-            done += self._apply(outcome)
-            failpoint("action.between")
+        while True:
+            if not stopped():
+                self._start(present)
+            awaited = [f for f, w in self._running.items() if patient or w.entry.stage is not None]
+            if awaited:
+                wait(awaited, return_when=FIRST_COMPLETED)
+            ended = [future for future in self._running if future.done()]
+            if not ended:
+                break
+            done += self._settle([self._outcome(future) for future in ended])
         if not stopped():
             self._fresh.clear()  # what is left is read from the store
         return done
@@ -119,14 +140,40 @@ class Runner:
         number = int(control.subject)
         entry = self.outbox.entry(number)
         found: Outcome | str = f"there is no entry {number}"
-        if entry is not None:
+        if entry is not None and number in {w.entry.number for w in self._running.values()}:
+            found = f"entry {number} is being tried just now: ask again"
+        elif entry is not None:
             found = pass_over(control, entry, self._sealed, present.renewed)
             failpoint("pass.sealed")
         if isinstance(found, str):
             log.warning("%s %s: %s", control.kind, control.subject, found)
             self.outbox.answer(control.id, found)
         else:
-            self._apply(found)
+            self._settle([found])
+
+    def _start(self, present: Present) -> None:
+        """Start what may run now, as far as there are hands."""
+        busy = Counter(w.entry.kind == _BESIDE for w in self._running.values())
+        for waiting in self.queues.ready(self.now()):
+            beside = waiting.entry.kind == _BESIDE
+            hands = (self.beside if beside else None) or self.crew
+            if busy[beside] >= hands.size:
+                continue
+            busy[beside] += 1
+            self.check()
+            failpoint("action.before")
+            firings = self._firings(waiting.entry)
+            self.queues.start(waiting)
+            future = hands.submit(lambda w=waiting, f=firings: self._attempt(w, f, present))
+            self._running[future] = waiting
+            if waiting.entry.stage is None:
+                future.add_done_callback(lambda _: self.wake())
+
+    def _outcome(self, future: Future[Outcome]) -> Outcome:
+        self._running.pop(future)
+        outcome = future.result()
+        failpoint("action.after_commit")
+        return outcome
 
     def _sealed(self, entry: Entry) -> Fate:
         """The fate of an entry that cannot land any more. One that nobody has sent yet needs no
@@ -134,30 +181,29 @@ class Runner:
         behind = any(
             w.entry.app_id == entry.app_id and w.entry.number < entry.number for w in self.queues
         )
-        if entry.kind != "sql" or behind or (entry.state == "dead" and not entry.attempts):
+        if behind or (entry.state == "dead" and not entry.attempts):
             return Fate.SEALED
         firings = firings_of_entry(entry, self._firings(entry))
-        fate = self.sink.fate(entry, firings)
-        if fate is not Fate.ABSENT:
-            return fate
-        try:
-            self.sink.seal(entry)
-        except SinkError:
-            fate = self.sink.fate(entry, firings)
-            if fate in (Fate.ABSENT, Fate.UNKNOWN):
-                raise
-            return fate  # only the answer was lost
-        return self.sink.fate(entry, firings)
+        return self.executors[entry.kind].seal(entry, firings)
 
-    def _apply(self, outcome: Outcome) -> bool:
-        """Settle an outcome and bring the queues up to it; whether the entry is done."""
+    def _settle(self, outcomes: Sequence[Outcome]) -> int:
+        """Settle outcomes and bring the queues up to them; how many entries are done."""
         try:
-            successors = self.outbox.settle(outcome)
+            successors = self.outbox.settle(outcomes)
         except EngineError as error:
             if error.code != "signal-conflict":
                 raise
-            outcome = self._failed(outcome.entry, Failure(str(error)))
-            successors = self.outbox.settle(outcome)
+            if len(outcomes) > 1:
+                return sum(self._settle([one]) for one in outcomes)
+            outcomes = [self._failed(outcomes[0].entry, Failure(str(error)))]
+            successors = self.outbox.settle(outcomes)
+        for outcome in outcomes:
+            self._bring_up_to(outcome)
+        self.queues.put(Waiting(one) for one in successors if one.state in OPEN)
+        failpoint("action.between")
+        return sum(outcome.state == "done" for outcome in outcomes)
+
+    def _bring_up_to(self, outcome: Outcome) -> None:
         before = outcome.entry
         entry = replace(
             before,
@@ -165,20 +211,22 @@ class Runner:
             attempts=outcome.attempts,
             error=outcome.error,
             fate=outcome.fate,
+            next_attempt_at=outcome.next_attempt_at,
         )
         self.queues.remove(entry)
         if outcome.state in OPEN:
-            self.queues.put([Waiting(entry, self.now() + self._pause(entry), tried=True)])
-        self.queues.put(Waiting(one) for one in successors if one.state in OPEN)
-        if outcome.state == "held" and before.state != "held":
-            log.error("%s", _held(entry, self.rulebook))
-        return outcome.state == "done"
+            self.queues.put([Waiting(entry, entry.next_attempt_at, tried=True)])
+        if outcome.state in ("held", "dead") and before.state != outcome.state:
+            log.error("%s", _stopped(entry, self.rulebook))
 
-    def _attempt(self, waiting: Waiting, present: Present) -> Outcome:
-        entry = waiting.entry
+    def _attempt(self, waiting: Waiting, all_firings: Firings, present: Present) -> Outcome:
+        """One attempt and what came of it; may run in any thread."""
+        entry, executor = waiting.entry, self.executors[waiting.entry.kind]
+        firings = firings_of_entry(entry, all_firings)
         try:
-            firings = firings_of_entry(entry, self._firings(entry))
-            return self._done(waiting, firings, present)
+            return executor.attempt(waiting, firings, present)
+        except NoEffectError as error:
+            outcome = self._failed(entry, Failure(str(error)), error.fate)
         except OutageError:
             raise
         except Exception as failure:  # whatever it is, the entry must not be passed over
@@ -186,45 +234,45 @@ class Runner:
                 raise
             known = isinstance(failure, SinkError | EngineError)
             error = str(failure) if known else f"{type(failure).__name__}: {failure}"
-            return self._failed(entry, Failure(error, getattr(failure, "details", None)))
+            outcome = self._failed(entry, Failure(error, getattr(failure, "details", None)))
+        if outcome.state != "held" or outcome.fate or self._rule_holds(entry):
+            return outcome
+        return self._dead(outcome, executor, firings)
 
-    def _done(self, waiting: Waiting, firings: Firings, present: Present) -> Outcome:
-        """The outcome of an attempt that did not fail. Raises SinkError."""
-        entry = waiting.entry
-        signals: tuple[Signal, ...] = ()
-        successors: tuple[Entry, ...] = ()
-        decided: Firings | None = None
-        if entry.kind == "signal":
-            signals = signals_of(entry, firings, self.sink, self.now())
-            for event in dict.fromkeys(signal.event for signal in signals):
-                log.info("%s raised %s, signals: %d", entry.rule, event, len(signals))
-        elif entry.kind == "condition":
-            successors, decided = present.entries(entry, firings)
-        elif (fate := self._fate(waiting, firings)) is not Fate.EFFECT:
-            return self._failed(entry, Failure(_STOPPED_BY[fate]), fate)
-        attempts = entry.attempts + 1
-        return Outcome(
-            entry, "done", attempts, signals=signals, successors=successors, firings=decided
+    def _dead(self, outcome: Outcome, executor: Executor, firings: Firings) -> Outcome:
+        """An entry that has used up its attempts, sealed (G18). It is held where it cannot be."""
+        try:
+            fate = executor.seal(outcome.entry, firings)
+        except SinkError:
+            return outcome
+        if fate is Fate.EFFECT:
+            return Outcome(outcome.entry, "done", outcome.attempts)
+        if fate is not Fate.SEALED:
+            return replace(outcome, fate=fate.value)
+        return replace(outcome, state="dead", next_attempt_at=0)
+
+    def _rule_holds(self, entry: Entry) -> bool:
+        """Whether an entry that cannot be done holds its queue: the rule says so, or so many have
+        died in a row that the rule is suspended."""
+        rule = self.rulebook.rules.get(entry.rule)
+        most = self.rulebook.settings.dead_in_a_row_max
+        return (rule is not None and rule.on_dead == "hold") or (
+            self.outbox.dead_in_a_row(entry.rule, most) >= most
         )
 
-    def _fate(self, waiting: Waiting, firings: Firings) -> Fate:
-        """Run a statement unless it may have landed; only its log says what became of it."""
-        entry = waiting.entry
-        if waiting.tried and (fate := self.sink.fate(entry, firings)) is not Fate.ABSENT:
-            return fate
-        self.sink.run(entry, firings)
-        return self.sink.fate(entry, firings)
-
     def _failed(self, entry: Entry, why: Failure, fate: Fate | None = None) -> Outcome:
-        attempts = entry.attempts + 1
+        attempts, retry = entry.attempts + 1, self._retry(entry)
         stopped = fate in (Fate.SEALED, Fate.PASSED, Fate.UNKNOWN)
-        held = stopped or attempts >= self._retry(entry).attempts
-        state = "held" if held else "pending"
+        held = stopped or attempts >= retry.attempts
         if not held:
             told = "rule %s: entry %d will be tried again: %s"
             log.warning(told, entry.rule, entry.number, why.error)
         shown = fate.value if fate is not None and stopped else None
-        return Outcome(entry, state, attempts, why.error, details=why.details, fate=shown)
+        again = self.now() + _pause(entry.number, attempts, retry, held=held)
+        state = "held" if held else "pending"
+        return Outcome(
+            entry, state, attempts, why.error, details=why.details, fate=shown, next_attempt_at=again
+        )
 
     def _firings(self, entry: Entry) -> Firings:
         known = self._fresh.get((entry.bucket, entry.rule))
@@ -234,13 +282,13 @@ class Runner:
         rule = self.rulebook.rules.get(entry.rule)
         return rule.retry if rule is not None else Retry()
 
-    def _pause(self, entry: Entry) -> int:
-        """Microseconds until an entry that failed is due again."""
-        retry = self._retry(entry)
-        if entry.state == "held":
-            return retry.backoff_max_micros
-        doubled: int = retry.backoff_min_micros * 2 ** (entry.attempts - 1)
-        return min(doubled, retry.backoff_max_micros)
+
+def _pause(number: int, attempts: int, retry: Retry, *, held: bool) -> int:
+    """Microseconds until an entry that failed is due again. Up to a quarter of it is left out, by
+    the entry and the attempt, so that what failed together is not tried together."""
+    doubled: int = retry.backoff_min_micros * 2 ** min(attempts - 1, 40)
+    whole = retry.backoff_max_micros if held else min(doubled, retry.backoff_max_micros)
+    return int(whole * random.Random(f"{number}/{attempts}").uniform(0.75, 1))  # noqa: S311
 
 
 def firings_of_entry(entry: Entry, firings: Firings) -> Firings:
@@ -256,10 +304,11 @@ def firings_of_entry(entry: Entry, firings: Firings) -> Firings:
     return replace(kept, relation=firings.relation.filter(rows))
 
 
-def _held(entry: Entry, rulebook: Rulebook) -> str:
+def _stopped(entry: Entry, rulebook: Rulebook) -> str:
     what = f" it writes {entry.target};" if entry.target else ""
+    then = "holds the later entries of its rule" if entry.state == "held" else "is dead"
     return (
         f"rule {entry.rule}: entry {entry.number} of bucket {entry.bucket} failed "
-        f"{entry.attempts} times and holds the later entries of its rule:{what} {entry.error}\n"
+        f"{entry.attempts} times and {then}:{what} {entry.error}\n"
         f"    {way_past(entry, rulebook.rules)}"
     )

@@ -132,7 +132,10 @@ def _prepare_rule(
                 continue
             reading = _read(rule, action, shape, analyst, types, resolve=False)
         if isinstance(action, Sql):
-            statements.append(Statement("sql", action.text, reading.target, number))
+            reads = reading.tables & rulebook.tables.keys()
+            statements.append(
+                Statement("sql", action.text, reading.target, number, reads, reading.appends)
+            )
         else:
             statements.append(_signal(action, number, types, shape, reading))
         readings.append(reading)

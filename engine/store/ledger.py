@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate.engine.entries import Entry, Outcome
@@ -18,8 +19,8 @@ class Ledger:
     rulebook: str
     epoch: int
 
-    def settle(self, outcome: Outcome) -> tuple[Entry, ...]:
-        return self.store.settle(self.rulebook, self.epoch, outcome)
+    def settle(self, outcomes: Sequence[Outcome]) -> tuple[Entry, ...]:
+        return self.store.settle(self.rulebook, self.epoch, outcomes)
 
     def answer(self, control: int, text: str) -> None:
         self.store.answer(self.rulebook, self.epoch, control, text)
@@ -29,3 +30,6 @@ class Ledger:
 
     def firings(self, entry: Entry) -> Firings:
         return self.store.entry_firings(self.rulebook, entry.bucket, entry.rule)
+
+    def dead_in_a_row(self, rule: str, limit: int) -> int:
+        return self.store.dead_in_a_row(self.rulebook, rule, limit)

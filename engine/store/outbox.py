@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -140,6 +141,15 @@ def entry_firings(connection: sa.Connection, rulebook: str, bucket: int, rule: s
     return Firings(rule, table_from_bytes(row.firings), table_from_bytes(row.relation))
 
 
+def dead_in_a_row(connection: sa.Connection, rulebook: str, rule: str, limit: int) -> int:
+    """How many of a rule's entries have died, `limit` at most, since one was done."""
+    c = t.outbox.c
+    tried = sa.select(c.state).where(c.rulebook == rulebook, c.rule == rule, c.attempts > 0)
+    last = tried.where(c.state.in_((DONE, DEAD))).order_by(c.number.desc()).limit(limit)
+    states = [*connection.execute(last).scalars()]
+    return states.index(DONE) if DONE in states else len(states)
+
+
 def settle(connection: sa.Connection, rulebook: str, outcome: Outcome) -> tuple[Entry, ...]:
     """Record an outcome, with `done` the signals that it raised; returns its successors, numbered.
 
@@ -157,6 +167,7 @@ def settle(connection: sa.Connection, rulebook: str, outcome: Outcome) -> tuple[
             error=outcome.error,
             details=outcome.details,
             fate=outcome.fate,
+            next_attempt_at=outcome.next_attempt_at,
         )
     ).rowcount
     if not changed:
@@ -196,6 +207,10 @@ def _row(rulebook: str, entry: Entry) -> dict[str, Any]:
         "app_id": entry.app_id,
         "target_version": entry.target_version,
         "place": entry.place,
+        "stage": entry.stage,
+        "reads": json.dumps(sorted(entry.reads)),
+        "appends": int(entry.appends),
+        "next_attempt_at": entry.next_attempt_at,
     }
 
 
@@ -232,4 +247,8 @@ def to_entry(row: sa.Row[Any]) -> Entry:
         place=row.place,
         details=row.details,
         fate=row.fate,
+        stage=row.stage,
+        reads=frozenset(json.loads(row.reads)),
+        appends=bool(row.appends),
+        next_attempt_at=row.next_attempt_at,
     )

@@ -282,12 +282,18 @@ class SqlStore:
         with self._database.read() as connection:
             return outbox.entry_firings(connection, rulebook, bucket, rule)
 
-    def settle(self, rulebook: str, epoch: int, outcome: Outcome) -> tuple[Entry, ...]:
+    def settle(
+        self, rulebook: str, epoch: int, outcomes: Sequence[Outcome]
+    ) -> tuple[Entry, ...]:
         with self._database.write() as connection:
             lease.check(connection, rulebook, epoch)
-            successors = outbox.settle(connection, rulebook, outcome)
+            found = [outbox.settle(connection, rulebook, outcome) for outcome in outcomes]
             failpoint("settle.before")
-        return successors
+        return tuple(successor for successors in found for successor in successors)
+
+    def dead_in_a_row(self, rulebook: str, rule: str, limit: int) -> int:
+        with self._database.read() as connection:
+            return outbox.dead_in_a_row(connection, rulebook, rule, limit)
 
     def purge(
         self, rulebook: str, epoch: int, firings_before: int, history_before: int, rows_max: int

@@ -225,7 +225,8 @@ UNFINISHED = text("state NOT IN ('done', 'skipped', 'redriven')")
 # `firing_ids` null: all firings of (bucket, rule) that held. `state`: see `engine.values.Entry`.
 # `action` is the action's number in its rule, `app_id` and `target_version` are what its fate is
 # asked with (G16b), `place` is its place in the queue of its rule: a redriven entry has that of the
-# one it stands for. `error` holds no values of the user's tables, `details` may.
+# one it stands for. `stage` null: detached. `reads`: JSON, the tables that its statement reads;
+# `appends`: 1 if it does nothing but append. `error` holds no values of the user's tables, `details` may.
 outbox = Table(
     "outbox",
     metadata,
@@ -249,6 +250,10 @@ outbox = Table(
     Column("target_version", BigInteger),
     Column("place", BigInteger, nullable=False, server_default="0"),
     Column("stored_at", BigInteger, nullable=False, server_default="0"),
+    Column("stage", Integer, server_default="0"),
+    Column("reads", Text, nullable=False, server_default="[]"),
+    Column("appends", Integer, nullable=False, server_default="0"),
+    Column("next_attempt_at", BigInteger, nullable=False, server_default="0"),
     _of_bucket(),
     Index("outbox_by_bucket", "rulebook", "bucket", "rule"),
     Index(

@@ -3,15 +3,41 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
-from tidegate.engine.entries import Entry
+from tidegate.engine.act.executors import Present, done
+from tidegate.engine.act.queues import Waiting
+from tidegate.engine.entries import Entry, Fate, Outcome
 from tidegate.engine.ports import Sink, SinkError
 from tidegate.engine.sparktypes import arrow_type
 from tidegate.engine.values import Firings, Signal
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """Makes the signals of `signal` entries; they are inserted with the outcome. `now`: the
+    engine's clock, microseconds."""
+
+    sink: Sink
+    now: Callable[[], int]
+
+    def attempt(self, waiting: Waiting, firings: Firings, present: Present) -> Outcome:  # noqa: ARG002
+        entry = waiting.entry
+        signals = signals_of(entry, firings, self.sink, self.now())
+        for event in dict.fromkeys(signal.event for signal in signals):
+            log.info("%s raised %s, signals: %d", entry.rule, event, len(signals))
+        return replace(done(entry), signals=signals)
+
+    def seal(self, entry: Entry, firings: Firings) -> Fate:  # noqa: ARG002
+        """They would have been inserted with the outcome."""
+        return Fate.SEALED
 
 
 def signals_of(entry: Entry, firings: Firings, sink: Sink, received_at: int) -> tuple[Signal, ...]:

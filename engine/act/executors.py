@@ -1,0 +1,57 @@
+"""What an attempt at an entry does, by the entry's kind: see `engine.act.kinds`."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tidegate.engine.act.queues import Waiting
+from tidegate.engine.entries import Entry, Fate, Outcome
+from tidegate.engine.values import Firings
+
+STOPPED_BY = {
+    Fate.SEALED: "its seal stands in the target's log: it waits for a skip or a redrive",
+    Fate.PASSED: "its marker was passed without it: another history wrote the target",
+    Fate.UNKNOWN: "what became of it cannot be known: the target's log was cleaned, or cannot be "
+    "read",
+    Fate.ABSENT: "its statement left no commit",
+}
+
+
+class NoEffectError(Exception):
+    """An attempt ended without an effect that its target's log shows."""
+
+    def __init__(self, fate: Fate) -> None:
+        super().__init__(STOPPED_BY[fate])
+        self.fate = fate
+
+
+class Present(Protocol):
+    """What the rules say now, for entries that were stored before."""
+
+    def entries(self, entry: Entry, firings: Firings) -> tuple[tuple[Entry, ...], Firings]:
+        """The rule's condition asked; the entries of its actions, for the firings that hold, and
+        all of them, decided. Raises SinkError."""
+        ...
+
+    def renewed(self, entry: Entry) -> Entry | str:
+        """The entry that takes another one's place; or why there is none."""
+        ...
+
+
+class Executor(Protocol):
+    """Does the entries of one kind. May be called from several threads at once."""
+
+    def attempt(self, waiting: Waiting, firings: Firings, present: Present) -> Outcome:
+        """Try an entry, whose `firings` are all to be acted on; its outcome, `done`. Raises
+        whatever it fails with: SinkError, `NoEffectError`."""
+        ...
+
+    def seal(self, entry: Entry, firings: Firings) -> Fate:
+        """Make sure that an entry which was tried can have no effect any more; its fate then.
+        Raises SinkError."""
+        ...
+
+
+def done(entry: Entry) -> Outcome:
+    """The outcome of an attempt that did what the entry says."""
+    return Outcome(entry, "done", entry.attempts + 1)

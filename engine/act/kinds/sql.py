@@ -1,0 +1,44 @@
+"""Statements: run under a marker, and then only the target's log says what became of them (G16)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.engine.act.executors import NoEffectError, Present, done
+from tidegate.engine.act.queues import Waiting
+from tidegate.engine.entries import Entry, Fate, Outcome
+from tidegate.engine.ports import Sink, SinkError
+from tidegate.engine.values import Firings
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """Runs the `sql` entries against a sink."""
+
+    sink: Sink
+
+    def attempt(self, waiting: Waiting, firings: Firings, present: Present) -> Outcome:  # noqa: ARG002
+        """Run the statement unless it may have landed already."""
+        entry, fate = waiting.entry, Fate.ABSENT
+        if waiting.tried:
+            fate = self.sink.fate(entry, firings)
+        if fate is Fate.ABSENT:
+            self.sink.run(entry, firings)
+            fate = self.sink.fate(entry, firings)
+        if fate is not Fate.EFFECT:
+            raise NoEffectError(fate)
+        return done(entry)
+
+    def seal(self, entry: Entry, firings: Firings) -> Fate:
+        """Commit the entry's marker without an effect, where its log has neither."""
+        fate = self.sink.fate(entry, firings)
+        if fate is not Fate.ABSENT:
+            return fate
+        try:
+            self.sink.seal(entry)
+        except SinkError:
+            fate = self.sink.fate(entry, firings)
+            if fate in (Fate.ABSENT, Fate.UNKNOWN):
+                raise
+            return fate  # only the answer was lost
+        return self.sink.fate(entry, firings)
