@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from graphlib import CycleError, TopologicalSorter
+from collections.abc import Iterable
 
 from tidegate.rules import expression as x
 from tidegate.rules import selection
 from tidegate.rules.book import Book, refuse
 from tidegate.rules.clocks import occurs_never
+from tidegate.rules.cycles import cycles
+from tidegate.rules.errors import Place
 from tidegate.rules.keytypes import TRANSACTION_COLUMNS
 from tidegate.rules.kinds import Record, Report
-from tidegate.rules.model import Change, ClockEvent, SignalAction, SignalEvent, Switch, TableEvent
+from tidegate.rules.model import (
+    Change,
+    ClockEvent,
+    Coupling,
+    SignalAction,
+    SignalEvent,
+    Switch,
+    TableEvent,
+)
+from tidegate.rules.order import edges
 from tidegate.rules.reader import Fields, Node, Scalar
 from tidegate.rules.sqlwords import image_words, unsteady_words
-from tidegate.rules.tangles import tangles
-
-CYCLES_MAX = 20  # that are shown among rules which can all reach each other
 
 # Columns that the engine adds to the parameter relation (semantics 5).
 RELATION_COLUMNS = (
@@ -41,6 +48,7 @@ def check(book: Book, report: Report) -> None:
     for _, node, scalar in book.expressions():
         _expression(book, node, scalar, report)
     _cycles(book, report)
+    _order(book, report)
     for name, record in book.records("rules").items():
         _rule(book, name, record, report)
 
@@ -195,32 +203,41 @@ def _cycles(book: Book, report: Report) -> None:
         rule: [n.name for n in node.walk() if isinstance(n, x.Name)]
         for rule, node, _ in book.expressions()
     }
-    at = {rule: number for number, rule in enumerate(uses)}
-    found = [sorted(tangle, key=at.__getitem__) for tangle in tangles(uses)]
-    for tangle in sorted(found, key=lambda rules: at[rules[0]]):
-        inside = {*tangle}
-        among = {rule: [name for name in uses[rule] if name in inside] for rule in tangle}
-        _cycles_of(book, among, at, report)
-
-
-def _cycles_of(
-    book: Book, uses: dict[str, list[str]], at: Mapping[str, int], report: Report
-) -> None:
-    """The first cycles among rules all of which can reach each other."""
-    for _ in range(CYCLES_MAX):
-        try:
-            TopologicalSorter(uses).prepare()
-            return
-        except CycleError as error:
-            cycle = list(reversed(error.args[1]))
-        # Break it, to find the next one.
-        first = min(cycle[:-1], key=at.__getitem__)
-        turned = cycle.index(first)
-        shown = [*cycle[turned:-1], *cycle[:turned], first]
-        message = f"rules are events of each other in a cycle: {' -> '.join(shown)}"
-        place = book.records("rules")[first].place("on")
+    for cycle in cycles(uses):
+        message = f"rules are events of each other in a cycle: {' -> '.join(cycle)}"
+        place = book.records("rules")[cycle[0]].place("on")
         report.add("cycle", message, place, "raise a signal in place of one of them")
-        del uses[first]
+
+
+def _order(book: Book, report: Report) -> None:
+    """`precedes` and `follows` are a partial order, among rules whose actions are in one (N4)."""
+    later: dict[str, list[str]] = {name: [] for name in book.rules}
+    modes = list(Coupling)
+    for one, two in edges(book.rules):
+        if not {one, two} <= book.rules.keys():
+            continue
+        later[one].append(two)
+        first, second = (book.rules[name].action_coupling for name in (one, two))
+        loose = [n for n in (one, two) if book.rules[n].action_coupling is Coupling.DETACHED]
+        if loose:
+            message = f"{one} cannot precede {two}: {loose[0]} is detached, which has no order"
+            hint = f"to act once {one} has acted write on: end_of {one} in {two}"
+            report.add("order", message, _stated(book, one, two), hint)
+        elif modes.index(first) > modes.index(second):
+            message = f"{one} cannot precede {two}: {first} actions come after {second} ones"
+            hint = f"couple the action of {one} {second}, or that of {two} {first}"
+            report.add("order", message, _stated(book, one, two), hint)
+    for cycle in cycles(later):
+        message = f"rules precede each other in a cycle: {' -> '.join(cycle)}"
+        hint = "leave one of these precedes or follows out"
+        report.add("order", message, _stated(book, *cycle[:2]), hint)
+
+
+def _stated(book: Book, earlier: str, later: str) -> Place:
+    """Where it is written that a rule comes before another."""
+    if later in book.rules[earlier].precedes:
+        return book.records("rules")[earlier].place("precedes")
+    return book.records("rules")[later].place("follows")
 
 
 def _rule(book: Book, name: str, record: Record, report: Report) -> None:
@@ -235,7 +252,7 @@ def _rule(book: Book, name: str, record: Record, report: Report) -> None:
     for key in ("precedes", "follows"):
         given = record.get(key, ())
         for other in (given,) if isinstance(given, str) else given:
-            if other not in others or other == name:
+            if other not in others:
                 hint = report.did_you_mean(other, others - {name})
                 report.add("unknown-rule", f"unknown rule {other!r}", record.place(key), hint)
     condition = record.get("if")
