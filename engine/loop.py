@@ -33,6 +33,7 @@ from tidegate.engine.detector.parts import next_due
 from tidegate.engine.detector.timers import FloodError
 from tidegate.engine.doing import STAGES, Stage
 from tidegate.engine.entries import Control
+from tidegate.engine.evaluate.asof import AsOf
 from tidegate.engine.evaluate.evaluate import evaluate
 from tidegate.engine.evaluate.samples import Sampler
 from tidegate.engine.failpoints import failpoint
@@ -66,6 +67,7 @@ class Loop:
     feed: Feed
     conditions: Conditions
     runner: Runner
+    targets: Targets
     now: Now
     instants: Instants
     state: State
@@ -75,16 +77,14 @@ class Loop:
     stage: Stage | None = field(default=None, init=False)  # what is being done
     _sources: Sources = field(init=False)
     _clocks: Clocks = field(init=False)
-    _targets: Targets = field(init=False)
     _seconds: dict[str, float] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         book = self.basis.rulebook
         self._sources = sources(book)
         self._clocks = Clocks(running_clocks(book), book.settings)
-        self._targets = Targets(self.runner.sink)
-        self._targets.wrote(self.basis.targets)
-        self._targets.make_ready()
+        self.targets.wrote(self.basis.targets)
+        self.targets.make_ready()
         self.runner.load(self.store.open_entries(book.name))
 
     def bucket(self) -> BucketReport | None:
@@ -108,7 +108,7 @@ class Loop:
                 return None
             with self._timed("plan"):
                 plan = self._plan(now, arrived, until)
-            self._targets.make_ready()
+            self.targets.make_ready()
             if plan is None:
                 return None
             try:
@@ -204,7 +204,7 @@ class Loop:
 
     def close(self) -> None:
         """End what goes on beside the buckets."""
-        self._targets.close()
+        self.targets.close()
 
     def _look(self) -> tuple[int, Arrivals]:
         """The clock, and only then what waits in the store: what comes later is of a later plan."""
@@ -284,8 +284,11 @@ class Loop:
         with self._timed("detect"):  # 5. what happened
             detected = detect(_of(basis), self.state, bucket, basis.rulebook.settings)
         with self._timed("evaluate"):  # 6. firings, and whose condition holds
-            sampler = self._sampler(basis, plan)
-            evaluated = evaluate(basis.prepared, detected.found, plan, self.conditions, sampler)
+            as_of = AsOf(basis.rulebook.tables, self.feed, plan, self._version_then)
+            sampler = self._sampler(basis, as_of)
+            evaluated = evaluate(
+                basis.prepared, detected.found, plan, self.conditions, as_of, sampler
+            )
         entries = entries_for(  # 7. what is to be done
             evaluated.firings,
             evaluated.failed,
@@ -309,14 +312,18 @@ class Loop:
             _of(basis).passed_over(self.state.carried, bucket.batches, plan.watermark, parked),
         )
 
-    def _sampler(self, basis: Basis, plan: Plan) -> Sampler:
+    def _sampler(self, basis: Basis, as_of: AsOf) -> Sampler:
         known = {s.text: s for rule in basis.prepared.rules.values() for s in rule.samples}
         samples = {
             ticks: known[text]
             for ticks, text in _of(basis).detector.samples.items()
             if text in known
         }
-        return Sampler(samples, basis.rulebook.tables, self.feed, self.conditions, plan)
+        return Sampler(samples, self.conditions, as_of)
+
+    def _version_then(self, table: str, instant: int) -> int | None:
+        """The version of a table at an instant, as earlier buckets have placed its commits."""
+        return self.store.version_at(self.basis.rulebook.name, table, instant)
 
     def _commit(self, basis: Basis, taken: Taken) -> Taken:
         """8. One transaction; then basis and state are those that it was taken with. Nothing is
@@ -336,7 +343,7 @@ class Loop:
         self.runner.add(taken.entries, taken.firings)
         tell(taken)
         self._run()  # 9. marked statements, 10. each settled
-        self._targets.wrote({entry.target for entry in taken.entries if entry.target})
+        self.targets.wrote({entry.target for entry in taken.entries if entry.target})
         self.store.acted(basis.rulebook.name, self.epoch, plan.bucket, self._seconds["act"])
         return BucketReport(
             bucket=plan.bucket,

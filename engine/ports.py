@@ -172,9 +172,9 @@ class Analyst(Protocol):
 class Conditions(Protocol):
     """Asks conditions."""
 
-    def hold(self, questions: Sequence[Question], pinned: Mapping[str, int]) -> Answers:
-        """For which firings of all relations the condition of their rule holds; each declared table
-        is seen at its pinned version. A condition that fails does so alone."""
+    def hold(self, questions: Sequence[Question]) -> Answers:
+        """For which firings of all relations the condition of their rule holds. A condition that
+        fails does so alone."""
         ...
 
     def sample(self, text: str, pinned: Mapping[str, int]) -> pa.Scalar | Failure | None:
@@ -326,9 +326,7 @@ class Store(Protocol):
         """The stored firings of a rule in a bucket, to run an entry from."""
         ...
 
-    def settle(
-        self, rulebook: str, epoch: int, outcomes: Sequence[Outcome]
-    ) -> tuple[Entry, ...]:
+    def settle(self, rulebook: str, epoch: int, outcomes: Sequence[Outcome]) -> tuple[Entry, ...]:
         """Record outcomes; a done entry's signals (G22), its successors and the answer to its
         control are stored in the same transaction; returns the successors with their numbers. An
         entry that is done, skipped or redriven already stays as it is. `EngineError('lease-lost')`;
@@ -337,6 +335,11 @@ class Store(Protocol):
 
     def dead_in_a_row(self, rulebook: str, rule: str, limit: int) -> int:
         """How many of a rule's entries have died, `limit` at most, since one was done."""
+        ...
+
+    def version_at(self, rulebook: str, table: str, instant: int) -> int | None:
+        """The last version of a table at an instant, of the commits that buckets have placed; None
+        where they go not so far back."""
         ...
 
     def acted(self, rulebook: str, epoch: int, bucket: int, seconds: float) -> None:

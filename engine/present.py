@@ -33,7 +33,7 @@ class Present:
         question = question_of(self.basis.prepared.rules[rule.name], firings.relation)
         if question is not None:
             latest = {name: self._latest(name) for name in question.tables}
-            answers = self.conditions.hold([question], latest)
+            answers = self.conditions.hold([replace(question, versions=latest)])
             if why := answers.failed.get(rule.name):
                 raise SinkError(why.error, why.details)
             firings = decided(firings, answers.held)
@@ -66,7 +66,14 @@ class Present:
         if rule is None:
             return f"rule {entry.rule} is not in the rulebook any more: skip entry {entry.number}"
         fresh = replace(
-            entry, number=0, state="pending", attempts=0, error=None, details=None, fate=None, next_attempt_at=0
+            entry,
+            number=0,
+            state="pending",
+            attempts=0,
+            error=None,
+            details=None,
+            fate=None,
+            next_attempt_at=0,
         )
         if entry.kind == "condition":
             return self._stamp().on(fresh)

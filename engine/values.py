@@ -285,7 +285,8 @@ class Question:
     """A rule's condition, asked of its firings in one bucket.
 
     `group`: the columns with one value a firing that an expression names; `tables`: the declared
-    tables that a query names.
+    tables that a query names, `versions` those at which it sees them: a table without one is not
+    there.
     """
 
     rule: str
@@ -293,6 +294,7 @@ class Question:
     group: tuple[str, ...]
     tables: frozenset[str]
     relation: pa.Table
+    versions: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

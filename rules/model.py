@@ -222,6 +222,11 @@ class Rule:
     follows: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)  # throttle, cooldown, ..: not built
 
+    @property
+    def asks_later(self) -> bool:
+        """Whether the condition is asked by itself, and not with the bucket that detected."""
+        return self.condition is not None and self.condition_coupling is Coupling.DETACHED
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:

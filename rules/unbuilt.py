@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from tidegate.rules import expression as x
 from tidegate.rules.book import Book, refuse
 from tidegate.rules.errors import Place
-from tidegate.rules.kinds import Record, Report
-from tidegate.rules.model import Coupling, Rule, Settings, TableEvent
+from tidegate.rules.kinds import Report
+from tidegate.rules.model import Settings, TableEvent
 from tidegate.rules.reader import Scalar
 
 # Feature names, by the expression node that needs them.
@@ -23,24 +23,19 @@ EXPRESSIONS: dict[type[x.Expression], str] = {
 SHORT_PERIOD = "a short period"
 SIMULATED = frozenset({*EXPRESSIONS.values(), SHORT_PERIOD})
 """What simulated time has and `run` has not: a rule's action, and periods below a second (S11)."""
-COUPLINGS = {mode: f"coupling {mode}" for mode in (Coupling.IMMEDIATE, Coupling.DETACHED)}
 
-# Keys of rules; with a value, only that value is not built.
-KEYS: dict[str, str | None] = {
-    "within": None,
-    "otherwise": None,
-    "precedes": None,
-    "follows": None,
-    "granularity": None,
-    "throttle": None,
-    "cooldown": None,
-    "dedupe": None,
-    "hysteresis": None,
-    "ignore_own": None,
-    "at_least_once": None,
-    "expire_key_after": None,
-    "on_dead": "hold",
-}
+KEYS = (  # of rules
+    "within",
+    "otherwise",
+    "granularity",
+    "throttle",
+    "cooldown",
+    "dedupe",
+    "hysteresis",
+    "ignore_own",
+    "at_least_once",
+    "expire_key_after",
+)
 ACTIONS = ("webhook", "enable", "disable")
 
 
@@ -60,8 +55,7 @@ def all_features() -> frozenset[str]:
     """Every feature named here: for a caller that accepts the whole language."""
     keyed = {_feature(key) for key in KEYS}
     actions = {f"action {kind}" for kind in ACTIONS}
-    named = {*EXPRESSIONS.values(), *COUPLINGS.values()}
-    return frozenset(keyed | {SHORT_PERIOD} | actions | named)
+    return frozenset({*keyed, SHORT_PERIOD, *actions, *EXPRESSIONS.values()})
 
 
 def _expression(
@@ -97,15 +91,13 @@ def _needed(book: Book, node: x.Expression) -> str | None:
 
 def _keys(book: Book) -> Iterator[tuple[str, Place]]:
     for record in book.records("rules").values():
-        for key in KEYS.keys() & record.node.entries.keys():
-            if KEYS[key] is None or record.get(key) == KEYS[key]:
-                yield _feature(key), record.place(key)
+        for key in sorted(record.node.entries.keys() & {*KEYS}):
+            yield _feature(key), record.place(key)
 
 
 def _values(book: Book) -> Iterator[tuple[str, Place]]:
-    for name, rule in book.rules.items():
+    for name in book.rules:
         record = book.records("rules")[name]
-        yield from _couplings(rule, record)
         for key in ("do", "otherwise"):
             for action, node in record.get(key, ()):
                 for kind in ACTIONS:
@@ -113,11 +105,5 @@ def _values(book: Book) -> Iterator[tuple[str, Place]]:
                         yield f"action {kind}", node.place
 
 
-def _couplings(rule: Rule, record: Record) -> Iterator[tuple[str, Place]]:
-    for mode in sorted({rule.condition_coupling, rule.action_coupling} & COUPLINGS.keys()):
-        yield COUPLINGS[mode], record.place("coupling")
-
-
 def _feature(key: str) -> str:
-    value = KEYS[key]
-    return f"rule key {key}: {value}" if value else f"rule key {key}"
+    return f"rule key {key}"

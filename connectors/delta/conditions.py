@@ -30,13 +30,13 @@ class DeltaConditions:
         self._locations = catalog.locations
         self._shown: dict[str, int] = {}  # versions by table
 
-    def hold(self, questions: Sequence[Question], pinned: Mapping[str, int]) -> Answers:
+    def hold(self, questions: Sequence[Question]) -> Answers:
         """See `engine.ports.Conditions`."""
         with active_session_kept(self._session):
             alike = _alike(q for q in questions if not q.condition.query)
             jobs = range(0, len(alike), EXPRESSIONS_PER_JOB)
             found = [self._expressions(alike[at : at + EXPRESSIONS_PER_JOB]) for at in jobs]
-            found += [self._query(q, pinned) for q in questions if q.condition.query]
+            found += [self._query(q) for q in questions if q.condition.query]
         return _together(found)
 
     def sample(self, text: str, pinned: Mapping[str, int]) -> pa.Scalar | Failure | None:
@@ -71,13 +71,13 @@ class DeltaConditions:
         grouped = group(frame, tuple(columns), expression(self._session, first.condition.text))
         return grouped.where("_0").select("firing_id")
 
-    def _query(self, question: Question, pinned: Mapping[str, int]) -> Answers:
+    def _query(self, question: Question) -> Answers:
         try:
             for table in sorted(question.tables):
-                if table not in pinned:
+                if table not in question.versions:
                     gone = f"the condition reads {table}, which is not there"
                     return Answers(failed={question.rule: Failure(gone)})
-                self._pin(table, pinned[table])
+                self._pin(table, question.versions[table])
             show(self._session, question.relation, "event", f"p_{question.rule}")
             found = self._session.sql(question.condition.text)
             return Answers(self._held(found.select("firing_id")))

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from tidegate.engine.entries import Entry, Statement
 from tidegate.engine.values import Failure, Firings
 from tidegate.rules.model import Coupling, Rule
-from tidegate.rules.order import stages
+from tidegate.rules.order import later_ones, stages
 
 log = logging.getLogger(__name__)
 
@@ -74,27 +74,22 @@ def entries_for(
     kind `condition` (G13). Those whose condition is detached, and not `decided`, make one that is
     to be asked.
     """
-    stage_of = stages([rules[of_rule.rule] for of_rule in firings])
+    stage_of = stages([rules[of_rule.rule] for of_rule in firings], later_ones(rules))
     sets: list[_Set] = []
     asked: list[Entry] = []
     for of_rule in sorted(firings, key=lambda f: f.rule):
         rule = rules[of_rule.rule]
         if rule.name in failed:
             asked.append(_dead_condition(rule, of_rule, failed[rule.name]))
-        elif asks_later(rule) and not decided:
+        elif rule.asks_later and not decided:
             asked.append(_condition(rule, of_rule))
         else:
             sets += _sets(of_rule, rule, stage_of[rule.name], depth_max)
-    entries = list(_staged(sets, statements)) + asked
+    entries = asked + list(_staged(sets, statements))
     return tuple(
         stamp.on(_admitted(replace(entry, order=order), depth_max))
         for order, entry in enumerate(entries)
     )
-
-
-def asks_later(rule: Rule) -> bool:
-    """Whether a rule's condition is asked by an entry of its own, and not with the bucket."""
-    return rule.condition is not None and rule.condition_coupling is Coupling.DETACHED
 
 
 def _sets(firings: Firings, rule: Rule, stage: int, depth_max: int) -> Iterator[_Set]:
@@ -123,9 +118,7 @@ def _sets(firings: Firings, rule: Rule, stage: int, depth_max: int) -> Iterator[
         yield _Set(rule, None, int(depths.max()), (mode, 0, stage, rule.name, 0))
 
 
-def _staged(
-    sets: Iterable[_Set], statements: Mapping[str, Sequence[Statement]]
-) -> Iterator[Entry]:
+def _staged(sets: Iterable[_Set], statements: Mapping[str, Sequence[Statement]]) -> Iterator[Entry]:
     """The entries of sets, in order; their stages are numbered from 0."""
     numbers: dict[tuple[int, int, int], int] = {}
     for one in sorted(sets, key=lambda s: s.order):

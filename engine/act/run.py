@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 import pyarrow as pa
@@ -91,12 +92,15 @@ class Runner:
 
     def load(self, entries: Iterable[Entry]) -> None:
         """Begin with what the store has open: an earlier run may have begun any of it. What still
-        runs is waited for: what came of it is then asked of its target's log."""
+        runs is waited for: what came of it is then asked of its target's log. What is held is tried
+        at once: whoever starts anew may have mended it."""
         wait(self._running)
         self._running.clear()
         self.queues.clear()
         self._fresh.clear()
-        self.queues.put(Waiting(e, e.next_attempt_at, tried=True) for e in entries)
+        self.queues.put(
+            Waiting(e, 0 if e.state == "held" else e.next_attempt_at, tried=True) for e in entries
+        )
 
     def add(self, entries: Iterable[Entry], firings: Iterable[Firings]) -> None:
         """Entries that were stored just now, with the firings of their bucket."""
@@ -164,7 +168,7 @@ class Runner:
             failpoint("action.before")
             firings = self._firings(waiting.entry)
             self.queues.start(waiting)
-            future = hands.submit(lambda w=waiting, f=firings: self._attempt(w, f, present))
+            future = hands.submit(partial(self._attempt, waiting, firings, present))
             self._running[future] = waiting
             if waiting.entry.stage is None:
                 future.add_done_callback(lambda _: self.wake())
@@ -233,8 +237,8 @@ class Runner:
             if isinstance(failure, EngineError) and failure.code in LOST:
                 raise
             known = isinstance(failure, SinkError | EngineError)
-            error = str(failure) if known else f"{type(failure).__name__}: {failure}"
-            outcome = self._failed(entry, Failure(error, getattr(failure, "details", None)))
+            said = str(failure) if known else f"{type(failure).__name__}: {failure}"
+            outcome = self._failed(entry, Failure(said, getattr(failure, "details", None)))
         if outcome.state != "held" or outcome.fate or self._rule_holds(entry):
             return outcome
         return self._dead(outcome, executor, firings)
@@ -271,7 +275,13 @@ class Runner:
         again = self.now() + _pause(entry.number, attempts, retry, held=held)
         state = "held" if held else "pending"
         return Outcome(
-            entry, state, attempts, why.error, details=why.details, fate=shown, next_attempt_at=again
+            entry,
+            state,
+            attempts,
+            why.error,
+            details=why.details,
+            fate=shown,
+            next_attempt_at=again,
         )
 
     def _firings(self, entry: Entry) -> Firings:

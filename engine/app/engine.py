@@ -24,7 +24,12 @@ from tidegate.connectors.delta.markers import DeltaMarkers
 from tidegate.connectors.delta.session import check_session, start_session, stop_session
 from tidegate.connectors.delta.sink import DeltaSink
 from tidegate.connectors.scheduler import Wakeup
+from tidegate.engine.act.crew import Crew
+from tidegate.engine.act.kinds.condition import Decisions
+from tidegate.engine.act.kinds.signal import Signals
+from tidegate.engine.act.kinds.sql import Statements
 from tidegate.engine.act.run import Runner
+from tidegate.engine.act.targets import Targets
 from tidegate.engine.adopt import check_store
 from tidegate.engine.app.failed import told_of_failure
 from tidegate.engine.app.tables import open_catalog, preparing, schemas_now
@@ -35,6 +40,7 @@ from tidegate.engine.capture.resets import with_resets
 from tidegate.engine.detector.detect import detect
 from tidegate.engine.detector.edges import with_edges
 from tidegate.engine.doing import Quiet, doing, telling, watching_text
+from tidegate.engine.entries import Outcome
 from tidegate.engine.explicit import make_signal
 from tidegate.engine.loop import Loop
 from tidegate.engine.obstacles import sentence
@@ -310,7 +316,8 @@ class Engine:
                 seconds_max=book.settings.statement_seconds_max,
             ),
             conditions=DeltaConditions(catalog, book.settings.statement_seconds_max),
-            runner=Runner(book, sink, Ledger(store, book.name, lease.epoch), lease.check, now),
+            targets=Targets(sink),
+            runner=self._runner(book, sink, lease, now, stack),
             now=now,
             instants=Instants(book.settings.skew_max_seconds * 1_000_000),
             state=state,
@@ -319,6 +326,23 @@ class Engine:
         stack.callback(loop.close)
         store.register(book.name, book.text, _absolute(book.file))
         return loop
+
+    def _runner(
+        self, book: Rulebook, sink: DeltaSink, lease: LeaseKeeper, now: Now, stack: ExitStack
+    ) -> Runner:
+        crew: Crew[Outcome] = Crew(
+            "tidegate-act", book.settings.actions_in_parallel_max or os.cpu_count() or 1
+        )
+        stack.callback(crew.close)
+        return Runner(
+            book,
+            {"sql": Statements(sink), "signal": Signals(sink, now), "condition": Decisions()},
+            Ledger(self._store, book.name, lease.epoch),
+            lease.check,
+            now,
+            crew,
+            wake=self.wake,
+        )
 
     def _session(self, stack: ExitStack) -> SparkSession:
         if self._given_spark is not None:

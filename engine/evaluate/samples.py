@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from tidegate.engine.evaluate.asof import AsOf
 from tidegate.engine.parameters import SAMPLE
-from tidegate.engine.ports import Conditions, Feed
-from tidegate.engine.values import Batch, Detections, Failure, Int64, Plan
+from tidegate.engine.ports import Conditions
+from tidegate.engine.values import Batch, Detections, Failure, Int64
 from tidegate.rules import expression as x
 from tidegate.rules.errors import EngineError, Place
-from tidegate.rules.model import Rule, Rulebook, Table
+from tidegate.rules.model import Rule, Rulebook
 
 ATTEMPTS = 3
 
@@ -52,17 +53,13 @@ class Sampler:
     def __init__(
         self,
         samples: Mapping[str, Sample],
-        tables: Mapping[str, Table],
-        feed: Feed,
         conditions: Conditions,
-        plan: Plan,
+        as_of: AsOf,
     ) -> None:
         """`samples`: by event type of ticks."""
         self._samples = samples
-        self._tables = tables
-        self._feed = feed
         self._conditions = conditions
-        self._plan = plan
+        self._as_of = as_of
         self._known: dict[tuple[object, ...], pa.Scalar | Failure | None] = {}
 
     def with_samples(self, detections: Detections) -> tuple[Detections, Failure | None]:
@@ -92,7 +89,7 @@ class Sampler:
 
     def _value(self, sample: Sample, instant: int) -> pa.Scalar | Failure | None:
         try:
-            versions = {name: self._version(name, instant) for name in sorted(sample.tables)}
+            versions = {name: self._as_of.version(name, instant) for name in sorted(sample.tables)}
         except EngineError as error:
             if error.code != "table-missing":
                 raise
@@ -113,12 +110,3 @@ class Sampler:
                     break
             self._known[key] = found
         return self._known[key]
-
-    def _version(self, table: str, instant: int) -> int | None:
-        """The last version of a table at an instant: as the plan has its commits, else its log."""
-        for span in self._plan.ranges:
-            if span.table == table and not span.snapshot:
-                passed = [v for v, at in span.instants.items() if at <= instant]
-                if passed:
-                    return max(passed)
-        return self._feed.version_at(self._tables[table], instant)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from tidegate.engine.values import Firings
 from tidegate.rules.errors import EngineError
 
 VERSION = b"1"
+OUTCOMES = ("none", "held", "failed")
 ID_BYTES = 16
 _KEY = b"tidegate"
+_CONDITION = "condition"
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
 
 
@@ -39,6 +44,32 @@ def table_from_bytes(data: bytes) -> pa.Table:
             "use the tidegate that wrote the store",
         )
     return table.replace_schema_metadata(metadata or None)
+
+
+def firings_to_columns(fired: Firings) -> dict[str, bytes]:
+    """The columns of `firings` that are blobs. The outcomes of the condition stand beside the other
+    table, so that one that is decided later rewrites a byte a firing."""
+    return {
+        "firings": table_to_bytes(fired.firings.drop_columns(_CONDITION)),
+        "outcomes": outcomes_to_bytes(fired),
+        "relation": table_to_bytes(fired.relation),
+    }
+
+
+def outcomes_to_bytes(fired: Firings) -> bytes:
+    """A byte a firing: its place in OUTCOMES; compressed."""
+    codes = pc.index_in(fired.firings[_CONDITION], pa.array(OUTCOMES)).cast(pa.uint8())
+    found: bytes = pa.compress(codes.to_numpy().tobytes(), codec="zstd", asbytes=True)
+    return found
+
+
+def firings_from_columns(rule: str, firings: bytes, outcomes: bytes, relation: bytes) -> Firings:
+    """The firings that `firings_to_columns` was given."""
+    table = table_from_bytes(firings)
+    codes = pa.decompress(outcomes, len(table), codec="zstd", asbytes=True)
+    column = pa.array(OUTCOMES).take(pa.array(np.frombuffer(codes, np.uint8)))
+    at = table.column_names.index("constituents")
+    return Firings(rule, table.add_column(at, _CONDITION, column), table_from_bytes(relation))
 
 
 def ids_to_bytes(ids: Iterable[str]) -> bytes:

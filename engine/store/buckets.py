@@ -87,10 +87,38 @@ def insert_bucket(connection: sa.Connection, taken: Taken) -> None:
     )
     _add_up(connection, plan.rulebook, counts)
     upsert(connection, t.cursors, [_cursor(plan.rulebook, span.cursor) for span in plan.ranges])
+    _insert_commits(connection, plan)
     signals.place(connection, plan.rulebook, plan.bucket, plan.signals)
     if plan.controls:
         asked = t.controls.c.id.in_(plan.controls) & (t.controls.c.rulebook == plan.rulebook)
         connection.execute(sa.update(t.controls).where(asked).values(bucket=plan.bucket))
+
+
+def version_at(connection: sa.Connection, rulebook: str, table: str, instant: int) -> int | None:
+    """The last version of a table at an instant, of the commits that are known."""
+    c = t.commits.c
+    query = sa.select(c.version).where(
+        c.rulebook == rulebook, c.table_name == table, c.instant <= instant
+    )
+    newest = query.order_by(c.instant.desc(), c.version.desc()).limit(1)
+    return connection.execute(newest).scalar_one_or_none()
+
+
+def _insert_commits(connection: sa.Connection, plan: Plan) -> None:
+    rows = [
+        {
+            "rulebook": plan.rulebook,
+            "table_name": span.table,
+            "instant": instant,
+            "version": version,
+            "bucket": plan.bucket,
+        }
+        for span in plan.ranges
+        if not span.snapshot
+        for version, instant in span.instants.items()
+    ]
+    if rows:
+        connection.execute(sa.insert(t.commits), rows)
 
 
 def last_bucket(connection: sa.Connection, rulebook: str) -> int:

@@ -17,7 +17,7 @@ from tidegate.engine.moments import python_values
 from tidegate.engine.parameters import ENGINE_COLUMNS
 from tidegate.engine.store import plain
 from tidegate.engine.store import tables as t
-from tidegate.engine.store.blobs import ids_from_bytes, table_from_bytes
+from tidegate.engine.store.blobs import firings_from_columns, ids_from_bytes
 from tidegate.engine.store.database import Database
 from tidegate.engine.store.outbox import to_entry
 from tidegate.engine.store.status import entry_commands
@@ -246,13 +246,10 @@ def _payloads(
     connection: sa.Connection, rulebook: str, bucket: int, rules: Collection[str]
 ) -> list[Firings]:
     c = t.firings.c
-    query = sa.select(c.rule, c.firings, c.relation).where(
+    query = sa.select(c.rule, c.firings, c.outcomes, c.relation).where(
         c.rulebook == rulebook, c.bucket == bucket, c.rule.in_(rules)
     )
-    return [
-        Firings(row.rule, table_from_bytes(row.firings), table_from_bytes(row.relation))
-        for row in connection.execute(query)
-    ]
+    return [firings_from_columns(*row) for row in connection.execute(query)]
 
 
 def _entries(connection: sa.Connection, rulebook: str, bucket: int) -> dict[str, list[_Entry]]:

@@ -14,10 +14,11 @@ from tidegate.engine.entries import Entry, Outcome
 from tidegate.engine.store import controls, runs, signals
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import (
+    firings_from_columns,
+    firings_to_columns,
     ids_from_bytes,
     ids_to_bytes,
-    table_from_bytes,
-    table_to_bytes,
+    outcomes_to_bytes,
 )
 from tidegate.engine.store.database import insert_new, server_now
 from tidegate.engine.values import Firings, Plan
@@ -42,8 +43,7 @@ def insert_firings(connection: sa.Connection, plan: Plan, firings: Sequence[Firi
             "rule": fired.rule,
             "ordinal": ordinal,
             "firing_count": fired.firings.num_rows,
-            "firings": table_to_bytes(fired.firings),
-            "relation": table_to_bytes(fired.relation),
+            **firings_to_columns(fired),
             **_extent(fired),
         }
         for ordinal, fired in enumerate(some)
@@ -128,7 +128,7 @@ def entry_firings(connection: sa.Connection, rulebook: str, bucket: int, rule: s
     """The stored firings of a rule in a bucket; EngineError `firings-gone` if there are none."""
     c = t.firings.c
     row = connection.execute(
-        sa.select(c.firings, c.relation).where(
+        sa.select(c.firings, c.outcomes, c.relation).where(
             c.rulebook == rulebook, c.bucket == bucket, c.rule == rule
         )
     ).one_or_none()
@@ -138,7 +138,7 @@ def entry_firings(connection: sa.Connection, rulebook: str, bucket: int, rule: s
             f"rule {rule!r} of {rulebook!r} has no stored firings in bucket {bucket}",
             "firings are kept for firings_retention_days after they are done",
         )
-    return Firings(rule, table_from_bytes(row.firings), table_from_bytes(row.relation))
+    return firings_from_columns(rule, *row)
 
 
 def dead_in_a_row(connection: sa.Connection, rulebook: str, rule: str, limit: int) -> int:
@@ -178,8 +178,8 @@ def settle(connection: sa.Connection, rulebook: str, outcome: Outcome) -> tuple[
         f = t.firings.c
         same = (f.rulebook == rulebook) & (f.bucket == entry.bucket) & (f.rule == entry.rule)
         same &= f.firing_count == len(outcome.firings)
-        decided = table_to_bytes(outcome.firings.firings)
-        connection.execute(sa.update(t.firings).where(same).values(firings=decided))
+        decided = outcomes_to_bytes(outcome.firings)
+        connection.execute(sa.update(t.firings).where(same).values(outcomes=decided))
     if outcome.control is not None:
         controls.answer(connection, rulebook, outcome.control, outcome.state)
     return insert_entries(connection, rulebook, entry.bucket, outcome.successors)

@@ -29,7 +29,6 @@ def _range(span: TableRange) -> dict[str, Any]:
         "table_id": span.cursor.table_id,
         "first": span.first,
         "last": span.last,
-        "instants": {str(v): instant for v, instant in span.instants.items()},
         "depths": {str(v): depth for v, depth in span.depths.items()},
         "skipped": sorted(span.skipped),
         "snapshot": span.snapshot,

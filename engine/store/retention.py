@@ -58,6 +58,7 @@ def purge(
     old = _last_before(connection, rulebook, history_before)
     step.delete(t.rejected, t.rejected.c.bucket <= old)
     step.delete(t.signals, t.signals.c.bucket <= old)
+    step.delete(t.commits, t.commits.c.bucket <= old)
     c = t.controls.c
     finished = c.bucket.is_not(None) | c.answer.is_not(None)
     step.delete(t.controls, (c.asked_at < history_before) & finished)

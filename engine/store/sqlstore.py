@@ -282,9 +282,7 @@ class SqlStore:
         with self._database.read() as connection:
             return outbox.entry_firings(connection, rulebook, bucket, rule)
 
-    def settle(
-        self, rulebook: str, epoch: int, outcomes: Sequence[Outcome]
-    ) -> tuple[Entry, ...]:
+    def settle(self, rulebook: str, epoch: int, outcomes: Sequence[Outcome]) -> tuple[Entry, ...]:
         with self._database.write() as connection:
             lease.check(connection, rulebook, epoch)
             found = [outbox.settle(connection, rulebook, outcome) for outcome in outcomes]
@@ -301,6 +299,10 @@ class SqlStore:
         with self._database.write() as connection:
             lease.check(connection, rulebook, epoch)
             return retention.purge(connection, rulebook, firings_before, history_before, rows_max)
+
+    def version_at(self, rulebook: str, table: str, instant: int) -> int | None:
+        with self._database.read() as connection:
+            return buckets.version_at(connection, rulebook, table, instant)
 
     def acted(self, rulebook: str, epoch: int, bucket: int, seconds: float) -> None:
         with self._database.write() as connection:

@@ -112,7 +112,7 @@ parked = Table(
     Column("passed_over", BigInteger, nullable=False),
 )
 
-# `plan`: JSON of ranges with their instants, signal ids, pinned versions, control rows (G2). The
+# `plan`: JSON of ranges, signal ids, pinned versions, control rows (G2). The
 # seconds are those of the stages; `seconds_act` is set once the bucket's entries were first tried.
 buckets = Table(
     "buckets",
@@ -135,6 +135,19 @@ buckets = Table(
     Column("seconds_evaluate", Float),
     Column("seconds_act", Float),
     Index("buckets_by_now", "rulebook", "now", "bucket"),
+)
+
+# When each version of a table was: the instants of its commits, as buckets have placed them (G1).
+# A version that is read again has another instant then.
+commits = Table(
+    "commits",
+    metadata,
+    Column("rulebook", Text, primary_key=True),
+    Column("table_name", Text, primary_key=True),
+    Column("instant", BigInteger, primary_key=True),
+    Column("version", BigInteger, primary_key=True),
+    Column("bucket", BigInteger, nullable=False),
+    Index("commits_by_bucket", "rulebook", "bucket"),
 )
 
 # The sums of these columns of all buckets, those included that are forgotten (one row a rulebook).
@@ -177,8 +190,8 @@ carried = Table(
     Index("carried_by_due", "rulebook", "due"),
 )
 
-# All firings of a rule in a bucket: two Arrow tables. `ordinal` tells the rules of a bucket apart.
-# The tables stand last: what is before them is read without them.
+# All firings of a rule in a bucket: two Arrow tables, and the outcomes of the condition. `ordinal`
+# tells the rules of a bucket apart. The tables stand last: what is before them is read without.
 firings = Table(
     "firings",
     metadata,
@@ -192,6 +205,7 @@ firings = Table(
     Column("first_id", Text, nullable=False),
     Column("last_id", Text, nullable=False),
     Column("firings", LargeBinary, nullable=False),
+    Column("outcomes", LargeBinary),
     Column("relation", LargeBinary, nullable=False),
     _of_bucket(),
     Index("firings_by_rule", "rulebook", "rule", "bucket"),
@@ -226,7 +240,7 @@ UNFINISHED = text("state NOT IN ('done', 'skipped', 'redriven')")
 # `action` is the action's number in its rule, `app_id` and `target_version` are what its fate is
 # asked with (G16b), `place` is its place in the queue of its rule: a redriven entry has that of the
 # one it stands for. `stage` null: detached. `reads`: JSON, the tables that its statement reads;
-# `appends`: 1 if it does nothing but append. `error` holds no values of the user's tables, `details` may.
+# `appends`: 1 if it only appends. `error` holds no values of the user's tables, `details` may.
 outbox = Table(
     "outbox",
     metadata,

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.acting import FakeOutbox, FakeSink, Unasked
+from tests.support.acting import Alone, FakeOutbox, FakeSink, Unasked, executors
 from tests.support.make import SECOND, firings, hex_ids, numbered
 from tests.support.rulebooks import rule, rulebook
+from tidegate.engine.act.kinds.signal import signals_of
 from tidegate.engine.act.run import Runner
-from tidegate.engine.act.signals import signals_of
 from tidegate.engine.entries import Entry
 from tidegate.engine.ports import SinkError
 
@@ -72,7 +72,14 @@ def test_g22_an_id_says_which_firing_and_which_action() -> None:
 def test_g22_signals_are_settled_with_their_entry() -> None:
     outbox, sink = FakeOutbox(FIRED), FakeSink(failing={1: 1})
     times = iter(range(0, 99 * SECOND, SECOND))
-    runner = Runner(rulebook(rule(name="a")), sink, outbox, lambda: None, lambda: next(times))
+    runner = Runner(
+        rulebook(rule(name="a")),
+        executors(sink, lambda: next(times)),
+        outbox,
+        lambda: None,
+        lambda: next(times),
+        Alone(),
+    )
     runner.add([signal({"total": "sum(amount)"}, {"total": "bigint"})], [])
     while runner.queues:
         runner.work(Unasked())

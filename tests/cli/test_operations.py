@@ -45,9 +45,9 @@ def url(tmp_path: Path) -> str:
             rejected=[Rejected("opened", "inbox", "no door", {"door": "Ada's"}, "Ada was it")] * 2,
             parked=(Parked("passed", "it stores too much", "bound it", make.BEGIN),),
         )
-        store.settle(NAME, epoch, Outcome(numbered[0], "done", 1))
+        store.settle(NAME, epoch, [Outcome(numbered[0], "done", 1)])
         held = Outcome(numbered[2], "held", 3, "cast failed", details="cast of 'Ada' failed\nat 2")
-        store.settle(NAME, epoch, held)
+        store.settle(NAME, epoch, [held])
         store.release(NAME, epoch)
     return url
 
@@ -239,7 +239,7 @@ def doubt(store: SqlStore) -> None:
     entry = store.one_entry(NAME, 3)
     assert entry is not None
     epoch = store.acquire(NAME, this_holder(), 60)
-    store.settle(NAME, epoch, Outcome(entry, "held", 3, "no answer", fate=Fate.UNKNOWN.value))
+    store.settle(NAME, epoch, [Outcome(entry, "held", 3, "no answer", fate=Fate.UNKNOWN.value)])
     store.release(NAME, epoch)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -11,13 +11,16 @@ import pyarrow as pa
 
 from tests.support.analysts import ListedAnalyst
 from tests.support.detections import batch, detections
+from tests.support.memory import MemoryFeed
 from tests.support.rulebooks import SCHEMAS, condition, rule, rulebook, sql
+from tidegate.engine.evaluate.asof import AsOf
 from tidegate.engine.evaluate.evaluate import evaluate
 from tidegate.engine.evaluate.prepare import Prepared, prepare
 from tidegate.engine.values import Answers, Detections, Failure, Firings, Plan, Question
 from tidegate.rules.model import Rule
 
 PLAN = Plan("bank", 4, 0, 100, 100, pinned={"moves": 3})
+AS_OF = AsOf({}, MemoryFeed(0), PLAN, lambda *_: None)
 MOVED = [{"id": n, "account": n % 2, "amount": Decimal(n), "kind": "w"} for n in range(4)]
 SETS = [("amount",), ("account", "amount"), ("amount", "kind"), ()]
 
@@ -30,8 +33,8 @@ class Asked:
         self.failing = failing
         self.calls: list[list[Question]] = []
 
-    def hold(self, questions: Sequence[Question], pinned: Mapping[str, int]) -> Answers:
-        assert pinned == PLAN.pinned
+    def hold(self, questions: Sequence[Question]) -> Answers:
+        assert all(q.versions == PLAN.pinned for q in questions)
         self.calls.append(list(questions))
         held, failed = set(), {}
         for question in questions:
@@ -56,7 +59,7 @@ def setup(*rules: Rule, depth: Sequence[int] | None = None) -> tuple[Prepared, l
 
 def firings(*rules: Rule, asked: Asked | None = None, **more: Any) -> tuple[Firings, ...]:
     prepared, found = setup(*rules, **more)
-    return evaluate(prepared, found, PLAN, asked or Asked()).firings
+    return evaluate(prepared, found, PLAN, asked or Asked(), AS_OF).firings
 
 
 def test_firings_are_stored_by_the_column() -> None:
@@ -95,7 +98,7 @@ def test_g22_depth_of_firings_without_constituents() -> None:
         of, [moved], [[], [("moved", 0)], [], []], times=[(1, 1), (0, 0), (3, 3), (4, 4)]
     )
     prepared = prepare(book, SCHEMAS, ListedAnalyst())
-    (fired,) = evaluate(prepared, [found], PLAN, Asked()).firings
+    (fired,) = evaluate(prepared, [found], PLAN, Asked(), AS_OF).firings
     assert fired.firings["depth"].to_pylist() == [1, 6, 1, 1]
     assert fired.firings["constituents"].to_pylist() == [0, 1, 0, 0]
     assert fired.relation.num_rows == 4
@@ -107,7 +110,7 @@ def test_g15_all_conditions_are_asked_together_and_only_of_rules_that_fired() ->
     prepared, found = setup(*rules, rule("moved and moved", name="c"))
     quiet = rule("moved and moved", name="quiet", condition=condition("amount"))
     silent = detections(quiet, [], [])
-    result = evaluate(prepared, [*found, silent], PLAN, asked).firings
+    result = evaluate(prepared, [*found, silent], PLAN, asked, AS_OF).firings
     assert [q.rule for q in asked.calls[0]] == ["a", "b"]
     assert len(asked.calls) == 1
     assert [f.firings["condition"].to_pylist() for f in result] == [
@@ -132,10 +135,10 @@ def test_g13_a_condition_that_fails_is_asked_three_times_and_fails_alone() -> No
     rules = [rule("moved and moved", name=n, condition=condition("amount")) for n in ("a", "b")]
     prepared, found = setup(*rules)
     asked = Asked(a=2)
-    passing = evaluate(prepared, found, PLAN, asked)
+    passing = evaluate(prepared, found, PLAN, asked, AS_OF)
     assert [[q.rule for q in call] for call in asked.calls] == [["a", "b"], ["a"], ["a"]]
     assert not passing.failed
-    result = evaluate(prepared, found, PLAN, Asked(a=3))
+    result = evaluate(prepared, found, PLAN, Asked(a=3), AS_OF)
     assert result.failed == {"a": Failure("it failed", "on account 7", attempts=3)}
     assert [f.firings["condition"].to_pylist() for f in result.firings] == [
         ["none", "none"], ["failed", "held"],

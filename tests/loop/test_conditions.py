@@ -1,11 +1,9 @@
 """Conditions that fail for good."""
 
-# ruff: noqa: ARG002 - fakes take what the ports give
-
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -27,7 +25,7 @@ class FailingConditions:
         self.why: Failure | None = Failure("[DIVIDE_BY_ZERO] division", "1 / 0 of account 7")
         self.asked = 0
 
-    def hold(self, questions: Sequence[Question], pinned: Mapping[str, int]) -> Answers:
+    def hold(self, questions: Sequence[Question]) -> Answers:
         self.asked += 1
         if self.why is not None:
             return Answers(failed={q.rule: self.why for q in questions})

@@ -50,7 +50,7 @@ class Analyst(EveryIdAnalyst):
 class AllHold:
     """Conditions that hold for every firing."""
 
-    def hold(self, questions: Sequence[Question], pinned: Mapping[str, int]) -> Answers:
+    def hold(self, questions: Sequence[Question]) -> Answers:
         ids = (one for q in questions for one in q.relation["firing_id"].to_pylist())
         return Answers(held=frozenset(ids))
 

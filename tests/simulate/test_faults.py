@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -151,10 +151,10 @@ class FaultyConditions(AllHold):
     def __init__(self, chance: Chance) -> None:
         self.chance = chance
 
-    def hold(self, questions: Sequence[Question], pinned: Mapping[str, int]) -> Answers:
+    def hold(self, questions: Sequence[Question]) -> Answers:
         if self.chance.now("a condition fails for good", 0.1):
             return Answers(failed={q.rule: Failure("[NO] never") for q in questions})
-        return super().hold(questions, pinned)
+        return super().hold(questions)
 
 
 class Simulation(Bench):

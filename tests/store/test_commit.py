@@ -152,7 +152,7 @@ def test_g21_a_stale_engine_changes_nothing_beside_buckets_either(
     store: SqlStore, epoch: int
 ) -> None:
     (entry,) = make.commit(store, epoch, make.plan(), entries=[make.entry()])
-    store.settle("bank", epoch, Outcome(entry, "done", 1))
+    store.settle("bank", epoch, [Outcome(entry, "done", 1)])
     store.ask("bank", "enable", "blocked")
     (asked,) = store.pending_controls("bank")
     store.release("bank", epoch)

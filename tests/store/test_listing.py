@@ -25,7 +25,7 @@ def epoch(store: SqlStore) -> int:
 def test_a_firing_is_shown_as_simulate_prints_it_and_more(store: SqlStore, epoch: int) -> None:
     fired = make.firings(count=1)
     (entry,) = make.commit(store, epoch, make.plan(), fired=[fired], entries=[make.entry()])
-    store.settle("bank", epoch, Outcome(entry, "pending", 2, "no such column"))
+    store.settle("bank", epoch, [Outcome(entry, "pending", 2, "no such column")])
     assert list(store.firings("bank")) == [
         {
             "rule": "blocked",
@@ -242,9 +242,9 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
         digests={"blocked": "1", "b": "1", "c": "1"},
         parked=(Parked("c", "it stores too much", "bound it", make.BEGIN + make.SECOND),),
     )
-    store.settle("bank", epoch, Outcome(numbered[0], "pending", 1, "table is gone"))
+    store.settle("bank", epoch, [Outcome(numbered[0], "pending", 1, "table is gone")])
     doubt = Outcome(numbered[2], "held", 3, "no answer", details="Ada", fate=Fate.UNKNOWN.value)
-    store.settle("bank", epoch, doubt)
+    store.settle("bank", epoch, [doubt])
     store.ask("bank", "skip", "9", option="unsealed")
     store.answer("bank", epoch, store.pending_controls("bank")[-1].id, "there is no entry 9")
     store.set_stopped("bank", epoch, "transactions is gone")

@@ -64,7 +64,7 @@ def test_an_entry_comes_back_as_it_was(store: SqlStore, epoch: int) -> None:
 
 def test_numbers_are_not_used_twice_after_a_purge(store: SqlStore, epoch: int) -> None:
     (entry,) = due(store, epoch)
-    store.settle("bank", epoch, Outcome(entry, "done", 1))
+    store.settle("bank", epoch, [Outcome(entry, "done", 1)])
     assert make.purge(store, epoch, make.BEGIN + 9 * make.HOUR) > 0
     (again,) = due(store, epoch, 2)
     assert again.number == entry.number + 1
@@ -94,9 +94,9 @@ def test_150_000_firings_come_back_equal(store: SqlStore, epoch: int) -> None:
 
 def test_a_done_entry_stays_done(store: SqlStore, epoch: int) -> None:
     first, second = due(store, epoch, rules="ab")
-    store.settle("bank", epoch, Outcome(first, "done", 1))
+    store.settle("bank", epoch, [Outcome(first, "done", 1)])
     assert [entry.rule for entry in store.open_entries("bank")] == ["b"]
-    store.settle("bank", epoch, Outcome(first, "pending", 2, "late news"))
+    store.settle("bank", epoch, [Outcome(first, "pending", 2, "late news")])
     assert store.open_entries("bank") == (second,)
     shown = {e["number"]: e for f in store.firings("bank") for e in f["entries"]}
     assert shown[first.number] == {"number": 1, "state": "done", "attempts": 1, "error": None}
@@ -104,19 +104,19 @@ def test_a_done_entry_stays_done(store: SqlStore, epoch: int) -> None:
 
 def test_a_failed_entry_stays_open_with_its_error(store: SqlStore, epoch: int) -> None:
     (entry,) = due(store, epoch)
-    store.settle("bank", epoch, Outcome(entry, "pending", 3, "table is gone"))
+    store.settle("bank", epoch, [Outcome(entry, "pending", 3, "table is gone")])
     (left,) = store.open_entries("bank")
     assert (left.number, left.attempts, left.error) == (entry.number, 3, "table is gone")
-    store.settle("bank", epoch, Outcome(left, "held", 4, "table is gone"))
+    store.settle("bank", epoch, [Outcome(left, "held", 4, "table is gone")])
     (held,) = store.open_entries("bank")
     assert (held.number, held.state, held.attempts) == (entry.number, "held", 4)
-    store.settle("bank", epoch, Outcome(held, "done", 5))
+    store.settle("bank", epoch, [Outcome(held, "done", 5)])
     assert store.open_entries("bank") == ()
 
 
 def test_an_error_may_hold_what_no_database_takes(store: SqlStore, epoch: int) -> None:
     (entry,) = due(store, epoch)
-    store.settle("bank", epoch, Outcome(entry, "pending", 1, "bad value 'a\0b\ud800é'"))
+    store.settle("bank", epoch, [Outcome(entry, "pending", 1, "bad value 'a\0b\ud800é'")])
     (left,) = store.open_entries("bank")
     assert left.error == "bad value 'a?b?é'"
 
@@ -126,7 +126,7 @@ def test_g21_a_stale_engine_settles_nothing(store: SqlStore, epoch: int) -> None
     store.release("bank", epoch)
     store.acquire("bank", "two", 60)
     with pytest.raises(EngineError) as caught:
-        store.settle("bank", epoch, Outcome(entry, "done", 1, signals=(make.signal(),)))
+        store.settle("bank", epoch, [Outcome(entry, "done", 1, signals=(make.signal(),))])
     assert caught.value.code == "lease-lost"
     assert store.open_entries("bank") == (entry,)
     assert make.unplaced(store) == ()
@@ -138,13 +138,13 @@ def test_g22_signals_of_an_action_are_raised_once_with_their_depth(
     (entry,) = due(store, epoch)
     raised = (make.signal("e1-0", depth=2), make.signal("e1-1", depth=2))
     for _ in range(2):  # done again after a crash
-        store.settle("bank", epoch, Outcome(entry, "done", 1, signals=raised))
+        store.settle("bank", epoch, [Outcome(entry, "done", 1, signals=raised)])
     assert make.unplaced(store) == raised
 
 
 def test_g22_a_failed_action_raises_nothing(store: SqlStore, epoch: int) -> None:
     (entry,) = due(store, epoch)
-    store.settle("bank", epoch, Outcome(entry, "pending", 1, "no", signals=(make.signal(),)))
+    store.settle("bank", epoch, [Outcome(entry, "pending", 1, "no", signals=(make.signal(),))])
     assert make.unplaced(store) == ()
 
 
@@ -155,7 +155,7 @@ def test_g22_an_id_that_is_taken_does_not_swallow_an_actions_signal(
     (entry,) = due(store, epoch)
     raised = (make.signal("e1-0", depth=2), make.signal("e1-1", depth=2))
     with pytest.raises(EngineError, match="entry 1 of rule 'a'"):
-        store.settle("bank", epoch, Outcome(entry, "done", 1, signals=raised))
+        store.settle("bank", epoch, [Outcome(entry, "done", 1, signals=raised)])
     assert store.open_entries("bank") == (entry,)
     assert [signal.id for signal in make.unplaced(store)] == ["e1-0"]
 

@@ -62,9 +62,11 @@ def every_step(store: SqlStore) -> None:
             passed_over={"blocked": 1},
         )
         store.acted("bank", epoch, bucket, 0.5)
-        store.settle("bank", epoch, Outcome(done, "done", 1, signals=(make.signal(f"e{bucket}"),)))
+        store.settle(
+            "bank", epoch, [Outcome(done, "done", 1, signals=(make.signal(f"e{bucket}"),))]
+        )
         doubt = Outcome(held, "held", 1, "no", fate=Fate.UNKNOWN.value, control=skip.id)
-        store.settle("bank", epoch, doubt)
+        store.settle("bank", epoch, [doubt])
     store.load("bank")
     store.open_entries("bank")
     store.one_entry("bank", 1)

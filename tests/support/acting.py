@@ -4,13 +4,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 
 import pyarrow as pa
 
+from tidegate.engine.act.executors import Executor
+from tidegate.engine.act.kinds.condition import Decisions
+from tidegate.engine.act.kinds.signal import Signals
+from tidegate.engine.act.kinds.sql import Statements
 from tidegate.engine.entries import Entry, Fate, Outcome
-from tidegate.engine.ports import SinkError
+from tidegate.engine.ports import Sink, SinkError
 from tidegate.engine.values import Firings
+
+
+class Alone:
+    """Runs each call at once, in the thread that asks for it."""
+
+    size = 1
+
+    def submit(self, call: Callable[[], Outcome]) -> Future[Outcome]:
+        future: Future[Outcome] = Future()
+        try:
+            future.set_result(call())
+        except BaseException as error:
+            future.set_exception(error)
+        return future
+
+
+def executors(sink: Sink, now: Callable[[], int]) -> Mapping[str, Executor]:
+    """Those of a rulebook whose actions are statements and signals."""
+    return {"sql": Statements(sink), "signal": Signals(sink, now), "condition": Decisions()}
 
 
 class FakeSink:
@@ -55,8 +79,8 @@ class FakeOutbox:
         self.outcomes: list[Outcome] = []
         self._firings = firings
 
-    def settle(self, outcome: Outcome) -> tuple[Entry, ...]:
-        self.outcomes.append(outcome)
+    def settle(self, outcomes: Sequence[Outcome]) -> tuple[Entry, ...]:
+        self.outcomes += outcomes
         return ()
 
     def answer(self, control: int, text: str) -> None:
@@ -67,6 +91,10 @@ class FakeOutbox:
 
     def firings(self, entry: Entry) -> Firings:
         return self._firings
+
+    def dead_in_a_row(self, rule: str, limit: int) -> int:
+        states = [o.state for o in self.outcomes if o.entry.rule == rule][-limit:][::-1]
+        return next((n for n, state in enumerate(states) if state == "done"), len(states))
 
 
 class Unasked:

@@ -7,11 +7,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
+from tests.support.acting import Alone, executors
 from tests.support.analysts import EveryIdAnalyst
 from tests.support.make import SECOND
 from tests.support.memory import SCHEMA, Clock, MemoryFeed, MemorySink
 from tidegate import rules
 from tidegate.engine.act.run import Runner
+from tidegate.engine.act.targets import Targets
 from tidegate.engine.basis import make_basis
 from tidegate.engine.capture.instants import Instants
 from tidegate.engine.entries import Entry
@@ -35,7 +37,7 @@ rules:
 
 
 class NoConditions:
-    def hold(self, questions: Sequence[Question], pinned: Mapping[str, int]) -> Answers:
+    def hold(self, questions: Sequence[Question]) -> Answers:
         raise AssertionError
 
 
@@ -70,7 +72,15 @@ class Bench:
             check_lease=lambda: store.check_lease(book.name, epoch),
             feed=self.feed,
             conditions=self.conditions,
-            runner=Runner(book, self.sink, self.ledger, lambda: None, self.clock),
+            runner=Runner(
+                book,
+                executors(self.sink, self.clock),
+                self.ledger,
+                lambda: None,
+                self.clock,
+                Alone(),
+            ),
+            targets=Targets(self.sink),
             now=self.clock,
             instants=Instants(10 * SECOND),
             state=state,

@@ -4,17 +4,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from tests.reference.evaluate import Line
+from tests.support.acting import Alone, executors
 from tests.support.analysts import EveryIdAnalyst
 from tests.support.memory import MemoryFeed, MemorySink, schema
 from tests.support.rulebooks import condition
 from tidegate.engine.act.run import Runner
+from tidegate.engine.act.targets import Targets
 from tidegate.engine.basis import make_basis
 from tidegate.engine.capture.instants import Instants
 from tidegate.engine.detector.edges import with_edges
@@ -51,7 +53,7 @@ class All(EveryIdAnalyst):
         names = frozenset(given[1].names)
         return Reading(names if self.columns is None else names & self.columns)
 
-    def hold(self, questions: Sequence[Question], pinned: Mapping[str, int]) -> Answers:
+    def hold(self, questions: Sequence[Question]) -> Answers:
         ids = (i for q in questions for i in q.relation["firing_id"].to_pylist())
         return Answers(frozenset(ids))
 
@@ -133,7 +135,7 @@ class Live:
     def restart(self) -> None:
         """Another engine on the same store."""
         book = with_edges(self.book, self.book.events)
-        store, analyst = self.store, All(self.reads)
+        store, analyst, sink = self.store, All(self.reads), MemorySink()
         epoch = store.acquire(book.name, "one", 600)
         state = store.load(book.name)
 
@@ -155,8 +157,14 @@ class Live:
             feed=self.feed,
             conditions=analyst,
             runner=Runner(
-                book, MemorySink(), Ledger(store, book.name, epoch), lambda: None, self.now
+                book,
+                executors(sink, self.now),
+                Ledger(store, book.name, epoch),
+                lambda: None,
+                self.now,
+                Alone(),
             ),
+            targets=Targets(sink),
             now=self.now,
             instants=Instants(0),
             state=state,
