@@ -93,7 +93,7 @@ class Partitioned:
         stored = carried.tables
         if not self._adopted:
             check(stored)
-            check_held(stored, self._events_behind)
+            check_held(stored, frozenset(self.detector.events))
         tables = {name: table for name, table in stored.items() if not is_held(name)}
         batches, held = released(stored, batches, self._events_behind, watermark)
         count = count_of(tables)
