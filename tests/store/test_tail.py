@@ -147,9 +147,12 @@ def test_a_position_whose_sequel_may_be_forgotten_is_refused(
     gone(store, heard, f"{store_id}-5-0", "no such bucket yet")
     gone(store, heard, "00000000-3-0", "another store")
     running = store.tail(kept, f"{store_id}-3-0")
-    set_now(store, 3, now - 3 * tails.MICROS_PER_DAY)  # time passes
-    with pytest.raises(EngineError, match="older than what is kept"):
-        running.take(1)
+    hour = tails.MICROS_PER_HOUR
+    for third, fourth in ((hour // 2, -hour), (2 * hour, 2 * hour)):  # then a clock is set back
+        set_now(store, 3, now - 3 * tails.MICROS_PER_DAY + third)
+        set_now(store, 4, now + fourth)
+        with pytest.raises(EngineError, match="older than what is kept"):
+            running.take(1)
 
 
 @pytest.mark.parametrize("text", ["", "1", "3-0", "zzzzzzzz-1-1", "00000000-1", "now", "é" * 500])
