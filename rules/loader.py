@@ -90,6 +90,7 @@ def _loaded(
         book.rules,
         settings=limits,
         samples=book.samples,
+        sample_places=book.sample_places,
         reads=top.get("reads", ()),
         warnings=in_order(report.warnings),
     )

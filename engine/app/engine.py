@@ -18,6 +18,7 @@ from tidegate import rules
 from tidegate.connectors.clock import SystemClock
 from tidegate.connectors.delta.analyst import DeltaAnalyst
 from tidegate.connectors.delta.conditions import DeltaConditions
+from tidegate.connectors.delta.faults import check_running
 from tidegate.connectors.delta.feed import DeltaFeed
 from tidegate.connectors.delta.jobs import Jobs
 from tidegate.connectors.delta.markers import DeltaMarkers
@@ -160,7 +161,7 @@ class Engine:
         self._check_open("run_once")
         reports = []
         with self._stopping_cause(), telling(lambda: self._loop.stage):
-            through = self._outages(self._stop.wait).through
+            through = self._outages().through
             self._tell_ready()
             through(self._loop.work)
             seen = through(self._loop.visible)
@@ -202,7 +203,7 @@ class Engine:
         ):
             if self._stop.is_set():
                 return
-            through = self._outages(self._wakeup.wait).through
+            through = self._outages().through
             self._tell_ready()
             while not self._wakeup.stopped:
                 report = through(self._loop.bucket)
@@ -281,8 +282,7 @@ class Engine:
 
     def _loop_of(self, book: Rulebook, lease: LeaseKeeper, stack: ExitStack) -> Loop:
         """The loop, once everything that it needs is there and checked."""
-        store = self._store
-        spark = self._spark
+        store, spark = self._store, self._spark
         state = store.load(book.name)
         self._check_cursors(state)
         functions = self._policy.functions
@@ -370,9 +370,13 @@ class Engine:
         if self._jobs is not None:
             self._jobs.cancel()
 
-    def _outages(self, wait: Callable[[float], object]) -> Outages:
-        seconds_max = self.rulebook.settings.outage_max_seconds
-        return Outages(seconds_max, wait, self._loop.recover, self._stop.is_set)
+    def _outages(self) -> Outages:
+        seconds = self.rulebook.settings.outage_max_seconds
+        return Outages(seconds, self._stop.wait, self._recover, self._stop.is_set)
+
+    def _recover(self) -> None:
+        check_running(self._spark)
+        self._loop.recover()
 
     @contextmanager
     def _stopping_cause(self) -> Iterator[None]:
