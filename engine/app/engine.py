@@ -33,6 +33,7 @@ from tidegate.engine.act.run import Runner
 from tidegate.engine.act.targets import Targets
 from tidegate.engine.adopt import check_store
 from tidegate.engine.app.failed import told_of_failure
+from tidegate.engine.app.skew import check_clock
 from tidegate.engine.app.tables import open_catalog, preparing, schemas_now
 from tidegate.engine.basis import detects, make_basis
 from tidegate.engine.capture.instants import Instants
@@ -50,7 +51,7 @@ from tidegate.engine.outage import Outages
 from tidegate.engine.policy import load_policy
 from tidegate.engine.proven import only_written, proven_rules
 from tidegate.engine.state import BucketReport, Parked, State
-from tidegate.engine.store import LeaseKeeper, Ledger, SqlStore, open_store
+from tidegate.engine.store import LeaseKeeper, Ledger, open_store
 from tidegate.rules.errors import EngineError, TidegateError
 from tidegate.rules.model import Rulebook
 
@@ -275,7 +276,7 @@ class Engine:
         self._epoch = lease.epoch
         store.introduce(book.name, book.text, _absolute(book.file))
         with self._stopping_cause():
-            _check_clock(store, book)
+            check_clock(store, book)
             self._spark = self._session(stack)
             with doing("checking tables and SQL"):
                 return self._loop_of(book, lease, stack)
@@ -391,6 +392,8 @@ class Engine:
             yield
         except Exception as error:
             self._interrupted = True
+            if self._open and self._stop.is_set() and getattr(error, "code", "") == "spark-lost":
+                return  # whoever asked for the stop has ended Java, too
             known = isinstance(error, TidegateError)
             said = str(error) if known else f"{type(error).__name__}: {error}"
             with suppress(EngineError):  # the cause may be the store itself, or the lost lease
@@ -411,15 +414,3 @@ class Engine:
 def _absolute(file: str | None) -> str | None:
     """Commands that need the store only are called from other folders."""
     return file and os.path.abspath(file)
-
-
-def _check_clock(store: SqlStore, book: Rulebook) -> None:
-    """G3: the store's clock and this machine's must agree; SQLite has this machine's."""
-    skew_seconds = abs(store.wall() - SystemClock().wall()) / 1e6
-    if skew_seconds > book.settings.skew_max_seconds:
-        raise EngineError(
-            "clock-skew",
-            f"this machine's clock and the store's differ by {skew_seconds:.1f} s, allowed are "
-            f"{book.settings.skew_max_seconds} (skew_max_seconds)",
-            "set the machine's clock right (NTP), then run again",
-        )
