@@ -32,6 +32,7 @@ def test_g18_a_redrive_that_is_refused_leaves_the_entry_unsealed(
     bench.loop.work()
     assert not store.pending_controls("loop")
     bench.restart()
+    bench.clock.later(1)
     bench.drain()
     assert bench.states() == []
     assert bench.sink.effects == bench.expected()

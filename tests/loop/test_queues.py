@@ -34,7 +34,7 @@ def test_g17_a_failing_entry_holds_its_rule_while_detection_goes_on(store: SqlSt
 
 
 def test_g17_a_held_entry_is_tried_again_by_the_next_run(store: SqlStore) -> None:
-    bench = Bench(store, commits=3)
+    bench = Bench(store, 3, BOOK.replace("on: row", "on: row, on_dead: hold"))
     bench.sink.fails = lambda entry: RuntimeError("the gateway is gone")
     for _ in range(3):
         bench.drain()

@@ -243,7 +243,7 @@ class Scenario(Bench):
 
     def rest(self, seconds: int) -> None:
         """All there is to do, what failed on the way included, which waits for its next attempt."""
-        for _ in range(2):
+        for _ in range(3):
             self.through(self.drain)
             self.clock.later(seconds)
 
