@@ -66,6 +66,7 @@ class Loop:
     check_lease: Callable[[], None]  # as far as is known here; `Store.arrivals` asks the store
     feed: Feed
     conditions: Conditions
+    asked_later: Conditions  # by entries, beside the bucket's
     runner: Runner
     targets: Targets
     now: Now
@@ -374,7 +375,7 @@ class Loop:
         )
 
     def _present(self) -> Present:
-        return Present(self.basis, self.store.id, self.conditions, self.feed)
+        return Present(self.basis, self.store.id, self.asked_later, self.feed)
 
     @contextmanager
     def _timed(self, stage: str) -> Iterator[None]:

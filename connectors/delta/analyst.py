@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -31,7 +32,8 @@ _CLOCK_HINT = "evaluated again it must say the same; detected_at is the time to 
 class DeltaAnalyst:
     """The verdicts for one rulebook; every text over every shape of `event` is analysed once.
 
-    Works in a session of its own, in which `event` is an empty view.
+    Works in a session of its own, in which `event` is an empty view. `statement` and `target` may
+    be called from several threads.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class DeltaAnalyst:
         self._functions = functions
         self._jobs, self._seconds_max = catalog.jobs, rulebook.settings.statement_seconds_max
         self._texts = Texts(rulebook)
+        self._lock = threading.Lock()
         self._known: dict[Hashable, Any] = {}
         self._actions: dict[tuple[str, str, tuple[str, ...]], Reading] = {}
         self._events: dict[pa.Schema, DataFrame] = {}  # empty
@@ -78,15 +81,17 @@ class DeltaAnalyst:
     ) -> Reading:
         """`action`, for a text that may come from a store: its rule may be gone or be another.
         Its target's owner may have written something else into the table by now."""
-        known = self._actions.get((rule, text, tuple(parameters)))
-        found = known or self._statement(rule, text, place, event, parameters)
+        with self._lock:
+            known = self._actions.get((rule, text, tuple(parameters)))
+            found = known or self._statement(rule, text, place, event, parameters)
         self.target(found.target, place)
         return found
 
     def target(self, table: str | None, place: Place) -> None:
         """Judge what a table's owner has written into it, before anything is written through it.
         Raises InputError."""
-        self._owned.check(table, place)
+        with self._lock:
+            self._owned.check(table, place)
 
     def _statement(
         self, rule: str, text: str, place: Place, event: pa.Schema, parameters: Sequence[str]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
@@ -15,18 +16,38 @@ _LOG = logging.getLogger(__name__)
 
 class Effects:
     """Reads each target's log from the version on that its entries were stored with, a commit
-    once; never the whole history."""
+    once; never the whole history. May be asked from several threads, one after the other."""
 
     def __init__(self, spark: SparkSession, locations: Mapping[str, str]) -> None:
         self._spark = spark
         self._locations = locations
         self._logs: dict[str, TableLog] = {}
+        self._lock = threading.Lock()
 
     def told(self, entry: Entry, ids: Sequence[str], firings: int) -> Fate | None:
         """`effect` or `sealed`, if a commit says so; None if none does. `ids`: the first of its
         `firings`, which a commit of this entry names; another history may have cut its buckets
         elsewhere, so that they are the first of more or of fewer. Raises what Spark does, and
         ValueError for a damaged commit."""
+        with self._lock:
+            return self._told(entry, ids, firings)
+
+    def last(self, entry: Entry) -> int:
+        """The last version of the entry's target that its log shows, or that was seen before."""
+        before = _before(entry)
+        with self._lock:
+            return max([before, *self._log(entry).listing(max(before, 0)).commits])
+
+    def passed(self, entry: Entry, latest: int) -> Fate:
+        """Of an entry whose marker has been reached though no commit tells of it: `passed` if all
+        commits up to the `latest` version are there to be read, else `unknown`."""
+        versions = range(_before(entry) + 1, latest + 1)
+        with self._lock:
+            log = self._log(entry)
+            whole = versions and all(log.commit(version) is not None for version in versions)
+        return Fate.PASSED if whole else Fate.UNKNOWN
+
+    def _told(self, entry: Entry, ids: Sequence[str], firings: int) -> Fate | None:
         log, version = self._log(entry), _before(entry) + 1
         log.forget(version)
         known = log.parsed_ms(version)
@@ -44,19 +65,6 @@ class Effects:
                     return Fate.EFFECT
             version += 1
         return None
-
-    def last(self, entry: Entry) -> int:
-        """The last version of the entry's target that its log shows, or that was seen before."""
-        before = _before(entry)
-        return max([before, *self._log(entry).listing(max(before, 0)).commits])
-
-    def passed(self, entry: Entry, latest: int) -> Fate:
-        """Of an entry whose marker has been reached though no commit tells of it: `passed` if all
-        commits up to the `latest` version are there to be read, else `unknown`."""
-        log = self._log(entry)
-        versions = range(_before(entry) + 1, latest + 1)
-        whole = versions and all(log.commit(version) is not None for version in versions)
-        return Fate.PASSED if whole else Fate.UNKNOWN
 
     def _log(self, entry: Entry) -> TableLog:
         table = entry.target or ""

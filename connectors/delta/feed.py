@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -71,11 +72,16 @@ class DeltaFeed:
         self._jobs = jobs or Jobs(spark)
         self._seconds_max = seconds_max
         self._sources: dict[str, _Source] = {}
+        self._looking = threading.RLock()  # entries look for versions beside the loop
 
     def head(self, table: Table, after: Cursor | None) -> TableHead:
         """See `engine.ports.Feed.head`. Raises EngineError `table-missing`, `table-replaced`,
         `table-truncated`, `table-restored`, `log-gap`, `log-damaged`, `version-gone`,
         `feed-off`, `catalog-managed`, `start-version`."""
+        with self._looking:
+            return self._head(table, after)
+
+    def _head(self, table: Table, after: Cursor | None) -> TableHead:
         source = self._source(table)
         begun, looked_at = time.monotonic(), source.looked_at
         whole = after is None or begun - looked_at > _LOOK_SECONDS
@@ -110,6 +116,10 @@ class DeltaFeed:
 
     def version(self, table: Table) -> int:
         """See `engine.ports.Feed.version`. Raises EngineError `table-missing`."""
+        with self._looking:
+            return self._version(table)
+
+    def _version(self, table: Table) -> int:
         source = self._source(table)
         files = source.log.files
         if source.version < 0 or not files.exists(source.version):
@@ -135,6 +145,10 @@ class DeltaFeed:
 
     def version_at(self, table: Table, instant: int) -> int | None:
         """See `engine.ports.Feed.version_at`. The commits of a log are in order of time."""
+        with self._looking:
+            return self._version_at(table, instant)
+
+    def _version_at(self, table: Table, instant: int) -> int | None:
         source, last = self._source(table), self.version(table)
         step = 1
         low, high = last, last + 1  # at `high` and later it is after the instant

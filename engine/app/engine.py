@@ -317,6 +317,7 @@ class Engine:
                 seconds_max=book.settings.statement_seconds_max,
             ),
             conditions=DeltaConditions(catalog, book.settings.statement_seconds_max),
+            asked_later=DeltaConditions(catalog, book.settings.statement_seconds_max),
             targets=Targets(sink),
             runner=self._runner(book, sink, lease, now, stack),
             now=now,

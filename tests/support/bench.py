@@ -72,6 +72,7 @@ class Bench:
             check_lease=lambda: store.check_lease(book.name, epoch),
             feed=self.feed,
             conditions=self.conditions,
+            asked_later=self.conditions,
             runner=Runner(
                 book,
                 executors(self.sink, self.clock),

@@ -156,6 +156,7 @@ class Live:
             check_lease=lambda: None,
             feed=self.feed,
             conditions=analyst,
+            asked_later=analyst,
             runner=Runner(
                 book,
                 executors(sink, self.now),

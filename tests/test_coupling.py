@@ -1,0 +1,101 @@
+"""What conditions see and when actions run, on real Delta tables (G14, G15, G17)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from tests.support.lake import Shop
+from tidegate.engine.operate import list_firings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+BELOW = (
+    "SELECT e.firing_id FROM event e JOIN orders o ON o.id = e.id WHERE o.amount < 0 "
+    "GROUP BY e.firing_id"
+)
+BALANCES = f"""\
+rulebook: shop
+tables: {{orders: {{path: ./orders, key: [id]}}, log: {{path: ./log}}}}
+events: {{moved: {{on: update, table: orders}}}}
+rules:
+  now: {{on: moved, coupling: immediate, if: {{sql: {BELOW}}}, do: [{{sql: SAY now}}]}}
+  after: {{on: moved, if: {{sql: {BELOW}}}, do: [{{sql: SAY after}}]}}
+  later: {{on: moved, coupling: detached, if: {{sql: {BELOW}}}, do: [{{sql: SAY later}}]}}
+  last: {{on: moved, coupling: detached, if: max(amount) = 50, do: [{{sql: SAY last}}]}}
+"""
+
+
+def commits(shop: Shop) -> list[tuple[str, int]]:
+    """The rule and the number of firings of each commit to the log, in order."""
+    files = sorted((shop.folder / "log" / "_delta_log").glob("*.json"))
+    infos = [json.loads(file.read_text().splitlines()[0])["commitInfo"] for file in files]
+    noted = [json.loads(i["userMetadata"])["tidegate"] for i in infos if "userMetadata" in i]
+    return [(note["rule"], note["firings"]) for note in noted]
+
+
+def a_shop(spark: SparkSession, folder: Path, text: str) -> Shop:
+    """Orders 1 to 3 of amount 10, and an empty log."""
+    shop = Shop(spark, folder)
+    for name in ("now", "after", "later", "last", "high", "low", "a", "b"):
+        said = f"INSERT INTO log SELECT ''{name}'', id, amount FROM event".replace("''", "'")
+        text = text.replace(f"SAY {name}}}", f"\"{said}\"}}")
+    shop.book.write_text(text)
+    shop.create("orders", "id BIGINT, amount BIGINT")
+    shop.sql("CREATE TABLE {log} (rule STRING, id BIGINT, amount BIGINT) USING delta")
+    shop.order((1, 10), (2, 10), (3, 10))
+    return shop
+
+
+def test_g14_immediate_sees_each_commit_deferred_and_detached_what_came_last(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Balances 100, -5, 50 in one bucket: only the immediate condition sees the -5."""
+    shop = a_shop(spark, tmp_path, BALANCES)
+    with shop.engine() as engine:
+        engine.run_once()
+        for amount in (100, -5, 50):
+            shop.sql(f"UPDATE {{orders}} SET amount = {amount} WHERE id = 1")
+        (report,) = engine.run_once()
+        assert report.firings == 12
+        assert shop.logged() == Counter([("now", 1, -5), ("last", 1, 50)])
+        found = list_firings(shop.store)
+        outcomes = Counter((f["rule"], f["condition"]) for f in found)
+        assert outcomes == {
+            ("now", "held"): 1,
+            ("now", "failed"): 2,
+            ("after", "failed"): 3,
+            ("later", "failed"): 3,
+            ("last", "held"): 1,
+            ("last", "failed"): 2,
+        }
+        assert engine.obstacles() == ()
+
+
+ORDERED = """\
+rulebook: shop
+tables: {orders: {path: ./orders, key: [id]}, log: {path: ./log}}
+events: {ordered: {on: insert, table: orders}}
+rules:
+  a: {on: ordered, priority: 9, do: [{sql: SAY a}]}
+  b: {on: ordered, precedes: a, do: [{sql: SAY b}]}
+  high: {on: ordered, coupling: immediate, priority: 1, do: [{sql: SAY high}]}
+  low: {on: ordered, coupling: immediate, do: [{sql: SAY low}]}
+"""
+
+
+def test_g15_immediate_firings_come_first_in_order_of_detection_then_rules_by_their_order(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    shop = a_shop(spark, tmp_path, ORDERED)
+    with shop.engine() as engine:
+        engine.run_once()
+        shop.order((4, 1))
+        shop.order((5, 1))
+        engine.run_once()
+    one_commit = [("high", 1), ("low", 1)]
+    assert commits(shop) == [*one_commit, *one_commit, ("b", 2), ("a", 2)]
