@@ -20,8 +20,7 @@ from tidegate.rules.errors import InputError, Problem
 from tidegate.rules.expression import (
     Aperiodic,
     AperiodicStar,
-    BeginOf,
-    EndOf,
+    Edge,
     Expression,
     Labelled,
     Minus,
@@ -109,7 +108,7 @@ def parameter_events(rulebook: Rulebook, rule: Rule) -> Iterator[str]:
 def all_events(rulebook: Rulebook, rule: Rule) -> Iterator[str]:
     """Every event type that a rule's detections depend on."""
     for part in rule.on.walk():
-        if isinstance(part, Name | BeginOf | EndOf):
+        if isinstance(part, Name | Edge):
             if part.name in rulebook.rules:
                 yield from all_events(rulebook, rulebook.rules[part.name])
             else:
@@ -117,7 +116,7 @@ def all_events(rulebook: Rulebook, rule: Rule) -> Iterator[str]:
 
 
 def _parameter_names(node: Expression) -> Iterator[str]:
-    if isinstance(node, Name | BeginOf | EndOf):
+    if isinstance(node, Name | Edge):
         yield node.name
     elif isinstance(node, Minus | Aperiodic | AperiodicStar):
         yield from _parameter_names(node.part)

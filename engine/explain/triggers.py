@@ -113,7 +113,7 @@ def _actions(rule: Rule) -> tuple[Action, ...]:
 def _used(rule: Rule) -> Iterator[str]:
     """The event types and rules that a rule's expression names."""
     for node in rule.on.walk():
-        if isinstance(node, x.Name | x.BeginOf | x.EndOf):
+        if isinstance(node, x.Name | x.Edge):
             yield node.name
 
 

@@ -100,7 +100,7 @@ def test_example_rule(bank: Rulebook) -> None:
         ("a or b", "unrestricted"),
         ("a or (L:(b) or at(08:00))", "unrestricted"),
         ("cron('0 * * * *')", "unrestricted"),
-        ("end_of other", "unrestricted"),
+        ("end_of acting or failed acting", "unrestricted"),
         ("other", "unrestricted"),
         ("a ; b", "restricted"),
         ("a within 5", "restricted"),
@@ -111,6 +111,7 @@ def test_example_rule(bank: Rulebook) -> None:
 )
 def test_s09_default_context(on: str, expected: str) -> None:
     text = "rulebook: b\nevents: {a: {signal: {}}, b: {signal: {}}}\nrules:\n  other: {on: a}\n"
+    text += "  acting: {on: a, do: {signal: a}}\n"
     assert load(f'{text}  r: {{on: "{on}"}}\n').rules["r"].context == expected
 
 
