@@ -260,6 +260,12 @@ def _rule(book: Book, name: str, record: Record, report: Report) -> None:
             "write both, or neither; how long the events may take stands in on: a ; b within 5 min"
         )
         report.add("missing-key", message, record.place(have), hint)
+    elif record.has("within") and not record.has("do"):
+        message = "'within' of the contingency needs 'do': how long the actions may take"
+        report.add("missing-key", message, record.place("within"), "give the rule a do:")
+    elif record.get("otherwise") == ():
+        hint = "write what to do instead, as in do: [{signal: late_order}]"
+        report.add("value", "'otherwise' does nothing", record.place("otherwise"), hint)
     others = book.names("rules")
     for key in ("precedes", "follows"):
         given = record.get(key, ())

@@ -40,7 +40,7 @@ def stages(fired: Collection[Rule], later: Mapping[str, Collection[str]]) -> dic
     """
     own = {rule.name: rule.priority for rule in fired}
     ahead = {name: [n for n in later.get(name, ()) if n in own] for name in own}
-    rank = {name: (-max([own[name], *map(own.get, ahead[name])]), -own[name]) for name in own}
+    rank = {name: (-max(own[n] for n in (name, *ahead[name])), -own[name]) for name in own}
     waits = dict.fromkeys(own, 0)
     for names in ahead.values():
         for name in names:

@@ -53,7 +53,7 @@ def warn(book: Book, report: Report) -> None:
 def _sound(book: Book) -> dict[str, Rule]:
     """The rules all of whose events are known, through rules used as events."""
     named = {
-        name: {n.name for n in node.walk() if isinstance(n, x.Name) or _of_event(n, book)}
+        name: {n.name for n in node.walk() if isinstance(n, x.Name | x.Edge) and _asks(n, book)}
         for name, node, _ in book.expressions()
     }
     sound: dict[str, Rule] = {}
@@ -64,9 +64,9 @@ def _sound(book: Book) -> dict[str, Rule]:
     return {name: sound[name] for name in named if name in sound}
 
 
-def _of_event(node: x.Expression, book: Book) -> bool:
-    """Whether it is the edge of an event type; that of a rule's action needs none of its events."""
-    return isinstance(node, x.Edge) and node.name not in book.rules
+def _asks(node: x.Name | x.Edge, book: Book) -> bool:
+    """Whether what it names must be sound: not the rule of whose action it is an edge."""
+    return isinstance(node, x.Name) or node.name not in book.rules
 
 
 def _broadcast(book: Book, rule: Rule, node: x.Expression, scalar: Scalar, report: Report) -> None:
