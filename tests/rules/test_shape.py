@@ -293,12 +293,16 @@ def test_yaml_is_the_core_schema_of_1_2() -> None:
 
 
 def test_options_are_kept_as_plain_values() -> None:
-    rule = one_rule("on: a, throttle: {firings: 3, per: [x, 1]}, cooldown: 5 s, ignore_own: true")
+    rule = one_rule("on: a, throttle: {firings: 3, per: [x, 1]}, cooldown: 5 s")
     assert rule.options == {
         "throttle": {"firings": 3, "per": ["x", 1]},
         "cooldown": 5_000_000,
-        "ignore_own": True,
     }
+
+
+def test_g22_a_rule_may_ignore_its_own_writes() -> None:
+    assert one_rule("on: a, ignore_own: true").ignore_own
+    assert not one_rule("on: a").ignore_own
 
 
 def test_an_action_may_stand_without_its_list_and_its_key() -> None:
