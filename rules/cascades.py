@@ -54,8 +54,9 @@ def _unordered(book: Rulebook) -> Iterator[Problem]:
         for name, rule in book.rules.items()
         if rule.enabled and (found := [*rule_writes(rule, book, otherwise=False)])
     }
-    later = later_ones(book.rules)
-    for one, two in islice(_pairs(book, acting), PAIRS_MAX):
+    pairs = [*islice(_pairs(book, acting), PAIRS_MAX)]
+    later = later_ones(book.rules) if pairs else {}
+    for one, two in pairs:
         first, second = book.rules[one], book.rules[two]
         if _ordered(first, second, later):
             continue

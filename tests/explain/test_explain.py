@@ -189,6 +189,22 @@ def test_the_kind_of_a_statement_says_which_events_it_raises(
     assert [t["triggers"] for t in as_json(file, "writer")["triggers"]] == triggered
 
 
+def test_s10_edges_are_shown_as_they_are_written(tmp_path: Path) -> None:
+    file = tmp_path / "edges.yaml"
+    file.write_text(
+        "rulebook: edges\ntables: {t: {path: /t, key: [k]}}\n"
+        "events: {moved: {on: update, table: t}, ask: {signal: {k: bigint}}}\nrules:\n"
+        "  pay: {on: begin_of moved or ask, per: k, do: {signal: ask}}\n"
+        "  done: {on: end_of pay or failed(pay), per: k}\n"
+    )
+    found = as_json(file)
+    leaves = {n["expression"]: n["keys"] for n in found["nodes"] if not n["operands"]}
+    assert leaves == {name: {name: ["k"]} for name in leaves}
+    assert {*leaves} == {"begin_of moved", "ask", "end_of pay", "failed pay"}
+    assert "  pay -> end_of pay -> done\n  pay -> failed pay -> done\n" in explain(file)
+    assert '-->|"end_of pay, failed pay"| t_done' in explain(file, None, "mermaid")
+
+
 def test_one_rule_alone(shop: Path) -> None:
     found = as_json(shop, "asked")
     assert [r["name"] for r in found["rules"]] == ["asked"]

@@ -199,7 +199,7 @@ def test_g22_statements_that_are_not_said_to_disturb_each_other_commute() -> Non
             assert left_by(one, two) == left_by(two, one), (one, two)
     assert warned >= DIFFER
     assert [pair for pair in DIFFER if left_by(*pair) == left_by(*reversed(pair))] == []
-    assert alike > 40
+    assert alike > 35
 
 
 CLASH = "".join(
