@@ -150,5 +150,8 @@ def test_s10_the_beginning_of_an_update_has_its_columns_and_no_old() -> None:
         ("r", "changed"): ("account", "amount", "old.owner"),
     }
     assert found.needs.carry[f"{BEGIN}changed"] == ("account", "amount")
+    wrong = rulebook(rule("begin_of changed", per={"changed": ["nope"]}))
+    with pytest.raises(InputError, match="event type begin_of changed has no column nope"):
+        prepare(with_edges(wrong, wrong.events), SCHEMAS, ListedAnalyst())
     alone = with_edges(rulebook(rule("begin_of changed")), book.events)
     assert "old" not in prepare(alone, SCHEMAS, ListedAnalyst()).rules["r"].shape.schema.names
