@@ -43,7 +43,8 @@ def test_validate_names_every_error_with_its_place_and_ends_with_1(
 def test_validate_warns_of_what_only_simulate_has(tidegate: Tidegate, tmp_path: Path) -> None:
     file = tmp_path / "timed.yaml"
     file.write_text(
-        "rulebook: x\nevents: {a: {signal: {}}}\nrules: {r: {on: begin_of r, do: {signal: a}}}\n"
+        "rulebook: x\nevents: {a: {signal: {}}, b: {signal: {}}}\n"
+        "rules: {r: {on: begin_of q}, q: {on: a, do: {signal: b}}}\n"
     )
     result = tidegate("validate", file)
     assert result.exit_code == 0
