@@ -243,6 +243,7 @@ class Loop:
         controls = self._controls(arrived)  # 1. the clock was read,
         rulebook, state = with_resets(book, self.state, controls)
         listing = self._list(rulebook, state, now)  # 2. then every source is listed
+        listing = replace(listing, received=arrived.first_received)
         before = watermark_before(state, listing)
         unplaced = Unplaced()
         if arrived.first_received is not None:

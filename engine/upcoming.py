@@ -60,13 +60,14 @@ def held_back(book: Rulebook, status: dict[str, Any]) -> list[dict[str, str]]:
             )
             found.append({"source": f"table {row['table']}", "reason": reason})
     if status["unplaced_signals"]:
-        reason = f"{status['unplaced_signals']:,} wait for a bucket"
+        waiting = status["unplaced_signals"]
+        reason = f"{waiting:,} {'waits' if waiting == 1 else 'wait'} for a bucket"
         found.append({"source": "signals", "reason": reason})
     if status["entries_pending"] + status["entries_held"] >= book.settings.outbox_entries_max:
         reason = "so many entries are open that nothing more is taken until some are done"
         found.append({"source": "outbox", "reason": reason})
     for rule, micros in lateness_micros(book).items():
         behind = format_duration(x.Duration(0, micros))
-        reason = f"over event time: it waits {behind} for rows that are late"
+        reason = f"over event time, it waits {behind} for rows that are late"
         found.append({"source": f"rule {rule}", "reason": reason})
     return found

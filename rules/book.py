@@ -26,6 +26,7 @@ class Book:
     events: dict[str, EventType] = field(default_factory=dict)
     rules: dict[str, Rule] = field(default_factory=dict)
     samples: Mapping[str, str] = field(default_factory=dict)
+    sample_places: Mapping[str, Place] = field(default_factory=dict)  # of their text
     _records: dict[str, dict[str, Record]] = field(default_factory=dict)
     _names: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
 

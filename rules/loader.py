@@ -91,6 +91,7 @@ def _loaded(
         book.rules,
         settings=limits,
         samples=book.samples,
+        sample_places=book.sample_places,
         reads=top.get("reads", ()),
     )
     return replace(loaded, warnings=in_order([*report.warnings, *cascade_warnings(loaded)]))

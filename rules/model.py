@@ -273,5 +273,6 @@ class Rulebook:
     rules: Mapping[str, Rule]
     settings: Settings = Settings()
     samples: Mapping[str, str] = field(default_factory=dict)
+    sample_places: Mapping[str, Place] = field(default_factory=dict)
     reads: tuple[tuple[str, ...], ...] = ()  # names in parts: what actions may read beside tables
     warnings: tuple[Problem, ...] = ()

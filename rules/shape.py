@@ -63,9 +63,9 @@ def shape(top: Record, file: str | None, report: Report) -> Book:
         event = _event(book, name, record, report)
         if event is not None:
             book.events[name] = event
-    book.samples = {
-        name: value[0] for name, value in top.get("samples", {}).items() if value is not BAD
-    }
+    samples = {name: value for name, value in top.get("samples", {}).items() if value is not BAD}
+    book.samples = {name: text for name, (text, _) in samples.items()}
+    book.sample_places = {name: node.locate(0) for name, (_, node) in samples.items()}
     for name, node, scalar in book.expressions():
         book.rules[name] = _rule(book, name, node, scalar, report)
     return book

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -191,6 +192,31 @@ def test_g07_the_cause_of_a_stop_is_kept_until_the_next_run(shop: Shop) -> None:
         shutil.move(kept, log / f"{1:020d}.json")
         assert sum(report.rows for report in engine.run_once()) == 2
     assert shop.status()["stopped"] is None
+
+
+def test_g07_a_storage_that_is_away_is_waited_for_and_a_spark_that_is_gone_is_not(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head, fails = DeltaFeed.head, [time.monotonic()]
+
+    def away(*given: Any) -> Any:
+        if time.monotonic() < fails[0] + 0.2:
+            raise ConnectionRefusedError("refused")
+        return head(*given)
+
+    shop.order((1, 10))
+    with shop.engine(outage_max_seconds="1") as engine:
+        with monkeypatch.context() as patched:
+            fails[0] = time.monotonic()
+            patched.setattr(DeltaFeed, "head", away)
+            engine.run(poll_seconds=0.01, on_idle=lambda: True)  # its pauses are not the poll's
+        assert shop.logged() == {("first", 1, 10): 1}
+        with monkeypatch.context() as patched:
+            fails[0] = float("inf")
+            patched.setattr(DeltaFeed, "head", away)
+            patched.setattr(shop.spark.sparkContext, "_jsc", None)
+            with pytest.raises(EngineError, match="Spark is gone: its context was stopped"):
+                engine.run_once()
 
 
 def test_g10_a_table_is_set_back_to_a_version_or_on_to_its_head(shop: Shop) -> None:

@@ -67,12 +67,13 @@ class Analysis:
         self._functions = frozenset(name.lower().rsplit(".", 1)[-1] for name in functions)
         self._called = plans.classes(FUNCTIONS | TABLE_FUNCTIONS)
 
-    def statement(self, verdict: Verdict, parsed: Any, locate: Locate) -> Resolved:
-        """What an action or a query reads, `parsed` with its parameters. Raises InputError."""
+    def statement(self, verdict: Verdict, parsed: Any, locate: Locate, hint: str = "") -> Resolved:
+        """What an action or a query reads, `parsed` with its parameters. Raises InputError, with
+        the `hint` where a name stands for nothing."""
         try:
             plan = self._plans.resolve(parsed)
         except SPARK_ERRORS as error:
-            raise unresolved(error, locate) from None
+            raise unresolved(error, locate, hint) from None
         parts = self.parts(plan, locate)
         merge = next((p for p in parts if p.kind == "MergeIntoCommand"), None)
         append = next((p for p in parts if p.kind == "AppendData"), None)

@@ -24,6 +24,7 @@ from tidegate.rules.errors import InputError, Place, Problem
 from tidegate.rules.model import Rule, Rulebook, SignalAction, Sql
 
 Read = TypeVar("Read")
+_SAMPLE_HINT = "a sample is a query of the rulebook's tables, without `event`"
 _CLOCK_HINT = "evaluated again it must say the same; detected_at is the time to use"
 
 
@@ -142,8 +143,8 @@ class DeltaAnalyst:
         locate = self._texts.locate(place)
 
         def read() -> tuple[Reading, pa.DataType]:
-            verdict = self._gate.query(text, lambda _: locate(0))
-            found = self._analysis(()).statement(verdict, verdict.plan, lambda _: locate(0))
+            verdict = self._gate.query(text, locate)
+            found = self._analysis(()).statement(verdict, verdict.plan, locate, _SAMPLE_HINT)
             if len(found.output) != 1:
                 message = f"a sample is one value, this query has {len(found.output)} columns"
                 hint = "SELECT max(price) FROM prices"

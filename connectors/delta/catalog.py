@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from tidegate.connectors.delta.faults import SPARK_ERRORS, fault
+from tidegate.connectors.delta.faults import SPARK_ERRORS, fault, is_lost
 from tidegate.connectors.delta.jobs import Jobs
 from tidegate.connectors.delta.session import new_session
 from tidegate.rules.errors import InputError, Problem
@@ -93,7 +93,11 @@ class Catalog:
     def close(self) -> None:
         """Drop the database; the tables' data is not its own and stays."""
         self.jobs.close()
-        self._drop(self.database)
+        try:
+            self._drop(self.database)
+        except SPARK_ERRORS as error:  # it is gone with its session
+            if not is_lost(error):
+                raise
 
     @contextmanager
     def session(self) -> Iterator[SparkSession]:

@@ -13,11 +13,13 @@ from typing import Any
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
 
 from tidegate.engine.printable import shortened
 from tidegate.rules.errors import EngineError
 
-SPARK_ERRORS = (PySparkException, Py4JError)
+# A call of a JVM that has ended is refused by the machine, in no class of py4j's.
+SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
 
 # Spark would log every refused text as JSON on stderr; whoever catches the error says it.
 PySparkLogger.getLogger("SQLQueryContextLogger").setLevel("CRITICAL")
@@ -123,16 +125,39 @@ def _is_analysis(java: Any) -> bool:
     return False
 
 
+def is_lost(error: BaseException) -> bool:
+    """Whether an error says that the JVM, or its context, is gone."""
+    gone = isinstance(error, Py4JNetworkError | ConnectionError)
+    return gone or "stopped SparkContext" in str(error)
+
+
 def check_alive(error: BaseException) -> None:
     """Raises EngineError `spark-lost` if an error says that the JVM, or its context, is gone: then
     nothing is known of what was asked of it."""
-    text = str(error)
-    if isinstance(error, Py4JNetworkError) or "stopped SparkContext" in text:
-        raise EngineError(
-            "spark-lost",
-            f"Spark is gone: {text.splitlines()[0] if text else type(error).__name__}",
-            "nothing is lost: run again; see to the machine's memory, and to who stopped it",
-        ) from error
+    if is_lost(error):
+        text = str(error)
+        raise spark_lost(text.splitlines()[0] if text else type(error).__name__) from error
+
+
+def check_running(spark: SparkSession) -> None:
+    """Raises EngineError `spark-lost` where the JVM or the context has ended: no wait brings them
+    back."""
+    try:
+        context: Any = spark.sparkContext._jsc
+        ended = context is None or context.sc().isStopped()
+    except SPARK_ERRORS as error:
+        check_alive(error)
+        raise
+    if ended:
+        raise spark_lost("its context was stopped")
+
+
+def spark_lost(reason: str) -> EngineError:
+    return EngineError(
+        "spark-lost",
+        f"Spark is gone: {reason}",
+        "nothing is lost: run again; see to the machine's memory, and to who stopped it",
+    )
 
 
 def _origin(error: BaseException | None) -> Any:

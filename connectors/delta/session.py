@@ -14,7 +14,7 @@ from typing import Any
 import pyspark
 from pyspark.sql import SparkSession
 
-from tidegate.connectors.delta.faults import SPARK_ERRORS, fault
+from tidegate.connectors.delta.faults import SPARK_ERRORS, fault, is_lost
 from tidegate.connectors.delta.jars import delta_jars
 from tidegate.connectors.delta.java import java_for_spark
 from tidegate.connectors.delta.plans import Plans
@@ -78,8 +78,12 @@ def start_session(app: str = "tidegate", conf: Mapping[str, str] | None = None) 
 def stop_session(spark: SparkSession) -> None:
     """End a session that was started here. What its jobs say while they are cut off is of no use:
     nothing depends on them any more."""
-    spark.sparkContext.setLogLevel("OFF")
-    spark.stop()
+    try:
+        spark.sparkContext.setLogLevel("OFF")
+        spark.stop()
+    except SPARK_ERRORS as error:
+        if not is_lost(error):
+            raise
 
 
 def check_session(spark: SparkSession) -> None:

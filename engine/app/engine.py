@@ -18,6 +18,7 @@ from tidegate import rules
 from tidegate.connectors.clock import SystemClock
 from tidegate.connectors.delta.analyst import DeltaAnalyst
 from tidegate.connectors.delta.conditions import DeltaConditions
+from tidegate.connectors.delta.faults import check_running
 from tidegate.connectors.delta.feed import DeltaFeed
 from tidegate.connectors.delta.jobs import Jobs
 from tidegate.connectors.delta.markers import DeltaMarkers
@@ -27,6 +28,7 @@ from tidegate.connectors.scheduler import Wakeup
 from tidegate.engine.act.run import Runner
 from tidegate.engine.adopt import check_store
 from tidegate.engine.app.failed import told_of_failure
+from tidegate.engine.app.skew import check_clock
 from tidegate.engine.app.tables import open_catalog, preparing, schemas_now
 from tidegate.engine.basis import detects, make_basis
 from tidegate.engine.capture.instants import Instants
@@ -43,7 +45,7 @@ from tidegate.engine.outage import Outages
 from tidegate.engine.policy import load_policy
 from tidegate.engine.proven import only_written, proven_rules
 from tidegate.engine.state import BucketReport, Parked, State
-from tidegate.engine.store import LeaseKeeper, Ledger, SqlStore, open_store
+from tidegate.engine.store import LeaseKeeper, Ledger, open_store
 from tidegate.rules.errors import EngineError, TidegateError
 from tidegate.rules.model import Rulebook
 
@@ -154,7 +156,7 @@ class Engine:
         self._check_open("run_once")
         reports = []
         with self._stopping_cause(), telling(lambda: self._loop.stage):
-            through = self._outages(self._stop.wait).through
+            through = self._outages().through
             self._tell_ready()
             through(self._loop.work)
             seen = through(self._loop.visible)
@@ -196,7 +198,7 @@ class Engine:
         ):
             if self._stop.is_set():
                 return
-            through = self._outages(self._wakeup.wait).through
+            through = self._outages().through
             self._tell_ready()
             while not self._wakeup.stopped:
                 report = through(self._loop.bucket)
@@ -268,15 +270,14 @@ class Engine:
         self._epoch = lease.epoch
         store.introduce(book.name, book.text, _absolute(book.file))
         with self._stopping_cause():
-            _check_clock(store, book)
+            check_clock(store, book)
             self._spark = self._session(stack)
             with doing("checking tables and SQL"):
                 return self._loop_of(book, lease, stack)
 
     def _loop_of(self, book: Rulebook, lease: LeaseKeeper, stack: ExitStack) -> Loop:
         """The loop, once everything that it needs is there and checked."""
-        store = self._store
-        spark = self._spark
+        store, spark = self._store, self._spark
         state = store.load(book.name)
         self._check_cursors(state)
         functions = self._policy.functions
@@ -346,9 +347,13 @@ class Engine:
         if self._jobs is not None:
             self._jobs.cancel()
 
-    def _outages(self, wait: Callable[[float], object]) -> Outages:
-        seconds_max = self.rulebook.settings.outage_max_seconds
-        return Outages(seconds_max, wait, self._loop.recover, self._stop.is_set)
+    def _outages(self) -> Outages:
+        seconds = self.rulebook.settings.outage_max_seconds
+        return Outages(seconds, self._stop.wait, self._recover, self._stop.is_set)
+
+    def _recover(self) -> None:
+        check_running(self._spark)
+        self._loop.recover()
 
     @contextmanager
     def _stopping_cause(self) -> Iterator[None]:
@@ -363,6 +368,8 @@ class Engine:
             yield
         except Exception as error:
             self._interrupted = True
+            if self._open and self._stop.is_set() and getattr(error, "code", "") == "spark-lost":
+                return  # whoever asked for the stop has ended Java, too
             known = isinstance(error, TidegateError)
             said = str(error) if known else f"{type(error).__name__}: {error}"
             with suppress(EngineError):  # the cause may be the store itself, or the lost lease
@@ -383,15 +390,3 @@ class Engine:
 def _absolute(file: str | None) -> str | None:
     """Commands that need the store only are called from other folders."""
     return file and os.path.abspath(file)
-
-
-def _check_clock(store: SqlStore, book: Rulebook) -> None:
-    """G3: the store's clock and this machine's must agree; SQLite has this machine's."""
-    skew_seconds = abs(store.wall() - SystemClock().wall()) / 1e6
-    if skew_seconds > book.settings.skew_max_seconds:
-        raise EngineError(
-            "clock-skew",
-            f"this machine's clock and the store's differ by {skew_seconds:.1f} s, allowed are "
-            f"{book.settings.skew_max_seconds} (skew_max_seconds)",
-            "set the machine's clock right (NTP), then run again",
-        )

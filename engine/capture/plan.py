@@ -29,13 +29,15 @@ class Listing:
     """Every source of a rulebook as it stood at `now` or a little later, instants fixed.
 
     `slack`: how long after its time a commit is waited for, us. `earliest`: the first event time
-    of what a rulebook's first bucket reads as snapshots.
+    of what a rulebook's first bucket reads as snapshots. `received`: when the first of the signals
+    that wait was received.
     """
 
     now: int
     heads: Mapping[str, TableHead]
     slack: int = 0
     earliest: int | None = None
+    received: int | None = None
 
     @property
     def limit(self) -> int:
@@ -82,7 +84,8 @@ def _times(rulebook: Rulebook) -> Iterator[tuple[str, str]]:
 
 def watermark_before(state: State, listing: Listing) -> int:
     """W_prev of the next plan. A rulebook's first lies before all that a table's `start` reads:
-    before the commits, and the event times of the rows of a snapshot."""
+    before the commits, and the event times of the rows of a snapshot. And before the signals that
+    wait for it, so that each stands at its own instant."""
     if state.watermark is not None:
         return state.watermark
     limit, heads = listing.limit, listing.heads.values()
@@ -91,6 +94,8 @@ def watermark_before(state: State, listing: Listing) -> int:
         first.append(limit - MILLISECOND)
     if listing.earliest is not None:
         first.append(floor_watermark(listing.earliest - MILLISECOND))
+    if listing.received is not None:
+        first.append(floor_watermark(listing.received - MILLISECOND))
     return min(limit, *first) if first else limit
 
 

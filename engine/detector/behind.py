@@ -123,12 +123,12 @@ def released(
 
 def check_held(tables: Mapping[str, pa.Table], events: frozenset[str]) -> None:
     """Whether what another rulebook holds back can wait on, for one whose rules see `events`.
-    Raises EngineError `lateness-changed` where they see it by other clocks only, or without any:
-    let go by those, it could be too late for some rules, and come twice for others."""
-    used = {event.partition(BY)[0] for event in events}
-    for event in sorted(name.removeprefix(_HELD) for name in tables if is_held(name)):
+    Raises EngineError `lateness-changed` where it is seen by another clock now, or by none: let go
+    by that one, it could be too late for some rules, and come twice for others."""
+    left = sorted(name[len(_HELD) :] for name in tables if is_held(name))
+    for event in left:
         seen = event.partition(BY)[0]
-        if event not in events and seen in used:
+        if event not in events and any(e.partition(BY)[0] == seen for e in events):
             name, was = shown_name(seen), format_duration(x.Duration(0, behind_micros(event)))
             raise EngineError(
                 "lateness-changed",

@@ -48,7 +48,7 @@ class Until(NamedTuple):
         if not micros or self.watermark == FOREVER:
             return self
         own = self.watermark - micros
-        return Until(own, min(self.last, own), Behind(self.timers, micros))
+        return Until(own, self.last, Behind(self.timers, micros))
 
 
 class Frame:

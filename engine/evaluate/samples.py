@@ -36,7 +36,8 @@ def sample_texts(rulebook: Rulebook, rule: Rule) -> Iterator[tuple[str, Place]]:
     """The samples of the ticks among a rule's constituents, through rules that it uses."""
     for node in rule.on.walk():
         if isinstance(node, x.Periodic | x.PeriodicStar) and node.sample is not None:
-            yield sample_text(rulebook, node.sample), rule.place
+            place = rulebook.sample_places.get(node.sample, rule.place)
+            yield sample_text(rulebook, node.sample), place
         elif isinstance(node, x.Name) and node.name in rulebook.rules:
             yield from sample_texts(rulebook, rulebook.rules[node.name])
 

@@ -16,6 +16,7 @@ from tidegate.engine.parameters import (
     has_old,
     parameter_schema,
 )
+from tidegate.engine.sparktypes import spark_type
 from tidegate.rules.errors import InputError, Problem
 from tidegate.rules.expression import (
     Aperiodic,
@@ -191,7 +192,7 @@ def _key_schema(
                 problems.append(Problem("unknown-column", message, rule.place, hint))
                 continue
             known, kind = kinds[n], schema.field(column).type
-            listed[n].append(f"{column} of {written} is {kind}")
+            listed[n].append(f"{column} of {written} is {spark_type(kind)}")
             alike = known is not None and not pa.types.is_nested(kind)
             kinds[n] = common_type(known, kind) if alike else None
     fields = []
@@ -255,8 +256,8 @@ def _merge(
             kind = unite(kinds.get(column, pa.null()), field.type)
             if kind is None:
                 message = (
-                    f"column {field.name} is {field.type} in event type {event} and "
-                    f"{kinds[column]} in another of the rule's"
+                    f"column {field.name} is {spark_type(field.type)} in event type {event} and "
+                    f"{spark_type(kinds[column])} in another of the rule's"
                 )
                 problems.append(Problem("column-type", message, rule.place, _COLUMNS_HINT))
             elif column in spans:

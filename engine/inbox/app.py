@@ -72,6 +72,8 @@ class App:
             response = await endpoint(request)
         except Refusal as refusal:
             response = refused(refusal)
+        except asyncio.CancelledError:  # the server's time to end is over
+            response = refused(busy("the inbox ends; what was sent may still be written"))
         self._metrics.answered(response.status_code)
         return response
 

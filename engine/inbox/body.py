@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from typing import Any
 
@@ -72,7 +72,7 @@ def _parse(body: bytes) -> Any:
         raise _bad_json(f"byte {error.start} is not UTF-8") from None
     try:
         return json.loads(
-            text, parse_float=Decimal, parse_constant=_no_number, object_pairs_hook=_object
+            text, parse_float=_decimal, parse_constant=_no_number, object_pairs_hook=_object
         )
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
@@ -80,7 +80,14 @@ def _parse(body: bytes) -> Any:
     except RecursionError:
         raise _bad_json("it is nested too deeply") from None
     except ValueError as error:
-        raise _bad_json(str(error)) from None
+        raise _bad_json(str(error).partition(";")[0]) from None  # Python's hint is not ours
+
+
+def _decimal(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise ValueError(f"the number {text[:100]} has an exponent without bounds") from None
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -86,7 +86,7 @@ class Guard:
             return None if body is None else self._signer(request.headers[SIGNATURE], body)
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
-            given = _digest(token.strip().encode("latin-1"))
+            given = _digest(token.strip(" ").encode("latin-1"))  # 0xA0 may be of a letter
             if key := self._first(lambda key: hmac.compare_digest(key.token, given)):
                 return key
         raise _unknown()

@@ -1,4 +1,5 @@
-"""A connection's deadlines: for a request's headers to come, for what is sent to be taken."""
+"""A connection's bounds: how long a request's headers may take to come, and what is sent to be
+taken; how long headers may be."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tidegate.engine.inbox.refusal import Refusal, refused
 
+HEAD_BYTES_MAX = 65_536  # of a request beside its body, not counting the first piece
+
 
 class Connection(HttpToolsProtocol):
     """uvicorn's, which by itself waits for a silent client for as long as it likes."""
@@ -17,6 +20,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
+        self._head_bytes = 0  # since a request began, or a part of its body came
         super().connection_made(transport)
         self._expect("headers")
 
@@ -25,13 +29,36 @@ class Connection(HttpToolsProtocol):
             self._met(what)
         super().connection_lost(exc)
 
+    def data_received(self, data: bytes) -> None:
+        self._head_bytes += len(data)
+        super().data_received(data)
+        if self._head_bytes > HEAD_BYTES_MAX and not self.transport.is_closing():
+            message = f"the request's headers are larger than {HEAD_BYTES_MAX:,} bytes"
+            self._refuse(b"431 Request Header Fields Too Large", "headers-too-large", message)
+
     def on_message_begin(self) -> None:
+        self._head_bytes = 0
         super().on_message_begin()
         self._expect("headers")
 
     def on_headers_complete(self) -> None:
+        self._head_bytes = 0
         self._met("headers")
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._head_bytes = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._head_bytes = 0
+        self._met("rest")
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.cycle.more_body and self.cycle.response_complete:
+            self._expect("rest")  # of a request that was answered before it was whole
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -42,10 +69,17 @@ class Connection(HttpToolsProtocol):
         super().resume_writing()
 
     def send_400_response(self, msg: str) -> None:
-        response = refused(Refusal(400, "bad-request", msg.rstrip(".").lower(), close=True))
-        head = [b"HTTP/1.1 400 Bad Request"]
-        head += [b"%s: %s" % header for header in response.raw_headers]
-        self.transport.write(b"\r\n".join([*head, b"", bytes(response.body)]))
+        self._refuse(b"400 Bad Request", "bad-request", msg.rstrip(".").lower())
+
+    def _refuse(self, status: bytes, code: str, message: str) -> None:
+        """End the connection; a request before this one stays without an answer, not with this."""
+        cycle = self.cycle
+        is_this_one = cycle is not None and cycle.more_body and not cycle.response_started
+        if cycle is None or cycle.response_complete or (is_this_one and not self.pipeline):
+            response = refused(Refusal(int(status[:3]), code, message, close=True))
+            head = [b"HTTP/1.1 " + status]
+            head += [b"%s: %s" % header for header in response.raw_headers]
+            self.transport.write(b"\r\n".join([*head, b"", bytes(response.body)]))
         self.transport.close()
 
     def _expect(self, what: str) -> None:

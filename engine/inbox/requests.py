@@ -63,7 +63,12 @@ def busy(message: str) -> Refusal:
 
 
 def check_type(request: Request) -> None:
-    """A body is JSON by its name, which no page of another site may send unasked."""
+    """A body is JSON by its name, which no page of another site may send unasked; one of another
+    protocol is not read."""
+    if "upgrade" in request.headers.get("connection", "").lower():
+        message = "the request asks for another protocol, so that its body is not read"
+        hint = "send it without the header Upgrade; Java's client: version(HTTP_1_1)"
+        raise Refusal(400, "no-upgrade", message, hint, close=True)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     encoding = request.headers.get("content-encoding", "identity").lower()
     if kind != JSON or encoding != "identity":

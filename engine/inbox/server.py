@@ -141,8 +141,9 @@ def _bound(address: Address, *, guarded: bool) -> socket.socket:
 
 
 def _check_window(settings: Settings) -> None:
-    """A signature is good for less long than its signals' ids are known (G28)."""
-    if settings.inbox_window_seconds > settings.history_retention_days * SECONDS_PER_DAY:
+    """A signature is good for less long than its signals' ids are known (G28): it may be of a clock
+    that is ahead."""
+    if 2 * settings.inbox_window_seconds > settings.history_retention_days * SECONDS_PER_DAY:
         raise EngineError(
             "inbox-window",
             f"a request signed inbox_window_seconds = {settings.inbox_window_seconds} ago could be "

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from typing import Any
 
+import anyio
 import orjson
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
@@ -18,11 +20,12 @@ from tidegate.engine.inbox.refusal import Refusal
 from tidegate.engine.inbox.requests import busy
 from tidegate.engine.inbox.source import LOOK_SECONDS, Source
 from tidegate.engine.screen.text import plain
-from tidegate.engine.store.tail import Tail
+from tidegate.engine.store.tail import Item, Tail
 from tidegate.rules.errors import EngineError, InputError
 
 KEEPALIVE_SECONDS = 15.0
 _STATUS = {"bad-position": 400, "position-gone": 410}
+READERS = 4  # threads of their own, so that no signal waits for many streams
 PAGE_ITEMS = 100  # all that a stream holds: the store is its buffer
 
 
@@ -32,6 +35,7 @@ class Streams:
     def __init__(self, source: Source, streams_max: int) -> None:
         self._source = source
         self._streams_max = streams_max
+        self._readers = anyio.CapacityLimiter(READERS)
         self.open_count = 0
         self.stopping = False
 
@@ -39,6 +43,14 @@ class Streams:
         """Begins behind `Last-Event-ID`, or else `since`, or else now. Raises Refusal."""
         if self.open_count >= self._streams_max:
             raise busy(f"{self._streams_max} programs wait already (inbox_streams_max)")
+        self.open_count += 1  # before anything is waited for: others open theirs meanwhile
+        try:
+            return _Stream(self, self._events(await self._tail(request, key)))
+        except BaseException:
+            self.open_count -= 1
+            raise
+
+    async def _tail(self, request: Request, key: Key) -> Tail:
         name = request.query_params.get("name", "")
         since = request.headers.get("last-event-id") or request.query_params.get("since")
         book = await self._source.book()
@@ -47,7 +59,8 @@ class Streams:
             if key.hears is not None and name not in key.hears:
                 hint = "the operator's policy lists what it may: listen_keys"
                 raise Refusal(403, "not-allowed", f"this key may not wait for `{name}`", hint)
-            tail = await asyncio.to_thread(self._source.store.tail, wanted, since)
+            begin = partial(self._source.store.tail, wanted, since)
+            return await anyio.to_thread.run_sync(begin, limiter=self._readers)
         except InputError as error:
             (problem,) = error.problems
             status = 404 if problem.code == "unknown-name" else 400
@@ -56,7 +69,10 @@ class Streams:
             if error.code not in _STATUS:
                 raise busy("the store cannot be read now") from None
             raise Refusal(_STATUS[error.code], error.code, error.message, error.hint) from None
-        return _Stream(self, self._events(tail))
+
+    async def _take(self, tail: Tail) -> list[Item]:
+        take = partial(tail.take, PAGE_ITEMS)
+        return await anyio.to_thread.run_sync(take, limiter=self._readers)
 
     async def _events(self, tail: Tail) -> AsyncIterator[bytes]:
         """Items as they come; in silence, now and then the position."""
@@ -65,7 +81,7 @@ class Streams:
         try:
             while not self.stopping:
                 last = await self._source.last_bucket.get()
-                if items := await asyncio.to_thread(tail.take, PAGE_ITEMS):
+                if items := await self._take(tail):
                     yield b"".join(_event(position, item) for position, item in items)
                     told = time.monotonic()
                     continue
@@ -82,7 +98,7 @@ class Streams:
 
 
 class _Stream(StreamingResponse):
-    """Counted as long as it lasts."""
+    """Counted until it ends."""
 
     def __init__(self, streams: Streams, events: AsyncIterator[bytes]) -> None:
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
@@ -90,7 +106,6 @@ class _Stream(StreamingResponse):
         self._streams = streams
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._streams.open_count += 1
         try:
             await super().__call__(scope, receive, send)
         finally:

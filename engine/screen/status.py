@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tidegate.engine.screen.text import columns, time_text, wrapped
+from tidegate.engine.screen.text import columns, pairs_text, time_text, wrapped
 
 
 def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
@@ -16,7 +16,7 @@ def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
     yield from _tables(status["tables"], width)
     yield from _rules(status["rules"], width)
     yield from _timers(status, width)
-    yield from _listed("held_back", "not seen yet", status, width)
+    yield from _held_back(status["held_back"], width)
     for parked in status["parked_rules"]:
         said = f"rule {parked['rule']} is parked since {time_text(parked['since'])}: "
         said += f"{parked['reason']}\n{parked['hint']}; then {parked['commands'][0]}"
@@ -80,13 +80,20 @@ def _rules(rules: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
 def _timers(status: Mapping[str, Any], width: int) -> Iterator[str]:
     if status["next_timers"]:
         rows = [
-            (time_text(t["at"]), ", ".join(t["rules"]),
-             t["clock"] or ", ".join(f"{name}={value}" for name, value in t["key"].items()))
+            (time_text(t["at"]), ", ".join(t["rules"]), t["clock"] or pairs_text(t["key"]))
             for t in status["next_timers"]
-        ]  # fmt: skip
+        ]
         yield ""
         yield from columns(("next timer", "rules", "clock or key"), rows, width)
         yield f"{status['timers_pending']:,} timers of rules wait"
+
+
+def _held_back(found: Sequence[Mapping[str, str]], width: int) -> Iterator[str]:
+    if found:
+        yield ""
+        yield "not seen yet:"
+        for row in found:
+            yield from wrapped(f"{row['source']}: {row['reason']}", width, "  ")
 
 
 def _entry(entry: Mapping[str, Any]) -> str:

@@ -25,13 +25,14 @@ from tidegate.rules.errors import EngineError
 BUSY_SECONDS = 60
 PRIVATE = 0o600
 _IMMEDIATE = "tidegate_immediate"
+_FILE = "tidegate_file"
 
 
 class Database:
     """Connections to one database, and transactions on them.
 
     Raises EngineError `bad-store-url`, `store-driver`; from a transaction `store-unreachable`,
-    `store-busy`, `store-failed`, each naming the URL without its password.
+    `store-busy`, `store-failed`, `store-replaced`, each naming the URL without its password.
     """
 
     def __init__(self, url: str) -> None:
@@ -55,6 +56,7 @@ class Database:
         if self.is_sqlite:
             sa.event.listen(engine, "do_connect", self._create_private)
             sa.event.listen(engine, "connect", _prepare_sqlite)
+            sa.event.listen(engine, "connect", self._remember_file)
             sa.event.listen(engine, "begin", _begin_sqlite)
             self._writing = engine.execution_options(**{_IMMEDIATE: True})
         else:
@@ -70,12 +72,22 @@ class Database:
         """A transaction that sees one state of the database and changes nothing."""
         with self._errors(), self._reading.begin() as connection:
             yield connection
+            self._check_file(connection)
 
     @contextmanager
     def write(self) -> Iterator[sa.Connection]:
         """A transaction that is committed at its end, or leaves nothing if it raises."""
         with self._errors(), self._writing.begin() as connection:
             yield connection
+            self._check_file(connection)
+
+    def _check_file(self, connection: sa.Connection) -> None:
+        """A file that was removed or replaced takes what is written, and nobody finds it again."""
+        opened = connection.info.get(_FILE)
+        if opened is not None and opened != _identity(self.file):
+            message = f"store {self.shown} was removed or replaced while it was open"
+            hint = "put its file back, -wal and -shm too, and start again"
+            raise EngineError("store-replaced", message, hint)
 
     def wall(self) -> int:
         """The store's clock, microseconds, without a transaction where it is the machine's."""
@@ -91,6 +103,9 @@ class Database:
         """A file of our own is nobody else's to read; its log and its index take its mode."""
         with suppress(OSError):  # it is there, or the driver says what is wrong
             os.close(os.open(self.file or "", os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE))
+
+    def _remember_file(self, _: object, record: Any) -> None:
+        record.info[_FILE] = _identity(self.file)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -168,6 +183,14 @@ def _maker(
     of_sqlite: bool,
 ) -> Callable[[sa.Table], sqlite.Insert] | Callable[[sa.Table], postgresql.Insert]:
     return sqlite.insert if of_sqlite else postgresql.insert
+
+
+def _identity(file: Path | None) -> tuple[int, int] | None:
+    try:
+        found = os.stat(file or "")
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _never_connected(error: DBAPIError) -> bool:

@@ -8,8 +8,15 @@ from pyspark.sql import SparkSession
 from tests.support.lake import Lake
 from tidegate import rules
 from tidegate.connectors.delta.catalog import Catalog
-from tidegate.connectors.delta.faults import SPARK_ERRORS, Fault, fault
-from tidegate.rules.errors import InputError
+from tidegate.connectors.delta.faults import (
+    SPARK_ERRORS,
+    Fault,
+    check_alive,
+    check_running,
+    fault,
+    is_lost,
+)
+from tidegate.rules.errors import EngineError, InputError
 
 VALUE = "geheim"
 
@@ -86,3 +93,13 @@ def test_a_table_that_does_not_resolve_names_the_catalog_in_memory(
     with pytest.raises(InputError, match=f"table t: Spark's catalog knows no {name}") as caught:
         Catalog(spark, rules.load(book), "ab12", 8).open()
     assert "--spark-conf spark.sql.catalogImplementation=hive" in str(caught.value)
+
+
+def test_a_java_that_has_ended_is_no_fault_of_what_was_asked_of_it(spark: SparkSession) -> None:
+    check_running(spark)
+    refused = ConnectionRefusedError("refused")
+    assert isinstance(refused, SPARK_ERRORS)
+    assert is_lost(refused)
+    with pytest.raises(EngineError, match="Spark is gone: refused") as lost:
+        check_alive(refused)
+    assert lost.value.code == "spark-lost"

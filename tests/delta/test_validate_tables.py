@@ -37,6 +37,10 @@ rules:
   of_that: {{on: of_lost, do: INSERT INTO out (id) SELECT id FROM event}}
   of_load: {{on: load}}
   of_picked: {{on: picked, do: INSERT INTO out (id) SELECT x FROM event}}
+  of_ticks: {{on: "P(at(08:00), [5 s]: level, [1 min])"}}
+  of_others: {{on: "P(at(09:00), [5 s]: level, [1 min])"}}
+samples:
+  level: SELECT max(nope) FROM t
 """
 WRONG = [
     (4, "tables.t.key", "the table has no column `nope`"),
@@ -50,6 +54,7 @@ WRONG = [
     (20, "rules.r.do[0].sql", "[UNRESOLVED_COLUMN"),
     (23, "rules.r.do[3].signal", "[UNRESOLVED_COLUMN"),
     (23, "rules.r.do[3].signal", "[UNRESOLVED_COLUMN"),
+    (31, "samples.level", "[UNRESOLVED_COLUMN"),
 ]
 
 
@@ -69,3 +74,4 @@ def test_every_kind_of_problem_is_named_in_one_run(
     assert [(line, path) for line, path, _ in found] == [(line, path) for line, path, _ in WRONG]
     for (_, _, message), (_, _, begins) in zip(found, WRONG, strict=True):
         assert message.startswith(begins)
+    assert problems[-1].hint.endswith("without `event`")

@@ -117,3 +117,19 @@ def test_what_is_held_back_is_let_go_in_order_of_time() -> None:
         found, carried, _ = detector.step(carried, lines, watermark)
         ends += [d.end.tolist() for d in found]
     assert ends == [[7, 8], [9, 20]]
+
+
+def test_g08_timers_of_a_rule_that_is_behind_count_when_the_bucket_passes_them() -> None:
+    own = loaded("a", r="on: 'a + [10 s]', context: unrestricted")
+    detector = Partitioned(Detector(own, {"r": 0}, lateness={"r": LATENESS}), 4)
+    arrived = [("a", n * SECOND, {"k": n, "v": n}) for n in (1, 2, 3)]
+    _, carried, _ = detector.step(Carried(), batches(own, arrived), 6 * SECOND)
+    due = 11 * SECOND + LATENESS
+    assert detector.next_due(carried, ()) == due
+    _, _, reached = detector.step(carried, {}, 20 * SECOND, limit=1)
+    assert due <= reached < due + 1_000
+    ends = list[list[int]]()
+    for watermark in (due - 1, reached, 20 * SECOND):
+        found, carried, _ = detector.step(carried, {}, watermark)
+        ends += [d.end.tolist() for d in found]
+    assert ends == [[11 * SECOND], [12 * SECOND, 13 * SECOND]]

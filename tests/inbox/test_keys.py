@@ -7,12 +7,13 @@ import hmac
 from typing import Any
 
 import pytest
+from starlette.requests import Request
 from starlette.testclient import TestClient
 
 from tests.inbox.conftest import POLICY, SECRETS, Serve
 from tests.inbox.test_post import waiting
 from tidegate.engine.inbox import Inbox, parse_address
-from tidegate.engine.inbox.keys import load_keys
+from tidegate.engine.inbox.keys import Guard, load_keys
 from tidegate.engine.policy import Policy
 from tidegate.engine.store import SqlStore
 from tidegate.rules.errors import EngineError
@@ -104,6 +105,15 @@ def test_g28_a_signed_signal_has_an_id_so_that_a_copy_of_it_raises_nothing(
     for _ in range(3):
         assert post(guarded, "ordered", sold, signed(TILL, sold)) == (202, None)
     assert [s.id for s in waiting(store)] == ["o1"]
+
+
+def test_a_secret_may_be_of_any_letters() -> None:
+    secret = "ö" * 15 + "à"  # whose last byte is a blank in Latin-1
+    keys = load_keys(POLICY, {**SECRETS, "TIDEGATE_SECRET_TILL": secret})
+    header = (b"authorization", f"bearer  {secret} ".encode())
+    found = Guard(keys, 300).admit(Request({"type": "http", "headers": [header]}))
+    assert found is not None
+    assert found.name == "till"
 
 
 def test_every_page_but_health_asks_for_a_key(guarded: TestClient) -> None:

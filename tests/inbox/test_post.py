@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from tests.inbox.conftest import Serve
 from tests.support.make import BEGIN
-from tidegate.engine.inbox import requests
+from tidegate.engine.inbox import rates, requests, writer
 from tidegate.engine.ports import OutageError
 from tidegate.engine.store import SqlStore
 from tidegate.engine.values import Signal
@@ -112,7 +112,8 @@ def test_every_wrong_field_is_named_by_its_path(
         (b'{"atm_id": NaN, "amount": 1}', "NaN is not JSON"),
         (b'{"atm_id": -Infinity, "amount": 1}', "-Infinity is not JSON"),
         (b"[" * 100_000, "nested too deeply"),
-        (b'{"atm_id": ' + b"9" * 5_000 + b', "amount": 1}', "4300 digits"),
+        (b'{"atm_id": ' + b"9" * 5_000 + b', "amount": 1}', "has 5000 digits"),
+        (b'{"atm_id": 1, "amount": 1e%s}' % (b"9" * 20), "an exponent without bounds"),
         (b'{"atm_id": "\xff"}', "byte 12 is not UTF-8"),
         ('{"atm_id": 1}'.encode("utf-16"), "byte 0 is not UTF-8"),
         (b"[]", "the array is empty"),
@@ -168,6 +169,27 @@ def test_a_client_may_send_so_many_requests_a_second(serve: Serve) -> None:
     assert codes[:2] == [202, 202]
     assert codes[-1] == 429
     assert found[-1].headers["retry-after"] == "1"
+
+
+def test_a_rate_holds_a_second_s_worth_and_fills_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rates, "CLIENTS_MAX", 2)
+    now = 0.0
+    limited = rates.Rates(2, lambda: now)
+    assert [limited.take("a") for _ in range(9)] == [True] * 2 + [False] * 7
+    now = 0.5
+    assert [limited.take("a") for _ in range(2)] == [True, False]  # what was refused costs nothing
+    now = 60.0
+    assert [limited.take("a") for _ in range(3)] == [True, True, False]
+    assert [limited.take("b"), limited.take("b"), limited.take("a")] == [True, True, False]
+    assert limited.take("c")  # the one that was heard of last is kept, `b` is forgotten
+    assert [limited.take(client) for client in "ab"] == [False, True]
+
+
+def test_what_was_written_waits_no_more(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "WAITING_SIGNALS_MAX", 0)
+    assert [client.post("/signals/rung", json={}).status_code for _ in range(3)] == [202] * 3
 
 
 def test_a_store_that_is_away_is_told_and_nothing_is_answered_as_done(

@@ -8,11 +8,12 @@ import random
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from click.testing import CliRunner
 
 from tests.inbox.conftest import BOOK, until
 from tidegate.engine.cli import main
-from tidegate.engine.inbox import Address, Inbox, parse_address
+from tidegate.engine.inbox import Address, Inbox, parse_address, server
 from tidegate.engine.policy import Policy
 from tidegate.engine.store import SqlStore, open_store
 from tidegate.rules.errors import EngineError
@@ -53,7 +54,15 @@ def head(*lines: str) -> bytes:
     return "\r\n".join((*first, *lines, "", "")).encode()
 
 
-def test_what_is_no_request_is_answered_and_ended(live: Live) -> None:
+@contextmanager
+def lock_of(file: Path) -> Iterator[None]:
+    """Another program writes."""
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+
+
+def test_what_is_no_request_is_answered_and_ended(live: Live, tmp_path: Path) -> None:
     address = live(inbox_bytes_max="1000", inbox_client_seconds_max="1")
     chunk = b"ffff\r\n" + b" " * 65_535 + b"\r\n"
     for parts, status in (
@@ -66,19 +75,27 @@ def test_what_is_no_request_is_answered_and_ended(live: Live) -> None:
         ([head("Transfer-Encoding: chunked"), *[chunk] * 50], 413),
         ([head("Transfer-Encoding: chunked"), b"zz\r\n"], 400),
         ([head("Content-Length: 10"), b"{}"], 408),
+        ([head("Connection: Upgrade", "Upgrade: h2c", "Content-Length: 2"), b"{}"], 400),
+        ([head()[:-2], *[b"X: y" + b" " * 65_535 + b"\r\n"] * 50], 431),
+        ([head("Transfer-Encoding: chunked"), b"0\r\nX: ", *[b"y" * 65_536] * 50], 431),
+        ([b"GET /" + b"x" * 65_536, *[b"x" * 65_536] * 50], 431),
+        ([b"PUT /healthz HTTP/1.1\r\nContent-Length: 9\r\n\r\n", b"{"], 405),  # and then nothing
     ):
         found = told(address, *parts)
         assert found.startswith(b"HTTP/1.1 %d " % status), (parts[0], found[:200])
         body = found.partition(b"\r\n\r\n")[2].partition(b"HTTP/1.1")[0]
         assert json.loads(body)["error"]["code"]
+    with lock_of(tmp_path / "store.db"):
+        begun = head("Content-Length: 2") + b"{}"
+        assert told(address, begun, b"nonsense\r\n\r\n") == b""  # no answer to the first
     assert told(address, b"POST /signals/rung HTTP/1.1\r\nHost: lo") == b""  # and then nothing
     assert told(address, b"") == b""
 
 
 def test_g28_a_signature_is_not_good_for_longer_than_ids_are_known(live: Live) -> None:
-    assert live(history_retention_days="1", inbox_window_seconds="86400").port
+    assert live(history_retention_days="1", inbox_window_seconds="43200").port
     with pytest.raises(EngineError, match="its ids are forgotten, 1 days"):
-        live(history_retention_days="1", inbox_window_seconds="86401")
+        live(history_retention_days="1", inbox_window_seconds="43201")  # by a clock that is ahead
 
 
 def test_what_is_written_wakes_who_waits_for_it(url: str, store: SqlStore) -> None:
@@ -98,6 +115,40 @@ def test_an_inbox_alone_follows_the_rulebook_that_is_registered(url: str, store:
         store.register("shop", BOOK.replace("rung: {signal: {}}", "rung: {signal: {n: int}}"), None)
         until(lambda: post(address, {"id": "b", "n": 1}, 202, 400))
         assert store.unplaced_signals("shop", ["rung"], 0, 9).signals[-1].fields == {"n": 1}
+
+
+def test_what_cannot_be_written_before_the_end_is_told_so(
+    url: str, store: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert store.rulebooks()
+    monkeypatch.setattr(server, "STOP_SECONDS", 0.2)
+    inbox = Inbox(parse_address("127.0.0.1:0"), Policy())
+    inbox.begin(url, "shop")
+    with lock_of(tmp_path / "store.db"):
+        connection = HTTPConnection(inbox.address.host, inbox.address.port, timeout=20)
+        connection.request("POST", "/signals/rung", '{"id": "a"}', JSON)
+        ending = threading.Thread(target=inbox.close)
+        ending.start()
+        response = connection.getresponse()
+        assert response.status == 503, response.read()
+        assert "may still be written" in json.loads(response.read())["error"]["message"]
+    ending.join()
+
+
+def test_a_store_that_is_removed_takes_nothing_more(
+    live: Live, store: SqlStore, tmp_path: Path
+) -> None:
+    address = live()
+    assert post(address, {"id": "a"})
+    for file in tmp_path.glob("store.db*"):
+        file.rename(tmp_path / f"away-{file.name}")
+    assert not post(address, {"id": "b"}, 503)
+    with pytest.raises(EngineError, match="was removed or replaced while it was open"):
+        store.rulebooks()
+    for file in tmp_path.glob("away-*"):
+        file.rename(tmp_path / file.name.removeprefix("away-"))
+    assert post(address, {"id": "b"})
+    assert [s.id for s in store.unplaced_signals("shop", ["rung"], 0, 9).signals] == ["a", "b"]
 
 
 def post(address: Address, body: Any, *statuses: int) -> bool:

@@ -175,6 +175,15 @@ def test_so_many_wait_at_a_time_and_one_that_ends_makes_room(live: Live) -> None
         until(lambda: status(address, "/events/stream?name=noticed&since=x") == 400)
 
 
+def test_as_many_wait_as_may_when_all_come_at_once(live: Live) -> None:
+    address = live(inbox_streams_max="3")
+    connections = [HTTPConnection(address.host, address.port, timeout=20) for _ in range(30)]
+    for connection in connections:
+        connection.request("GET", "/events/stream?name=noticed")
+    found = [connection.getresponse().status for connection in connections]
+    assert sorted(found) == [200] * 3 + [503] * 27
+
+
 def status(address: Address, path: str) -> int:
     connection = HTTPConnection(address.host, address.port)
     connection.request("GET", path)

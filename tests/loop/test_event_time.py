@@ -190,6 +190,24 @@ def test_g05_a_lateness_changes_once_nothing_is_held_back(
     assert ends(live)[2:] == [("r", "09:02:00Z")]
 
 
+@pytest.mark.parametrize("time", ["", ", time: at, lateness: 5 s"])
+def test_g05_a_lateness_changes_for_no_rule_while_another_holds_the_same_rows_back(
+    store: SqlStore, time: str
+) -> None:
+    """Rows that wait for `r` are neither lost nor seen twice where `both` goes on as it was."""
+    other = "  other: {on: insert, table: b, time: at, lateness: 5 s}\nrules:"
+    text = BOOK.replace("rules:", other).replace(
+        "RULES", "  r: {on: row}\n  both: {on: row ; other}"
+    )
+    feed = RowsFeed()
+    live = Live(store, rules.load(text.replace("LATENESS", "3 s")), "o", NINE, feed)
+    feed.tables |= {"a": [(NINE + 10 * SECOND, [(1, NINE + 7 * SECOND), (2, NINE + 9 * SECOND)])]}
+    live.drain(NINE + 11 * SECOND)
+    live.edit(rules.load(text.replace(", time: at, lateness: LATENESS", time)))
+    with pytest.raises(EngineError, match="rows of `row` wait for late ones, by a lateness of 3 s"):
+        live.drain(NINE + MINUTE)
+
+
 def test_g09_what_is_carried_fires_after_its_rule_reads_other_columns(store: SqlStore) -> None:
     feed = RowsFeed()
     live = Live(store, loaded(r="{on: row}", w="{on: 'asked + [20 s]'}"), "c", NINE, feed)

@@ -10,9 +10,11 @@ import pyarrow as pa
 
 from tests.golden.load import micros
 from tests.reference.strategies import SECOND
+from tests.support.bench import Bench
 from tests.support.live import Live, RowsFeed
 from tidegate import rules
 from tidegate.engine.store import SqlStore
+from tidegate.engine.values import Signal
 
 NINE = micros("2026-03-02T09:00")
 BOOK = """\
@@ -61,6 +63,22 @@ def test_g04_rows_and_raised_signals_are_one_event_type_in_order_of_time(store: 
     expected = [("01Z", [1]), ("02Z", [2]), ("03Z", [3]), ("05Z", [5]), ("06Z", [6])]
     assert found(live, "each") == expected
     assert [values for _, values in found(live, "both")] == [[1, 2], [2, 3], [3, 5], [5, 6]]
+
+
+def test_g09_signals_of_before_the_first_start_stand_at_their_own_instants(store: SqlStore) -> None:
+    text = """\
+rulebook: loop
+tables: {t: {path: /t}}
+events: {row: {on: insert, table: t}, told: {signal: {id: bigint}}}
+rules: {each: {on: told}, pair: {on: told ; told within 3 s}}
+"""
+    bench = Bench(store, commits=0, text=text)
+    for second in (2, 4, 60):
+        instant = bench.clock.at - 100 * SECOND + second * SECOND
+        store.raise_signal("loop", Signal(f"s{second}", "told", {"id": second}, instant))
+    bench.drain()
+    fired = [(f["rule"], f["end"][17:19]) for f in store.firings("loop")]
+    assert fired == [("each", "22"), ("each", "24"), ("pair", "24"), ("each", "20")]
 
 
 def test_g25_a_where_that_spark_decides_takes_and_rejects_signals(store: SqlStore) -> None:

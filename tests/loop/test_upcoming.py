@@ -31,25 +31,26 @@ rules:
 
 def test_status_says_what_happens_next_by_itself(store: SqlStore) -> None:
     live = Live(store, rules.load(BOOK), "timers", NINE)
-    asked = [("asked", NINE + n * 60 * SECOND, {"who": who}) for n, who in enumerate("ab")]
+    asked = [("asked", NINE + n * 60 * SECOND, {"who": who}) for n, who in enumerate(("a", None))]
     live.signal(asked)
     live.drain(NINE + 10 * 60 * SECOND)
     status = whole_status(store, live.book)
     found = [(t["at"][11:16], t["rules"], t["key"], t["clock"]) for t in status["next_timers"]]
     assert found == [
         ("09:20", ["reminder"], {"who": "a"}, None),
-        ("09:21", ["reminder"], {"who": "b"}, None),
+        ("09:21", ["reminder"], {"who": None}, None),
         ("09:25", ["window"], {"who": "a"}, None),
-        ("09:26", ["window"], {"who": "b"}, None),
+        ("09:26", ["window"], {"who": None}, None),
         ("09:30", ["unanswered"], {"who": "a"}, None),
-        ("09:31", ["unanswered"], {"who": "b"}, None),
+        ("09:31", ["unanswered"], {"who": None}, None),
         ("10:00", ["report"], {}, "hourly"),
         ("09:00", ["once"], {}, None),  # in two days
         ("09:01", ["once"], {}, None),
     ]
     assert status["timers_pending"] == 8
     lines = "\n".join(status_lines(status, 100))
-    assert re.search("09:31:00  unanswered +who=b", lines)
+    assert re.search("09:30:00  unanswered +who=a", lines)
+    assert re.search("09:31:00  unanswered +who=null", lines)
     assert "8 timers of rules wait" in lines
 
 
@@ -60,3 +61,6 @@ def test_status_says_what_is_not_seen_yet_and_why(store: SqlStore) -> None:
     live.signal([("asked", NINE + SECOND, {"who": "a"})])
     status = whole_status(store, replace(full, name="timers"))
     assert [row["source"] for row in status["held_back"]] == ["signals", "outbox"]
+    lines = list(status_lines(status, 100))
+    assert "  signals: 1 waits for a bucket" in lines
+    assert any(line.startswith("  outbox: so many entries are open") for line in lines)

@@ -118,6 +118,9 @@ def test_a_signal_is_told_as_a_trace_has_it(store: SqlStore, epoch: int) -> None
     placed = tuple(replace(s, instant=make.BEGIN + 5) for s in make.unplaced(store))
     assert store.tail(SIGNAL, EARLIEST).take(9) == []  # not placed yet
     make.commit(store, epoch, make.plan(signals=placed))
+    store.raise_signal("stock", make.signal("z"))  # of another rulebook
+    elsewhere = make.plan(rulebook="stock", signals=(replace(make.signal("z"), instant=5),))
+    make.commit(store, store.acquire("stock", "one", 60), elsewhere)
     head = {"event": "atm_empty", "time": "2026-03-02T09:00:00.000005Z", "bucket": 1}
     found = [item for _, item in store.tail(SIGNAL, EARLIEST).take(9)]
     assert found == [{**head, "$id": "x", **fields}, {**head, "id": "y", "atm_id": 4}]
@@ -146,10 +149,17 @@ def test_a_position_whose_sequel_may_be_forgotten_is_refused(
     gone(store, heard, f"{store_id}-3-99", "its bucket has been forgotten")
     gone(store, heard, f"{store_id}-5-0", "no such bucket yet")
     gone(store, heard, "00000000-3-0", "another store")
-    running = store.tail(kept, f"{store_id}-3-0")
-    set_now(store, 3, now - 3 * tails.MICROS_PER_DAY)  # time passes
+    running, begun = store.tail(kept, f"{store_id}-3-0"), store.tail(kept, EARLIEST)
+    assert (begun.take(99), begun.take(1)) == (items, [])  # what was there is through
+    hour = tails.MICROS_PER_HOUR
+    for third, fourth in ((hour // 2, -hour), (2 * hour, 2 * hour)):  # then a clock is set back
+        set_now(store, 3, now - 3 * tails.MICROS_PER_DAY + third)
+        set_now(store, 4, now + fourth)
+        with pytest.raises(EngineError, match="older than what is kept"):
+            running.take(1)
+    set_now(store, 4, now - 4 * tails.MICROS_PER_DAY)
     with pytest.raises(EngineError, match="older than what is kept"):
-        running.take(1)
+        begun.take(1)
 
 
 @pytest.mark.parametrize("text", ["", "1", "3-0", "zzzzzzzz-1-1", "00000000-1", "now", "é" * 500])
