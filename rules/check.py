@@ -11,6 +11,7 @@ from tidegate.rules.book import Book, refuse
 from tidegate.rules.clocks import occurs_never
 from tidegate.rules.cycles import cycles
 from tidegate.rules.errors import Place
+from tidegate.rules.formatter import format_expression
 from tidegate.rules.keytypes import TRANSACTION_COLUMNS
 from tidegate.rules.kinds import Record, Report
 from tidegate.rules.model import (
@@ -169,7 +170,7 @@ def _expression(book: Book, node: x.Expression, scalar: Scalar, report: Report) 
     events, either = book.names("events"), book.names("events", "rules")
     said: set[str] = set()
     for below in node.walk():
-        if isinstance(below, x.Name | x.BeginOf | x.EndOf) and below.name not in either:
+        if isinstance(below, x.Name | x.Edge) and below.name not in either:
             if below.name in said | book.dashed or not book.readable("events", "rules"):
                 continue
             said.add(below.name)
@@ -180,12 +181,23 @@ def _expression(book: Book, node: x.Expression, scalar: Scalar, report: Report) 
                 declared = f"{{{below.name}_insert: {{on: insert, table: {below.name}}}}}"
                 hint = f"name what happens to it, under events: {declared}"
             refuse(report, "unknown-event", message, scalar, below, hint)
-        elif isinstance(below, x.BeginOf | x.EndOf) and below.name in events:
+        elif isinstance(below, x.Failed) and below.name in events:
+            message = f"{below.name!r} is no rule: only the action of one can fail"
+            hint = report.did_you_mean(below.name, book.names("rules"))
+            refuse(report, "begin-end", message, scalar, below, hint)
+        elif isinstance(below, x.Edge) and below.name in events:
             event = book.events.get(below.name)
             changes = (Change.UPDATE, Change.TRANSACTION)
             if event and not (isinstance(event, TableEvent) and event.change in changes):
                 message = f"{below.name!r} has no beginning and end"
                 hint = "begin_of and end_of take an update or transaction event, or a rule"
+                refuse(report, "begin-end", message, scalar, below, hint)
+        elif isinstance(below, x.Edge):
+            record = book.records("rules").get(below.name)
+            if record and not record.has("do"):
+                edge = format_expression(below)
+                message = f"{edge}: the rule {below.name!r} has no action"
+                hint = f"give it a do:, or write {below.name}, which is when it detects"
                 refuse(report, "begin-end", message, scalar, below, hint)
         elif isinstance(below, x.Periodic | x.PeriodicStar) and below.sample is not None:
             bare = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", below.sample)
@@ -248,6 +260,12 @@ def _rule(book: Book, name: str, record: Record, report: Report) -> None:
             "write both, or neither; how long the events may take stands in on: a ; b within 5 min"
         )
         report.add("missing-key", message, record.place(have), hint)
+    elif record.has("within") and not record.has("do"):
+        message = "'within' of the contingency needs 'do': how long the actions may take"
+        report.add("missing-key", message, record.place("within"), "give the rule a do:")
+    elif record.get("otherwise") == ():
+        hint = "write what to do instead, as in do: [{signal: late_order}]"
+        report.add("value", "'otherwise' does nothing", record.place("otherwise"), hint)
     others = book.names("rules")
     for key in ("precedes", "follows"):
         given = record.get(key, ())

@@ -179,7 +179,7 @@ def _lost_windows(node: x.AperiodicStar | x.PeriodicStar, rule: Rule) -> Iterato
 def _types(node: x.Expression) -> set[str]:
     """What the instances of an opener or a closer hold, and consume with them."""
     match node:
-        case x.Name() | x.BeginOf() | x.EndOf() | x.Clock() | x.Cron():
+        case x.Name() | x.Edge() | x.Clock() | x.Cron():
             return {_shown(node)}
         case x.Plus() | x.Periodic():
             return set()

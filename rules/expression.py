@@ -239,17 +239,25 @@ class Labelled(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class BeginOf(Expression):
-    """`begin_of x` of an update, a transaction or a rule's action."""
+class Edge(Expression):
+    """Base of the edges of what takes time: an update, a transaction or a rule's action (S10)."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class EndOf(Expression):
+class BeginOf(Edge):
+    """`begin_of x` of an update, a transaction or a rule's action."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndOf(Edge):
     """`end_of x` of an update, a transaction or a rule's action."""
 
-    name: str
+
+@dataclass(frozen=True, slots=True)
+class Failed(Edge):
+    """`failed x`: the action of the rule x is dead."""
 
 
 @dataclass(frozen=True, slots=True)

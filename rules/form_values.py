@@ -15,8 +15,8 @@ from tidegate.rules.reader import Scalar
 
 # fmt: off
 KEYWORDS = (
-    "within", "without", "or", "and", "then", "begin_of", "end_of", "at", "cron",
-    "all", "any", "every", "not",
+    "within", "without", "or", "and", "then", "begin_of", "end_of", "failed",
+    "at", "cron", "all", "any", "every", "not",
 )
 # fmt: on
 

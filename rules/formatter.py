@@ -145,6 +145,11 @@ def _(node: x.EndOf) -> str:
 
 
 @_format.register
+def _(node: x.Failed) -> str:
+    return f"failed {node.name}"
+
+
+@_format.register
 def _(node: x.Clock) -> str:
     return format_clock(node)
 

@@ -83,7 +83,7 @@ def event_names(node: x.Expression) -> dict[str, x.Expression]:
     """Every event type or rule that an expression names, with the first node that does."""
     found: dict[str, x.Expression] = {}
     for below in node.walk():
-        if isinstance(below, x.Name | x.BeginOf | x.EndOf):
+        if isinstance(below, x.Name | x.Edge):
             found.setdefault(below.name, below)
     return found
 
@@ -164,7 +164,7 @@ def _columns_of(book: Book, name: str) -> set[str] | None:
 def _needs_key(node: x.Expression, per: Per) -> bool:
     """Whether every instance of `node` holds a keyed occurrence (S7)."""
     match node:
-        case x.Name() | x.BeginOf() | x.EndOf():
+        case x.Name() | x.Edge():
             return node.name in per
         case x.Or():
             return all(_needs_key(part, per) for part in node.parts)

@@ -78,7 +78,7 @@ def _declared(book: Book, name: str, column: str, seen: tuple[str, ...]) -> Iter
             own = [(first, column)] if given.get(first, BAD) is not BAD else []
         else:
             named = node[0].walk() if node else ()
-            own = [(n.name, column) for n in named if isinstance(n, x.Name | x.BeginOf | x.EndOf)]
+            own = [(n.name, column) for n in named if isinstance(n, x.Name | x.Edge)]
         for inner, field in own:
             yield from _declared(book, inner, field, (*seen, name))
 

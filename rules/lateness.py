@@ -29,8 +29,10 @@ def _lateness(rule: Rule, book: Rulebook, found: dict[str, int | None]) -> int |
         found[rule.name] = None
         behind = []
         for node in rule.on.walk():
-            if not isinstance(node, x.Name | x.BeginOf | x.EndOf):
+            if not isinstance(node, x.Name | x.Edge):
                 continue
+            if isinstance(node, x.Edge) and node.name in book.rules:
+                continue  # an action's edges are never late
             event = book.events.get(node.name)
             if isinstance(event, TableEvent) and event.time is not None:
                 behind.append(event.lateness_micros)

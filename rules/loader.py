@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from tidegate.rules.book import Book
+from tidegate.rules.cascades import cascade_warnings
 from tidegate.rules.check import check
 from tidegate.rules.errors import InputError, Place, Problem, word_place
 from tidegate.rules.form import RULEBOOK
@@ -80,7 +81,7 @@ def _loaded(
         doubt(book, limits, report)
     if report.problems:
         raise InputError(in_order(report.problems), in_order(report.warnings))
-    return Rulebook(
+    loaded = Rulebook(
         top.get("rulebook"),
         file,
         text,
@@ -92,8 +93,8 @@ def _loaded(
         samples=book.samples,
         sample_places=book.sample_places,
         reads=top.get("reads", ()),
-        warnings=in_order(report.warnings),
     )
+    return replace(loaded, warnings=in_order([*report.warnings, *cascade_warnings(loaded)]))
 
 
 def _leave_out(refused: Sequence[Problem], report: Report) -> None:

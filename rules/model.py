@@ -220,6 +220,7 @@ class Rule:
     on_dead: str = "continue"
     precedes: tuple[str, ...] = ()
     follows: tuple[str, ...] = ()
+    ignore_own: bool = False  # what its own actions write is no event of it (G22)
     options: Mapping[str, Any] = field(default_factory=dict)  # throttle, cooldown, ..: not built
 
     @property

@@ -170,6 +170,9 @@ class _Builder:
     def end_of(self, span: x.Span, parts: list[Any]) -> x.EndOf:
         return x.EndOf(str(parts[0]), span=span)
 
+    def failed(self, span: x.Span, parts: list[Any]) -> x.Failed:
+        return x.Failed(str(parts[0]), span=span)
+
     def any(self, span: x.Span, parts: list[Any]) -> x.AnyOf:
         return x.AnyOf(self._count(parts[0]), tuple(parts[1:]), span=span)
 

@@ -15,7 +15,7 @@ def plain(node: x.Expression) -> bool:
             return plain(part)
         case x.Or(parts=parts):
             return all(plain(part) for part in parts)
-    return isinstance(node, x.Name | x.Clock | x.Cron | x.BeginOf | x.EndOf)
+    return isinstance(node, x.Name | x.Clock | x.Cron | x.Edge)
 
 
 def compared(node: x.Expression) -> Iterator[x.Name]:

@@ -49,7 +49,6 @@ _OPTIONS = (
     "cooldown",
     "dedupe",
     "hysteresis",
-    "ignore_own",
     "at_least_once",
     "expire_key_after",
 )
@@ -205,6 +204,7 @@ def _rule(book: Book, name: str, node: x.Expression, scalar: Scalar, report: Rep
         on_dead=record.get("on_dead", "continue"),
         precedes=_columns(record.get("precedes", ())),
         follows=_columns(record.get("follows", ())),
+        ignore_own=record.get("ignore_own", False),
         options={key: _plain(record.get(key)) for key in _OPTIONS if key in record.values},
     )
 

@@ -20,7 +20,7 @@ from tidegate.rules.model import Context, Rule
 from tidegate.rules.parser import unlabelled
 from tidegate.rules.transform import longest_micros, shorter, shortest_micros
 
-_POINTS = (x.Name, x.Clock, x.Cron, x.BeginOf, x.EndOf)
+_POINTS = (x.Name, x.Clock, x.Cron, x.Edge)
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ class _Transformation:
                 return self._seq(node, limit)
             case x.Name(name=name):
                 return Transformed(node, None if name in self.rules else 0)
-            case x.Clock() | x.Cron() | x.BeginOf() | x.EndOf() | x.Own():
+            case x.Clock() | x.Cron() | x.Edge() | x.Own():
                 return Transformed(node, 0)
             case _:
                 return self._other(node, limit)

@@ -19,6 +19,7 @@ from tidegate.rules.reader import Scalar
 EXPRESSIONS: dict[type[x.Expression], str] = {
     x.BeginOf: "begin_of a rule",
     x.EndOf: "end_of a rule",
+    x.Failed: "failed a rule",
 }
 SHORT_PERIOD = "a short period"
 SIMULATED = frozenset({*EXPRESSIONS.values(), SHORT_PERIOD})
@@ -82,7 +83,7 @@ def _periods(node: x.Expression, scalar: Scalar, limits: Settings, report: Repor
 
 def _needed(book: Book, node: x.Expression) -> str | None:
     """The feature that a node needs, None where it is built."""
-    if isinstance(node, x.BeginOf | x.EndOf):
+    if isinstance(node, x.Edge):
         event = book.events.get(node.name)
         if isinstance(event, TableEvent):
             return None

@@ -137,7 +137,7 @@ def _without(book: Rulebook, missing: Collection[str]) -> Rulebook:
 
 def _used(rule: Rule) -> set[str]:
     """The event types and rules that a rule's expression names."""
-    return {node.name for node in rule.on.walk() if isinstance(node, x.Name | x.BeginOf | x.EndOf)}
+    return {node.name for node in rule.on.walk() if isinstance(node, x.Name | x.Edge)}
 
 
 def _without_texts(rule: Rule, tables: Collection[str]) -> Rule:

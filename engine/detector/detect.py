@@ -12,7 +12,7 @@ from tidegate.engine.clocks import clock_batches
 from tidegate.engine.detector import result
 from tidegate.engine.detector.comparable import incomparable
 from tidegate.engine.detector.detector import Detector
-from tidegate.engine.detector.edges import BEGIN, begun, edge_micros
+from tidegate.engine.detector.edges import BEGIN, action_edges, begun, edge_micros, with_edges
 from tidegate.engine.detector.log import read_log, wrong
 from tidegate.engine.detector.timeline import Timeline, of_batches, of_log
 from tidegate.engine.values import FOREVER, Carried
@@ -38,9 +38,11 @@ def detect(rulebook: str | os.PathLike[str] | Rulebook, occurrences: pa.Table) -
     book = rulebook if isinstance(rulebook, Rulebook) else rules.load(rulebook, features=SIMULATED)
     log = read_log(occurrences)
     line = of_log(log)
+    edges = action_edges(book)
     for event in line.counts:
-        _check_event(book, event)
-    for rule in book.rules.values():
+        if event not in edges:
+            _check_event(book, event)
+    for rule in with_edges(book, book.rules).rules.values():
         _check_keys(rule, line, log.table.schema)
     seen = _first(book, line)
     first, last = (int(log.time[0]), int(log.time[-1])) if len(log) else (0, 0)

@@ -10,7 +10,8 @@ from tidegate.rules.formatter import format_expression
 from tidegate.rules.model import Change, Rule, Rulebook, TableEvent
 from tidegate.rules.parser import unlabelled
 
-BEGIN, END = "begin_of ", "end_of "
+BEGIN = "[begin]"
+"""What the event type of the beginning of a transaction or an update begins with."""
 BY = " by "
 """`a by t` are the occurrences of a as the clock t sees them (see `behind`)."""
 TICK = "[tick]"
@@ -27,11 +28,27 @@ def is_tick(event: str) -> bool:
 
 
 def shown_name(event: str) -> str:
-    """What an occurrence of an event type is called: its edges are called like the whole, and so is
-    what a clock sees."""
+    """What an occurrence of an event type is called: its beginning is called like the whole, and so
+    is what a clock sees. The edges of a rule's action have the names that they are written with."""
     if is_tick(event):
         return "tick"
-    return event.removeprefix(BEGIN).removeprefix(END).partition(BY)[0]
+    return event.removeprefix(BEGIN).partition(BY)[0]
+
+
+def written_name(event: str) -> str:
+    """An event type as an expression names it."""
+    return f"begin_of {event.removeprefix(BEGIN)}" if event.startswith(BEGIN) else event
+
+
+def action_edges(book: Rulebook) -> dict[str, str]:
+    """The event types of the beginning, the end and the failure of each rule's action, as they are
+    written, and the rule: their parameters are its key columns."""
+    return {
+        format_expression(edge(rule.name)): rule.name
+        for rule in book.rules.values()
+        if rule.actions
+        for edge in (x.BeginOf, x.EndOf, x.Failed)
+    }
 
 
 def as_written(rule: str) -> str:
@@ -48,14 +65,13 @@ def begun(book: Rulebook) -> tuple[str, ...]:
 
 def edge_micros(book: Rulebook, event: str) -> int:
     """How long before and after its instant an event type begins and ends."""
-    kind = book.events[event]
+    kind = book.events.get(event)
     return int(isinstance(kind, TableEvent) and kind.change is Change.TRANSACTION)
 
 
 def with_edges(book: Rulebook, of: Collection[str]) -> Rulebook:
     """The rulebook with the edges of the event types and rules `of` as event types of their own.
-    The plain name of an event type is its end; the edges of a rule are those of its action, which
-    the engine raises and a history never has."""
+    The plain name of an event type is its end; the edges of a rule are those of its action."""
     begins = {
         BEGIN + name: replace(kind, name=BEGIN + name, begin_of=name)
         for name in begun(book)
@@ -69,15 +85,22 @@ def _named(rule: Rule, book: Rulebook, of: Collection[str]) -> Rule:
     on = _plain(rule.on, book, of)
     if on is rule.on:
         return rule
-    named = [node.name for node in on.walk() if isinstance(node, x.Name)]
-    edges = {name: rule.per[shown_name(name)] for name in named if shown_name(name) in rule.per}
-    return replace(rule, on=on, per={**rule.per, **edges})
+    per = dict(rule.per)
+    for node in rule.on.walk():
+        if isinstance(node, x.Edge) and node.name in rule.per and node.name in of:
+            per[_edge_type(node, book)] = rule.per[node.name]
+    for unnamed in (book.rules.keys() & per.keys()) - x.names_in(on):
+        del per[unnamed]
+    return replace(rule, on=on, per=per)
 
 
 def _plain(e: x.Expression, book: Rulebook, of: Collection[str]) -> x.Expression:
-    match e:
-        case x.BeginOf(name=name) if name in of:
-            return x.Name(BEGIN + name)
-        case x.EndOf(name=name) if name in of:
-            return x.Name(name if name in book.events else END + name)
+    if isinstance(e, x.Edge):
+        return x.Name(_edge_type(e, book)) if e.name in of else e
     return x.with_operands(e, [_plain(operand, book, of) for operand in e.operands()])
+
+
+def _edge_type(edge: x.Edge, book: Rulebook) -> str:
+    if edge.name not in book.events:
+        return format_expression(edge)
+    return BEGIN + edge.name if isinstance(edge, x.BeginOf) else edge.name

@@ -21,8 +21,7 @@ from tidegate.rules.errors import InputError, Problem
 from tidegate.rules.expression import (
     Aperiodic,
     AperiodicStar,
-    BeginOf,
-    EndOf,
+    Edge,
     Expression,
     Labelled,
     Minus,
@@ -110,7 +109,7 @@ def parameter_events(rulebook: Rulebook, rule: Rule) -> Iterator[str]:
 def all_events(rulebook: Rulebook, rule: Rule) -> Iterator[str]:
     """Every event type that a rule's detections depend on."""
     for part in rule.on.walk():
-        if isinstance(part, Name | BeginOf | EndOf):
+        if isinstance(part, Name | Edge):
             if part.name in rulebook.rules:
                 yield from all_events(rulebook, rulebook.rules[part.name])
             else:
@@ -118,7 +117,7 @@ def all_events(rulebook: Rulebook, rule: Rule) -> Iterator[str]:
 
 
 def _parameter_names(node: Expression) -> Iterator[str]:
-    if isinstance(node, Name | BeginOf | EndOf):
+    if isinstance(node, Name | Edge):
         yield node.name
     elif isinstance(node, Minus | Aperiodic | AperiodicStar):
         yield from _parameter_names(node.part)
@@ -149,7 +148,8 @@ def _schemas(
         problems += [
             Problem(
                 "reserved-column",
-                f"event type {name} has a column {column}, which is a name of the engine's",
+                f"event type {_written(name, event)} has a column {column},"
+                " which is a name of the engine's",
                 event.place,
                 _COLUMNS_HINT,
             )
@@ -157,6 +157,12 @@ def _schemas(
             if column.lower() in taken
         ]
     return schemas
+
+
+def _written(name: str, event: EventType | None) -> str:
+    """An event type as a rule names it."""
+    begins = isinstance(event, TableEvent) and event.begin_of
+    return f"begin_of {begins}" if begins else name
 
 
 def _missing_columns(event: EventType, tables: Mapping[str, pa.Schema]) -> list[str]:
@@ -172,6 +178,7 @@ def _key_schema(
     kinds: list[pa.DataType | None] = [pa.null() for _ in rule.key_names]
     listed: list[list[str]] = [[] for _ in rule.key_names]
     for name, columns in rule.per.items():
+        written = _written(name, rulebook.events.get(name))
         if name in rulebook.rules:
             schema = _key_schema(rulebook.rules[name], rulebook, tables, [])  # its own `per:` (S7)
         elif _missing_columns(rulebook.events[name], tables):
@@ -180,12 +187,12 @@ def _key_schema(
             schema = parameter_schema(rulebook, name, tables)
         for n, column in enumerate(columns):
             if column not in schema.names:
-                message = f"per: event type {name} has no column {column}"
+                message = f"per: event type {written} has no column {column}"
                 hint = f"it has {', '.join(schema.names) or 'none'}"
                 problems.append(Problem("unknown-column", message, rule.place, hint))
                 continue
             known, kind = kinds[n], schema.field(column).type
-            listed[n].append(f"{column} of {name} is {spark_type(kind)}")
+            listed[n].append(f"{column} of {written} is {spark_type(kind)}")
             alike = known is not None and not pa.types.is_nested(kind)
             kinds[n] = common_type(known, kind) if alike else None
     fields = []

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from tidegate.engine.explain.graph import Nodes
 from tidegate.engine.explain.model import Explained, Rule, Stores, Warned
-from tidegate.engine.explain.triggers import Triggers
 from tidegate.rules import expression as x
 from tidegate.rules.bound import Bound, Bounds, own_context
 from tidegate.rules.detected import detected
@@ -15,6 +14,7 @@ from tidegate.rules.errors import Problem
 from tidegate.rules.formatter import format_expression
 from tidegate.rules.model import ClockEvent, Context, Rulebook
 from tidegate.rules.model import Rule as Written
+from tidegate.rules.triggers import Triggers
 
 
 def build(book: Rulebook, only: str | None = None) -> Explained:
@@ -23,7 +23,7 @@ def build(book: Rulebook, only: str | None = None) -> Explained:
     found = Bounds(book.rules)
     graph = Nodes(book, found.used)
     triggers = Triggers(book)
-    nodes, loops = graph.nodes(), triggers.cycles()
+    nodes, loops = graph.nodes(), [loop.rules for loop in triggers.loops()]
     edges, more = triggers.edges(only)
     chosen = [rule for rule in book.rules.values() if only in (None, rule.name)]
     bounds = {rule.name: found.in_contexts(rule, {own_context(rule), *Context}) for rule in chosen}
@@ -32,13 +32,13 @@ def build(book: Rulebook, only: str | None = None) -> Explained:
     if only is not None:
         kept = graph.below(rules[0].root)
         nodes = tuple(node for node in nodes if node.id in kept)
-        loops = tuple(loop for loop in loops if only in loop)
+        loops = [loop for loop in loops if only in loop]
         warnings = [w for w in warnings if w.place.path.split(".")[:2] == ["rules", only]]
     said = tuple(
         Warned(w.code, w.place.line, w.place.column, w.place.path, w.message, w.hint)
         for w in warnings
     )
-    return Explained(book.name, tuple(rules), nodes, edges, more, loops, said)
+    return Explained(book.name, tuple(rules), nodes, edges, more, tuple(loops), said)
 
 
 def _rule(

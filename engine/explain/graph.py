@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tidegate.engine.detector import graph as running
 from tidegate.engine.detector.compile import compile_book
+from tidegate.engine.detector.edges import written_name
 from tidegate.engine.detector.flat import flat_node
 from tidegate.engine.detector.flat.window_node import Windows
 from tidegate.engine.detector.operators.at_once import AtOnce
@@ -40,8 +41,6 @@ _OPERATORS: Mapping[type[x.Expression], str] = {
     x.Plus: "+",
     x.Nth: "[i]",
     x.Every: "every",
-    x.BeginOf: "begin_of",
-    x.EndOf: "end_of",
     x.Clock: "at",
     x.Cron: "cron",
 }
@@ -100,10 +99,10 @@ class Nodes:
         return Node(
             _id(node),
             _operator(node),
-            format_expression(_expression(node)),
+            format_expression(_written(_expression(node))),
             _operands(node),
             tuple(self._rules[node.digest]),
-            dict(sorted(node.streams)),
+            {written_name(event): columns for event, columns in sorted(node.streams)},
             node.horizon_micros,
             instances.maximum,
             occurrences.maximum,
@@ -158,6 +157,13 @@ def _expression(node: running.Node) -> x.Expression:
     if isinstance(node.shape, Repeated):
         return _expression(node.operands[0])
     return x.Name(node.roles[0])
+
+
+def _written(e: x.Expression) -> x.Expression:
+    """An expression of the graph with its event types as they are named in rules."""
+    if isinstance(e, x.Name):
+        return x.Name(written_name(e.name))
+    return x.with_operands(e, [_written(operand) for operand in e.operands()])
 
 
 def _operator(node: running.Node) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tidegate.rules.triggers import Trigger
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -65,18 +67,6 @@ class Rule:
     stores: Mapping[str, Stores]
     timers: tuple[str, ...]
     writes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Trigger:
-    """`rule` may make `triggers` detect: through a table it writes or a signal it raises, which is
-    of event type `event`; or as an event itself."""
-
-    rule: str
-    kind: str  # table | signal | rule
-    through: str
-    event: str
-    triggers: str
 
 
 @dataclass(frozen=True, slots=True)

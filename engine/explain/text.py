@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from tidegate.engine.explain.amounts import kept, length
-from tidegate.engine.explain.model import Explained, Node, Rule, Stores, Trigger, Warned
+from tidegate.engine.explain.model import Explained, Node, Rule, Stores, Warned
+from tidegate.rules.triggers import Trigger
 
 _SHRINKS = {5: 26, 3: 12, 4: 14, 2: 12, 1: 12}
 """Of the graph's table: which column is made smaller where lines are too wide, and to what."""
@@ -110,7 +111,8 @@ def said(trigger: Trigger) -> str:
     """What an edge of the triggering graph goes through."""
     if trigger.kind == "table":
         return f"table {trigger.through}: {trigger.event}"
-    return f"signal {trigger.event}" if trigger.kind == "signal" else "its detections"
+    said = {"signal": f"signal {trigger.event}", "action": trigger.event}
+    return said.get(trigger.kind, "its detections")
 
 
 def _warning(warning: Warned) -> Iterator[str]:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
-from tidegate.engine.detector.edges import BEGIN, begun, edge_micros
+from tidegate.engine.detector.edges import BEGIN, action_edges, begun, edge_micros
 from tidegate.engine.replay import strict, times
 from tidegate.engine.replay.json_values import ENCODED, EVENT, LINE, TIME, column
 from tidegate.engine.replay.misfits import Declared
@@ -47,6 +47,7 @@ class Lines:
         self._until = until
         self._progress = progress
         names = [n for n, e in book.events.items() if not isinstance(e, ClockEvent)]
+        names += action_edges(book)
         beginning = begun(book)
         self.events = (*names, *(BEGIN + name for name in beginning))
         self.seen = Seen()

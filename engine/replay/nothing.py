@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tidegate.engine.clocks import clock_batches, name_of
+from tidegate.engine.detector.edges import with_edges
 from tidegate.engine.moments import micros_text
 from tidegate.engine.replay.seen import looks_like
 from tidegate.engine.replay.trace import Trace
@@ -18,6 +19,7 @@ _CALENDAR_END = 253_402_214_400 * _SECOND  # 9999-12-31
 
 def nothing_detected(book: Rulebook, trace: Trace, until: int | None) -> str:
     """The last line of a simulation that has detected nothing, with what could be the reason."""
+    book = with_edges(book, book.rules)
     said = f"0 detections over {_lines(trace.seen.lines)}"
     reasons = "; ".join(_reasons(book, trace, until))
     return f"{said}: {reasons}" if reasons else said
@@ -25,7 +27,7 @@ def nothing_detected(book: Rulebook, trace: Trace, until: int | None) -> str:
 
 def doubtful(book: Rulebook, trace: Trace) -> Iterator[str]:
     """What was read and is probably not meant: key fields that are missing or of another kind."""
-    yield from _lacking(book, trace)
+    yield from _lacking(with_edges(book, book.rules), trace)
     for (event, column, wrong), count in trace.seen.misfits.items():
         yield f"{column} of {event} is declared {wrong} in {_lines(count)}"
 
@@ -106,7 +108,7 @@ def _happens(book: Rulebook, name: str) -> bool:
 def _needed(node: x.Expression) -> Iterator[str]:
     """The event types of an expression but those that must be absent."""
     match node:
-        case x.Name(name=name) | x.BeginOf(name=name) | x.EndOf(name=name):
+        case x.Name(name=name) | x.Edge(name=name):
             yield name
         case x.Minus(part=part):
             yield from _needed(part)

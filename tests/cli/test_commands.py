@@ -42,7 +42,10 @@ def test_validate_names_every_error_with_its_place_and_ends_with_1(
 
 def test_validate_warns_of_what_only_simulate_has(tidegate: Tidegate, tmp_path: Path) -> None:
     file = tmp_path / "timed.yaml"
-    file.write_text("rulebook: x\nevents: {a: {signal: {}}}\nrules: {r: {on: begin_of r}}\n")
+    file.write_text(
+        "rulebook: x\nevents: {a: {signal: {}}, b: {signal: {}}}\n"
+        "rules: {r: {on: begin_of q}, q: {on: a, do: {signal: b}}}\n"
+    )
     result = tidegate("validate", file)
     assert result.exit_code == 0
     first, ok = result.stdout.split("\n", 1)
@@ -53,7 +56,7 @@ def test_validate_warns_of_what_only_simulate_has(tidegate: Tidegate, tmp_path: 
 def test_validate_warns_beside_the_errors_of_another_rule(tidegate: Tidegate, doors: Path) -> None:
     doors.write_text(
         doors.read_text() + "  wrong: {on: opened and}\n  timed: {on: begin_of kept, per: door}\n"
-        "  kept: {on: opened ; closed, per: door, context: chronicle}\n"
+        "  kept: {on: opened ; closed, per: door, context: chronicle, do: {signal: closed}}\n"
     )
     result = tidegate("validate", doors)
     assert result.exit_code == 1
@@ -108,7 +111,7 @@ def test_an_unknown_setting_proposes_the_known_ones(tidegate: Tidegate, doors: P
     assert "unknown setting bucket_rows" in near
     assert "did you mean 'bucket_rows_max'?" in near
     far = tidegate("validate", doors, "--set", "poll=5").stdout
-    assert "known: bucket_rows_max, carried_per_key_max, commit_slack_ms" in far
+    assert "known: actions_in_parallel_max, bucket_rows_max, carried_per_ke" in far
     doors.write_text(SIGNALS + "settings: {poll: 5}\n")
     assert "lease_seconds, max_cascade_depth" in tidegate("validate", doors).stdout
 

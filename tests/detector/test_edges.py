@@ -16,6 +16,7 @@ from tests.reference.planted import planted, untils
 from tests.reference.strategies import EVERYTHING, SECOND, cuts, expected, expressions
 from tests.support.history import printed, run
 from tidegate.engine.detector.detector import Detector
+from tidegate.engine.detector.edges import BEGIN
 from tidegate.engine.values import Batch, Carried
 from tidegate.rules.errors import Place
 from tidegate.rules.expression import BeginOf, EndOf, Expression, Name
@@ -75,7 +76,7 @@ def test_s01_images_with_parameters_of_their_own_rank_by_these(
     rulebook = book(parse("(u or begin_of u) ; a"), Context.RESTRICTED, keyed=False)
     images = {
         name: Batch("u", np.zeros(changes, np.int64), np.arange(changes), pa.table({"v": values}))
-        for name, values in {"begin_of u": [before] * changes, "u": [after] * changes}.items()
+        for name, values in {f"{BEGIN}u": [before] * changes, "u": [after] * changes}.items()
     }
     asked = Batch("a", np.array([SECOND]), np.arange(1), pa.table({"v": [0]}))
     (found,), _, _ = Detector(rulebook, {"r": 0}).step(Carried(), {**images, "a": asked}, SECOND)

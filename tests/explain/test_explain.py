@@ -189,11 +189,27 @@ def test_the_kind_of_a_statement_says_which_events_it_raises(
     assert [t["triggers"] for t in as_json(file, "writer")["triggers"]] == triggered
 
 
+def test_s10_edges_are_shown_as_they_are_written(tmp_path: Path) -> None:
+    file = tmp_path / "edges.yaml"
+    file.write_text(
+        "rulebook: edges\ntables: {t: {path: /t, key: [k]}}\n"
+        "events: {moved: {on: update, table: t}, ask: {signal: {k: bigint}}}\nrules:\n"
+        "  pay: {on: begin_of moved or ask, per: k, do: {signal: ask}}\n"
+        "  done: {on: end_of pay or failed(pay), per: k}\n"
+    )
+    found = as_json(file)
+    leaves = {n["expression"]: n["keys"] for n in found["nodes"] if not n["operands"]}
+    assert leaves == {name: {name: ["k"]} for name in leaves}
+    assert {*leaves} == {"begin_of moved", "ask", "end_of pay", "failed pay"}
+    assert "  pay -> end_of pay -> done\n  pay -> failed pay -> done\n" in explain(file)
+    assert '-->|"end_of pay, failed pay"| t_done' in explain(file, None, "mermaid")
+
+
 def test_one_rule_alone(shop: Path) -> None:
     found = as_json(shop, "asked")
     assert [r["name"] for r in found["rules"]] == ["asked"]
     assert {n["expression"] for n in found["nodes"]} == {"hb", "ask", "not(hb)[ask, [5 min]]"}
-    assert [w["code"] for w in found["warnings"]] == ["by-position"]
+    assert [w["code"] for w in found["warnings"]] == ["termination", "confluence", "by-position"]
 
 
 def test_a_rule_that_is_not_there(shop: Path) -> None:
@@ -207,6 +223,7 @@ def test_text_shows_rules_graph_triggers_and_cycles(shop: Path) -> None:
     assert "  stores      2 instances, 1 occurrence; forgets after 5 min\n" in said
     assert "  quick -> signal ask -> asked\n" in said
     assert "cycle: asked -> loop -> quick -> asked\n" in said
+    assert "asked, loop and quick trigger each other through signal ask, table alerts" in said
     why = "keeps every opening of the last 5 min, for each has an end of its own "
     assert why in " ".join(said.split())
 
@@ -279,7 +296,7 @@ def test_the_command_imports_nothing_heavy(shop: Path) -> None:
 def test_of_many_edges_the_first_are_shown_and_the_others_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidegate.engine.explain.triggers.TRIGGERS_MAX", 7)
+    monkeypatch.setattr("tidegate.rules.triggers.TRIGGERS_MAX", 7)
     lines = "".join(
         f"  r{n}: {{on: e, do: [{{sql: INSERT INTO t (a) SELECT 1 FROM event}}]}}\n"
         for n in range(5)

@@ -41,6 +41,7 @@ leaves: st.SearchStrategy[x.Expression] = st.one_of(
     names.map(x.Name),
     names.map(x.BeginOf),
     names.map(x.EndOf),
+    names.map(x.Failed),
     clock_texts.map(clocks.clock),
     st.sampled_from(["0 17 * * mon-fri", "*/5 8-18 1,15 * *"]).map(x.Cron),
 )

@@ -18,7 +18,8 @@ BANK = Path(__file__).with_name("bank.yaml").read_text(encoding="utf-8")
 # fmt: off
 WORDS = [
     "a", "b", "A", "P", "A*", "P*", "any", "all", "every", "not", "or", "and", "within", "without",
-    "then", "begin_of", "at", "cron", "(", ")", "[", "]", ",", ";", "-", "+", "*", ":", "|", "&",
+    "then", "begin_of", "failed",
+    "at", "cron", "(", ")", "[", "]", ",", ";", "-", "+", "*", ":", "|", "&",
     "5", "0", "1.5", "min", "month", "x9", "<(08:00:00)*/*/*>", "(00:05:00)00/00/00", "08:00",
     '"0 17 * * *"', "'x'", "<", '"', "é", "\n", "\t", "=",
 ]

@@ -65,9 +65,9 @@ def test_what_is_refused_brings_no_warning_of_its_own(tmp_path: Path) -> None:
     file = tmp_path / "bank.yaml"
     file.write_text(
         "rulebook: b\nevents:\n  a: {on: insert, table: t}\n  c: {on: inserted, table: t}\n"
-        "tables: {t: {path: /t}}\n"
-        "rules:\n  r: {on: a ; paied or c, per: k, cooldown: 5 min}\n  s: {on: begin_of s}\n"
-        "  p: {on: 'P(a, [5 ms], a)'}\n"
+        "  d: {signal: {}}\ntables: {t: {path: /t}}\n"
+        "rules:\n  r: {on: a ; paied or c, per: k, cooldown: 5 min}\n"
+        "  s: {on: begin_of s, do: [{signal: d}]}\n  p: {on: 'P(a, [5 ms], a)'}\n"
     )
     with pytest.raises(InputError) as caught:
         validated(file, {})
@@ -85,7 +85,7 @@ def test_what_is_refused_brings_no_warning_of_its_own(tmp_path: Path) -> None:
 
 def test_one_feature_can_be_accepted_alone() -> None:
     text = "rulebook: b\nevents: {a: {signal: {}}}\nrules:\n"
-    text += "  q: {on: a}\n  r: {on: begin_of q ; end_of q}\n"
+    text += "  q: {on: a, do: [{signal: a}]}\n  r: {on: begin_of q ; end_of q}\n"
     assert [p.message for p in refused(text)] == [
         "'begin_of a rule' is not built yet",
         "'end_of a rule' is not built yet",

@@ -100,7 +100,7 @@ def test_example_rule(bank: Rulebook) -> None:
         ("a or b", "unrestricted"),
         ("a or (L:(b) or at(08:00))", "unrestricted"),
         ("cron('0 * * * *')", "unrestricted"),
-        ("end_of other", "unrestricted"),
+        ("end_of acting or failed acting", "unrestricted"),
         ("other", "unrestricted"),
         ("a ; b", "restricted"),
         ("a within 5", "restricted"),
@@ -111,6 +111,7 @@ def test_example_rule(bank: Rulebook) -> None:
 )
 def test_s09_default_context(on: str, expected: str) -> None:
     text = "rulebook: b\nevents: {a: {signal: {}}, b: {signal: {}}}\nrules:\n  other: {on: a}\n"
+    text += "  acting: {on: a, do: {signal: a}}\n"
     assert load(f'{text}  r: {{on: "{on}"}}\n').rules["r"].context == expected
 
 
@@ -292,12 +293,16 @@ def test_yaml_is_the_core_schema_of_1_2() -> None:
 
 
 def test_options_are_kept_as_plain_values() -> None:
-    rule = one_rule("on: a, throttle: {firings: 3, per: [x, 1]}, cooldown: 5 s, ignore_own: true")
+    rule = one_rule("on: a, throttle: {firings: 3, per: [x, 1]}, cooldown: 5 s")
     assert rule.options == {
         "throttle": {"firings": 3, "per": ["x", 1]},
         "cooldown": 5_000_000,
-        "ignore_own": True,
     }
+
+
+def test_g22_a_rule_may_ignore_its_own_writes() -> None:
+    assert one_rule("on: a, ignore_own: true").ignore_own
+    assert not one_rule("on: a").ignore_own
 
 
 def test_an_action_may_stand_without_its_list_and_its_key() -> None:
