@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from tidegate.engine.actionevents import watched
 from tidegate.engine.capture.read import Capture
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.partitioned import Partitioned
@@ -31,6 +32,7 @@ class Basis:
 
     `schemas`: JSON, by table that raises events. `digests`: by active rule, of what it detects
     with. `activations`: by rule. `detector`: None until the first plan activates what is new.
+    `watched`: by rule, the events of its action that some rule names.
     """
 
     rulebook: Rulebook
@@ -40,6 +42,7 @@ class Basis:
     capture: Capture
     activations: Mapping[str, int]
     detector: Partitioned | None = None
+    watched: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def targets(self) -> frozenset[str]:
@@ -60,7 +63,8 @@ def make_basis(
     prepared = prepare(schemas, proven)
     active = {rule: activations[rule] for rule in digests if rule in activations}
     capture = Capture(rulebook, prepared.needs)
-    return Basis(rulebook, digests, schemas, prepared, capture, active)
+    seen = watched(rulebook)
+    return Basis(rulebook, digests, schemas, prepared, capture, active, watched=seen)
 
 
 def basis_for(basis: Basis, plan: Plan, prepare: Prepare) -> Basis:

@@ -127,6 +127,9 @@ class Outcome:
     stored and numbered in the same transaction: the entry that takes the place of a redriven one,
     or the actions of a condition that was asked again; `firings` are that one's, decided. `control`
     is what is answered by it.
+
+    `ends`: the signals of the end of the action, inserted with `done` if it was the last of its
+    set's statements; `fails`: those of its failure, inserted with `dead`.
     """
 
     entry: Entry
@@ -140,3 +143,5 @@ class Outcome:
     firings: Firings | None = None
     control: int | None = None
     next_attempt_at: int = 0
+    ends: tuple[Signal, ...] = ()
+    fails: tuple[Signal, ...] = ()

@@ -333,6 +333,11 @@ class Store(Protocol):
         `'signal-conflict'`, and nothing is written then."""
         ...
 
+    def tell(self, rulebook: str, epoch: int, signals: Sequence[Signal]) -> None:
+        """Insert signals of the engine's own; those that are there already stay.
+        `EngineError('lease-lost')`."""
+        ...
+
     def dead_in_a_row(self, rulebook: str, rule: str, limit: int) -> int:
         """How many of a rule's entries have died, `limit` at most, since one was done."""
         ...

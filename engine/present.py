@@ -59,6 +59,10 @@ class Present:
         )
         return successors, firings
 
+    def watched(self, rule: str) -> frozenset[str]:
+        """The events of the rule's action that some rule names, as `end_of pay`."""
+        return self.basis.watched.get(rule, frozenset())
+
     def renewed(self, entry: Entry) -> Entry | str:
         """The entry that takes another one's place, with the present text of its action; or why
         there is none."""

@@ -16,11 +16,7 @@ from tidegate.rules.model import Settings, TableEvent
 from tidegate.rules.reader import Scalar
 
 # Feature names, by the expression node that needs them.
-EXPRESSIONS: dict[type[x.Expression], str] = {
-    x.BeginOf: "begin_of a rule",
-    x.EndOf: "end_of a rule",
-    x.Failed: "failed a rule",
-}
+EXPRESSIONS: dict[type[x.Expression], str] = {}
 SHORT_PERIOD = "a short period"
 SIMULATED = frozenset({*EXPRESSIONS.values(), SHORT_PERIOD})
 """What simulated time has and `run` has not: a rule's action, and periods below a second (S11)."""

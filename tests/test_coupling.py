@@ -43,7 +43,7 @@ def a_shop(spark: SparkSession, folder: Path, text: str) -> Shop:
     shop = Shop(spark, folder)
     for name in ("now", "after", "later", "last", "high", "low", "a", "b"):
         said = f"INSERT INTO log SELECT ''{name}'', id, amount FROM event".replace("''", "'")
-        text = text.replace(f"SAY {name}}}", f"\"{said}\"}}")
+        text = text.replace(f"SAY {name}}}", f'"{said}"}}')
     shop.book.write_text(text)
     shop.create("orders", "id BIGINT, amount BIGINT")
     shop.sql("CREATE TABLE {log} (rule STRING, id BIGINT, amount BIGINT) USING delta")
@@ -63,7 +63,7 @@ def test_g14_immediate_sees_each_commit_deferred_and_detached_what_came_last(
         (report,) = engine.run_once()
         assert report.firings == 12
         assert shop.logged() == Counter([("now", 1, -5), ("last", 1, 50)])
-        found = list_firings(shop.store)
+        found = list_firings(shop.store, "shop")
         outcomes = Counter((f["rule"], f["condition"]) for f in found)
         assert outcomes == {
             ("now", "held"): 1,

@@ -33,6 +33,10 @@ class Present(Protocol):
         all of them, decided. Raises SinkError."""
         ...
 
+    def watched(self, rule: str) -> frozenset[str]:
+        """The events of the rule's action that some rule names, as `end_of pay`."""
+        ...
+
     def renewed(self, entry: Entry) -> Entry | str:
         """The entry that takes another one's place; or why there is none."""
         ...

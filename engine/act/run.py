@@ -18,13 +18,14 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.engine.act.edges import BEGIN, END, FAILED, edge_signals
 from tidegate.engine.act.executors import Executor, NoEffectError, Present
 from tidegate.engine.act.past import pass_over, way_past
 from tidegate.engine.act.queues import Queues, Waiting
 from tidegate.engine.entries import Control, Entry, Fate, Outcome
 from tidegate.engine.failpoints import failpoint
 from tidegate.engine.ports import OutageError, SinkError
-from tidegate.engine.values import Failure, Firings
+from tidegate.engine.values import Failure, Firings, Signal
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Retry, Rulebook
 
@@ -42,6 +43,10 @@ class Outbox(Protocol):
     def settle(self, outcomes: Sequence[Outcome]) -> tuple[Entry, ...]:
         """Record outcomes and what they bring in one transaction (G22); their successors. Raises
         EngineError `signal-conflict`; nothing is recorded then."""
+        ...
+
+    def tell(self, signals: Sequence[Signal]) -> None:
+        """Insert signals of the engine's own; those that are there already stay."""
         ...
 
     def answer(self, control: int, text: str) -> None:
@@ -167,11 +172,19 @@ class Runner:
             self.check()
             failpoint("action.before")
             firings = self._firings(waiting.entry)
+            self._begin(waiting.entry, firings, present)
             self.queues.start(waiting)
             future = hands.submit(partial(self._attempt, waiting, firings, present))
             self._running[future] = waiting
             if waiting.entry.stage is None:
                 future.add_done_callback(lambda _: self.wake())
+
+    def _begin(self, entry: Entry, firings: Firings, present: Present) -> None:
+        """Tell that an action begins, to the rules that watch it."""
+        watched = present.watched(entry.rule)
+        if watched and not entry.attempts and entry.kind != "condition":
+            own = firings_of_entry(entry, firings)
+            self.outbox.tell(edge_signals(BEGIN, entry, own, watched, self.now()))
 
     def _outcome(self, future: Future[Outcome]) -> Outcome:
         self._running.pop(future)
@@ -225,8 +238,19 @@ class Runner:
 
     def _attempt(self, waiting: Waiting, all_firings: Firings, present: Present) -> Outcome:
         """One attempt and what came of it; may run in any thread."""
+        firings = firings_of_entry(waiting.entry, all_firings)
+        outcome = self._tried(waiting, firings, present)
+        watched = present.watched(waiting.entry.rule)
+        if not watched or waiting.entry.kind == "condition":
+            return outcome
+        ends, fails = (
+            edge_signals(edge, waiting.entry, firings, watched, self.now())
+            for edge in (END, FAILED)
+        )
+        return replace(outcome, ends=ends, fails=fails)
+
+    def _tried(self, waiting: Waiting, firings: Firings, present: Present) -> Outcome:
         entry, executor = waiting.entry, self.executors[waiting.entry.kind]
-        firings = firings_of_entry(entry, all_firings)
         try:
             return executor.attempt(waiting, firings, present)
         except NoEffectError as error:

@@ -31,16 +31,16 @@ from tidegate.engine.act.kinds.signal import Signals
 from tidegate.engine.act.kinds.sql import Statements
 from tidegate.engine.act.run import Runner
 from tidegate.engine.act.targets import Targets
+from tidegate.engine.actionevents import with_action_events
 from tidegate.engine.adopt import check_store
 from tidegate.engine.app.failed import told_of_failure
 from tidegate.engine.app.skew import check_clock
-from tidegate.engine.app.tables import open_catalog, preparing, schemas_now
+from tidegate.engine.app.tables import arrow_schemas, open_catalog, preparing, schemas_now
 from tidegate.engine.basis import detects, make_basis
 from tidegate.engine.capture.instants import Instants
 from tidegate.engine.capture.now import Now
 from tidegate.engine.capture.resets import with_resets
 from tidegate.engine.detector.detect import detect
-from tidegate.engine.detector.edges import with_edges
 from tidegate.engine.doing import Quiet, doing, telling, watching_text
 from tidegate.engine.entries import Outcome
 from tidegate.engine.explicit import make_signal
@@ -262,7 +262,7 @@ class Engine:
             log.info("ready, %s", watching_text(watching))
 
     def _opened(self, stack: ExitStack) -> Loop:
-        book = with_edges(self.rulebook, self.rulebook.events)
+        book = self.rulebook
         self._store = store = stack.enter_context(open_store(self.store_url, create=True))
         lease = LeaseKeeper(
             store,
@@ -293,12 +293,14 @@ class Engine:
             open_catalog(spark, self.rulebook, store.id, lease.epoch, functions, spared)
         )
         self._jobs = catalog.jobs
+        schemas = schemas_now(catalog)
+        book = with_action_events(book, arrow_schemas(schemas))
         analyst = DeltaAnalyst(catalog, book, functions)
         now = Now(SystemClock(), state.now)
         digests = {rule.name: detects(rule) for rule in book.rules.values() if rule.enabled}
         prepare = preparing(book, analyst)
         sink = DeltaSink(catalog, book, analyst)
-        schemas, proven = schemas_now(catalog), proven_rules(self.rulebook, kept)
+        proven = proven_rules(self.rulebook, kept)
         basis = make_basis(book, digests, schemas, state.activations, prepare, proven)
         targets = basis.targets | {e.target for e in store.open_entries(book.name) if e.target}
         markers = DeltaMarkers(spark, catalog.locations)

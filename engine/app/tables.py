@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tidegate import rules
@@ -17,11 +18,11 @@ from tidegate.connectors.delta.events import check_events
 from tidegate.connectors.delta.feed import DeltaFeed
 from tidegate.connectors.delta.markers import DeltaMarkers
 from tidegate.connectors.delta.session import start_session
+from tidegate.engine.actionevents import with_action_events
 from tidegate.engine.adopt import adopt
 from tidegate.engine.basis import Prepare
 from tidegate.engine.capture.read import Capture
 from tidegate.engine.capture.sources import sources
-from tidegate.engine.detector.edges import with_edges
 from tidegate.engine.evaluate.prepare import Prepared, prepare
 from tidegate.engine.policy import load_policy
 from tidegate.engine.sparktypes import arrow_schema
@@ -58,6 +59,11 @@ def schemas_now(catalog: Catalog) -> dict[str, str]:
     """The schemas of the rulebook's tables as they are now, as JSON."""
     read = catalog.spark.read.format("delta")
     return {table: read.load(at).schema.json() for table, at in catalog.locations.items()}
+
+
+def arrow_schemas(schemas: Mapping[str, str]) -> dict[str, pa.Schema]:
+    """Spark's schemas in JSON as Arrow's."""
+    return {name: arrow_schema(schema) for name, schema in schemas.items()}
 
 
 def preparing(book: Rulebook, analyst: DeltaAnalyst) -> Prepare:
@@ -100,11 +106,11 @@ def _wrong(book: Rulebook, catalog: Catalog, functions: Collection[str]) -> Iter
     except InputError as error:
         said = {(problem.code, problem.place.line) for problem in error.problems}
         yield from error.problems
-    book = with_edges(book, book.events)
-    analyst = DeltaAnalyst(catalog, book, functions)
-    capture = None
+    capture, schemas = None, schemas_now(catalog)
     try:
-        prepared = preparing(book, analyst)(schemas_now(catalog), ())
+        book = with_action_events(book, arrow_schemas(schemas))
+        analyst = DeltaAnalyst(catalog, book, functions)
+        prepared = preparing(book, analyst)(schemas, ())
         capture = None if said else Capture(book, prepared.needs)
     except InputError as error:
         for problem in error.problems:

@@ -77,7 +77,7 @@ def shape_of(
     """
     problems: list[Problem] = []
     schemas = _schemas(rulebook, rule, tables, problems)
-    key = _key_schema(rule, rulebook, tables, problems)
+    key = key_schema(rule, rulebook, tables, problems)
     labels = [part.label for part in rule.on.walk() if isinstance(part, Labelled)]
     spans = [f"{label}_{side}" for label in dict.fromkeys(labels) for side in ("start", "end")]
     per_firing = ("firing_id", "started_at", "detected_at", *key.names, *spans)
@@ -172,15 +172,16 @@ def _missing_columns(event: EventType, tables: Mapping[str, pa.Schema]) -> list[
     return [name for name in event.columns.values() if name not in tables[event.table].names]
 
 
-def _key_schema(
+def key_schema(
     rule: Rule, rulebook: Rulebook, tables: Mapping[str, pa.Schema], problems: list[Problem]
 ) -> pa.Schema:
+    """The columns of a rule's key; what is wrong with them is added to `problems`."""
     kinds: list[pa.DataType | None] = [pa.null() for _ in rule.key_names]
     listed: list[list[str]] = [[] for _ in rule.key_names]
     for name, columns in rule.per.items():
         written = _written(name, rulebook.events.get(name))
         if name in rulebook.rules:
-            schema = _key_schema(rulebook.rules[name], rulebook, tables, [])  # its own `per:` (S7)
+            schema = key_schema(rulebook.rules[name], rulebook, tables, [])  # its own `per:` (S7)
         elif _missing_columns(rulebook.events[name], tables):
             continue  # said where the parameters are made
         else:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tidegate.engine.entries import Entry, Outcome
 from tidegate.engine.ports import Store
-from tidegate.engine.values import Firings
+from tidegate.engine.values import Firings, Signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,10 @@ class Ledger:
 
     def settle(self, outcomes: Sequence[Outcome]) -> tuple[Entry, ...]:
         return self.store.settle(self.rulebook, self.epoch, outcomes)
+
+    def tell(self, signals: Sequence[Signal]) -> None:
+        if signals:
+            self.store.tell(self.rulebook, self.epoch, signals)
 
     def answer(self, control: int, text: str) -> None:
         self.store.answer(self.rulebook, self.epoch, control, text)

@@ -174,6 +174,10 @@ def settle(connection: sa.Connection, rulebook: str, outcome: Outcome) -> tuple[
         return ()
     if outcome.state == DONE:
         signals.raise_by_entry(connection, rulebook, entry, outcome.signals)
+        if outcome.ends and not _left_of_set(connection, rulebook, entry):
+            signals.tell(connection, rulebook, outcome.ends)
+    if outcome.state == DEAD:
+        signals.tell(connection, rulebook, outcome.fails)
     if outcome.firings is not None:
         f = t.firings.c
         same = (f.rulebook == rulebook) & (f.bucket == entry.bucket) & (f.rule == entry.rule)
@@ -183,6 +187,15 @@ def settle(connection: sa.Connection, rulebook: str, outcome: Outcome) -> tuple[
     if outcome.control is not None:
         controls.answer(connection, rulebook, outcome.control, outcome.state)
     return insert_entries(connection, rulebook, entry.bucket, outcome.successors)
+
+
+def _left_of_set(connection: sa.Connection, rulebook: str, entry: Entry) -> bool:
+    """Whether some statement for the same firings has not been done."""
+    c, ids = t.outbox.c, entry.firing_ids
+    same = (c.rulebook == rulebook) & (c.bucket == entry.bucket) & (c.rule == entry.rule)
+    same &= c.firing_ids.is_(None) if ids is None else c.firing_ids == ids_to_bytes(ids)
+    left = same & (c.kind != "condition") & c.state.not_in((DONE, REDRIVEN))
+    return bool(connection.execute(sa.select(sa.exists().where(left))).scalar_one())
 
 
 def _row(rulebook: str, entry: Entry) -> dict[str, Any]:

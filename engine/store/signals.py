@@ -61,6 +61,12 @@ def raise_by_entry(
         ) from error
 
 
+def tell(connection: sa.Connection, rulebook: str, told: Sequence[Signal]) -> None:
+    """Insert signals of the engine's own; those that are there already stay."""
+    for signal in told:
+        insert_new(connection, signals, _row(rulebook, signal))
+
+
 def unplaced(
     connection: sa.Connection, rulebook: str, events: Collection[str], watermark: int, limit: int
 ) -> Unplaced:

@@ -289,6 +289,11 @@ class SqlStore:
             failpoint("settle.before")
         return tuple(successor for successors in found for successor in successors)
 
+    def tell(self, rulebook: str, epoch: int, told: Sequence[Signal]) -> None:
+        with self._database.write() as connection:
+            lease.check(connection, rulebook, epoch)
+            signals.tell(connection, rulebook, told)
+
     def dead_in_a_row(self, rulebook: str, rule: str, limit: int) -> int:
         with self._database.read() as connection:
             return outbox.dead_in_a_row(connection, rulebook, rule, limit)

@@ -15,7 +15,7 @@ from tidegate.engine.act.kinds.signal import Signals
 from tidegate.engine.act.kinds.sql import Statements
 from tidegate.engine.entries import Entry, Fate, Outcome
 from tidegate.engine.ports import Sink, SinkError
-from tidegate.engine.values import Firings
+from tidegate.engine.values import Firings, Signal
 
 
 class Alone:
@@ -86,6 +86,9 @@ class FakeOutbox:
     def answer(self, control: int, text: str) -> None:
         raise AssertionError
 
+    def tell(self, signals: Sequence[Signal]) -> None:
+        raise AssertionError
+
     def entry(self, number: int) -> Entry | None:
         raise AssertionError
 
@@ -105,3 +108,6 @@ class Unasked:
 
     def renewed(self, entry: Entry) -> Entry | str:
         raise AssertionError
+
+    def watched(self, rule: str) -> frozenset[str]:
+        return frozenset()

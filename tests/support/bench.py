@@ -14,6 +14,7 @@ from tests.support.memory import SCHEMA, Clock, MemoryFeed, MemorySink
 from tidegate import rules
 from tidegate.engine.act.run import Runner
 from tidegate.engine.act.targets import Targets
+from tidegate.engine.actionevents import with_action_events
 from tidegate.engine.basis import make_basis
 from tidegate.engine.capture.instants import Instants
 from tidegate.engine.entries import Entry
@@ -57,13 +58,15 @@ class Bench:
         self.book: Rulebook = rules.load(text, features=SIMULATED)
 
     def restart(self) -> None:
-        book, store = self.book, self.store
+        schemas = {"t": SCHEMA, "out": SCHEMA}
+        book = with_action_events(self.book, {t: arrow_schema(s) for t, s in schemas.items()})
+        store = self.store
         epoch = store.acquire(book.name, "one", 600)
         self.ledger = Ledger(store, book.name, epoch)
         self.prepared: list[Mapping[str, str]] = []
         state = store.load(book.name)
         digests = {name: "same" for name, rule in book.rules.items() if rule.enabled}
-        schemas = {"t": SCHEMA, "out": SCHEMA}
+        self.running = book
         self.loop = Loop(
             basis=make_basis(book, digests, schemas, state.activations, self.prepare),
             prepare=self.prepare,
@@ -90,7 +93,7 @@ class Bench:
     def prepare(self, schemas: Mapping[str, str], proven: Collection[str]) -> Prepared:
         self.prepared.append(schemas)
         arrow = {name: arrow_schema(schema) for name, schema in schemas.items()}
-        return prepare(self.book, arrow, self.analyst(), proven)
+        return prepare(self.running, arrow, self.analyst(), proven)
 
     def analyst(self) -> Analyst:
         return EveryIdAnalyst(self.unfit)

@@ -17,9 +17,9 @@ from tests.support.memory import MemoryFeed, MemorySink, schema
 from tests.support.rulebooks import condition
 from tidegate.engine.act.run import Runner
 from tidegate.engine.act.targets import Targets
+from tidegate.engine.actionevents import with_action_events
 from tidegate.engine.basis import make_basis
 from tidegate.engine.capture.instants import Instants
-from tidegate.engine.detector.edges import with_edges
 from tidegate.engine.evaluate.prepare import Prepared, prepare
 from tidegate.engine.loop import Loop
 from tidegate.engine.ports import FEED_KINDS, KIND, VERSION, ReadRequest, TableHead
@@ -134,7 +134,7 @@ class Live:
 
     def restart(self) -> None:
         """Another engine on the same store."""
-        book = with_edges(self.book, self.book.events)
+        book = with_action_events(self.book, dict.fromkeys(self.book.tables, arrow_schema(TIMED)))
         store, analyst, sink = self.store, All(self.reads), MemorySink()
         epoch = store.acquire(book.name, "one", 600)
         state = store.load(book.name)
