@@ -47,8 +47,8 @@ class Basis:
     @property
     def targets(self) -> frozenset[str]:
         """The tables that its statements write."""
-        statements = self.prepared.statements.values()
-        return frozenset(s.target for of_rule in statements for s in of_rule if s.target)
+        rules = self.prepared.rules.values()
+        return frozenset(s.target for rule in rules for s in rule.statements if s.target)
 
 
 def make_basis(

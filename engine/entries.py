@@ -58,7 +58,8 @@ class Entry:
 
     `stage`: entries of a bucket with a larger one begin after all with a smaller one were tried;
     None for detached ones, which neither wait for others nor are waited for. `next_attempt_at`:
-    when it is due again after a failure, microseconds.
+    when it is due again after a failure, microseconds. `otherwise_at`: when the rule's alternative
+    is to be done, unless this was done before; `alternative`: it is one (G23).
 
     `app_id`: Delta's txnAppId of its marker, whose txnVersion is `number`. `target_version`: the
     target's latest version before the entry was stored; its effect can only stand after it (G16b).
@@ -91,12 +92,29 @@ class Entry:
     reads: frozenset[str] = frozenset()
     appends: bool = False
     next_attempt_at: int = 0
+    otherwise_at: int | None = None
+    alternative: bool = False
+
+    @property
+    def queue(self) -> str:
+        """Entries of one queue run in order, one at a time: a rule's, those of its alternative, and
+        its webhooks, which wait for others' machines."""
+        alternative = "/otherwise" if self.alternative else ""
+        return f"{self.rule}{alternative}{'/webhook' if self.kind == 'webhook' else ''}"
 
     @property
     def ordered(self) -> bool:
         """Whether others wait for its first attempt: not for a detached entry, nor for one that was
         tried, or stands in the place of another."""
         return self.stage is not None and not self.attempts and self.place == self.number
+
+    def same_set(self, other: Entry) -> bool:
+        """Whether both are for the same firings of one rule, in the same branch of it."""
+        mine, its = (
+            (e.bucket, e.rule, e.firing_ids, e.alternative, e.kind == "condition")
+            for e in (self, other)
+        )
+        return mine == its
 
     def excludes(self, other: Entry) -> bool:
         """Whether the two may not run at the same time: one writes a table that the other reads or

@@ -147,11 +147,10 @@ class Loop:
 
     @property
     def wait_seconds(self) -> float | None:
-        """How long until there is something to take, as far as the last plan knows; None where it
-        knows of nothing."""
-        if self.due is None:
-            return None
-        return max(WAIT_SECONDS_MIN, (self.due - self.now()) / 1e6)
+        """How long until there is something to take or to do, as far as is known; None where
+        nothing is."""
+        first = min((d for d in (self.due, self.runner.due) if d is not None), default=None)
+        return None if first is None else max(WAIT_SECONDS_MIN, (first - self.now()) / 1e6)
 
     @property
     def watching(self) -> Mapping[str, int] | None:
@@ -297,7 +296,7 @@ class Loop:
             basis.rulebook.rules,
             basis.prepared.statements,
             basis.rulebook.settings.max_cascade_depth,
-            Stamp(self.store.id, basis.rulebook.name, plan.latest),
+            Stamp(self.store.id, basis.rulebook.name, plan.latest, plan.now),
         )
         parked = self._parked_after(plan, detected.parked)
         return basis, Taken(
@@ -375,7 +374,7 @@ class Loop:
         )
 
     def _present(self) -> Present:
-        return Present(self.basis, self.store.id, self.asked_later, self.feed)
+        return Present(self.basis, self.store.id, self.asked_later, self.feed, self.now)
 
     @contextmanager
     def _timed(self, stage: str) -> Iterator[None]:

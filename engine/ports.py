@@ -311,7 +311,8 @@ class Store(Protocol):
         ...
 
     def open_entries(self, rulebook: str) -> tuple[Entry, ...]:
-        """Entries that are pending or held, by (place, number)."""
+        """Entries that are pending or held, and dead ones whose alternative is still to be done, by
+        (place, number)."""
         ...
 
     def one_entry(self, rulebook: str, number: int) -> Entry | None:
@@ -336,6 +337,13 @@ class Store(Protocol):
     def tell(self, rulebook: str, epoch: int, signals: Sequence[Signal]) -> None:
         """Insert signals of the engine's own; those that are there already stay.
         `EngineError('lease-lost')`."""
+        ...
+
+    def do_otherwise(
+        self, rulebook: str, epoch: int, entry: Entry, made: Sequence[Entry]
+    ) -> tuple[Entry, ...]:
+        """Store the entries of an alternative, unless that was done for the entry's set of firings
+        (G23); the stored ones. `EngineError('lease-lost')`."""
         ...
 
     def dead_in_a_row(self, rulebook: str, rule: str, limit: int) -> int:

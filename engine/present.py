@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pyarrow.compute as pc
 
-from tidegate.engine.act.outbox import Stamp, entries_for
+from tidegate.engine.act.outbox import Stamp, alternative, entries_for
 from tidegate.engine.basis import Basis
 from tidegate.engine.entries import Entry
 from tidegate.engine.evaluate.evaluate import decided, question_of
@@ -23,6 +24,7 @@ class Present:
     store_id: str
     conditions: Conditions
     feed: Feed
+    now: Callable[[], int]
 
     def entries(self, entry: Entry, firings: Firings) -> tuple[tuple[Entry, ...], Firings]:
         """The condition of the entry's rule asked again: the entries of its actions, for those of
@@ -59,6 +61,14 @@ class Present:
         )
         return successors, firings
 
+    def otherwise(self, entry: Entry) -> tuple[Entry, ...]:
+        """The entries of the alternative of the entry's rule, none if it has none any more."""
+        statements = self.basis.prepared.otherwise.get(entry.rule, ())
+        depth_max = self.basis.rulebook.settings.max_cascade_depth
+        return alternative(
+            entry, statements, depth_max, self._stamp(*(s.target for s in statements))
+        )
+
     def watched(self, rule: str) -> frozenset[str]:
         """The events of the rule's action that some rule names, as `end_of pay`."""
         return self.basis.watched.get(rule, frozenset())
@@ -81,7 +91,7 @@ class Present:
         )
         if entry.kind == "condition":
             return self._stamp().on(fresh)
-        statements = self.basis.prepared.statements[rule.name]
+        statements = self.basis.prepared.rules[rule.name].statements
         now = next((s for s in statements if s.action == entry.action), None)
         if now is None:
             return (
@@ -100,7 +110,7 @@ class Present:
 
     def _stamp(self, *targets: str | None) -> Stamp:
         latest = {name: self._latest(name) for name in targets if name is not None}
-        return Stamp(self.store_id, self.basis.rulebook.name, latest)
+        return Stamp(self.store_id, self.basis.rulebook.name, latest, self.now())
 
     def _latest(self, table: str) -> int:
         with looking_at_tables():

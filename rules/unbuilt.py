@@ -22,8 +22,6 @@ SIMULATED = frozenset({*EXPRESSIONS.values(), SHORT_PERIOD})
 """What simulated time has and `run` has not: a rule's action, and periods below a second (S11)."""
 
 KEYS = (  # of rules
-    "within",
-    "otherwise",
     "granularity",
     "throttle",
     "cooldown",

@@ -33,6 +33,10 @@ class Present(Protocol):
         all of them, decided. Raises SinkError."""
         ...
 
+    def otherwise(self, entry: Entry) -> tuple[Entry, ...]:
+        """The entries of the alternative of the entry's rule, none if it has none any more."""
+        ...
+
     def watched(self, rule: str) -> frozenset[str]:
         """The events of the rule's action that some rule names, as `end_of pay`."""
         ...

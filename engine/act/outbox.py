@@ -24,14 +24,18 @@ COMMITS_WARNED_ABOVE = 100  # entries of one `for_each` rule in one bucket
 @dataclass(frozen=True, slots=True)
 class Stamp:
     """What every entry of a bucket is marked with: its marker's app id, and the version after which
-    its effect can stand. `latest`: the version of each table that was listed last."""
+    its effect can stand. `latest`: the version of each table that was listed last. `now`: the
+    engine's clock, microseconds."""
 
     store_id: str
     rulebook: str
     latest: Mapping[str, int]
+    now: int = 0
 
     def on(self, entry: Entry) -> Entry:
         app_id = f"tidegate/{self.store_id}/{self.rulebook}/{entry.rule}"
+        if entry.alternative:
+            app_id += "/otherwise"
         if entry.place:  # it stands for an entry whose marker may be far ahead of it
             app_id += f"/redrive/{entry.place}"
         version = self.latest.get(entry.target) if entry.target is not None else None
@@ -87,9 +91,43 @@ def entries_for(
             sets += _sets(of_rule, rule, stage_of[rule.name], depth_max)
     entries = asked + list(_staged(sets, statements))
     return tuple(
-        stamp.on(_admitted(replace(entry, order=order), depth_max))
+        stamp.on(_admitted(_timed(replace(entry, order=order), rules, stamp), depth_max))
         for order, entry in enumerate(entries)
     )
+
+
+def alternative(
+    entry: Entry, statements: Iterable[Statement], depth_max: int, stamp: Stamp
+) -> tuple[Entry, ...]:
+    """The entries of a rule's `otherwise`, for the firings of an entry that was not done in time
+    (G23). They are detached, and have a queue of their own: the entry goes on being tried."""
+    entries = (
+        Entry(
+            entry.rule,
+            s.kind,
+            s.text,
+            s.target,
+            order,
+            firing_ids=entry.firing_ids,
+            bucket=entry.bucket,
+            depth=entry.depth,
+            action=s.action,
+            stage=None,
+            reads=s.reads,
+            appends=s.appends,
+            alternative=True,
+        )
+        for order, s in enumerate(statements)
+    )
+    return tuple(stamp.on(_admitted(one, depth_max)) for one in entries)
+
+
+def _timed(entry: Entry, rules: Mapping[str, Rule], stamp: Stamp) -> Entry:
+    """The entry with the instant at which its rule's alternative is to be done."""
+    within = rules[entry.rule].within_micros
+    if within is None or entry.kind == "condition":
+        return entry
+    return replace(entry, otherwise_at=stamp.now + within)
 
 
 def _sets(firings: Firings, rule: Rule, stage: int, depth_max: int) -> Iterator[_Set]:

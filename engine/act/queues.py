@@ -34,46 +34,51 @@ class Queues:
     """
 
     def __init__(self) -> None:
-        self._by_rule: dict[str, list[Waiting]] = {}
+        self._queues: dict[str, list[Waiting]] = {}
         self._running: dict[int, Entry] = {}
 
     def __len__(self) -> int:
-        return sum(map(len, self._by_rule.values()))
+        return sum(map(len, self._queues.values()))
 
     def __iter__(self) -> Iterator[Waiting]:
-        for queue in self._by_rule.values():
+        for queue in self._queues.values():
             yield from queue
 
     def clear(self) -> None:
-        self._by_rule.clear()
+        self._queues.clear()
         self._running.clear()
 
     def put(self, waiting: Iterable[Waiting]) -> None:
         """Add entries, each at its place."""
-        rules = set()
+        names = set()
         for one in waiting:
-            self._by_rule.setdefault(one.entry.rule, []).append(one)
-            rules.add(one.entry.rule)
-        for rule in rules:
-            self._by_rule[rule].sort(key=lambda w: w.position)
+            self._queues.setdefault(one.entry.queue, []).append(one)
+            names.add(one.entry.queue)
+        for name in names:
+            self._queues[name].sort(key=lambda w: w.position)
 
     def remove(self, entry: Entry) -> None:
         """Take an entry out, if it is there."""
         self._running.pop(entry.number, None)
-        left = [w for w in self._by_rule.get(entry.rule, ()) if w.entry.number != entry.number]
+        left = [w for w in self._queues.get(entry.queue, ()) if w.entry.number != entry.number]
         if left:
-            self._by_rule[entry.rule] = left
+            self._queues[entry.queue] = left
         else:
-            self._by_rule.pop(entry.rule, None)
+            self._queues.pop(entry.queue, None)
 
     def start(self, waiting: Waiting) -> None:
         """An attempt begins: until the entry is removed, it runs."""
         self._running[waiting.entry.number] = waiting.entry
 
+    def next_due(self) -> int | None:
+        """When the first entry is due that does not run yet; None if there is none."""
+        heads = (queue[0] for queue in self._queues.values())
+        return min((w.due for w in heads if w.entry.number not in self._running), default=None)
+
     def ready(self, now: int) -> Iterator[Waiting]:
         """The entries that may run beside those that run already, in order. What has been taken is
         to be started before the next one is asked for."""
-        heads = sorted((queue[0] for queue in self._by_rule.values()), key=lambda w: w.position)
+        heads = sorted((queue[0] for queue in self._queues.values()), key=lambda w: w.position)
         stages = [(w.entry.bucket, w.entry.stage or 0) for w in heads if w.entry.ordered]
         first = min(stages, default=None)
         passed: list[Entry] = []

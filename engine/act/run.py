@@ -59,6 +59,11 @@ class Outbox(Protocol):
         """All firings of the entry's rule and bucket."""
         ...
 
+    def do_otherwise(self, entry: Entry, made: Sequence[Entry]) -> tuple[Entry, ...]:
+        """Store the alternative of an entry, unless that was done for its set of firings; the
+        stored entries."""
+        ...
+
     def dead_in_a_row(self, rule: str, limit: int) -> int:
         """How many of a rule's entries have died, `limit` at most, since one was done."""
         ...
@@ -94,6 +99,7 @@ class Runner:
     queues: Queues = field(default_factory=Queues, init=False)
     _running: dict[Future[Outcome], Waiting] = field(default_factory=dict, init=False)
     _fresh: dict[tuple[int, str], Firings] = field(default_factory=dict, init=False)
+    _timed: dict[int, Entry] = field(default_factory=dict, init=False)  # with an alternative
 
     def load(self, entries: Iterable[Entry]) -> None:
         """Begin with what the store has open: an earlier run may have begun any of it. What still
@@ -103,14 +109,18 @@ class Runner:
         self._running.clear()
         self.queues.clear()
         self._fresh.clear()
+        listed = list(entries)
+        self._timed = {e.number: e for e in listed if e.otherwise_at is not None}
         self.queues.put(
-            Waiting(e, 0 if e.state == "held" else e.next_attempt_at, tried=True) for e in entries
+            Waiting(e, 0 if e.state == "held" else e.next_attempt_at, tried=True)
+            for e in listed
+            if e.state in OPEN
         )
 
     def add(self, entries: Iterable[Entry], firings: Iterable[Firings]) -> None:
         """Entries that were stored just now, with the firings of their bucket."""
         open_now = [entry for entry in entries if entry.state == "pending"]
-        self.queues.put(map(Waiting, open_now))
+        self._put(open_now)
         by_rule = {of_rule.rule: of_rule for of_rule in firings}
         self._fresh = {(e.bucket, e.rule): by_rule[e.rule] for e in open_now if e.rule in by_rule}
 
@@ -132,6 +142,7 @@ class Runner:
         done = 0
         while True:
             if not stopped():
+                self._do_otherwise(present)
                 self._start(present)
             awaited = [f for f, w in self._running.items() if patient or w.entry.stage is not None]
             if awaited:
@@ -143,6 +154,13 @@ class Runner:
         if not stopped():
             self._fresh.clear()  # what is left is read from the store
         return done
+
+    @property
+    def due(self) -> int | None:
+        """When an entry is due again, or an alternative is to be done; None if neither."""
+        times = [e.otherwise_at for e in self._timed.values() if e.otherwise_at is not None]
+        again = self.queues.next_due()
+        return min([*times, *([] if again is None else [again])], default=None)
 
     def carry_out(self, control: Control, present: Present) -> None:
         """Skip or redrive an entry, as an operator asked. Raises as `work` does."""
@@ -179,10 +197,37 @@ class Runner:
             if waiting.entry.stage is None:
                 future.add_done_callback(lambda _: self.wake())
 
+    def _put(self, entries: Iterable[Entry]) -> None:
+        """Entries that were stored just now."""
+        for entry in entries:
+            if entry.otherwise_at is not None:
+                self._timed[entry.number] = entry
+            if entry.state in OPEN:
+                self.queues.put([Waiting(entry)])
+
+    def _do_otherwise(self, present: Present) -> None:
+        """Store the alternatives of the entries that were not done in time, once for a set of
+        firings (G23)."""
+        now = self.now()
+        for entry in [e for e in self._timed.values() if (e.otherwise_at or 0) <= now]:
+            if entry.number in self._timed:
+                self.check()
+                made = self.outbox.do_otherwise(entry, present.otherwise(entry))
+                failpoint("otherwise.after")
+                same = [n for n, e in self._timed.items() if e.same_set(entry)]
+                for number in same:
+                    del self._timed[number]
+                log.warning(
+                    "rule %s: entry %d was not done in time: its alternative is done",
+                    entry.rule,
+                    entry.number,
+                )
+                self._put(made)
+
     def _begin(self, entry: Entry, firings: Firings, present: Present) -> None:
         """Tell that an action begins, to the rules that watch it."""
         watched = present.watched(entry.rule)
-        if watched and not entry.attempts and entry.kind != "condition":
+        if watched and not entry.attempts and entry.kind != "condition" and not entry.alternative:
             own = firings_of_entry(entry, firings)
             self.outbox.tell(edge_signals(BEGIN, entry, own, watched, self.now()))
 
@@ -216,7 +261,7 @@ class Runner:
             successors = self.outbox.settle(outcomes)
         for outcome in outcomes:
             self._bring_up_to(outcome)
-        self.queues.put(Waiting(one) for one in successors if one.state in OPEN)
+        self._put(successors)
         failpoint("action.between")
         return sum(outcome.state == "done" for outcome in outcomes)
 
@@ -231,6 +276,8 @@ class Runner:
             next_attempt_at=outcome.next_attempt_at,
         )
         self.queues.remove(entry)
+        if outcome.state not in (*OPEN, "dead"):
+            self._timed.pop(entry.number, None)
         if outcome.state in OPEN:
             self.queues.put([Waiting(entry, entry.next_attempt_at, tried=True)])
         if outcome.state in ("held", "dead") and before.state != outcome.state:
@@ -241,7 +288,7 @@ class Runner:
         firings = firings_of_entry(waiting.entry, all_firings)
         outcome = self._tried(waiting, firings, present)
         watched = present.watched(waiting.entry.rule)
-        if not watched or waiting.entry.kind == "condition":
+        if not watched or waiting.entry.kind == "condition" or waiting.entry.alternative:
             return outcome
         ends, fails = (
             edge_signals(edge, waiting.entry, firings, watched, self.now())

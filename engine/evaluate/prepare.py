@@ -36,8 +36,8 @@ class PreparedRule:
 
     `wanted`: the schema of the relation that is made at run time: the parameters that `if`, `do`
     and `per` read, and the tables' keys. `id_columns`: by event type, the parameters of which an
-    occurrence's id is made (G6). `statements`: its actions, in order. `samples`: what its ticks
-    sample.
+    occurrence's id is made (G6). `statements`: its actions, in order, then those of `otherwise`.
+    `samples`: what its ticks sample.
     """
 
     rule: Rule
@@ -59,7 +59,17 @@ class Prepared:
     @property
     def statements(self) -> Mapping[str, tuple[Statement, ...]]:
         """By rule, its actions in order."""
-        return {name: prepared.statements for name, prepared in self.rules.items()}
+        return {name: _of(prepared, otherwise=False) for name, prepared in self.rules.items()}
+
+    @property
+    def otherwise(self) -> Mapping[str, tuple[Statement, ...]]:
+        """By rule, its actions of `otherwise` in order."""
+        return {name: _of(prepared, otherwise=True) for name, prepared in self.rules.items()}
+
+
+def _of(prepared: PreparedRule, *, otherwise: bool) -> tuple[Statement, ...]:
+    first = len(prepared.rule.actions)
+    return tuple(s for s in prepared.statements if (s.action >= first) is otherwise)
 
 
 def prepare(
@@ -120,7 +130,7 @@ def _prepare_rule(
                 condition = analyst.condition(rule, shape.schema, shape.per_firing, resolve=False)
     readings: list[Reading] = []
     statements: list[Statement] = []
-    for number, action in enumerate(rule.actions):
+    for number, action in enumerate((*rule.actions, *rule.otherwise)):
         if not isinstance(action, Sql | SignalAction):
             continue
         types = _signal_types(rulebook, action) if isinstance(action, SignalAction) else {}

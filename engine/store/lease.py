@@ -8,13 +8,13 @@ import sqlalchemy as sa
 
 from tidegate.engine.store.database import insert_new, server_now
 from tidegate.engine.store.holder import is_dead
-from tidegate.engine.store.tables import leases
+from tidegate.engine.store.tables import UNFINISHED, leases, outbox
 from tidegate.rules.errors import EngineError
 
 
 def acquire(connection: sa.Connection, rulebook: str, holder: str, seconds: int) -> int:
     """Take the lease if it is free, expired, or its holder's process has ended; its new epoch."""
-    empty = {"rulebook": rulebook, "holder": "", "epoch": 0, "expires_at": 0}
+    empty = {"rulebook": rulebook, "holder": "", "epoch": 0, "expires_at": 0, "alive_at": 0}
     insert_new(connection, leases, empty)
     held = connection.execute(_row(rulebook).with_for_update()).one()
     now = server_now(connection)
@@ -27,23 +27,37 @@ def acquire(connection: sa.Connection, rulebook: str, holder: str, seconds: int)
             "stop that engine, or wait for it: `--lease-wait 5m` (`--if-held skip`: all is well); "
             "if its machine is gone, start again after that time",
         )
-    values = {"holder": holder, "epoch": held.epoch + 1, "expires_at": now + seconds * 1_000_000}
+    values = {
+        "holder": holder,
+        "epoch": held.epoch + 1,
+        "expires_at": now + seconds * 1_000_000,
+        "alive_at": now,
+    }
     connection.execute(sa.update(leases).where(leases.c.rulebook == rulebook).values(values))
+    _leave_out(connection, rulebook, now - held.alive_at)
     return int(held.epoch) + 1
+
+
+def _leave_out(connection: sa.Connection, rulebook: str, micros: int) -> None:
+    """Downtime does not count for alternatives (G23): they are due later by as much."""
+    timed = (outbox.c.rulebook == rulebook) & outbox.c.otherwise_at.is_not(None)
+    later = outbox.c.otherwise_at + max(micros, 0)
+    connection.execute(sa.update(outbox).where(timed, UNFINISHED).values(otherwise_at=later))
 
 
 def renew(connection: sa.Connection, rulebook: str, epoch: int, seconds: int) -> None:
     """Let the lease last `seconds` from now; EngineError `lease-lost` if the epoch is not ours."""
     check(connection, rulebook, epoch)
-    expires_at = server_now(connection) + seconds * 1_000_000
-    ours = leases.c.rulebook == rulebook
-    connection.execute(sa.update(leases).where(ours).values(expires_at=expires_at))
+    now = server_now(connection)
+    values = {"expires_at": now + seconds * 1_000_000, "alive_at": now}
+    connection.execute(sa.update(leases).where(leases.c.rulebook == rulebook).values(values))
 
 
 def release(connection: sa.Connection, rulebook: str, epoch: int) -> None:
     """Give the lease back; nothing happens if it is not ours any more."""
     ours = (leases.c.rulebook == rulebook) & (leases.c.epoch == epoch)
-    connection.execute(sa.update(leases).where(ours).values(expires_at=0))
+    values = {"expires_at": 0, "alive_at": server_now(connection)}
+    connection.execute(sa.update(leases).where(ours).values(values))
 
 
 def check(
@@ -73,6 +87,7 @@ def holder(connection: sa.Connection, rulebook: str) -> str | None:
     return str(found.holder)
 
 
-def _row(rulebook: str) -> sa.Select[str, int, int]:
+def _row(rulebook: str) -> sa.Select[str, int, int, int]:
     where = leases.c.rulebook == rulebook
-    return sa.select(leases.c.holder, leases.c.epoch, leases.c.expires_at).where(where)
+    c = leases.c
+    return sa.select(c.holder, c.epoch, c.expires_at, c.alive_at).where(where)

@@ -35,5 +35,8 @@ class Ledger:
     def firings(self, entry: Entry) -> Firings:
         return self.store.entry_firings(self.rulebook, entry.bucket, entry.rule)
 
+    def do_otherwise(self, entry: Entry, made: Sequence[Entry]) -> tuple[Entry, ...]:
+        return self.store.do_otherwise(self.rulebook, self.epoch, entry, made)
+
     def dead_in_a_row(self, rule: str, limit: int) -> int:
         return self.store.dead_in_a_row(self.rulebook, rule, limit)

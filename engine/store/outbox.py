@@ -91,9 +91,11 @@ def insert_entries(
 
 
 def open_entries(connection: sa.Connection, rulebook: str) -> tuple[Entry, ...]:
-    """Entries that are pending or held, in the order of their places."""
+    """Entries that are pending or held, and dead ones whose alternative is still to be done, in the
+    order of their places."""
     c = t.outbox.c
-    query = sa.select(t.outbox).where(c.rulebook == rulebook, c.state.in_(OPEN))
+    due = (c.state == DEAD) & c.otherwise_at.is_not(None)
+    query = sa.select(t.outbox).where(c.rulebook == rulebook, c.state.in_(OPEN) | due)
     query = query.where(t.UNFINISHED)  # said again for SQLite, which then uses the index
     return tuple(to_entry(row) for row in connection.execute(query.order_by(c.place, c.number)))
 
@@ -139,6 +141,17 @@ def entry_firings(connection: sa.Connection, rulebook: str, bucket: int, rule: s
             "firings are kept for firings_retention_days after they are done",
         )
     return firings_from_columns(rule, *row)
+
+
+def do_otherwise(
+    connection: sa.Connection, rulebook: str, entry: Entry, made: Sequence[Entry]
+) -> tuple[Entry, ...]:
+    """Store the entries of an alternative, unless that was done for the entry's set of firings."""
+    timed = _same_set(rulebook, entry) & t.outbox.c.otherwise_at.is_not(None)
+    stopped = sa.update(t.outbox).where(timed).values(otherwise_at=None)
+    if not connection.execute(stopped).rowcount:
+        return ()
+    return insert_entries(connection, rulebook, entry.bucket, made)
 
 
 def dead_in_a_row(connection: sa.Connection, rulebook: str, rule: str, limit: int) -> int:
@@ -191,11 +204,16 @@ def settle(connection: sa.Connection, rulebook: str, outcome: Outcome) -> tuple[
 
 def _left_of_set(connection: sa.Connection, rulebook: str, entry: Entry) -> bool:
     """Whether some statement for the same firings has not been done."""
+    left = _same_set(rulebook, entry) & t.outbox.c.state.not_in((DONE, REDRIVEN))
+    return bool(connection.execute(sa.select(sa.exists().where(left))).scalar_one())
+
+
+def _same_set(rulebook: str, entry: Entry) -> sa.ColumnElement[bool]:
+    """The statements for the same firings, in the same branch of the rule."""
     c, ids = t.outbox.c, entry.firing_ids
     same = (c.rulebook == rulebook) & (c.bucket == entry.bucket) & (c.rule == entry.rule)
     same &= c.firing_ids.is_(None) if ids is None else c.firing_ids == ids_to_bytes(ids)
-    left = same & (c.kind != "condition") & c.state.not_in((DONE, REDRIVEN))
-    return bool(connection.execute(sa.select(sa.exists().where(left))).scalar_one())
+    return same & (c.kind != "condition") & (c.alternative == int(entry.alternative))
 
 
 def _row(rulebook: str, entry: Entry) -> dict[str, Any]:
@@ -224,6 +242,8 @@ def _row(rulebook: str, entry: Entry) -> dict[str, Any]:
         "reads": json.dumps(sorted(entry.reads)),
         "appends": int(entry.appends),
         "next_attempt_at": entry.next_attempt_at,
+        "otherwise_at": entry.otherwise_at,
+        "alternative": int(entry.alternative),
     }
 
 
@@ -264,4 +284,6 @@ def to_entry(row: sa.Row[Any]) -> Entry:
         reads=frozenset(json.loads(row.reads)),
         appends=bool(row.appends),
         next_attempt_at=row.next_attempt_at,
+        otherwise_at=row.otherwise_at,
+        alternative=bool(row.alternative),
     )

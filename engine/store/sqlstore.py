@@ -294,6 +294,13 @@ class SqlStore:
             lease.check(connection, rulebook, epoch)
             signals.tell(connection, rulebook, told)
 
+    def do_otherwise(
+        self, rulebook: str, epoch: int, entry: Entry, made: Sequence[Entry]
+    ) -> tuple[Entry, ...]:
+        with self._database.write() as connection:
+            lease.check(connection, rulebook, epoch)
+            return outbox.do_otherwise(connection, rulebook, entry, made)
+
     def dead_in_a_row(self, rulebook: str, rule: str, limit: int) -> int:
         with self._database.read() as connection:
             return outbox.dead_in_a_row(connection, rulebook, rule, limit)

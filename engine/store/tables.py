@@ -68,7 +68,8 @@ rulebooks = Table(
     Column("stopped", Message),
 )
 
-# A lease is held while the store's clock is before `expires_at` (G21).
+# A lease is held while the store's clock is before `expires_at` (G21). `alive_at`: when its holder
+# was last heard of.
 leases = Table(
     "leases",
     metadata,
@@ -76,6 +77,7 @@ leases = Table(
     Column("holder", Text, nullable=False),
     Column("epoch", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False),
+    Column("alive_at", BigInteger, nullable=False, server_default="0"),
 )
 
 cursors = Table(
@@ -240,7 +242,8 @@ UNFINISHED = text("state NOT IN ('done', 'skipped', 'redriven')")
 # `action` is the action's number in its rule, `app_id` and `target_version` are what its fate is
 # asked with (G16b), `place` is its place in the queue of its rule: a redriven entry has that of the
 # one it stands for. `stage` null: detached. `reads`: JSON, the tables that its statement reads;
-# `appends`: 1 if it only appends. `error` holds no values of the user's tables, `details` may.
+# `appends`: 1 if it only appends. `otherwise_at`: when the alternative is due; `alternative`: 1
+# if it is one. `error` holds no values of the user's tables, `details` may.
 outbox = Table(
     "outbox",
     metadata,
@@ -268,6 +271,8 @@ outbox = Table(
     Column("reads", Text, nullable=False, server_default="[]"),
     Column("appends", Integer, nullable=False, server_default="0"),
     Column("next_attempt_at", BigInteger, nullable=False, server_default="0"),
+    Column("otherwise_at", BigInteger),
+    Column("alternative", Integer, nullable=False, server_default="0"),
     _of_bucket(),
     Index("outbox_by_bucket", "rulebook", "bucket", "rule"),
     Index(

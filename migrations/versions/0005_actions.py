@@ -21,8 +21,12 @@ def upgrade() -> None:
     reads = sa.Column("reads", sa.Text, nullable=False, server_default="[]")
     appends = sa.Column("appends", sa.Integer, nullable=False, server_default="0")
     again = sa.Column("next_attempt_at", sa.BigInteger, nullable=False, server_default="0")
-    for column in (reads, appends, again):
+    otherwise = sa.Column("otherwise_at", sa.BigInteger)
+    alternative = sa.Column("alternative", sa.Integer, nullable=False, server_default="0")
+    for column in (reads, appends, again, otherwise, alternative):
         op.add_column("outbox", column)
+    alive = sa.Column("alive_at", sa.BigInteger, nullable=False, server_default="0")
+    op.add_column("leases", alive)
     op.create_table(
         "commits",
         sa.Column("rulebook", sa.Text, primary_key=True),

@@ -86,6 +86,9 @@ class FakeOutbox:
     def answer(self, control: int, text: str) -> None:
         raise AssertionError
 
+    def do_otherwise(self, entry: Entry, made: Sequence[Entry]) -> tuple[Entry, ...]:
+        raise AssertionError
+
     def tell(self, signals: Sequence[Signal]) -> None:
         raise AssertionError
 
@@ -107,6 +110,9 @@ class Unasked:
         raise AssertionError
 
     def renewed(self, entry: Entry) -> Entry | str:
+        raise AssertionError
+
+    def otherwise(self, entry: Entry) -> tuple[Entry, ...]:
         raise AssertionError
 
     def watched(self, rule: str) -> frozenset[str]:
