@@ -88,7 +88,13 @@ class Queues:
                 continue
             if entry.ordered and (entry.bucket, entry.stage or 0) != first:
                 continue
-            if any(entry.excludes(other) for other in (*self._running.values(), *passed)):
+            if any(_waits(entry, other) for other in (*self._running.values(), *passed)):
                 passed.append(entry)
                 continue
             yield one
+
+
+def _waits(entry: Entry, other: Entry) -> bool:
+    """Whether an entry waits for another to end. None waits for a detached one, except such: where
+    both write a table, Delta lets one commit at a time."""
+    return (entry.stage is None or other.stage is not None) and entry.excludes(other)
