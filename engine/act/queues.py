@@ -70,10 +70,10 @@ class Queues:
         """An attempt begins: until the entry is removed, it runs."""
         self._running[waiting.entry.number] = waiting.entry
 
-    def next_due(self) -> int | None:
-        """When the first entry is due that does not run yet; None if there is none."""
+    def next_due(self, now: int) -> int | None:
+        """When the first of those entries is due that are not due yet; None if there is none."""
         heads = (queue[0] for queue in self._queues.values())
-        return min((w.due for w in heads if w.entry.number not in self._running), default=None)
+        return min((w.due for w in heads if w.due > now), default=None)
 
     def ready(self, now: int) -> Iterator[Waiting]:
         """The entries that may run beside those that run already, in order. What has been taken is

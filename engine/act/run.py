@@ -119,8 +119,9 @@ class Runner:
 
     def add(self, entries: Iterable[Entry], firings: Iterable[Firings]) -> None:
         """Entries that were stored just now, with the firings of their bucket."""
-        open_now = [entry for entry in entries if entry.state == "pending"]
-        self._put(open_now)
+        stored = list(entries)
+        self._put(stored)
+        open_now = [entry for entry in stored if entry.state in OPEN]
         by_rule = {of_rule.rule: of_rule for of_rule in firings}
         self._fresh = {(e.bucket, e.rule): by_rule[e.rule] for e in open_now if e.rule in by_rule}
 
@@ -157,9 +158,10 @@ class Runner:
 
     @property
     def due(self) -> int | None:
-        """When an entry is due again, or an alternative is to be done; None if neither."""
+        """When an entry is due again, or an alternative is to be done; None if neither. One that is
+        due already waits for another to end."""
         times = [e.otherwise_at for e in self._timed.values() if e.otherwise_at is not None]
-        again = self.queues.next_due()
+        again = self.queues.next_due(self.now())
         return min([*times, *([] if again is None else [again])], default=None)
 
     def carry_out(self, control: Control, present: Present) -> None:
@@ -199,11 +201,9 @@ class Runner:
 
     def _put(self, entries: Iterable[Entry]) -> None:
         """Entries that were stored just now."""
-        for entry in entries:
-            if entry.otherwise_at is not None:
-                self._timed[entry.number] = entry
-            if entry.state in OPEN:
-                self.queues.put([Waiting(entry)])
+        stored = list(entries)
+        self._timed |= {e.number: e for e in stored if e.otherwise_at is not None}
+        self.queues.put(Waiting(entry) for entry in stored if entry.state in OPEN)
 
     def _do_otherwise(self, present: Present) -> None:
         """Store the alternatives of the entries that were not done in time, once for a set of
@@ -310,12 +310,17 @@ class Runner:
             known = isinstance(failure, SinkError | EngineError)
             said = str(failure) if known else f"{type(failure).__name__}: {failure}"
             outcome = self._failed(entry, Failure(said, getattr(failure, "details", None)))
-        if outcome.state != "held" or outcome.fate or self._rule_holds(entry):
+        sealed = Fate.SEALED.value
+        if outcome.state != "held" or outcome.fate not in (None, sealed) or self._rule_holds(entry):
             return outcome
         return self._dead(outcome, executor, firings)
 
     def _dead(self, outcome: Outcome, executor: Executor, firings: Firings) -> Outcome:
-        """An entry that has used up its attempts, sealed (G18). It is held where it cannot be."""
+        """An entry that has used up its attempts, sealed (G18), perhaps by an earlier run of which
+        nobody knows. It is held where it cannot be sealed."""
+        if outcome.fate is not None:
+            error = outcome.entry.error or outcome.error
+            return replace(outcome, state="dead", error=error, fate=None, next_attempt_at=0)
         try:
             fate = executor.seal(outcome.entry, firings)
         except SinkError:

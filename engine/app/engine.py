@@ -222,6 +222,7 @@ class Engine:
                 else:
                     quiet.go_on(self._loop.waiting)
                     self._wakeup.wait(self._loop.wait_seconds)
+            through(self._loop.finish)
 
     def obstacles(self) -> tuple[str, ...]:
         """What stands in the way of rules: parked rules, entries that are held, dead or wait for
