@@ -33,10 +33,11 @@ class Statement:
 
     The text of a signal is JSON: `action` (its number in the rule), `event`, `fields` (expressions
     by field), `types` (Spark's, by field), `group` (the columns with one value a firing that the
-    expressions name).
+    expressions name). That of a webhook has `url`, `secret` and `headers` (with names of variables)
+    in place of the event, and no types.
     """
 
-    kind: str  # sql | signal
+    kind: str  # sql | signal | webhook
     text: str
     target: str | None = None
     action: int = 0
@@ -93,6 +94,12 @@ class Entry:
     next_attempt_at: int = 0
 
     @property
+    def queue(self) -> str:
+        """Entries of one queue run one after the other: those of a rule; its webhooks have one of
+        their own, so that neither waits for the other."""
+        return f"{self.rule}/webhook" if self.kind == "webhook" else self.rule
+
+    @property
     def ordered(self) -> bool:
         """Whether others wait for its first attempt: not for a detached entry, nor for one that was
         tried, or stands in the place of another."""
@@ -126,7 +133,8 @@ class Outcome:
     `signals` were raised by it; they are inserted when it is marked done (G22). `successors` are
     stored and numbered in the same transaction: the entry that takes the place of a redriven one,
     or the actions of a condition that was asked again; `firings` are that one's, decided. `control`
-    is what is answered by it.
+    is what is answered by it. `firing_ids`: those that the entry is for from now on, None: as
+    before; what became of its others then stands in successors.
     """
 
     entry: Entry
@@ -140,3 +148,4 @@ class Outcome:
     firings: Firings | None = None
     control: int | None = None
     next_attempt_at: int = 0
+    firing_ids: tuple[str, ...] | None = None

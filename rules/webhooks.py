@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from tidegate.rules.kinds import Report
@@ -71,7 +72,13 @@ def variables(text: str) -> tuple[str, ...]:
     return tuple(_REFERENCE.findall(text))
 
 
-def filled(text: str, values: dict[str, str]) -> str:
+def secrets_of(secret: str | None, headers: Mapping[str, str]) -> tuple[str, ...]:
+    """The environment variables that a webhook names."""
+    named = [name for text in headers.values() for name in variables(text)]
+    return tuple(dict.fromkeys([*([secret] if secret else []), *named]))
+
+
+def filled(text: str, values: Mapping[str, str]) -> str:
     """A header's value with those of the variables in it."""
     return _REFERENCE.sub(lambda found: values[found[1]], text)
 

@@ -1,4 +1,4 @@
-"""Open entries, by rule, in the order in which they are to run (G15, G17)."""
+"""Open entries, by queue, in the order in which they are to run (G15, G17)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ class Waiting:
 
 
 class Queues:
-    """A queue a rule, ordered by (place, number). Only the first of a queue may run: an entry that
-    waits for a retry, or is held, holds the later ones of its rule and nothing else.
+    """A queue a rule, and one for its webhooks, ordered by (place, number). Only the first of a
+    queue may run: an entry that waits for a retry, or is held, holds the later ones of its queue
+    and nothing else.
 
         a: 3 (due in 2 s), 7      b: 4, 5      ->  4, then 5; 3 and 7 after two seconds
 
@@ -34,37 +35,37 @@ class Queues:
     """
 
     def __init__(self) -> None:
-        self._by_rule: dict[str, list[Waiting]] = {}
+        self._by_name: dict[str, list[Waiting]] = {}
         self._running: dict[int, Entry] = {}
 
     def __len__(self) -> int:
-        return sum(map(len, self._by_rule.values()))
+        return sum(map(len, self._by_name.values()))
 
     def __iter__(self) -> Iterator[Waiting]:
-        for queue in self._by_rule.values():
+        for queue in self._by_name.values():
             yield from queue
 
     def clear(self) -> None:
-        self._by_rule.clear()
+        self._by_name.clear()
         self._running.clear()
 
     def put(self, waiting: Iterable[Waiting]) -> None:
         """Add entries, each at its place."""
-        rules = set()
+        names = set()
         for one in waiting:
-            self._by_rule.setdefault(one.entry.rule, []).append(one)
-            rules.add(one.entry.rule)
-        for rule in rules:
-            self._by_rule[rule].sort(key=lambda w: w.position)
+            self._by_name.setdefault(one.entry.queue, []).append(one)
+            names.add(one.entry.queue)
+        for name in names:
+            self._by_name[name].sort(key=lambda w: w.position)
 
     def remove(self, entry: Entry) -> None:
         """Take an entry out, if it is there."""
         self._running.pop(entry.number, None)
-        left = [w for w in self._by_rule.get(entry.rule, ()) if w.entry.number != entry.number]
+        left = [w for w in self._by_name.get(entry.queue, ()) if w.entry.number != entry.number]
         if left:
-            self._by_rule[entry.rule] = left
+            self._by_name[entry.queue] = left
         else:
-            self._by_rule.pop(entry.rule, None)
+            self._by_name.pop(entry.queue, None)
 
     def start(self, waiting: Waiting) -> None:
         """An attempt begins: until the entry is removed, it runs."""
@@ -73,7 +74,7 @@ class Queues:
     def ready(self, now: int) -> Iterator[Waiting]:
         """The entries that may run beside those that run already, in order. What has been taken is
         to be started before the next one is asked for."""
-        heads = sorted((queue[0] for queue in self._by_rule.values()), key=lambda w: w.position)
+        heads = sorted((queue[0] for queue in self._by_name.values()), key=lambda w: w.position)
         stages = [(w.entry.bucket, w.entry.stage or 0) for w in heads if w.entry.ordered]
         first = min(stages, default=None)
         passed: list[Entry] = []

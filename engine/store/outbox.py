@@ -158,6 +158,7 @@ def settle(connection: sa.Connection, rulebook: str, outcome: Outcome) -> tuple[
     """
     c, entry = t.outbox.c, outcome.entry
     same = (c.number == entry.number) & (c.rulebook == rulebook) & c.state.not_in(FINISHED)
+    narrowed = outcome.firing_ids and {"firing_ids": ids_to_bytes(outcome.firing_ids)}
     changed = connection.execute(
         sa.update(t.outbox)
         .where(same)
@@ -168,6 +169,7 @@ def settle(connection: sa.Connection, rulebook: str, outcome: Outcome) -> tuple[
             details=outcome.details,
             fate=outcome.fate,
             next_attempt_at=outcome.next_attempt_at,
+            **(narrowed or {}),
         )
     ).rowcount
     if not changed:
