@@ -62,8 +62,9 @@ class WebhookPoster:
     def post(self, posts: Sequence[Post]) -> Sequence[Answer]:
         """See `engine.webhooks.Poster`. Once so many requests have failed in a row as may be in
         flight, the rest is not sent: a host that is away would keep others waiting for long."""
+        loop = self._running()
         try:
-            return asyncio.run_coroutine_threadsafe(self._all(posts), self._running()).result()
+            return asyncio.run_coroutine_threadsafe(self._all(posts), loop).result()
         except CancelledError:
             raise SinkError("[webhook-ended] the engine ended before an answer came") from None
 
