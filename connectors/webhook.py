@@ -57,6 +57,7 @@ class WebhookPoster:
         self._begin = threading.Lock()
         self._closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._targets: dict[str, tuple[str, int, bool | None, URL]] = {}
         self._sessions: dict[bool, aiohttp.ClientSession] = {}  # by: may an address be private
 
     def post(self, posts: Sequence[Post]) -> Sequence[Answer]:
@@ -134,8 +135,7 @@ class WebhookPoster:
         return answers
 
     async def _send(self, post: Post) -> Answer:
-        host, port = host_of(post.url)
-        private = allowed(self._hosts, post.url)
+        host, port, private, url = self._target(post.url)
         if private is None:
             return Answer(f"the policy does not let webhooks call {host}:{port}", lasting=True)
         headers = dict(post.headers)
@@ -143,7 +143,7 @@ class WebhookPoster:
             headers[SIGNATURE] = signature(post.secret, int(time.time()), post.body)
         try:
             async with self._sessions[private].post(
-                URL(post.url, encoded=True), data=post.body, headers=headers, allow_redirects=False
+                url, data=post.body, headers=headers, allow_redirects=False
             ) as response:
                 answer = _answer(host, response)
                 with suppress(aiohttp.ClientError, TimeoutError):
@@ -151,6 +151,16 @@ class WebhookPoster:
                 return answer
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             return self._failure(host, error)
+
+    def _target(self, url: str) -> tuple[str, int, bool | None, URL]:
+        """Host and port of a URL, whether the policy lists them, and for private addresses."""
+        if url not in self._targets:
+            self._targets[url] = (
+                *host_of(url),
+                allowed(self._hosts, url),
+                URL(url, encoded=True),
+            )
+        return self._targets[url]
 
     def _failure(self, host: str, error: Exception) -> Answer:
         """Why there is no answer: a name of a host is all that it says."""

@@ -35,7 +35,7 @@ SECRETS = {"TIDEGATE_SECRET_OPS": 16 * "x", "TIDEGATE_SECRET_TOKEN": "y"}
             SECRETS,
             [
                 "does not let webhooks call ops.example.org (rules.r.do[0])\n"
-                "    its operator writes webhook_hosts: [ops.example.org] into the file of --policy",
+                "    its operator writes webhook_hosts: [ops.example.org] into the file of",
                 'writes webhook_hosts: ["[2001:db8::1]:8443"] into the file of --policy',
             ],
         ),
