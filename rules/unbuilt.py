@@ -31,7 +31,7 @@ KEYS = (  # of rules
     "at_least_once",
     "expire_key_after",
 )
-ACTIONS = ("webhook", "enable", "disable")
+ACTIONS = ("enable", "disable")
 
 
 def refuse_unbuilt(book: Book, limits: Settings, features: frozenset[str], report: Report) -> None:

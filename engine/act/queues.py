@@ -1,4 +1,4 @@
-"""Open entries, by rule, in the order in which they are to run (G15, G17)."""
+"""Open entries, by queue, in the order in which they are to run (G15, G17)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ class Waiting:
 
 
 class Queues:
-    """A queue a rule, ordered by (place, number). Only the first of a queue may run: an entry that
-    waits for a retry, or is held, holds the later ones of its rule and nothing else.
+    """A queue a rule, and one for its webhooks, ordered by (place, number). Only the first of a
+    queue may run: an entry that waits for a retry, or is held, holds the later ones of its queue
+    and nothing else.
 
         a: 3 (due in 2 s), 7      b: 4, 5      ->  4, then 5; 3 and 7 after two seconds
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.act.edges import BEGIN, END, FAILED, edge_signals
-from tidegate.engine.act.executors import Executor, NoEffectError, Present
+from tidegate.engine.act.executors import Executor, NoEffectError, Present, SomeFailedError
 from tidegate.engine.act.past import pass_over, way_past
 from tidegate.engine.act.queues import Queues, Waiting
 from tidegate.engine.entries import Control, Entry, Fate, Outcome
@@ -241,7 +241,10 @@ class Runner:
         """The fate of an entry that cannot land any more. One that nobody has sent yet needs no
         seal: it would pass the marker of an earlier one of its queue. Raises SinkError."""
         behind = any(
-            w.entry.app_id == entry.app_id and w.entry.number < entry.number for w in self.queues
+            w.entry.queue == entry.queue
+            and w.entry.app_id == entry.app_id
+            and w.entry.number < entry.number
+            for w in self.queues
         )
         if behind or (entry.state == "dead" and not entry.attempts):
             return Fate.SEALED
@@ -262,6 +265,9 @@ class Runner:
         for outcome in outcomes:
             self._bring_up_to(outcome)
         self._put(successors)
+        for one in successors:
+            if one.state == "dead":
+                log.error("%s", _stopped(one, self.rulebook))
         failpoint("action.between")
         return sum(outcome.state == "done" for outcome in outcomes)
 
@@ -274,6 +280,7 @@ class Runner:
             error=outcome.error,
             fate=outcome.fate,
             next_attempt_at=outcome.next_attempt_at,
+            firing_ids=outcome.firing_ids or before.firing_ids,
         )
         self.queues.remove(entry)
         if outcome.state not in (*OPEN, "dead"):
@@ -302,6 +309,8 @@ class Runner:
             return executor.attempt(waiting, firings, present)
         except NoEffectError as error:
             outcome = self._failed(entry, Failure(str(error)), error.fate)
+        except SomeFailedError as error:
+            outcome = self._some_failed(entry, error, firings)
         except OutageError:
             raise
         except Exception as failure:  # whatever it is, the entry must not be passed over
@@ -314,6 +323,29 @@ class Runner:
         if outcome.state != "held" or outcome.fate not in (None, sealed) or self._rule_holds(entry):
             return outcome
         return self._dead(outcome, executor, firings)
+
+    def _some_failed(self, entry: Entry, error: SomeFailedError, firings: Firings) -> Outcome:
+        """The entry goes on with what may be tried again; what is done, and what never will be,
+        become entries of their own. What holds its queue is kept together."""
+        again, never = error.again, error.never
+        if again and never and self._rule_holds(entry):
+            again, never = again + never, ()
+        failed = self._failed(entry, Failure(str(error), lasting=not again))
+        due = max(failed.next_attempt_at, self.now() + int(error.after_seconds * 1_000_000))
+        failed = replace(failed, next_attempt_at=due)
+        left = again or never
+        if len(left) == len(firings):
+            return failed
+        part = replace(entry, number=0, attempts=failed.attempts, details=None, next_attempt_at=0)
+        ended = [one for one in firings.hex_ids().to_pylist() if one not in {*again, *never}]
+        successors = []
+        if ended:
+            done = replace(part, firing_ids=tuple(ended), state="done", error=None)
+            successors.append(done)
+        if again and never:
+            dead = replace(part, firing_ids=never, state="dead", error=error.lasting)
+            successors.append(dead)
+        return replace(failed, firing_ids=left, successors=tuple(successors))
 
     def _dead(self, outcome: Outcome, executor: Executor, firings: Firings) -> Outcome:
         """An entry that has used up its attempts, sealed (G18), perhaps by an earlier run of which
@@ -343,7 +375,7 @@ class Runner:
     def _failed(self, entry: Entry, why: Failure, fate: Fate | None = None) -> Outcome:
         attempts, retry = entry.attempts + 1, self._retry(entry)
         stopped = fate in (Fate.SEALED, Fate.PASSED, Fate.UNKNOWN)
-        held = stopped or attempts >= retry.attempts
+        held = stopped or why.lasting or attempts >= retry.attempts
         if not held:
             told = "rule %s: entry %d will be tried again: %s"
             log.warning(told, entry.rule, entry.number, why.error)
