@@ -8,7 +8,7 @@ from typing import Protocol
 from tidegate.engine.act.queues import Waiting
 from tidegate.engine.entries import Entry, Fate, Outcome
 from tidegate.engine.ports import SinkError
-from tidegate.engine.values import Firings
+from tidegate.engine.values import Firings, Signal
 
 STOPPED_BY = {
     Fate.SEALED: "its seal stands in the target's log: it waits for a skip or a redrive",
@@ -45,6 +45,39 @@ class SomeFailedError(SinkError):
         self.never = tuple(never)
         self.lasting = lasting or message
         self.after_seconds = after_seconds
+
+
+class Outbox(Protocol):
+    """The stored entries of one rulebook. Writes are made under the lease's epoch; they raise
+    EngineError `lease-lost`."""
+
+    def settle(self, outcomes: Sequence[Outcome]) -> tuple[Entry, ...]:
+        """Record outcomes and what they bring in one transaction (G22); their successors. Raises
+        EngineError `signal-conflict`; nothing is recorded then."""
+        ...
+
+    def tell(self, signals: Sequence[Signal]) -> None:
+        """Insert signals of the engine's own; those that are there already stay."""
+        ...
+
+    def answer(self, control: int, text: str) -> None:
+        """Say why what an operator asked for changes nothing."""
+        ...
+
+    def entry(self, number: int) -> Entry | None: ...
+
+    def firings(self, entry: Entry) -> Firings:
+        """All firings of the entry's rule and bucket."""
+        ...
+
+    def do_otherwise(self, entry: Entry, made: Sequence[Entry]) -> tuple[Entry, ...]:
+        """Store the alternative of an entry, unless that was done for its set of firings; the
+        stored entries."""
+        ...
+
+    def dead_in_a_row(self, rule: str, limit: int) -> int:
+        """How many of a rule's entries have died, `limit` at most, since one was done."""
+        ...
 
 
 class Present(Protocol):

@@ -7,7 +7,6 @@ INSERTs on the crew. The first that ends is settled, then the second. Then the M
 from __future__ import annotations
 
 import logging
-import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -15,58 +14,21 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from tidegate.engine.act.edges import BEGIN, END, FAILED, edge_signals
-from tidegate.engine.act.executors import Executor, NoEffectError, Present, SomeFailedError
+from tidegate.engine.act.attempt import Attempts, firings_of_entry
+from tidegate.engine.act.edges import BEGIN, edge_signals
+from tidegate.engine.act.executors import Executor, Outbox, Present
 from tidegate.engine.act.past import pass_over, way_past
 from tidegate.engine.act.queues import Queues, Waiting
 from tidegate.engine.entries import Control, Entry, Fate, Outcome
 from tidegate.engine.failpoints import failpoint
-from tidegate.engine.ports import OutageError, SinkError
-from tidegate.engine.values import Failure, Firings, Signal
+from tidegate.engine.values import Failure, Firings
 from tidegate.rules.errors import EngineError
-from tidegate.rules.model import Retry, Rulebook
+from tidegate.rules.model import Rulebook
 
 log = logging.getLogger(__name__)
 
 OPEN = ("pending", "held")
-LOST = frozenset({"lease-lost", "spark-lost"})  # what ends the engine, not an entry
 _BESIDE = "webhook"  # the kind that has a crew of its own: it waits for others' machines
-
-
-class Outbox(Protocol):
-    """The stored entries of one rulebook. Writes are made under the lease's epoch; they raise
-    EngineError `lease-lost`."""
-
-    def settle(self, outcomes: Sequence[Outcome]) -> tuple[Entry, ...]:
-        """Record outcomes and what they bring in one transaction (G22); their successors. Raises
-        EngineError `signal-conflict`; nothing is recorded then."""
-        ...
-
-    def tell(self, signals: Sequence[Signal]) -> None:
-        """Insert signals of the engine's own; those that are there already stay."""
-        ...
-
-    def answer(self, control: int, text: str) -> None:
-        """Say why what an operator asked for changes nothing."""
-        ...
-
-    def entry(self, number: int) -> Entry | None: ...
-
-    def firings(self, entry: Entry) -> Firings:
-        """All firings of the entry's rule and bucket."""
-        ...
-
-    def do_otherwise(self, entry: Entry, made: Sequence[Entry]) -> tuple[Entry, ...]:
-        """Store the alternative of an entry, unless that was done for its set of firings; the
-        stored entries."""
-        ...
-
-    def dead_in_a_row(self, rule: str, limit: int) -> int:
-        """How many of a rule's entries have died, `limit` at most, since one was done."""
-        ...
 
 
 class Hands(Protocol):
@@ -96,10 +58,14 @@ class Runner:
     crew: Hands
     beside: Hands | None = None
     wake: Callable[[], None] = lambda: None
+    attempts: Attempts = field(init=False)
     queues: Queues = field(default_factory=Queues, init=False)
     _running: dict[Future[Outcome], Waiting] = field(default_factory=dict, init=False)
     _fresh: dict[tuple[int, str], Firings] = field(default_factory=dict, init=False)
     _timed: dict[int, Entry] = field(default_factory=dict, init=False)  # with an alternative
+
+    def __post_init__(self) -> None:
+        self.attempts = Attempts(self.rulebook, self.executors, self.outbox, self.now)
 
     def load(self, entries: Iterable[Entry]) -> None:
         """Begin with what the store has open: an earlier run may have begun any of it. What still
@@ -194,7 +160,7 @@ class Runner:
             firings = self._firings(waiting.entry)
             self._begin(waiting.entry, firings, present)
             self.queues.start(waiting)
-            future = hands.submit(partial(self._attempt, waiting, firings, present))
+            future = hands.submit(partial(self.attempts.make, waiting, firings, present))
             self._running[future] = waiting
             if waiting.entry.stage is None:
                 future.add_done_callback(lambda _: self.wake())
@@ -260,7 +226,7 @@ class Runner:
                 raise
             if len(outcomes) > 1:
                 return sum(self._settle([one]) for one in outcomes)
-            outcomes = [self._failed(outcomes[0].entry, Failure(str(error)))]
+            outcomes = [self.attempts.failed(outcomes[0].entry, Failure(str(error)))]
             successors = self.outbox.settle(outcomes)
         for outcome in outcomes:
             self._bring_up_to(outcome)
@@ -290,136 +256,9 @@ class Runner:
         if outcome.state in ("held", "dead") and before.state != outcome.state:
             log.error("%s", _stopped(entry, self.rulebook))
 
-    def _attempt(self, waiting: Waiting, all_firings: Firings, present: Present) -> Outcome:
-        """One attempt and what came of it; may run in any thread."""
-        firings = firings_of_entry(waiting.entry, all_firings)
-        outcome = self._tried(waiting, firings, present)
-        watched = present.watched(waiting.entry.rule)
-        if not watched or waiting.entry.kind == "condition" or waiting.entry.alternative:
-            return outcome
-        ends, fails = (
-            edge_signals(edge, waiting.entry, firings, watched, self.now())
-            for edge in (END, FAILED)
-        )
-        return replace(outcome, ends=ends, fails=fails)
-
-    def _tried(self, waiting: Waiting, firings: Firings, present: Present) -> Outcome:
-        entry, executor = waiting.entry, self.executors[waiting.entry.kind]
-        try:
-            return executor.attempt(waiting, firings, present)
-        except NoEffectError as error:
-            outcome = self._failed(entry, Failure(str(error)), error.fate)
-        except SomeFailedError as error:
-            outcome = self._some_failed(entry, error, firings)
-        except OutageError:
-            raise
-        except Exception as failure:  # whatever it is, the entry must not be passed over
-            if isinstance(failure, EngineError) and failure.code in LOST:
-                raise
-            known = isinstance(failure, SinkError | EngineError)
-            said = str(failure) if known else f"{type(failure).__name__}: {failure}"
-            outcome = self._failed(entry, Failure(said, getattr(failure, "details", None)))
-        sealed = Fate.SEALED.value
-        if outcome.state != "held" or outcome.fate not in (None, sealed) or self._rule_holds(entry):
-            return outcome
-        return self._dead(outcome, executor, firings)
-
-    def _some_failed(self, entry: Entry, error: SomeFailedError, firings: Firings) -> Outcome:
-        """The entry goes on with what may be tried again; what is done, and what never will be,
-        become entries of their own. What holds its queue is kept together."""
-        again, never = error.again, error.never
-        if again and never and self._rule_holds(entry):
-            again, never = again + never, ()
-        failed = self._failed(entry, Failure(str(error), lasting=not again))
-        due = max(failed.next_attempt_at, self.now() + int(error.after_seconds * 1_000_000))
-        failed = replace(failed, next_attempt_at=due)
-        left = again or never
-        if len(left) == len(firings):
-            return failed
-        part = replace(entry, number=0, attempts=failed.attempts, details=None, next_attempt_at=0)
-        ended = [one for one in firings.hex_ids().to_pylist() if one not in {*again, *never}]
-        successors = []
-        if ended:
-            done = replace(part, firing_ids=tuple(ended), state="done", error=None)
-            successors.append(done)
-        if again and never:
-            dead = replace(part, firing_ids=never, state="dead", error=error.lasting)
-            successors.append(dead)
-        return replace(failed, firing_ids=left, successors=tuple(successors))
-
-    def _dead(self, outcome: Outcome, executor: Executor, firings: Firings) -> Outcome:
-        """An entry that has used up its attempts, sealed (G18), perhaps by an earlier run of which
-        nobody knows. It is held where it cannot be sealed."""
-        if outcome.fate is not None:
-            error = outcome.entry.error or outcome.error
-            return replace(outcome, state="dead", error=error, fate=None, next_attempt_at=0)
-        try:
-            fate = executor.seal(outcome.entry, firings)
-        except SinkError:
-            return outcome
-        if fate is Fate.EFFECT:
-            return Outcome(outcome.entry, "done", outcome.attempts)
-        if fate is not Fate.SEALED:
-            return replace(outcome, fate=fate.value)
-        return replace(outcome, state="dead", next_attempt_at=0)
-
-    def _rule_holds(self, entry: Entry) -> bool:
-        """Whether an entry that cannot be done holds its queue: the rule says so, or so many have
-        died in a row that the rule is suspended."""
-        rule = self.rulebook.rules.get(entry.rule)
-        most = self.rulebook.settings.dead_in_a_row_max
-        return (rule is not None and rule.on_dead == "hold") or (
-            self.outbox.dead_in_a_row(entry.rule, most) >= most
-        )
-
-    def _failed(self, entry: Entry, why: Failure, fate: Fate | None = None) -> Outcome:
-        attempts, retry = entry.attempts + 1, self._retry(entry)
-        stopped = fate in (Fate.SEALED, Fate.PASSED, Fate.UNKNOWN)
-        held = stopped or why.lasting or attempts >= retry.attempts
-        if not held:
-            told = "rule %s: entry %d will be tried again: %s"
-            log.warning(told, entry.rule, entry.number, why.error)
-        shown = fate.value if fate is not None and stopped else None
-        again = self.now() + _pause(entry.number, attempts, retry, held=held)
-        state = "held" if held else "pending"
-        return Outcome(
-            entry,
-            state,
-            attempts,
-            why.error,
-            details=why.details,
-            fate=shown,
-            next_attempt_at=again,
-        )
-
     def _firings(self, entry: Entry) -> Firings:
         known = self._fresh.get((entry.bucket, entry.rule))
         return self.outbox.firings(entry) if known is None else known
-
-    def _retry(self, entry: Entry) -> Retry:
-        rule = self.rulebook.rules.get(entry.rule)
-        return rule.retry if rule is not None else Retry()
-
-
-def _pause(number: int, attempts: int, retry: Retry, *, held: bool) -> int:
-    """Microseconds until an entry that failed is due again. Up to a quarter of it is left out, by
-    the entry and the attempt, so that what failed together is not tried together."""
-    doubled: int = retry.backoff_min_micros * 2 ** min(attempts - 1, 40)
-    whole = retry.backoff_max_micros if held else min(doubled, retry.backoff_max_micros)
-    return int(whole * random.Random(f"{number}/{attempts}").uniform(0.75, 1))  # noqa: S311
-
-
-def firings_of_entry(entry: Entry, firings: Firings) -> Firings:
-    """Of all firings of a rule in a bucket, those that an entry is for."""
-    if entry.firing_ids is not None:
-        chosen = pc.is_in(firings.hex_ids(), pa.array(entry.firing_ids, pa.string()))
-    else:
-        chosen = pc.not_equal(firings.firings["condition"], "failed")
-    if pc.all(chosen).as_py():
-        return firings
-    kept = replace(firings, firings=firings.firings.filter(chosen))
-    rows = pc.is_in(firings.relation["firing_id"], kept.hex_ids())
-    return replace(kept, relation=firings.relation.filter(rows))
 
 
 def _stopped(entry: Entry, rulebook: Rulebook) -> str:

@@ -189,10 +189,6 @@ def settle(connection: sa.Connection, rulebook: str, outcome: Outcome) -> tuple[
         return ()
     if outcome.state == DONE:
         signals.raise_by_entry(connection, rulebook, entry, outcome.signals)
-        if outcome.ends:
-            signals.tell(connection, rulebook, _ended(connection, rulebook, entry, outcome.ends))
-    if outcome.state == DEAD:
-        signals.tell(connection, rulebook, outcome.fails)
     if outcome.firings is not None:
         f = t.firings.c
         same = (f.rulebook == rulebook) & (f.bucket == entry.bucket) & (f.rule == entry.rule)
@@ -201,7 +197,28 @@ def settle(connection: sa.Connection, rulebook: str, outcome: Outcome) -> tuple[
         connection.execute(sa.update(t.firings).where(same).values(outcomes=decided))
     if outcome.control is not None:
         controls.answer(connection, rulebook, outcome.control, outcome.state)
-    return insert_entries(connection, rulebook, entry.bucket, outcome.successors)
+    successors = insert_entries(connection, rulebook, entry.bucket, outcome.successors)
+    if outcome.ends:
+        signals.tell(connection, rulebook, _ended(connection, rulebook, entry, outcome.ends))
+    if outcome.fails:
+        signals.tell(connection, rulebook, _dead_ones(outcome))
+    return successors
+
+
+def _dead_ones(outcome: Outcome) -> list[Signal]:
+    """Of the failures of actions, those of firings for which the entry, or a part of it, died."""
+    dead = set[str]()
+    for entry in outcome.successors:
+        dead.update(entry.firing_ids or () if entry.state == DEAD else ())
+    if outcome.state == DEAD:
+        own = outcome.firing_ids or outcome.entry.firing_ids
+        dead.update(own or (_fired(signal) for signal in outcome.fails))
+    return [signal for signal in outcome.fails if _fired(signal) in dead]
+
+
+def _fired(signal: Signal) -> str:
+    """The firing that a signal of the engine's own is of."""
+    return signal.id.partition("-")[0]
 
 
 def _ended(
@@ -217,7 +234,7 @@ def _ended(
         if ids is None:
             return []
         waiting.update(ids_from_bytes(ids))
-    return [signal for signal in ends if signal.id.partition("-")[0] not in waiting]
+    return [signal for signal in ends if _fired(signal) not in waiting]
 
 
 def _same_set(rulebook: str, entry: Entry) -> sa.ColumnElement[bool]:

@@ -12,7 +12,8 @@ import pytest
 from tests.support.acting import Alone, FakeOutbox, FakeSink, Unasked, executors
 from tests.support.make import SECOND, firings, hex_ids, numbered
 from tests.support.rulebooks import rule, rulebook
-from tidegate.engine.act.run import Runner, firings_of_entry
+from tidegate.engine.act.attempt import firings_of_entry
+from tidegate.engine.act.run import Runner
 from tidegate.engine.entries import Entry
 from tidegate.engine.values import Firings
 from tidegate.rules.errors import EngineError

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from tests.support.analysts import EveryIdAnalyst
 from tests.support.memory import MemorySink
-from tidegate.engine.act.run import firings_of_entry
+from tidegate.engine.act.attempt import firings_of_entry
 from tidegate.engine.entries import Entry
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store.outbox import to_entry

@@ -1,0 +1,166 @@
+"""One attempt at an entry, and what comes of it: done, tried again, dead or held (G16-G18)."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.engine.act.edges import END, FAILED, edge_signals
+from tidegate.engine.act.executors import Executor, NoEffectError, Outbox, Present, SomeFailedError
+from tidegate.engine.act.queues import Waiting
+from tidegate.engine.entries import Entry, Fate, Outcome
+from tidegate.engine.ports import OutageError, SinkError
+from tidegate.engine.values import Failure, Firings
+from tidegate.rules.errors import EngineError
+from tidegate.rules.model import Retry, Rulebook
+
+log = logging.getLogger(__name__)
+
+LOST = frozenset({"lease-lost", "spark-lost"})  # what ends the engine, not an entry
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """Attempts at the entries of one rulebook; may be made in several threads.
+
+    `executors`: by kind of entry. `now`: the engine's clock, microseconds.
+    """
+
+    rulebook: Rulebook
+    executors: Mapping[str, Executor]
+    outbox: Outbox
+    now: Callable[[], int]
+
+    def make(self, waiting: Waiting, all_firings: Firings, present: Present) -> Outcome:
+        """One attempt, and what came of it. Raises OutageError where the store or a table is away,
+        EngineError for what ends the engine."""
+        firings = firings_of_entry(waiting.entry, all_firings)
+        outcome = self._tried(waiting, firings, present)
+        watched = present.watched(waiting.entry.rule)
+        if not watched or waiting.entry.kind == "condition" or waiting.entry.alternative:
+            return outcome
+        ends, fails = (
+            edge_signals(edge, waiting.entry, firings, watched, self.now())
+            for edge in (END, FAILED)
+        )
+        return replace(outcome, ends=ends, fails=fails)
+
+    def _tried(self, waiting: Waiting, firings: Firings, present: Present) -> Outcome:
+        entry, executor = waiting.entry, self.executors[waiting.entry.kind]
+        try:
+            return executor.attempt(waiting, firings, present)
+        except NoEffectError as error:
+            outcome = self.failed(entry, Failure(str(error)), error.fate)
+        except SomeFailedError as error:
+            outcome = self._some_failed(entry, error, firings)
+        except OutageError:
+            raise
+        except Exception as failure:  # whatever it is, the entry must not be passed over
+            if isinstance(failure, EngineError) and failure.code in LOST:
+                raise
+            known = isinstance(failure, SinkError | EngineError)
+            said = str(failure) if known else f"{type(failure).__name__}: {failure}"
+            outcome = self.failed(entry, Failure(said, getattr(failure, "details", None)))
+        sealed = Fate.SEALED.value
+        if outcome.state != "held" or outcome.fate not in (None, sealed) or self._rule_holds(entry):
+            return outcome
+        return self._dead(outcome, executor, firings)
+
+    def _some_failed(self, entry: Entry, error: SomeFailedError, firings: Firings) -> Outcome:
+        """The entry goes on with what may be tried again; what is done, and what never will be,
+        become entries of their own. What holds its queue is kept together."""
+        again, never = error.again, error.never
+        if again and never and self._rule_holds(entry):
+            again, never = again + never, ()
+        failed = self.failed(entry, Failure(str(error), lasting=not again))
+        due = max(failed.next_attempt_at, self.now() + int(error.after_seconds * 1_000_000))
+        failed = replace(failed, next_attempt_at=due)
+        left = again or never
+        if len(left) == len(firings):
+            return failed
+        part = replace(entry, number=0, attempts=failed.attempts, details=None, next_attempt_at=0)
+        ended = [one for one in firings.hex_ids().to_pylist() if one not in {*again, *never}]
+        successors = []
+        if ended:
+            done = replace(part, firing_ids=tuple(ended), state="done", error=None)
+            successors.append(done)
+        if again and never:
+            dead = replace(part, firing_ids=never, state="dead", error=error.lasting)
+            successors.append(dead)
+        return replace(failed, firing_ids=left, successors=tuple(successors))
+
+    def _dead(self, outcome: Outcome, executor: Executor, firings: Firings) -> Outcome:
+        """An entry that has used up its attempts, sealed (G18), perhaps by an earlier run of which
+        nobody knows. It is held where it cannot be sealed."""
+        if outcome.fate is not None:
+            error = outcome.entry.error or outcome.error
+            return replace(outcome, state="dead", error=error, fate=None, next_attempt_at=0)
+        try:
+            fate = executor.seal(outcome.entry, firings)
+        except SinkError:
+            return outcome
+        if fate is Fate.EFFECT:
+            return Outcome(outcome.entry, "done", outcome.attempts)
+        if fate is not Fate.SEALED:
+            return replace(outcome, fate=fate.value)
+        return replace(outcome, state="dead", next_attempt_at=0)
+
+    def _rule_holds(self, entry: Entry) -> bool:
+        """Whether an entry that cannot be done holds its queue: the rule says so, or so many have
+        died in a row that the rule is suspended."""
+        rule = self.rulebook.rules.get(entry.rule)
+        most = self.rulebook.settings.dead_in_a_row_max
+        return (rule is not None and rule.on_dead == "hold") or (
+            self.outbox.dead_in_a_row(entry.rule, most) >= most
+        )
+
+    def failed(self, entry: Entry, why: Failure, fate: Fate | None = None) -> Outcome:
+        """The outcome of an attempt that failed: the entry is tried again, or held."""
+        attempts, retry = entry.attempts + 1, self._retry(entry)
+        stopped = fate in (Fate.SEALED, Fate.PASSED, Fate.UNKNOWN)
+        held = stopped or why.lasting or attempts >= retry.attempts
+        if not held:
+            told = "rule %s: entry %d will be tried again: %s"
+            log.warning(told, entry.rule, entry.number, why.error)
+        shown = fate.value if fate is not None and stopped else None
+        again = self.now() + _pause(entry.number, attempts, retry, held=held)
+        state = "held" if held else "pending"
+        return Outcome(
+            entry,
+            state,
+            attempts,
+            why.error,
+            details=why.details,
+            fate=shown,
+            next_attempt_at=again,
+        )
+
+    def _retry(self, entry: Entry) -> Retry:
+        rule = self.rulebook.rules.get(entry.rule)
+        return rule.retry if rule is not None else Retry()
+
+
+def _pause(number: int, attempts: int, retry: Retry, *, held: bool) -> int:
+    """Microseconds until an entry that failed is due again. Up to a quarter of it is left out, by
+    the entry and the attempt, so that what failed together is not tried together."""
+    doubled: int = retry.backoff_min_micros * 2 ** min(attempts - 1, 40)
+    whole = retry.backoff_max_micros if held else min(doubled, retry.backoff_max_micros)
+    return int(whole * random.Random(f"{number}/{attempts}").uniform(0.75, 1))  # noqa: S311
+
+
+def firings_of_entry(entry: Entry, firings: Firings) -> Firings:
+    """Of all firings of a rule in a bucket, those that an entry is for."""
+    if entry.firing_ids is not None:
+        chosen = pc.is_in(firings.hex_ids(), pa.array(entry.firing_ids, pa.string()))
+    else:
+        chosen = pc.not_equal(firings.firings["condition"], "failed")
+    if pc.all(chosen).as_py():
+        return firings
+    kept = replace(firings, firings=firings.firings.filter(chosen))
+    rows = pc.is_in(firings.relation["firing_id"], kept.hex_ids())
+    return replace(kept, relation=firings.relation.filter(rows))
