@@ -99,3 +99,47 @@ def test_g15_immediate_firings_come_first_in_order_of_detection_then_rules_by_th
         engine.run_once()
     one_commit = [("high", 1), ("low", 1)]
     assert commits(shop) == [*one_commit, *one_commit, ("b", 2), ("a", 2)]
+
+
+CROWD = """\
+rulebook: shop
+settings: {actions_in_parallel_max: 4}
+tables: {orders: {path: ./orders, key: [id]}, log: {path: ./log}, sums: {path: ./sums}}
+events: {ordered: {on: insert, table: orders}}
+rules:
+RULES
+  sums:
+    on: ordered
+    do:
+      - sql: >
+          MERGE INTO sums s USING (SELECT count(*) AS n FROM event) e ON s.id = 0
+          WHEN MATCHED THEN UPDATE SET n = s.n + e.n
+  more:
+    on: ordered
+    coupling: detached
+    do:
+      - sql: >
+          MERGE INTO sums s USING (SELECT count(*) AS n FROM event) e ON s.id = 0
+          WHEN MATCHED THEN UPDATE SET n = s.n + e.n
+"""
+
+
+def test_g15_many_rules_write_a_table_at_once_and_each_effect_is_there_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Four at a time: appends side by side, a MERGE beside the detached one on the same row."""
+    said = "INSERT INTO log SELECT 'r{0}', id, amount FROM event"
+    rule = '  r{0}: {{on: ordered, do: [{{sql: "' + said + '"}}]}}'
+    lines = "\n".join(map(rule.format, range(8)))
+    shop = a_shop(spark, tmp_path, CROWD.replace("RULES", lines))
+    shop.sql("CREATE TABLE {sums} (id BIGINT, n BIGINT) USING delta")
+    shop.sql("INSERT INTO {sums} VALUES (0, 0)")
+    with shop.engine() as engine:
+        engine.run_once()
+        for n in (4, 5):
+            shop.order((n, n))
+            engine.run_once()
+        assert engine.obstacles() == ()
+    assert shop.logged() == {(f"r{r}", n, n): 1 for r in range(8) for n in (4, 5)}
+    assert shop.rows("sums") == {(0, 4): 1}
+    assert len(set(commits(shop))) == 8

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -150,7 +151,7 @@ def test_a_condition_past_its_time_names_its_rule(
     catalog = Catalog(lake.spark, Rulebook("slow", None, "", "UTC", tables, {}, {}), "ab")
     catalog.open()
     try:
-        answers = DeltaConditions(catalog, SECONDS).hold([asked], {"t": 0})
+        answers = DeltaConditions(catalog, SECONDS).hold([replace(asked, versions={"t": 0})])
     finally:
         catalog.close()
     failure = answers.failed["slow"]
