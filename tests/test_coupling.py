@@ -82,13 +82,17 @@ tables: {orders: {path: ./orders, key: [id]}, log: {path: ./log}}
 events: {ordered: {on: insert, table: orders}}
 rules:
   a: {on: ordered, priority: 9, do: [{sql: SAY a}]}
-  b: {on: ordered, precedes: a, do: [{sql: SAY b}]}
+  b: {on: ordered, per: id, precedes: a, do: [{sql: SAY b}]}
+  told:
+    on: end_of b
+    per: id
+    do: [{sql: "INSERT INTO log SELECT 'told', id, 0 FROM event"}]
   high: {on: ordered, coupling: immediate, priority: 1, do: [{sql: SAY high}]}
   low: {on: ordered, coupling: immediate, do: [{sql: SAY low}]}
 """
 
 
-def test_g15_immediate_firings_come_first_in_order_of_detection_then_rules_by_their_order(
+def test_g15_g23_immediate_ones_come_first_by_detection_then_rules_in_order_and_ends_are_told(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     shop = a_shop(spark, tmp_path, ORDERED)
@@ -97,8 +101,10 @@ def test_g15_immediate_firings_come_first_in_order_of_detection_then_rules_by_th
         shop.order((4, 1))
         shop.order((5, 1))
         engine.run_once()
+        engine.run_once()
+    assert shop.logged()["told", 4, 0] == shop.logged()["told", 5, 0] == 1
     one_commit = [("high", 1), ("low", 1)]
-    assert commits(shop) == [*one_commit, *one_commit, ("b", 2), ("a", 2)]
+    assert commits(shop) == [*one_commit, *one_commit, ("b", 2), ("a", 2), ("told", 2)]
 
 
 CROWD = """\

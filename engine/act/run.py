@@ -28,7 +28,6 @@ from tidegate.rules.model import Rulebook
 log = logging.getLogger(__name__)
 
 OPEN = ("pending", "held")
-_BESIDE = "webhook"  # the kind that has a crew of its own: it waits for others' machines
 
 
 class Hands(Protocol):
@@ -46,8 +45,9 @@ class Runner:
 
     `executors`: by kind of entry. `check` raises EngineError `lease-lost` before an entry if the
     epoch is not ours any more (G21). `now` is the engine's clock, microseconds. `crew` runs the
-    attempts; `beside`, by default the same, those at webhooks. `wake` is called when an attempt
-    has ended for which `work` did not wait.
+    attempts, `beside` those at webhooks, which wait for others' machines, `aside` those at other
+    detached entries, so that nobody waits for them. `wake` is called when an attempt has ended for
+    which `work` did not wait.
     """
 
     rulebook: Rulebook
@@ -57,6 +57,7 @@ class Runner:
     now: Callable[[], int]
     crew: Hands
     beside: Hands | None = None
+    aside: Hands | None = None
     wake: Callable[[], None] = lambda: None
     attempts: Attempts = field(init=False)
     queues: Queues = field(default_factory=Queues, init=False)
@@ -148,13 +149,12 @@ class Runner:
 
     def _start(self, present: Present) -> None:
         """Start what may run now, as far as there are hands."""
-        busy = Counter(w.entry.kind == _BESIDE for w in self._running.values())
+        busy = Counter(id(self._hands(w.entry)) for w in self._running.values())
         for waiting in self.queues.ready(self.now()):
-            beside = waiting.entry.kind == _BESIDE
-            hands = (self.beside if beside else None) or self.crew
-            if busy[beside] >= hands.size:
+            hands = self._hands(waiting.entry)
+            if busy[id(hands)] >= hands.size:
                 continue
-            busy[beside] += 1
+            busy[id(hands)] += 1
             self.check()
             failpoint("action.before")
             firings = self._firings(waiting.entry)
@@ -164,6 +164,11 @@ class Runner:
             self._running[future] = waiting
             if waiting.entry.stage is None:
                 future.add_done_callback(lambda _: self.wake())
+
+    def _hands(self, entry: Entry) -> Hands:
+        if entry.kind == "webhook":
+            return self.beside or self.crew
+        return self.crew if entry.stage is not None else self.aside or self.crew
 
     def _put(self, entries: Iterable[Entry]) -> None:
         """Entries that were stored just now."""

@@ -32,11 +32,11 @@ def open_runner(
 ) -> Runner:
     """The runner of a rulebook's entries; its threads end with the stack."""
     settings = book.settings
-    crew: Crew[Outcome] = Crew(
-        "tidegate-act", settings.actions_in_parallel_max or os.cpu_count() or 1
-    )
+    size = settings.actions_in_parallel_max or os.cpu_count() or 1
+    crew: Crew[Outcome] = Crew("tidegate-act", size)
+    aside: Crew[Outcome] = Crew("tidegate-detached", size)
     beside: Crew[Outcome] = Crew("tidegate-webhook", settings.webhooks_in_flight_max)
-    for opened in (crew, beside, poster):
+    for opened in (crew, aside, beside, poster):
         stack.callback(opened.close)
     return Runner(
         book,
@@ -51,5 +51,6 @@ def open_runner(
         now,
         crew,
         beside,
+        aside,
         wake,
     )

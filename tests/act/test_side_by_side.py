@@ -118,6 +118,17 @@ def test_g17_detached_entries_are_not_waited_for_and_wake_the_loop_when_they_end
     assert len(one.queues) == 0
 
 
+def test_g17_detached_entries_leave_the_others_their_hands() -> None:
+    sink, aside = Watched(), Crew[Outcome]("aside", 1)
+    sink.gates[1] = threading.Event()
+    one = runner(sink, size=1, aside=aside)
+    one.add([numbered(1, "a", stage=None), numbered(2, "b")], [])
+    assert one.work(Unasked()) == 1
+    assert sink.committed == [2]
+    sink.gates[1].set()
+    assert one.work(Unasked(), patient=True) == 1
+
+
 def test_a_patient_look_waits_for_detached_entries() -> None:
     sink = Watched()
     one = runner(sink)
