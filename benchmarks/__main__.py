@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import (
+    actions,
     bounds,
     detector,
     idle,
@@ -43,6 +44,7 @@ NAMES = (
     "webhooks",
     "timers",
     "many_rules",
+    "actions",
     "latency",
     "throughput",
     "bounds",
@@ -99,6 +101,7 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
         lake.changes(spark, changes, commits)
     runs: dict[str, Callable[[], Figure]] = {
         "many_rules": lambda: many_rules.run(spark, folder / "many_rules"),
+        "actions": lambda: actions.run(spark, folder / "actions"),
         "latency": lambda: latency.run(spark, folder / "latency"),
         "throughput": lambda: throughput.run(spark, folder / "throughput", changes),
         "timers": lambda: timers.night(spark, folder / "night"),
