@@ -80,7 +80,7 @@ def basis_for(basis: Basis, plan: Plan, prepare: Prepare) -> Basis:
         prepared = _prepared_anew(prepare, schemas, basis, sorted(grown))
         capture = Capture(basis.rulebook, prepared.needs)
         basis = replace(basis, schemas=schemas, prepared=prepared, capture=capture)
-    if basis.detector is None:
+    if basis.detector is None or plan.activations:
         activations = {**basis.activations, **plan.activations}
         most = basis.rulebook.settings.state_partitions
         threads = basis.rulebook.settings.detect_threads

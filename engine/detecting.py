@@ -26,7 +26,7 @@ def detect(detector: Partitioned, state: State, bucket: Bucket, limits: Settings
     it. Raises `FloodError` where the step did not reach the plan's watermark, unless that stays
     where it was: then timers of a rule that was parked are overdue, and no cut leaves them out."""
     plan = bucket.plan
-    before = state.parked - plan.enabled
+    before = (state.stopped - plan.enabled) | plan.disabled
     parked: dict[str, Parked] = {}
     while True:
         try:

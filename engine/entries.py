@@ -13,7 +13,8 @@ class Control:
     """What an operator asked for, effective at the next plan (G24).
 
     `reset`: the cursor of table `subject` is to be set so that `version` is the next one to be
-    read, None: after the head (G10). `enable`: rule `subject` is no longer parked (G13). `skip`:
+    read, None: after the head (G10). `enable`: rule `subject` is no longer parked, or disabled
+    (G13); `disable`: it stops; option `purge`: its open entries are dead, sealed. `skip`:
     entry `subject` is sealed and passed over; option `unsealed`: though it cannot be sealed.
     `redrive`: it is sealed, and a new entry stands in its place (G18); option `may-double`: though
     its fate is not known.
@@ -34,10 +35,10 @@ class Statement:
     The text of a signal is JSON: `action` (its number in the rule), `event`, `fields` (expressions
     by field), `types` (Spark's, by field), `group` (the columns with one value a firing that the
     expressions name). That of a webhook has `url`, `secret` and `headers` (with names of variables)
-    in place of the event, and no types.
+    in place of the event, and no types. That of a switch has `kind` (enable | disable) and `rule`.
     """
 
-    kind: str  # sql | signal | webhook
+    kind: str  # sql | signal | webhook | switch
     text: str
     target: str | None = None
     action: int = 0
@@ -149,7 +150,8 @@ class Outcome:
     before; what became of its others then stands in successors.
 
     `ends`: the signals of the end of the action, inserted with `done` for the firings of which no
-    other statement is left; `fails`: those of its failure, inserted with `dead`.
+    other statement is left; `fails`: those of its failure, inserted with `dead`. `asks`: the kind
+    and subject of a control that is inserted with `done`.
     """
 
     entry: Entry
@@ -166,3 +168,4 @@ class Outcome:
     ends: tuple[Signal, ...] = ()
     fails: tuple[Signal, ...] = ()
     firing_ids: tuple[str, ...] | None = None
+    asks: tuple[str, str] | None = None

@@ -41,6 +41,7 @@ from tidegate.engine.outage import looking_at_tables
 from tidegate.engine.ports import Arrivals, Conditions, Feed, Store, Unplaced
 from tidegate.engine.present import Present
 from tidegate.engine.state import BucketReport, Parked, Seen, State, Taken
+from tidegate.engine.switches import switched
 from tidegate.engine.told import tell
 from tidegate.engine.values import Plan
 from tidegate.rules.errors import EngineError
@@ -232,15 +233,18 @@ class Loop:
     def _carry_out(self, arrived: Arrivals) -> int:
         """What operators asked for and no bucket carries out; how much that was."""
         done = 0
-        for control in self._controls(arrived):
+        controls = self._controls(arrived)
+        answers = switched(controls, self.state, self.basis.rulebook).answers
+        for control in controls:
             if control.kind in _OF_ENTRIES:
                 self.runner.carry_out(control, self._present())
-            elif control.kind == "enable" and control.subject not in self.state.parked:
-                said = f"rule {control.subject} is not parked"
-                self.store.answer(self.basis.rulebook.name, self.epoch, control.id, said)
-            else:
+                done += 1
                 continue
-            done += 1
+            if control.kind == "disable" and control.option == "purge":
+                done += self.runner.purge(control.subject)
+            if said := answers.get(control.id):
+                self.store.answer(self.basis.rulebook.name, self.epoch, control.id, said)
+                done += 1
         return done
 
     def _plan(self, now: int, arrived: Arrivals, until: int | None) -> Plan | None:
@@ -255,10 +259,10 @@ class Loop:
             limit = book.settings.signals_max
             unplaced = self.store.unplaced_signals(book.name, self._sources.signals, before, limit)
         used = {name: used_of(name, head.cursor.schema) for name, head in listing.heads.items()}
-        enabled = frozenset(c.subject for c in controls if c.kind == "enable") & state.parked
+        switches = switched(controls, state, book)
         timer = self._next_timer(state, before)
         plan = make_plan(  # 3. choose W
-            rulebook, state, listing, unplaced, used, until, enabled, timer, self._clocks
+            rulebook, state, listing, unplaced, used, until, switches, timer, self._clocks
         )
         self.due = due(listing, unplaced, before, timer)
         visible = due(listing, unplaced, before, timer if timer and timer <= now else None)
@@ -268,15 +272,15 @@ class Loop:
         with looking_at_tables():
             plan = pin(plan, rulebook, self.feed)
         failpoint("plan.after")
-        carried_out = (c.id for c in controls if _carried_out_by_a_bucket(c, listing))
-        return replace(plan, controls=tuple(carried_out))
+        carried_out = {c.id for c in controls if _carried_out_by_a_bucket(c, listing)}
+        return replace(plan, controls=tuple(sorted(carried_out - switches.answers.keys())))
 
     def _next_timer(self, state: State, before: int) -> int | None:
         """When something happens by itself next: a timer of the detector is due, or a clock of a
         rule occurs after `before`."""
         detector = self.basis.detector
         carried = (
-            detector.next_due(state.carried, state.parked) if detector else next_due(state.carried)
+            detector.next_due(state.carried, state.stopped) if detector else next_due(state.carried)
         )
         found = (carried, self._clocks.following(before))
         return min((instant for instant in found if instant is not None), default=None)
@@ -375,6 +379,7 @@ class Loop:
             activation_digests=basis.digests,
             carried=taken.carried,
             parked=self._parked_after(plan, taken.parked),
+            disabled=((self.state.disabled - plan.enabled) | plan.disabled) & basis.digests.keys(),
         )
 
     def _present(self) -> Present:
@@ -399,4 +404,4 @@ def _of(basis: Basis) -> Partitioned:
 
 def _carried_out_by_a_bucket(control: Control, listing: Listing) -> bool:
     listed = control.subject in listing.heads
-    return control.kind == "enable" or (control.kind == "reset" and listed)
+    return control.kind in ("enable", "disable") or (control.kind == "reset" and listed)

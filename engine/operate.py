@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tidegate import rules
+from tidegate.engine.askrule import ask_for_rule
 from tidegate.engine.chosen import Chosen, unknown
 from tidegate.engine.explicit import make_signal
 from tidegate.engine.locallog import ahead
@@ -149,18 +150,14 @@ def pass_over(
         return {"rulebook": book.name, **asked, "effective": _effective(store, book)}
 
 
-def enable_rule(url: str, name: str | None, rule: str) -> dict[str, Any]:
-    """Ask that a parked rule goes on (G13)."""
+def switch_rule(
+    url: str, name: str | None, kind: str, rule: str, *, purge: bool = False
+) -> dict[str, Any]:
+    """Ask that a rule goes on or stops (G13, G24)."""
     with open_store(url, create=False) as store:
         book = the_rulebook(store, name)
-        if rule not in book.rules:
-            raise InputError([unknown("rules", rule, book, "RULE")])
-        if rule not in store.parked(book.name):
-            place = word_place("RULE")
-            hint = "`tidegate status` lists the rules that are"
-            raise InputError([Problem("not-parked", f"rule `{rule}` is not parked", place, hint)])
-        store.ask(book.name, "enable", rule)
-        asked = {"asked_for": "enable", "rule": rule}
+        ask_for_rule(store, book, kind, rule, purge=purge)
+        asked = {"asked_for": kind, "rule": rule}
         return {"rulebook": book.name, **asked, "effective": _effective(store, book)}
 
 

@@ -181,10 +181,22 @@ def redrive(
 @click.argument("rule")
 @of_store
 def enable(rule: str, store: str | None, name: str | None, as_json: bool) -> None:
-    """Let a rule go on that a limit has parked."""
-    from tidegate.engine.operate import enable_rule
+    """Let a rule go on that a limit has parked, or that was disabled."""
+    from tidegate.engine.operate import switch_rule
 
-    output.record(enable_rule(the_store(store), name, rule), as_json=as_json)
+    output.record(switch_rule(the_store(store), name, "enable", rule), as_json=as_json)
 
 
-COMMANDS = (signal, status, reset, firings, rejected, skip, redrive, enable)
+@click.command()
+@click.argument("rule")
+@click.option("--purge", is_flag=True, help="Its actions that are not done yet never run.")
+@of_store
+def disable(rule: str, purge: bool, store: str | None, name: str | None, as_json: bool) -> None:
+    """Stop a rule, and those that use it as an event, until `enable`."""
+    from tidegate.engine.operate import switch_rule
+
+    result = switch_rule(the_store(store), name, "disable", rule, purge=purge)
+    output.record(result, as_json=as_json)
+
+
+COMMANDS = (signal, status, reset, firings, rejected, skip, redrive, enable, disable)

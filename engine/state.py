@@ -21,6 +21,12 @@ class State:
     activation_digests: Mapping[str, str]  # by rule, of (on, per, context)
     carried: Carried
     parked: frozenset[str] = frozenset()  # rules that a limit has stopped (G13)
+    disabled: frozenset[str] = frozenset()  # rules that are switched off (G24)
+
+    @property
+    def stopped(self) -> frozenset[str]:
+        """The rules that detect nothing."""
+        return self.parked | self.disabled
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,8 @@ class Plan:
     latest: Mapping[str, int] = field(default_factory=dict)  # version listed last, by table (G16b)
     adjusted_commits: int = 0  # commits whose instant had to be moved (G1)
     controls: tuple[int, ...] = ()  # ids of the control rows that it carries out (G24)
-    enabled: frozenset[str] = frozenset()  # parked rules that these let go on (G13)
+    enabled: frozenset[str] = frozenset()  # rules that these let go on (G13, G24)
+    disabled: frozenset[str] = frozenset()  # rules that these stop
     passed_over: Mapping[str, int] = field(default_factory=dict)  # see `Clocks.passed_over`
     more: bool = False  # commits already visible that did not fit (G8): plan again at once
 

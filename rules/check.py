@@ -286,6 +286,10 @@ def _rule(book: Book, name: str, record: Record, report: Report) -> None:
         if isinstance(action, Switch) and action.rule not in book.names("rules"):
             hint = report.did_you_mean(action.rule, book.names("rules"))
             report.add("unknown-rule", f"unknown rule {action.rule!r}", action.place, hint)
+        elif isinstance(action, Switch) and (of := book.rules.get(action.rule)) and not of.enabled:
+            message = f"the rule {of.name!r} is disabled by the rulebook itself"
+            hint = f"leave its enabled: out, and run `tidegate disable {of.name}` once"
+            report.add("switch", message, action.place, hint)
         if isinstance(action, SignalAction):
             _raised(book, action, report)
         if isinstance(action, Webhook):

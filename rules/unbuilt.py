@@ -29,15 +29,13 @@ KEYS = (  # of rules
     "at_least_once",
     "expire_key_after",
 )
-ACTIONS = ("enable", "disable")
 
 
 def refuse_unbuilt(book: Book, limits: Settings, features: frozenset[str], report: Report) -> None:
     """Add a problem for every use of a feature that is neither built nor in `features`."""
     for _, node, scalar in book.expressions() if SHORT_PERIOD not in features else ():
         _periods(node, scalar, limits, report)
-    found = [*_keys(book), *_values(book)]
-    for feature, place in found:
+    for feature, place in _keys(book):
         if feature not in features:
             report.add("unbuilt", f"{feature!r} is not built yet", place)
 
@@ -45,8 +43,7 @@ def refuse_unbuilt(book: Book, limits: Settings, features: frozenset[str], repor
 def all_features() -> frozenset[str]:
     """Every feature named here: for a caller that accepts the whole language."""
     keyed = {_feature(key) for key in KEYS}
-    actions = {f"action {kind}" for kind in ACTIONS}
-    return frozenset({*keyed, SHORT_PERIOD, *actions})
+    return frozenset({*keyed, SHORT_PERIOD})
 
 
 def _periods(node: x.Expression, scalar: Scalar, limits: Settings, report: Report) -> None:
@@ -64,16 +61,6 @@ def _keys(book: Book) -> Iterator[tuple[str, Place]]:
     for record in book.records("rules").values():
         for key in sorted(record.node.entries.keys() & {*KEYS}):
             yield _feature(key), record.place(key)
-
-
-def _values(book: Book) -> Iterator[tuple[str, Place]]:
-    for name in book.rules:
-        record = book.records("rules")[name]
-        for key in ("do", "otherwise"):
-            for action, node in record.get(key, ()):
-                for kind in ACTIONS:
-                    if action.has(kind):
-                        yield f"action {kind}", node.place
 
 
 def _feature(key: str) -> str:

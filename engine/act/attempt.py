@@ -88,6 +88,7 @@ class Attempts:
         successors = []
         if ended:
             done = replace(part, firing_ids=tuple(ended), state="done", error=None)
+            done = replace(done, otherwise_at=None)
             successors.append(done)
         if again and never:
             dead = replace(part, firing_ids=never, state="dead", error=error.lasting)

@@ -21,6 +21,7 @@ from tidegate.engine.act.past import pass_over, way_past
 from tidegate.engine.act.queues import Queues, Waiting
 from tidegate.engine.entries import Control, Entry, Fate, Outcome
 from tidegate.engine.failpoints import failpoint
+from tidegate.engine.ports import SinkError
 from tidegate.engine.values import Failure, Firings
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Rulebook
@@ -146,6 +147,35 @@ class Runner:
             self.outbox.answer(control.id, found)
         else:
             self._settle([found])
+
+    def purge(self, rule: str) -> int:
+        """Make the open entries of a rule dead, sealed (G24), but for those that cannot be; returns
+        how many are open no more. What runs just now is waited for. Raises as `work` does."""
+        wait(running := [f for f, w in self._running.items() if w.entry.rule == rule])
+        if running:
+            self._settle([self._outcome(future) for future in running])
+        ended = 0
+        for waiting in [w for w in self.queues if w.entry.rule == rule]:
+            outcome = self._purged(waiting)
+            if outcome is not None:
+                self._settle([outcome])
+                ended += 1
+        return ended
+
+    def _purged(self, waiting: Waiting) -> Outcome | None:
+        """The outcome of an entry that is to land no more, None if it still could."""
+        entry, fate = waiting.entry, Fate.SEALED
+        if waiting.tried or entry.attempts:
+            try:
+                fate = self._sealed(entry)
+            except SinkError as error:
+                log.error("rule %s: entry %d cannot be purged: %s", entry.rule, entry.number, error)
+                return None
+        if fate is Fate.EFFECT:
+            return Outcome(entry, "done", entry.attempts)
+        if fate is not Fate.SEALED:
+            return None
+        return Outcome(entry, "dead", entry.attempts, "purged: its rule was disabled")
 
     def _start(self, present: Present) -> None:
         """Start what may run now, as far as there are hands."""

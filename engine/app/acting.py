@@ -12,6 +12,7 @@ from tidegate.engine.act.crew import Crew
 from tidegate.engine.act.kinds.condition import Decisions
 from tidegate.engine.act.kinds.signal import Signals
 from tidegate.engine.act.kinds.sql import Statements
+from tidegate.engine.act.kinds.switch import Switches
 from tidegate.engine.act.kinds.webhook import Webhooks
 from tidegate.engine.act.run import Runner
 from tidegate.engine.capture.now import Now
@@ -44,6 +45,7 @@ def open_runner(
             "sql": Statements(sink),
             "signal": Signals(sink, now),
             "webhook": Webhooks(sink, poster, os.environ),
+            "switch": Switches(),
             "condition": Decisions(),
         },
         Ledger(store, book.name, lease.epoch),

@@ -33,6 +33,7 @@ from tidegate.engine.app.acting import open_runner
 from tidegate.engine.app.failed import told_of_failure
 from tidegate.engine.app.skew import check_clock
 from tidegate.engine.app.tables import arrow_schemas, open_catalog, preparing, schemas_now
+from tidegate.engine.askrule import ask_for_rule
 from tidegate.engine.basis import detects, make_basis
 from tidegate.engine.capture.instants import Instants
 from tidegate.engine.capture.now import Now
@@ -148,6 +149,21 @@ class Engine:
         self._store.raise_signal(self.rulebook.name, raised)
         self.wake()
         return raised.id
+
+    def enable(self, rule: str) -> None:
+        """Let a rule go on, from the next bucket on: one that a limit has parked with what it had,
+        one that is disabled as if it were new (G24). Raises InputError."""
+        self._check_open("enable")
+        ask_for_rule(self._store, self.rulebook, "enable", rule)
+        self.wake()
+
+    def disable(self, rule: str, *, purge: bool = False) -> None:
+        """Stop a rule, and those that use it as an event, from the next bucket on: it detects
+        nothing and keeps nothing. Its open entries still run; with `purge` they are dead. Raises
+        InputError."""
+        self._check_open("disable")
+        ask_for_rule(self._store, self.rulebook, "disable", rule, purge=purge)
+        self.wake()
 
     def wake(self) -> None:
         """Look at once whether there is something to take. May be called from any thread."""

@@ -15,6 +15,7 @@ from tidegate.engine.grid import MILLISECOND, after_watermark, ceil_watermark, f
 from tidegate.engine.ports import Feed, TableHead, Unplaced
 from tidegate.engine.schemas import check_schema
 from tidegate.engine.state import State
+from tidegate.engine.switches import NOTHING, Switched
 from tidegate.engine.values import Commit, Cursor, Plan, Signal, TableRange
 from tidegate.rules.errors import EngineError
 from tidegate.rules.lateness import lateness_micros
@@ -106,7 +107,7 @@ def make_plan(
     unplaced: Unplaced,
     used: Mapping[str, Collection[str]],
     until: int | None = None,
-    enabled: frozenset[str] = frozenset(),
+    switched: Switched = NOTHING,
     timer: int | None = None,
     clocks: Clocks = NO_CLOCKS,
 ) -> Plan | None:
@@ -130,11 +131,11 @@ def make_plan(
     ranges = tuple(_ranges(state, listing.heads, before, watermark))
     placed = tuple(_place(unplaced.signals, before, watermark))
     active = (rule.name for rule in rulebook.rules.values() if rule.enabled)
-    new = [rule for rule in active if rule not in state.activations]
+    new = [r for r in active if r not in state.activations or r in switched.anew]
     behind = lateness_micros(rulebook) if new else {}
     activations = {rule: before + 1 - behind.get(rule, 0) for rule in new}
     ringing = timer is not None and timer <= watermark
-    if not (ranges or placed or activations or enabled or ringing or state.watermark is None):
+    if not (ranges or placed or activations or switched.any or ringing or state.watermark is None):
         return None
     taken = {r.table: r.cursor for r in ranges}
     waiting = (*_listed(listing), *_received(unplaced))
@@ -149,7 +150,8 @@ def make_plan(
         activations=activations,
         pinned={name: taken.get(name, head.cursor).version for name, head in listing.heads.items()},
         latest={name: head.head for name, head in listing.heads.items()},
-        enabled=enabled,
+        enabled=switched.enabled,
+        disabled=switched.disabled,
         adjusted_commits=sum(
             c.adjusted for head in listing.heads.values() for c in _taken(head, watermark)
         ),

@@ -24,6 +24,7 @@ from tidegate.rules.model import (
     SignalAction,
     SignalEvent,
     Sql,
+    Switch,
     TableEvent,
     Webhook,
 )
@@ -133,7 +134,9 @@ def _prepare_rule(
     readings: list[Reading] = []
     statements: list[Statement] = []
     for number, action in enumerate((*rule.actions, *rule.otherwise)):
-        if not isinstance(action, Sql | SignalAction | Webhook):
+        if isinstance(action, Switch):
+            asked = {"kind": "enable" if action.enabled else "disable", "rule": action.rule}
+            statements.append(Statement("switch", json.dumps(asked), action=number))
             continue
         types = _signal_types(rulebook, action) if isinstance(action, SignalAction) else {}
         try:

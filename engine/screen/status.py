@@ -21,6 +21,9 @@ def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
         said = f"rule {parked['rule']} is parked since {time_text(parked['since'])}: "
         said += f"{parked['reason']}\n{parked['hint']}; then {parked['commands'][0]}"
         yield from _part(f"{said} ({parked['passed_over']:,} occurrences passed over)", width)
+    for disabled in status["disabled_rules"]:
+        said = f"rule {disabled['rule']} is disabled since {time_text(disabled['since'])}"
+        yield from _part(f"{said}: {disabled['commands'][0]}", width)
     for entry in status["entries"]:
         yield from _part(_entry(entry), width)
     yield from _listed("rejected", "the newest rejected: `tidegate rejected -v`", status, width)

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from tidegate.engine import plain
 from tidegate.engine.state import State, Taken
-from tidegate.engine.store import parked, signals
+from tidegate.engine.store import disabled, parked, signals
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import table_from_bytes, table_to_bytes
 from tidegate.engine.store.database import insert_new, upsert
@@ -50,6 +50,7 @@ def load(connection: sa.Connection, rulebook: str) -> State:
             }
         ),
         parked=parked.names(connection, rulebook),
+        disabled=disabled.names(connection, rulebook),
     )
 
 

@@ -189,6 +189,8 @@ def settle(connection: sa.Connection, rulebook: str, outcome: Outcome) -> tuple[
         return ()
     if outcome.state == DONE:
         signals.raise_by_entry(connection, rulebook, entry, outcome.signals)
+        if outcome.asks is not None:
+            controls.add(connection, rulebook, *outcome.asks)
     if outcome.firings is not None:
         f = t.firings.c
         same = (f.rulebook == rulebook) & (f.bucket == entry.bucket) & (f.rule == entry.rule)

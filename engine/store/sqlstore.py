@@ -18,6 +18,7 @@ from tidegate.engine.store import (
     arrivals,
     buckets,
     controls,
+    disabled,
     known,
     lease,
     listing,
@@ -232,6 +233,7 @@ class SqlStore:
             buckets.insert_rejected(connection, plan, taken.rejected)
             parked.enable(connection, plan.rulebook, plan.enabled)
             parked.save(connection, taken)
+            disabled.save(connection, taken)
             failpoint("commit.middle")
             outbox.insert_firings(connection, plan, taken.firings)
             numbered = outbox.insert_entries(connection, plan.rulebook, plan.bucket, taken.entries)
@@ -340,6 +342,10 @@ class SqlStore:
     def parked(self, rulebook: str) -> frozenset[str]:
         with self._database.read() as connection:
             return parked.names(connection, rulebook)
+
+    def disabled(self, rulebook: str) -> frozenset[str]:
+        with self._database.read() as connection:
+            return disabled.names(connection, rulebook)
 
     def holder(self, rulebook: str) -> str | None:
         with self._database.read() as connection:

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from tidegate.engine import plain
 from tidegate.engine.entries import Entry, Fate
-from tidegate.engine.store import outbox, parked, rejected, timers
+from tidegate.engine.store import disabled, outbox, parked, rejected, timers
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import server_now
 from tidegate.engine.store.holder import is_dead
@@ -61,6 +61,7 @@ def rulebook_status(
         "active_rules": _active(connection, rulebook),
         "rules": _rules(connection, rulebook),
         "parked_rules": _parked(connection, rulebook),
+        "disabled_rules": _disabled(connection, rulebook),
         "tables": _tables(connection, rulebook),
         "entries": _entries(connection, rulebook, rules),
         "rejected": rejected.newest(connection, rulebook, NEWEST_SHOWN, whole=False),
@@ -143,18 +144,35 @@ def _parked(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
     ]
 
 
+def _disabled(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
+    c = t.disabled.c
+    query = sa.select(c.rule, c.instant).where(c.rulebook == rulebook).order_by(c.rule)
+    return [
+        {
+            "rule": row.rule,
+            "since": plain.instant(row.instant),
+            "commands": [f"tidegate enable {row.rule}"],
+        }
+        for row in connection.execute(query)
+    ]
+
+
 def _active(connection: sa.Connection, rulebook: str) -> list[str]:
     c = t.activations.c
     query = sa.select(c.rule).where(c.rulebook == rulebook)
     active = set(connection.execute(query).scalars())
-    return sorted(active - parked.names(connection, rulebook))
+    stopped = parked.names(connection, rulebook) | disabled.names(connection, rulebook)
+    return sorted(active - stopped)
 
 
 def _rules(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
-    """Of each active or parked rule what it did; entries are those that are not finished."""
+    """Of each active, parked or disabled rule what it did; entries are those that are not
+    finished."""
     f, o = t.rule_totals.c, t.outbox.c
-    stopped = parked.names(connection, rulebook)
-    names = sorted({*_active(connection, rulebook), *stopped})
+    states = dict.fromkeys(_active(connection, rulebook), "active")
+    states |= dict.fromkeys(parked.names(connection, rulebook), "parked")
+    states |= dict.fromkeys(disabled.names(connection, rulebook), "disabled")
+    names = sorted(states)
     query = sa.select(f.rule, f.firing_count, f.last_detected_at).where(f.rulebook == rulebook)
     fired = {rule: (n, at) for rule, n, at in connection.execute(query)}
     query = sa.select(o.rule, o.state, sa.func.count()).where(o.rulebook == rulebook, t.UNFINISHED)
@@ -163,7 +181,7 @@ def _rules(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
     return [
         {
             "rule": rule,
-            "state": "parked" if rule in stopped else "active",
+            "state": states[rule],
             "last_fired": plain.instant(fired.get(rule, (0, None))[1]),
             "firings": fired.get(rule, (0, None))[0],
             **{state: left.get((rule, state), 0) for state in (PENDING, HELD, DEAD)},

@@ -114,6 +114,16 @@ parked = Table(
     Column("passed_over", BigInteger, nullable=False),
 )
 
+# A rule that is switched off (G24): from which instant on, by which bucket.
+disabled = Table(
+    "disabled",
+    metadata,
+    Column("rulebook", Text, primary_key=True),
+    Column("rule", Text, primary_key=True),
+    Column("instant", BigInteger, nullable=False),
+    Column("bucket", BigInteger, nullable=False),
+)
+
 # `plan`: JSON of ranges, signal ids, pinned versions, control rows (G2). The
 # seconds are those of the stages; `seconds_act` is set once the bucket's entries were first tried.
 buckets = Table(

@@ -36,6 +36,13 @@ def upgrade() -> None:
         sa.Column("bucket", sa.BigInteger, nullable=False),
     )
     op.create_index("commits_by_bucket", "commits", ["rulebook", "bucket"])
+    op.create_table(
+        "disabled",
+        sa.Column("rulebook", sa.Text, primary_key=True),
+        sa.Column("rule", sa.Text, primary_key=True),
+        sa.Column("instant", sa.BigInteger, nullable=False),
+        sa.Column("bucket", sa.BigInteger, nullable=False),
+    )
     _separate_outcomes()
 
 

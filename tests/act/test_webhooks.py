@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -166,8 +167,10 @@ def test_g29_only_what_failed_is_tried_again_by_the_same_key(
 ) -> None:
     receiver.answer = lambda one: 503 if one.fields["firing_id"] in IDS[1:3] else 200
     bench = bench_of(receiver)
-    bench.add(bench.hook())
+    bench.add(bench.hook(otherwise_at=99 * SECOND))
     assert bench.work() == 0
+    left = [e.otherwise_at for e in map(partial(bench.store.one_entry, "bank"), (1, 2)) if e]
+    assert left == [99 * SECOND, None]  # no alternative for what is done
     said = "2 of 4 requests failed: 127.0.0.1 answered 503"
     assert bench.states() == [
         (1, "pending", IDS[1:3], said),

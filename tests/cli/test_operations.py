@@ -80,12 +80,14 @@ def test_the_ways_past_an_entry_are_asked_of_the_engine(tidegate: Tidegate, url:
     answer(tidegate, "redrive", 2, *at)
     answer(tidegate, "redrive", 3, "--may-double", *at)
     answer(tidegate, "enable", "passed", *at)
+    answer(tidegate, "disable", "passed", "--purge", *at)
     assert asked(url) == [
         ("skip", "3", None),
         ("skip", "3", "unsealed"),
         ("redrive", "2", None),
         ("redrive", "3", "may-double"),
         ("enable", "passed", None),
+        ("disable", "passed", "purge"),
     ]
     shown = answer(tidegate, "status", *at)["asked_for"]
     assert [control["kind"] for control in shown] == [
@@ -94,6 +96,7 @@ def test_the_ways_past_an_entry_are_asked_of_the_engine(tidegate: Tidegate, url:
         "redrive",
         "redrive",
         "enable",
+        "disable",
     ]
 
 
@@ -107,7 +110,8 @@ def test_the_ways_past_an_entry_are_asked_of_the_engine(tidegate: Tidegate, url:
         (["enable", "pased"], "did you mean 'passed'?"),
         (["firings", "--rule", "no"], "--rule: the rulebook doors has no rule `no`\n"),
         (["firings", "--key", "no=1"], "--key: no such rule has the key column `no`\n"),
-        (["enable", "other"], "rule `other` is not parked"),
+        (["enable", "other"], "rule `other` is not parked, and not disabled"),
+        (["disable", "pased"], "did you mean 'passed'?"),
         (["firings", "--entry", "4"], "--entry: there is no entry 4"),
         (["firings", "--before", "xyz"], "--before: 'xyz' is no firing's id"),
     ],

@@ -13,6 +13,7 @@ from tidegate.engine.act.executors import Executor
 from tidegate.engine.act.kinds.condition import Decisions
 from tidegate.engine.act.kinds.signal import Signals
 from tidegate.engine.act.kinds.sql import Statements
+from tidegate.engine.act.kinds.switch import Switches
 from tidegate.engine.entries import Entry, Fate, Outcome
 from tidegate.engine.ports import Sink, SinkError
 from tidegate.engine.values import Firings, Signal
@@ -34,7 +35,12 @@ class Alone:
 
 def executors(sink: Sink, now: Callable[[], int]) -> Mapping[str, Executor]:
     """Those of a rulebook whose actions are statements and signals."""
-    return {"sql": Statements(sink), "signal": Signals(sink, now), "condition": Decisions()}
+    return {
+        "sql": Statements(sink),
+        "signal": Signals(sink, now),
+        "switch": Switches(),
+        "condition": Decisions(),
+    }
 
 
 class FakeSink:

@@ -1,0 +1,73 @@
+"""Rules that are switched off and on while the engine runs (G24)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from tidegate.engine.entries import Control
+from tidegate.engine.state import State
+from tidegate.rules.expression import names_in
+from tidegate.rules.model import Rulebook
+
+
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """What the next plan does to rules: `enabled` go on, `disabled` stop. Of the enabled ones those
+    that were disabled begin `anew`, and so do the rules that use them: with an activation of now,
+    and without what they had. `answers`: by control, why it changes nothing."""
+
+    enabled: frozenset[str] = frozenset()
+    disabled: frozenset[str] = frozenset()
+    anew: frozenset[str] = frozenset()
+    answers: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def any(self) -> bool:
+        return bool(self.enabled or self.disabled)
+
+
+NOTHING = Switched()
+
+
+def switched(controls: Iterable[Control], state: State, rulebook: Rulebook) -> Switched:
+    """What comes of the controls in their order; the last one of a rule holds.
+
+    Example: `disable a, enable a` of a rule that runs: both are carried out, and it goes on.
+    """
+    enabled: set[str] = set()
+    disabled: set[str] = set()
+    answers: dict[int, str] = {}
+    for control in controls:
+        name, rule = control.subject, rulebook.rules.get(control.subject)
+        off = name in disabled or (name in state.disabled and name not in enabled)
+        if control.kind not in ("enable", "disable"):
+            continue
+        if rule is None:
+            answers[control.id] = f"rule {name} is not in the rulebook"
+        elif not rule.enabled:
+            answers[control.id] = f"rule {name} is disabled in the rulebook: enabled: false"
+        elif control.kind == "disable" and off:
+            answers[control.id] = f"rule {name} is disabled already"
+        elif control.kind == "disable":
+            enabled.discard(name)
+            disabled.add(name)
+        elif off or (name in state.parked and name not in enabled):
+            disabled.discard(name)
+            enabled.add(name)
+        else:
+            answers[control.id] = f"rule {name} is not parked, and not disabled"
+    anew = _with_users(enabled & state.disabled, rulebook)
+    return Switched(frozenset(enabled), frozenset(disabled), anew, answers)
+
+
+def _with_users(names: Iterable[str], rulebook: Rulebook) -> frozenset[str]:
+    """Rules, and those that use them as events."""
+    found = set(names)
+    while more := {
+        rule.name
+        for rule in rulebook.rules.values()
+        if rule.name not in found and not found.isdisjoint(names_in(rule.on))
+    }:
+        found |= more
+    return frozenset(found)

@@ -1,0 +1,201 @@
+"""Rules that are switched off and on: by operators, and by rules (G24)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.support.bench import Bench
+from tests.support.make import signal
+from tidegate.engine.askrule import ask_for_rule
+from tidegate.engine.entries import Outcome
+from tidegate.engine.ports import SinkError
+from tidegate.engine.store import SqlStore
+from tidegate.rules.errors import InputError
+
+TABLES = """\
+rulebook: loop
+tables: {t: {path: /t, key: [id], start: earliest}, out: {path: /out}}
+events: {row: {on: insert, table: t}, s: {signal: {id: bigint}}}
+rules:
+"""
+OUT = "do: [{sql: INSERT INTO out SELECT id FROM event}]"
+RULES = f"""\
+  a: {{on: row, {OUT}}}
+  b: {{on: row, {OUT}}}
+  off: {{on: row, enabled: false}}
+"""
+PAIRS = f"""\
+  pair: {{on: row ; row, context: chronicle, {OUT}}}
+  user: {{on: pair, {OUT}}}
+"""
+
+
+def bench_of(store: SqlStore, rules: str, commits: int = 0) -> Bench:
+    return Bench(store, commits=commits, text=TABLES + rules)
+
+
+def go(bench: Bench, commits: int) -> Counter[tuple[str, int]]:
+    """So many commits more; what was written for them."""
+    before = Counter(bench.sink.effects)
+    bench.feed.commits += commits
+    bench.drain()
+    return bench.sink.effects - before
+
+
+def states(bench: Bench) -> dict[str, str]:
+    return {row["rule"]: row["state"] for row in bench.store.status("loop")["rules"]}
+
+
+def answers(store: SqlStore) -> list[str]:
+    return [row["answer"] for row in store.status("loop")["answered"]]
+
+
+def test_g24_a_disabled_rule_detects_nothing_until_it_is_enabled(store: SqlStore) -> None:
+    bench = bench_of(store, RULES)
+    assert go(bench, 1) == Counter({("a", 0): 1, ("b", 0): 1})
+    store.ask("loop", "disable", "a")
+    assert go(bench, 2) == Counter({("b", 1): 1, ("b", 2): 1})
+    assert states(bench) == {"a": "disabled", "b": "active"}
+    [shown] = store.status("loop")["disabled_rules"]
+    assert (shown["rule"], shown["commands"]) == ("a", ["tidegate enable a"])
+    bench.restart()  # a new run changes nothing
+    assert go(bench, 1) == Counter({("b", 3): 1})
+    assert not store.obstacles("loop")
+    store.ask("loop", "enable", "a")
+    assert go(bench, 1) == Counter({("a", 4): 1, ("b", 4): 1})
+    assert states(bench) == {"a": "active", "b": "active"}
+    bench.restart()
+    assert go(bench, 1) == Counter({("a", 5): 1, ("b", 5): 1})
+    assert answers(store) == ["done", "done"]
+
+
+def test_g24_it_goes_on_as_a_new_activation_and_so_does_who_uses_it(store: SqlStore) -> None:
+    bench = bench_of(store, PAIRS)
+    go(bench, 1)
+    store.ask("loop", "disable", "pair")
+    assert go(bench, 1) == Counter()
+    before = store.load("loop").activations
+    store.ask("loop", "enable", "pair")
+    # The row of before, 0, opens nothing any more: the pair is 2 and 3.
+    assert go(bench, 1) == Counter()
+    assert go(bench, 1) == Counter((rule, n) for rule in ("pair", "user") for n in (2, 3))
+    after = store.load("loop").activations
+    assert [rule for rule in after if after[rule] == before[rule]] == []
+    bench.restart()
+    assert go(bench, 2) == Counter((rule, n) for rule in ("pair", "user") for n in (4, 5))
+
+
+def test_g24_what_changes_nothing_is_answered_and_the_last_one_holds(store: SqlStore) -> None:
+    bench = bench_of(store, RULES)
+    go(bench, 1)
+    for kind, rule in [
+        ("enable", "a"), ("disable", "a"), ("disable", "a"), ("enable", "off"), ("disable", "gone"),
+        ("disable", "b"), ("enable", "b"),
+    ]:  # fmt: skip
+        store.ask("loop", kind, rule)
+    seen = bench.loop.visible()
+    assert go(bench, 1) == Counter({("b", 1): 1})
+    assert bench.loop.done(seen)
+    assert answers(store) == [
+        "rule a is not parked, and not disabled",
+        "done",
+        "rule a is disabled already",
+        "rule off is disabled in the rulebook: enabled: false",
+        "rule gone is not in the rulebook",
+        "done",
+        "done",
+    ]
+
+
+def test_g24_a_disabled_rule_that_leaves_the_rulebook_is_forgotten(store: SqlStore) -> None:
+    bench = bench_of(store, RULES)
+    store.ask("loop", "disable", "a")
+    go(bench, 1)
+    bench.write(TABLES + RULES.replace("  a:", "  c:"))
+    bench.restart()
+    go(bench, 1)
+    assert store.disabled("loop") == frozenset()
+
+
+def test_g24_rules_switch_rules_from_the_next_plan_on(store: SqlStore) -> None:
+    once = "do: [{sql: INSERT INTO out SELECT id FROM event}, {disable: once}]"
+    rules = f"  once: {{on: row, {once}}}\n  again: {{on: s, do: {{enable: once}}}}\n"
+    bench = bench_of(store, rules)
+    assert go(bench, 2) == Counter({("once", 0): 1, ("once", 1): 1})  # of one bucket
+    assert states(bench)["once"] == "disabled"
+    assert go(bench, 1) == Counter()
+    store.raise_signal("loop", signal(event="s", fields={"id": 1}, at=bench.clock.at))
+    bench.clock.later(1)
+    bench.drain()
+    assert states(bench)["once"] == "active"
+    assert go(bench, 1) == Counter({("once", 3): 1})
+
+
+def test_g24_a_switch_is_asked_for_once_with_its_entrys_outcome(store: SqlStore) -> None:
+    bench = bench_of(store, "  x: {on: row, do: {disable: x}}\n")
+    bench.feed.commits = 1
+    bench.drain()
+    entry = store.one_entry("loop", 1)
+    assert entry is not None
+    assert entry.state == "done"
+    before = len(answers(store))
+    store.settle("loop", bench.loop.epoch, [Outcome(entry, "done", 1, asks=("disable", "x"))])
+    assert not store.pending_controls("loop")  # what is finished stays so
+    assert len(answers(store)) == before == 1
+
+
+def test_g24_purged_entries_can_land_no_more(store: SqlStore) -> None:
+    bench = bench_of(store, RULES)
+    bench.sink.fails = lambda entry: SinkError("no") if entry.rule == "a" else None
+    go(bench, 1)
+    go(bench, 1)
+    assert [state for _, state in bench.states()] == ["pending", "pending"]
+    first, second = (number for number, _ in bench.states())
+    bench.sink.fails = lambda _: None
+    ask_for_rule(store, bench.book, "disable", "a", purge=True)
+    assert go(bench, 1) == Counter({("b", 2): 1})
+    assert bench.states() == [(first, "dead"), (second, "dead")]
+    app_id = store.one_entry("loop", first).app_id  # type: ignore[union-attr]
+    assert [(n, ids) for a, n, ids in bench.sink.commits if a == app_id] == [(first, None)]
+    assert answers(store) == ["done"]
+    bench.clock.later(99)
+    bench.drain()
+    assert ("a", 0) not in bench.sink.effects
+
+    ask_for_rule(store, bench.book, "disable", "a", purge=True)  # what came since, nothing here
+    bench.drain()
+    assert answers(store)[-1] == "rule a is disabled already"
+
+
+def test_what_cannot_be_sealed_is_not_purged(store: SqlStore) -> None:
+    bench = bench_of(store, RULES)
+    bench.sink.fails = lambda entry: SinkError("no") if entry.rule == "a" else None
+    go(bench, 1)
+    store.ask("loop", "disable", "a", option="purge")
+    go(bench, 1)
+    assert [state for _, state in bench.states()] == ["pending"]
+    assert states(bench)["a"] == "disabled"
+
+
+def test_what_cannot_change_anything_is_refused(store: SqlStore) -> None:
+    bench = bench_of(store, RULES)
+    go(bench, 1)
+
+    def refused(kind: str, rule: str) -> str:
+        with pytest.raises(InputError) as caught:
+            ask_for_rule(store, bench.book, kind, rule)
+        return str(caught.value)
+
+    assert "has no rule `c`" in refused("disable", "c")
+    assert "rule `a` is not parked, and not disabled" in refused("enable", "a")
+    said = refused("enable", "off")
+    assert "rule `off` is disabled in the rulebook" in said
+    assert "write `enabled: true` there" in said
+    ask_for_rule(store, bench.book, "disable", "a")
+    ask_for_rule(store, bench.book, "enable", "a")  # before any bucket carried out the first
+    go(bench, 1)
+    ask_for_rule(store, bench.book, "disable", "a")
+    go(bench, 1)
+    assert "`tidegate enable a` ends it" in refused("disable", "a")
