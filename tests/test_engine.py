@@ -284,7 +284,7 @@ def test_g09_edited_actions_keep_what_is_carried_and_new_rules_see_what_comes_la
 
 
 def test_g17_a_failing_action_holds_its_rule_and_a_restart_tries_it_again(shop: Shop) -> None:
-    shop.edit("    priority: 1", "    priority: 1\n    retry: {attempts: 1}")
+    shop.edit("    priority: 1", "    priority: 1\n    retry: {attempts: 1}\n    on_dead: hold")
     add(shop, TELLING.replace("hearing", "second"))
     shop.sql("ALTER TABLE {log} ADD CONSTRAINT small CHECK (rule <> 'first' OR amount < 90)")
     shop.order((1, 95), (2, 10))
@@ -335,7 +335,8 @@ def test_g16b_a_new_column_of_the_source_loses_no_effect(shop: Shop) -> None:
 
 def test_a_target_that_got_a_column_holds_its_rule_only_also_after_a_restart(shop: Shop) -> None:
     """As with a `run --once` from cron: each run is a start."""
-    shop.edit("    priority: 1\n", "    priority: 1\n    retry: {attempts: 1}\n")
+    held = "retry: {attempts: 1}\n    on_dead: hold\n"
+    shop.edit("    priority: 1\n", f"    priority: 1\n    {held}")
     shop.sql("CREATE TABLE {other} (id BIGINT) USING delta")
     shop.edit("  log: {path: ./log}", "  log: {path: ./log}\n  other: {path: ./other}")
     add(

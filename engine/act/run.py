@@ -312,6 +312,10 @@ class Runner:
             outcome = self._failed(entry, Failure(said, getattr(failure, "details", None)))
         if outcome.state != "held" or outcome.fate or self._rule_holds(entry):
             return outcome
+        most = self.rulebook.settings.dead_in_a_row_max
+        if self.outbox.dead_in_a_row(entry.rule, most) >= most:
+            why = f"its rule is suspended, for the last {most} were dead (dead_in_a_row_max)"
+            return replace(outcome, error=f"{outcome.error}; {why}")
         return self._dead(outcome, executor, firings)
 
     def _dead(self, outcome: Outcome, executor: Executor, firings: Firings) -> Outcome:
@@ -319,7 +323,7 @@ class Runner:
         try:
             fate = executor.seal(outcome.entry, firings)
         except SinkError:
-            return outcome
+            return replace(outcome, error=f"{outcome.error}; held, for it cannot be sealed")
         if fate is Fate.EFFECT:
             return Outcome(outcome.entry, "done", outcome.attempts)
         if fate is not Fate.SEALED:
@@ -327,13 +331,9 @@ class Runner:
         return replace(outcome, state="dead", next_attempt_at=0)
 
     def _rule_holds(self, entry: Entry) -> bool:
-        """Whether an entry that cannot be done holds its queue: the rule says so, or so many have
-        died in a row that the rule is suspended."""
+        """Whether its rule wants an entry that cannot be done to hold the queue."""
         rule = self.rulebook.rules.get(entry.rule)
-        most = self.rulebook.settings.dead_in_a_row_max
-        return (rule is not None and rule.on_dead == "hold") or (
-            self.outbox.dead_in_a_row(entry.rule, most) >= most
-        )
+        return rule is not None and rule.on_dead == "hold"
 
     def _failed(self, entry: Entry, why: Failure, fate: Fate | None = None) -> Outcome:
         attempts, retry = entry.attempts + 1, self._retry(entry)
@@ -387,7 +387,8 @@ def firings_of_entry(entry: Entry, firings: Firings) -> Firings:
 
 def _stopped(entry: Entry, rulebook: Rulebook) -> str:
     what = f" it writes {entry.target};" if entry.target else ""
-    then = "holds the later entries of its rule" if entry.state == "held" else "is dead"
+    held = entry.state == "held"
+    then = "holds the later entries of its rule" if held else "is dead; later ones go on"
     return (
         f"rule {entry.rule}: entry {entry.number} of bucket {entry.bucket} failed "
         f"{entry.attempts} times and {then}:{what} {entry.error}\n"
