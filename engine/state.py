@@ -10,6 +10,14 @@ from tidegate.engine.values import Carried, Cursor, Firings, Plan, Rejected
 
 
 @dataclass(frozen=True, slots=True)
+class Fired:
+    """How often rules fired in a bucket, by rule; `now`: the engine's clock as it was planned."""
+
+    now: int
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     """What a rulebook's engine starts from: read once at start, then kept in memory."""
 
@@ -21,6 +29,7 @@ class State:
     activation_digests: Mapping[str, str]  # by rule, of (on, per, context)
     carried: Carried
     parked: frozenset[str] = frozenset()  # rules that a limit has stopped (G13)
+    fired: tuple[Fired, ...] = ()  # within the last minute (G22)
 
 
 @dataclass(frozen=True, slots=True)
