@@ -18,7 +18,7 @@ def fired_lately(connection: sa.Connection, rulebook: str, now: int) -> tuple[Fi
         t.buckets, (b.rulebook == c.rulebook) & (b.bucket == c.bucket)
     )
     enabled = enabled.where(recent, c.kind == "enable").group_by(c.subject)
-    since = {rule: bucket for rule, bucket in connection.execute(enabled)}
+    since = {row[0]: row[1] for row in connection.execute(enabled)}
     query = sa.select(b.bucket, b.now, f.rule, f.firing_count, f.outcomes).join(
         t.firings, (f.rulebook == b.rulebook) & (f.bucket == b.bucket)
     )
