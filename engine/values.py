@@ -26,6 +26,10 @@ FOREVER = 2**62
 """The watermark of a history that has ended: everything runs out."""
 
 
+Writer = tuple[str, str]
+"""A rulebook and its rule."""
+
+
 class ChangeKind(IntEnum):
     """What a row of a table's changes tells. The numbers are part of occurrence ids (G6)."""
 
@@ -49,6 +53,7 @@ class Commit:
     schema: str | None = None  # JSON, if the commit's metadata action changes it (G12)
     skip: bool = False  # raises nothing: no data changed, or a RESTORE under `on_restore: skip`
     adjusted: bool = False  # the log said another instant (G1)
+    writer: Writer | None = None  # whose action wrote it (G22); None = the outside world
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,8 @@ class TableRange:
 
     `snapshot` asks for the rows as of version `last` as inserts at `instants[last]` instead (G9).
     `cursor` is the table's cursor once the bucket is committed; an empty range (last = first - 1)
-    only sets it. `skipped` versions are part of the range and raise nothing.
+    only sets it. `skipped` versions are part of the range and raise nothing. `writers`: by version,
+    whose action wrote it.
     """
 
     table: str
@@ -84,6 +90,12 @@ class TableRange:
     snapshot: bool = False
     skipped: frozenset[int] = frozenset()
     rows_estimate: int = 0
+    writers: Mapping[int, Writer] = field(default_factory=dict)
+
+    def written_by(self, writer: Writer) -> npt.NDArray[np.bool_]:
+        """Of the versions from `first` on, whether an action of a rule wrote them."""
+        found = [self.writers.get(v) == writer for v in range(self.first, self.last + 1)]
+        return np.array(found, np.bool_)
 
 
 @dataclass(frozen=True, slots=True)

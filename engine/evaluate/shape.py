@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tidegate.engine.evaluate.types import common_type, outer_union
+from tidegate.engine.ownwrites import public_name
 from tidegate.engine.parameters import (
     ENGINE_COLUMNS,
     INSTANT,
@@ -162,7 +163,7 @@ def _schemas(
 def _written(name: str, event: EventType | None) -> str:
     """An event type as a rule names it."""
     begins = isinstance(event, TableEvent) and event.begin_of
-    return f"begin_of {begins}" if begins else name
+    return f"begin_of {begins}" if begins else public_name(name)
 
 
 def _missing_columns(event: EventType, tables: Mapping[str, pa.Schema]) -> list[str]:
@@ -245,7 +246,7 @@ def _merge(
     kinds: dict[str, pa.DataType] = {}
     places: dict[str, dict[str, str]] = {}
     for event, schema in schemas.items():
-        places[event] = {}
+        places[event], called = {}, public_name(event)
         for field in schema:
             lower = field.name.lower()
             if lower in keys:
@@ -257,12 +258,12 @@ def _merge(
             kind = unite(kinds.get(column, pa.null()), field.type)
             if kind is None:
                 message = (
-                    f"column {field.name} is {spark_type(field.type)} in event type {event} and "
+                    f"column {field.name} is {spark_type(field.type)} in event type {called} and "
                     f"{spark_type(kinds[column])} in another of the rule's"
                 )
                 problems.append(Problem("column-type", message, rule.place, _COLUMNS_HINT))
             elif column in spans:
-                message = f"column {column} of event type {event} is also the span of a label"
+                message = f"column {column} of event type {called} is also the span of a label"
                 problems.append(Problem("reserved-column", message, rule.place, _COLUMNS_HINT))
             else:
                 kinds[column] = kind
