@@ -29,6 +29,7 @@ from benchmarks import (
     store,
     throughput,
     timers,
+    webhooks,
 )
 from benchmarks.figure import Figure
 from tidegate.connectors.delta.session import start_session
@@ -39,6 +40,7 @@ NAMES = (
     "store",
     "state",
     "inbox",
+    "webhooks",
     "timers",
     "many_rules",
     "latency",
@@ -47,7 +49,7 @@ NAMES = (
     "memory",
     "idle",
 )
-WITHOUT_SPARK = {"detector", "simulate", "store", "state", "inbox"}
+WITHOUT_SPARK = {"detector", "simulate", "store", "state", "inbox", "webhooks"}
 CHANGES_COMMITS = 100
 
 
@@ -81,6 +83,9 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
     if "inbox" in wanted:
         _say("inbox")
         figures.append(inbox.run(folder / "inbox"))
+    if "webhooks" in wanted:
+        _say("webhooks")
+        figures.append(webhooks.run(folder))
     if "timers" in wanted:
         _say("timers")
         figures += [*timers.run(folder / "timers"), timers.wake_up()]

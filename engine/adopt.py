@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from tidegate.engine import plain
 from tidegate.engine.capture.sources import sources
 from tidegate.engine.markers import Marked, Marker, Markers, Notes
-from tidegate.engine.store import plain
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Rulebook
 

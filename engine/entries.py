@@ -33,10 +33,11 @@ class Statement:
 
     The text of a signal is JSON: `action` (its number in the rule), `event`, `fields` (expressions
     by field), `types` (Spark's, by field), `group` (the columns with one value a firing that the
-    expressions name).
+    expressions name). That of a webhook has `url`, `secret` and `headers` (with names of variables)
+    in place of the event, and no types.
     """
 
-    kind: str  # sql | signal
+    kind: str  # sql | signal | webhook
     text: str
     target: str | None = None
     action: int = 0
@@ -144,10 +145,11 @@ class Outcome:
     `signals` were raised by it; they are inserted when it is marked done (G22). `successors` are
     stored and numbered in the same transaction: the entry that takes the place of a redriven one,
     or the actions of a condition that was asked again; `firings` are that one's, decided. `control`
-    is what is answered by it.
+    is what is answered by it. `firing_ids`: those that the entry is for from now on, None: as
+    before; what became of its others then stands in successors.
 
-    `ends`: the signals of the end of the action, inserted with `done` if it was the last of its
-    set's statements; `fails`: those of its failure, inserted with `dead`.
+    `ends`: the signals of the end of the action, inserted with `done` for the firings of which no
+    other statement is left; `fails`: those of its failure, inserted with `dead`.
     """
 
     entry: Entry
@@ -163,3 +165,4 @@ class Outcome:
     next_attempt_at: int = 0
     ends: tuple[Signal, ...] = ()
     fails: tuple[Signal, ...] = ()
+    firing_ids: tuple[str, ...] | None = None

@@ -141,6 +141,10 @@ class Loop:
         self._carry_out(arrived)
         self._run(patient=True)
 
+    def finish(self) -> None:
+        """Wait for the detached entries that run already, and settle them."""
+        self.runner.work(self._present(), lambda: True, patient=True)
+
     @property
     def full(self) -> bool:
         """Whether so many entries are open that nothing more is taken until some are done (G13)."""

@@ -15,13 +15,22 @@ from tidegate.rules.reader import read_yaml
 VARIABLE = "TIDEGATE_POLICY"
 _BYTES_MAX = 1_048_576
 _DOTTED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
-_HOST = r"(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:\d+)?"
+_HOST = s.text("a host", r"((\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*|\[[0-9A-Fa-f:]+\])(:\d{1,5})?")
+_WEBHOOK_HOST = k.by_form(
+    "a host, or {host: .., private: true}",
+    one=_HOST,
+    named=k.record(
+        "a host",
+        Key("host", _HOST, "name or address, also with a port", required=True),
+        Key("private", s.FLAG, "whether its address may be one of this network or machine"),
+    ),
+)
 
 _POLICY = k.record(
     "a policy",
     Key("functions", k.listing(s.text("a function", _DOTTED)), "SQL functions beside Spark's own"),
     Key("python", k.listing(s.text("a function", _DOTTED)), "pure Python functions"),
-    Key("webhook_hosts", k.listing(s.text("a host", _HOST)), "hosts that webhooks may call"),
+    Key("webhook_hosts", k.listing(_WEBHOOK_HOST), "hosts that webhooks may call"),
     Key(
         "at_least_once",
         k.listing(s.text("a kind", "[a-z_]+")),
@@ -42,13 +51,14 @@ _POLICY = k.record(
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """`functions` are let in beside Spark's own, by the name they are called by; `inbox_keys` are
-    the signals that each key may raise, `listen_keys` the rules and signals that it may wait for.
-    By default nothing is allowed."""
+    """`functions` are let in beside Spark's own, by the name they are called by; `webhook_hosts`
+    may be called: true where their address may be private; `inbox_keys` are the signals that each
+    key may raise, `listen_keys` the rules and signals that it may wait for. By default nothing is
+    allowed."""
 
     functions: frozenset[str] = frozenset()
     python: frozenset[str] = frozenset()
-    webhook_hosts: frozenset[str] = frozenset()
+    webhook_hosts: Mapping[str, bool] = field(default_factory=dict)
     at_least_once: frozenset[str] = frozenset()
     inbox_keys: Mapping[str, frozenset[str]] = field(default_factory=dict)
     listen_keys: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -81,7 +91,7 @@ def _read(text: str, path: str) -> Policy:
     return Policy(
         _names(top, "functions"),
         _names(top, "python"),
-        _names(top, "webhook_hosts"),
+        dict(map(_webhook_host, top.get("webhook_hosts", ()))),
         _names(top, "at_least_once"),
         _keys(top, "inbox_keys"),
         _keys(top, "listen_keys"),
@@ -90,6 +100,12 @@ def _read(text: str, path: str) -> Policy:
 
 def _names(top: Record, key: str) -> frozenset[str]:
     return frozenset(top.get(key, ()))
+
+
+def _webhook_host(given: str | Record) -> tuple[str, bool]:
+    if isinstance(given, str):
+        return given, False
+    return given.get("host"), given.get("private", False)
 
 
 def _keys(top: Record, key: str) -> Mapping[str, frozenset[str]]:

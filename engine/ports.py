@@ -24,7 +24,7 @@ from tidegate.engine.values import (
     TableRange,
 )
 from tidegate.rules.errors import EngineError, Place
-from tidegate.rules.model import Rule, SignalAction, Sql, Table
+from tidegate.rules.model import Rule, SignalAction, Sql, Table, Webhook
 
 
 class Clock(Protocol):
@@ -160,12 +160,13 @@ class Analyst(Protocol):
     def fields(
         self,
         rule: Rule,
-        action: SignalAction,
+        action: SignalAction | Webhook,
         event: pa.Schema,
         per_firing: Sequence[str],
         types: Mapping[str, str],
     ) -> Reading:
-        """The fields of a signal, expressions as in `if`, cast to the signal's Spark `types`."""
+        """The fields of a signal, expressions as in `if`, cast to the signal's Spark `types`; those
+        of a webhook are of whatever types they are."""
         ...
 
 
@@ -210,8 +211,8 @@ class Sink(Protocol):
         ...
 
     def fields(self, entry: Entry, firings: Firings) -> pa.Table:
-        """The fields of a signal entry: a row a firing, in any order, `firing_id` (hex) first.
-        Raises SinkError."""
+        """The fields of a signal or webhook entry: a row a firing, in any order, `firing_id` (hex)
+        first. Raises SinkError."""
         ...
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tidegate import rules
 from tidegate.engine.capture.sources import sources
 from tidegate.engine.store import KeptRulebook
-from tidegate.rules.errors import InputError
-from tidegate.rules.model import Rule, Rulebook, SignalAction, Sql
+from tidegate.rules.errors import InputError, Place
+from tidegate.rules.model import Rule, Rulebook
+
+_NOWHERE = Place()
 
 
 def proven_rules(book: Rulebook, kept: KeptRulebook | None) -> frozenset[str]:
@@ -33,9 +37,5 @@ def _texts(rule: Rule | None) -> object:
     condition = rule.condition
     return (
         (condition.text, condition.query) if condition is not None else (),
-        [
-            (a.text,) if isinstance(a, Sql) else (a.event, dict(a.fields))
-            for a in rule.actions
-            if isinstance(a, Sql | SignalAction)
-        ],
+        [replace(action, place=_NOWHERE) for action in rule.actions],
     )

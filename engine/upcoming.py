@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tidegate.engine import plain
 from tidegate.engine.clocks import name_of, running_clocks
-from tidegate.engine.store import SqlStore, plain
+from tidegate.engine.store import SqlStore
 from tidegate.rules import expression as x
 from tidegate.rules.durations import format_duration
 from tidegate.rules.lateness import lateness_micros

@@ -22,10 +22,12 @@ from tidegate.rules.model import (
     SignalEvent,
     Switch,
     TableEvent,
+    Webhook,
 )
 from tidegate.rules.order import edges
 from tidegate.rules.reader import Fields, Node, Scalar
 from tidegate.rules.sqlwords import image_words, unsteady_words
+from tidegate.rules.webhooks import check_webhook
 
 # Columns that the engine adds to the parameter relation (semantics 5).
 RELATION_COLUMNS = (
@@ -286,6 +288,8 @@ def _rule(book: Book, name: str, record: Record, report: Report) -> None:
             report.add("unknown-rule", f"unknown rule {action.rule!r}", action.place, hint)
         if isinstance(action, SignalAction):
             _raised(book, action, report)
+        if isinstance(action, Webhook):
+            check_webhook(action, report)
 
 
 def _raised(book: Book, action: SignalAction, report: Report) -> None:

@@ -9,7 +9,7 @@ from dataclasses import fields
 
 from tidegate.rules import kinds as k
 from tidegate.rules import scalars as s
-from tidegate.rules import texts, words
+from tidegate.rules import texts, webhooks, words
 from tidegate.rules.errors import word_place
 from tidegate.rules.form_events import EVENT, TABLE
 from tidegate.rules.form_values import (
@@ -59,17 +59,19 @@ _SIGNAL = k.by_form(
     named=k.mapping(SQL_VALUES, texts.NAME, "the name of an event", single=True),
     like="late_order, or {late_order: {order_id: order_id}}",
 )
-_SECRET = s.text(
-    "a variable named TIDEGATE_SECRET_..", r"TIDEGATE_SECRET_[A-Z0-9_]+", "TIDEGATE_SECRET_OPS"
-)
-_A_URL = "https://ops.example.org/alarm"
+_SECRET = s.text("a variable named TIDEGATE_SECRET_..", webhooks.VARIABLE, "TIDEGATE_SECRET_OPS")
+_HEADER = s.parsed("a header's value", webhooks.header, "Bearer ${TIDEGATE_SECRET_OPS}")
 _WEBHOOK = k.record(
     "a webhook",
-    Key("url", s.text("a URL", r"https?://[^\s{}]+", _A_URL), "literal http(s) URL", required=True),
+    Key("url", s.parsed("a URL", webhooks.url, webhooks.A_URL), "literal", required=True),
     Key("secret", _SECRET, "environment variable with the signing secret"),
-    Key("headers", k.mapping(s.text("a text"), r"[A-Za-z0-9-]+", "a header"), "literal headers"),
+    Key(
+        "headers",
+        k.mapping(_HEADER, webhooks.HEADER, "a header"),
+        "further headers; ${TIDEGATE_SECRET_X} stands for that variable's value",
+    ),
     Key("body", SQL_VALUES, "fields of the JSON body, as expressions"),
-    like=f"{{url: {_A_URL}}}",
+    like=f"{{url: {webhooks.A_URL}}}",
 )
 _AN_ACTION = f"{{sql: {AN_INSERT}}}, or {{signal: late_order}}"
 _NAMED_ACTION = k.with_node(

@@ -42,8 +42,7 @@ def _only_simulated(book: Book, limits: Settings, report: Report) -> None:
     refuse_unbuilt(book, limits, frozenset(), found)
     refused = set(report.problems)
     for problem in (each for each in found.problems if each not in refused):
-        simulated = ", only in `simulate`" if problem.code == "unbuilt" else ""
-        message = f"{problem.message} in `run`{simulated}"
+        message = f"{problem.message} in `run`"
         report.warnings.append(replace(problem, code="not-live", message=message))
 
 

@@ -152,12 +152,14 @@ class SignalAction:
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """POSTs to `url`, at least once (G29)."""
+    """POSTs to `url` once a firing, at least once (G29). `secret`: the environment variable of the
+    secret that signs; `headers` may name such variables; `fields` of the body are expressions as in
+    `if`."""
 
     url: str
     secret: str | None
     headers: Mapping[str, str]
-    body: Mapping[str, str]
+    fields: Mapping[str, str]
     place: Place
 
 
@@ -263,6 +265,8 @@ class Settings:
     inbox_connections_max: int = 512
     inbox_streams_max: int = 100  # programs that wait at a time
     inbox_client_seconds_max: int = 30  # for a client that neither sends on nor reads on
+    webhooks_in_flight_max: int = 32  # requests of all rules (G29)
+    webhook_seconds_max: int = 10  # from the connection to the answer
 
 
 @dataclass(frozen=True, slots=True)

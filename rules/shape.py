@@ -274,8 +274,8 @@ def _action(record: Record, place: Place, key_names: tuple[str, ...], book: Book
         return Webhook(
             value.get("url", ""),
             value.get("secret"),
-            value.get("headers", {}),
-            value.get("body", {}),
+            _readable(value.get("headers", {})),
+            _readable(value.get("body", {})),
             place,
         )
     return Switch(value, kind == "enable", record.place(kind))
@@ -289,7 +289,11 @@ def _signal(given: Any, place: Place, key_names: tuple[str, ...], book: Book) ->
         return SignalAction(given, {} if bare else {key: key for key in key_names}, place)
     [(event_name, values)] = given.items()
     texts = {} if values is BAD else values
-    return SignalAction(event_name, {f: t for f, t in texts.items() if t is not BAD}, place)
+    return SignalAction(event_name, _readable(texts), place)
+
+
+def _readable(texts: Mapping[str, Any]) -> dict[str, str]:
+    return {name: text for name, text in texts.items() if text is not BAD}
 
 
 def _columns(given: str | tuple[str, ...]) -> tuple[str, ...]:

@@ -12,14 +12,12 @@ from tidegate.rules import expression as x
 from tidegate.rules.book import Book, refuse
 from tidegate.rules.errors import Place
 from tidegate.rules.kinds import Report
-from tidegate.rules.model import Settings, TableEvent
+from tidegate.rules.model import Settings
 from tidegate.rules.reader import Scalar
 
-# Feature names, by the expression node that needs them.
-EXPRESSIONS: dict[type[x.Expression], str] = {}
 SHORT_PERIOD = "a short period"
-SIMULATED = frozenset({*EXPRESSIONS.values(), SHORT_PERIOD})
-"""What simulated time has and `run` has not: a rule's action, and periods below a second (S11)."""
+SIMULATED = frozenset({SHORT_PERIOD})
+"""What simulated time has and `run` has not: periods below a second (S11)."""
 
 KEYS = (  # of rules
     "granularity",
@@ -30,15 +28,13 @@ KEYS = (  # of rules
     "at_least_once",
     "expire_key_after",
 )
-ACTIONS = ("webhook", "enable", "disable")
+ACTIONS = ("enable", "disable")
 
 
 def refuse_unbuilt(book: Book, limits: Settings, features: frozenset[str], report: Report) -> None:
     """Add a problem for every use of a feature that is neither built nor in `features`."""
-    for _, node, scalar in book.expressions():
-        _expression(book, node, scalar, features, report)
-        if SHORT_PERIOD not in features:
-            _periods(node, scalar, limits, report)
+    for _, node, scalar in book.expressions() if SHORT_PERIOD not in features else ():
+        _periods(node, scalar, limits, report)
     found = [*_keys(book), *_values(book)]
     for feature, place in found:
         if feature not in features:
@@ -49,18 +45,7 @@ def all_features() -> frozenset[str]:
     """Every feature named here: for a caller that accepts the whole language."""
     keyed = {_feature(key) for key in KEYS}
     actions = {f"action {kind}" for kind in ACTIONS}
-    return frozenset({*keyed, SHORT_PERIOD, *actions, *EXPRESSIONS.values()})
-
-
-def _expression(
-    book: Book, node: x.Expression, scalar: Scalar, features: frozenset[str], report: Report
-) -> None:
-    said = set(features)
-    for below in node.walk():
-        feature = _needed(book, below)
-        if feature and feature not in said:
-            said.add(feature)
-            refuse(report, "unbuilt", f"{feature!r} is not built yet", scalar, below)
+    return frozenset({*keyed, SHORT_PERIOD, *actions})
 
 
 def _periods(node: x.Expression, scalar: Scalar, limits: Settings, report: Report) -> None:
@@ -72,15 +57,6 @@ def _periods(node: x.Expression, scalar: Scalar, limits: Settings, report: Repor
             message = f"a period below {limits.period_min_ms:,} ms is refused"
             hint = "make it longer; the setting period_min_ms is the shortest that may run"
             refuse(report, "short-period", message, scalar, below, hint)
-
-
-def _needed(book: Book, node: x.Expression) -> str | None:
-    """The feature that a node needs, None where it is built."""
-    if isinstance(node, x.Edge):
-        event = book.events.get(node.name)
-        if isinstance(event, TableEvent):
-            return None
-    return EXPRESSIONS.get(type(node))
 
 
 def _keys(book: Book) -> Iterator[tuple[str, Place]]:

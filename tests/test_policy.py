@@ -17,7 +17,7 @@ def test_a_policy_says_what_the_operator_allows(
     file.write_text(
         "functions: [reflect, bank.tax]\n"
         "python: [taxes.rate]\n"
-        "webhook_hosts: [ops.example.org, '*.example.com:8443']\n"
+        "webhook_hosts: [ops.example.org, '*.example.com:8443', {host: '[::1]', private: true}]\n"
         "at_least_once: [delete]\n"
         "inbox_keys: {shop: [atm_empty, restocked]}\n"
         "listen_keys: {board: [blocked]}\n"
@@ -25,7 +25,7 @@ def test_a_policy_says_what_the_operator_allows(
     wanted = Policy(
         frozenset({"reflect", "bank.tax"}),
         frozenset({"taxes.rate"}),
-        frozenset({"ops.example.org", "*.example.com:8443"}),
+        {"ops.example.org": False, "*.example.com:8443": False, "[::1]": True},
         frozenset({"delete"}),
         {"shop": frozenset({"atm_empty", "restocked"})},
         {"board": frozenset({"blocked"})},

@@ -22,7 +22,7 @@ from tidegate.connectors.delta.texts import Texts
 from tidegate.engine.sparktypes import arrow_type
 from tidegate.engine.values import Reading
 from tidegate.rules.errors import InputError, Place, Problem
-from tidegate.rules.model import Rule, Rulebook, SignalAction, Sql
+from tidegate.rules.model import Rule, Rulebook, SignalAction, Sql, Webhook
 
 Read = TypeVar("Read")
 _SAMPLE_HINT = "a sample is a query of the rulebook's tables, without `event`"
@@ -162,7 +162,7 @@ class DeltaAnalyst:
     def fields(
         self,
         rule: Rule,  # noqa: ARG002
-        action: SignalAction,
+        action: SignalAction | Webhook,
         event: pa.Schema,
         per_firing: Sequence[str],
         types: Mapping[str, str],
@@ -170,7 +170,8 @@ class DeltaAnalyst:
         """See `engine.ports.Analyst`."""
         locate = self._texts.locate(action.place)
         named = {
-            name: (text, types[name], lambda _: locate(0)) for name, text in action.fields.items()
+            name: (text, types.get(name), lambda _: locate(0))
+            for name, text in action.fields.items()
         }
 
         def read() -> Reading:
@@ -181,14 +182,14 @@ class DeltaAnalyst:
 
     def _expressions(
         self,
-        named: Mapping[str, tuple[str, str, Locate]],
+        named: Mapping[str, tuple[str, str | None, Locate]],
         event: pa.Schema,
         per_firing: Sequence[str],
         *,
         cast: bool,
     ) -> Reading:
-        """Expressions over the rows of one firing, each with its Spark type; to be cast to it, or
-        of it already."""
+        """Expressions over the rows of one firing, each with its Spark type, if it is to have one;
+        to be cast to it, or of it already."""
         frame = self._event(event, ("event",))
         columns: frozenset[str] = frozenset()
         problems: list[Problem] = []
@@ -206,14 +207,14 @@ class DeltaAnalyst:
         frame: DataFrame,
         per_firing: Sequence[str],
         text: str,
-        kind: str,
+        kind: str | None,
         locate: Locate,
         *,
         cast: bool,
     ) -> frozenset[str]:
         """The columns that one expression reads. Raises InputError."""
         value = self._plans.column(self._gate.expression(text, locate))
-        value = value.cast(kind) if cast else value
+        value = value.cast(kind) if cast and kind is not None else value
         try:
             grouped = group(frame, per_firing, value)
             plan: Any = grouped._jdf.queryExecution().analyzed()

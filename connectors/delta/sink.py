@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
 
 from tidegate.connectors.delta.analyst import DeltaAnalyst, group
 from tidegate.connectors.delta.catalog import Catalog, show
@@ -112,7 +112,7 @@ class DeltaSink:
         try:
             with self._catalog.session() as session:
                 values = [
-                    expression(session, text["fields"][name]).cast(text["types"][name])
+                    _typed(expression(session, text["fields"][name]), text["types"].get(name))
                     for name in names
                 ]
                 grouped = group(show(session, firings.relation), tuple(columns), *values)
@@ -192,6 +192,10 @@ class DeltaSink:
             "entry": entry.number,
             "depth": entry.depth,
         }
+
+
+def _typed(value: Column, kind: str | None) -> Column:
+    return value if kind is None else value.cast(kind)
 
 
 def _refused(error: InputError) -> SinkError:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from tidegate.engine.act.queues import Waiting
 from tidegate.engine.entries import Entry, Fate, Outcome
+from tidegate.engine.ports import SinkError
 from tidegate.engine.values import Firings
 
 STOPPED_BY = {
@@ -23,6 +25,26 @@ class NoEffectError(Exception):
     def __init__(self, fate: Fate) -> None:
         super().__init__(STOPPED_BY[fate])
         self.fate = fate
+
+
+class SomeFailedError(SinkError):
+    """Some of an entry's firings, by their hex ids, could not be acted on: `again` are to be tried
+    again, not before `after_seconds`; `never` would fail again, because of what `lasting` says. The
+    others are done."""
+
+    def __init__(
+        self,
+        message: str,
+        again: Sequence[str] = (),
+        never: Sequence[str] = (),
+        lasting: str = "",
+        after_seconds: float = 0,
+    ) -> None:
+        super().__init__(message)
+        self.again = tuple(again)
+        self.never = tuple(never)
+        self.lasting = lasting or message
+        self.after_seconds = after_seconds
 
 
 class Present(Protocol):

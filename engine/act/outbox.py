@@ -18,6 +18,7 @@ from tidegate.rules.order import later_ones, stages
 log = logging.getLogger(__name__)
 
 DETACHED_KINDS = frozenset({"webhook"})  # whatever their rule's coupling is (G15)
+_MODES = list(Coupling)  # in the order of their actions
 COMMITS_WARNED_ABOVE = 100  # entries of one `for_each` rule in one bucket
 
 
@@ -44,11 +45,12 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class _Set:
-    """Firings that are acted on together: their ids, None for all that held; their depth; and what
-    parts them from other sets, in order: the coupling, the instant of detection of immediate ones,
-    the stage of the rule, the rule, and the place among the rule's own."""
+    """Firings that are acted on together, by `statements`: their ids, None for all that held; their
+    depth; and what parts them from other sets, in order: the coupling, the instant of detection of
+    immediate ones, the stage of the rule, the rule, and the place among the rule's own."""
 
     rule: Rule
+    statements: Sequence[Statement]
     ids: tuple[str, ...] | None
     depth: int
     order: tuple[int, int, int, str, int]
@@ -56,7 +58,7 @@ class _Set:
     @property
     def stage(self) -> tuple[int, int, int] | None:
         """Sets of one stage may be acted on in any order, or at the same time."""
-        return None if self.rule.action_coupling is Coupling.DETACHED else self.order[:3]
+        return None if self.order[0] == _MODES.index(Coupling.DETACHED) else self.order[:3]
 
 
 def entries_for(
@@ -88,8 +90,8 @@ def entries_for(
         elif rule.asks_later and not decided:
             asked.append(_condition(rule, of_rule))
         else:
-            sets += _sets(of_rule, rule, stage_of[rule.name], depth_max)
-    entries = asked + list(_staged(sets, statements))
+            sets += _sets(of_rule, rule, stage_of[rule.name], depth_max, statements[rule.name])
+    entries = asked + list(_staged(sets))
     return tuple(
         stamp.on(_admitted(_timed(replace(entry, order=order), rules, stamp), depth_max))
         for order, entry in enumerate(entries)
@@ -130,38 +132,61 @@ def _timed(entry: Entry, rules: Mapping[str, Rule], stamp: Stamp) -> Entry:
     return replace(entry, otherwise_at=stamp.now + within)
 
 
-def _sets(firings: Firings, rule: Rule, stage: int, depth_max: int) -> Iterator[_Set]:
-    """The firings that are acted on together. Those past the depth are a set of their own, so that
-    only they are dead."""
+def _sets(
+    firings: Firings, rule: Rule, stage: int, depth_max: int, statements: Sequence[Statement]
+) -> Iterator[_Set]:
+    """The firings that are acted on together. A rule's webhooks are for all of them, by requests
+    that wait for nobody's order."""
     held = firings.firings.filter(pc.not_equal(firings.firings["condition"], "failed"))
     if not held.num_rows:
         return
-    mode = list(Coupling).index(rule.action_coupling)
-    depths = held["depth"].to_numpy()
-    past = depths > depth_max
-    if rule.for_each == "firing" or rule.action_coupling is Coupling.IMMEDIATE:
-        _warn(rule, len(depths))
-        ids = replace(firings, firings=held).hex_ids().to_pylist()
-        at = [0] * len(ids)
-        if rule.action_coupling is Coupling.IMMEDIATE:
+    firings = replace(firings, firings=held)
+    own = [s for s in statements if s.kind not in DETACHED_KINDS]
+    beside = [s for s in statements if s.kind in DETACHED_KINDS]
+    mode = rule.action_coupling
+    if own and (rule.for_each == "firing" or mode is Coupling.IMMEDIATE):
+        _warn(rule, len(held) * len(own))
+        depths = held["depth"].to_pylist()
+        at = [0] * len(held)
+        if mode is Coupling.IMMEDIATE:
             at = held["detected_at"].cast(pa.int64()).to_pylist()
-        for n, (one, depth) in enumerate(zip(ids, depths, strict=True)):
-            yield _Set(rule, (one,), int(depth), (mode, at[n], stage, rule.name, n))
-    elif past.any() and not past.all():
-        ids = np.array(replace(firings, firings=held).hex_ids().to_pylist())
-        for n, chosen in enumerate((~past, past)):
-            some = tuple(ids[chosen].tolist())
-            yield _Set(rule, some, int(depths[chosen].max()), (mode, 0, stage, rule.name, n))
-    else:
-        yield _Set(rule, None, int(depths.max()), (mode, 0, stage, rule.name, 0))
+        for n, one in enumerate(firings.hex_ids().to_pylist()):
+            order = (_MODES.index(mode), at[n], stage, rule.name, n)
+            yield _Set(rule, own, (one,), depths[n], order)
+    elif own:
+        yield from _whole(firings, rule, own, stage, depth_max, mode)
+    if beside:
+        yield from _whole(firings, rule, beside, stage, depth_max, Coupling.DETACHED)
 
 
-def _staged(sets: Iterable[_Set], statements: Mapping[str, Sequence[Statement]]) -> Iterator[Entry]:
+def _whole(
+    firings: Firings,
+    rule: Rule,
+    statements: Sequence[Statement],
+    stage: int,
+    depth_max: int,
+    mode: Coupling,
+) -> Iterator[_Set]:
+    """All firings together. Those past the depth are a set of their own, so that only they are
+    dead."""
+    depths = firings.firings["depth"].to_numpy()
+    past = depths > depth_max
+    order = (_MODES.index(mode), 0, stage, rule.name)
+    if not past.any() or past.all():
+        yield _Set(rule, statements, None, int(depths.max()), (*order, 0))
+        return
+    ids = np.array(firings.hex_ids().to_pylist())
+    for n, chosen in enumerate((~past, past)):
+        some = tuple(ids[chosen].tolist())
+        yield _Set(rule, statements, some, int(depths[chosen].max()), (*order, n))
+
+
+def _staged(sets: Iterable[_Set]) -> Iterator[Entry]:
     """The entries of sets, in order; their stages are numbered from 0."""
     numbers: dict[tuple[int, int, int], int] = {}
     for one in sorted(sets, key=lambda s: s.order):
         stage = None if one.stage is None else numbers.setdefault(one.stage, len(numbers))
-        for s in statements[one.rule.name]:
+        for s in one.statements:
             yield Entry(
                 one.rule.name,
                 s.kind,
@@ -171,7 +196,7 @@ def _staged(sets: Iterable[_Set], statements: Mapping[str, Sequence[Statement]])
                 firing_ids=one.ids,
                 depth=one.depth,
                 action=s.action,
-                stage=None if s.kind in DETACHED_KINDS else stage,
+                stage=stage,
                 reads=s.reads,
                 appends=s.appends,
             )
@@ -201,8 +226,7 @@ def _admitted(entry: Entry, depth_max: int) -> Entry:
     return replace(entry, state="dead", error=error)
 
 
-def _warn(rule: Rule, firings: int) -> None:
-    commits = firings * len(rule.actions)
+def _warn(rule: Rule, commits: int) -> None:
     if commits > COMMITS_WARNED_ABOVE:
         text = "rule %s: `for_each: firing` makes %d entries in one bucket, each a commit"
         log.warning(text, rule.name, commits)

@@ -1,4 +1,4 @@
-"""Open entries, by rule, in the order in which they are to run (G15, G17)."""
+"""Open entries, by queue, in the order in which they are to run (G15, G17)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ class Waiting:
 
 
 class Queues:
-    """A queue a rule, ordered by (place, number). Only the first of a queue may run: an entry that
-    waits for a retry, or is held, holds the later ones of its rule and nothing else.
+    """A queue a rule, and one for its webhooks, ordered by (place, number). Only the first of a
+    queue may run: an entry that waits for a retry, or is held, holds the later ones of its queue
+    and nothing else.
 
         a: 3 (due in 2 s), 7      b: 4, 5      ->  4, then 5; 3 and 7 after two seconds
 
@@ -70,10 +71,10 @@ class Queues:
         """An attempt begins: until the entry is removed, it runs."""
         self._running[waiting.entry.number] = waiting.entry
 
-    def next_due(self) -> int | None:
-        """When the first entry is due that does not run yet; None if there is none."""
+    def next_due(self, now: int) -> int | None:
+        """When the first of those entries is due that are not due yet; None if there is none."""
         heads = (queue[0] for queue in self._queues.values())
-        return min((w.due for w in heads if w.entry.number not in self._running), default=None)
+        return min((w.due for w in heads if w.due > now), default=None)
 
     def ready(self, now: int) -> Iterator[Waiting]:
         """The entries that may run beside those that run already, in order. What has been taken is
@@ -88,7 +89,13 @@ class Queues:
                 continue
             if entry.ordered and (entry.bucket, entry.stage or 0) != first:
                 continue
-            if any(entry.excludes(other) for other in (*self._running.values(), *passed)):
+            if any(_waits(entry, other) for other in (*self._running.values(), *passed)):
                 passed.append(entry)
                 continue
             yield one
+
+
+def _waits(entry: Entry, other: Entry) -> bool:
+    """Whether an entry waits for another to end. None waits for a detached one, except such: where
+    both write a table, Delta lets one commit at a time."""
+    return (entry.stage is None or other.stage is not None) and entry.excludes(other)

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.act.edges import BEGIN, END, FAILED, edge_signals
-from tidegate.engine.act.executors import Executor, NoEffectError, Present
+from tidegate.engine.act.executors import Executor, NoEffectError, Present, SomeFailedError
 from tidegate.engine.act.past import pass_over, way_past
 from tidegate.engine.act.queues import Queues, Waiting
 from tidegate.engine.entries import Control, Entry, Fate, Outcome
@@ -119,8 +119,9 @@ class Runner:
 
     def add(self, entries: Iterable[Entry], firings: Iterable[Firings]) -> None:
         """Entries that were stored just now, with the firings of their bucket."""
-        open_now = [entry for entry in entries if entry.state == "pending"]
-        self._put(open_now)
+        stored = list(entries)
+        self._put(stored)
+        open_now = [entry for entry in stored if entry.state in OPEN]
         by_rule = {of_rule.rule: of_rule for of_rule in firings}
         self._fresh = {(e.bucket, e.rule): by_rule[e.rule] for e in open_now if e.rule in by_rule}
 
@@ -157,9 +158,10 @@ class Runner:
 
     @property
     def due(self) -> int | None:
-        """When an entry is due again, or an alternative is to be done; None if neither."""
+        """When an entry is due again, or an alternative is to be done; None if neither. One that is
+        due already waits for another to end."""
         times = [e.otherwise_at for e in self._timed.values() if e.otherwise_at is not None]
-        again = self.queues.next_due()
+        again = self.queues.next_due(self.now())
         return min([*times, *([] if again is None else [again])], default=None)
 
     def carry_out(self, control: Control, present: Present) -> None:
@@ -199,11 +201,9 @@ class Runner:
 
     def _put(self, entries: Iterable[Entry]) -> None:
         """Entries that were stored just now."""
-        for entry in entries:
-            if entry.otherwise_at is not None:
-                self._timed[entry.number] = entry
-            if entry.state in OPEN:
-                self.queues.put([Waiting(entry)])
+        stored = list(entries)
+        self._timed |= {e.number: e for e in stored if e.otherwise_at is not None}
+        self.queues.put(Waiting(entry) for entry in stored if entry.state in OPEN)
 
     def _do_otherwise(self, present: Present) -> None:
         """Store the alternatives of the entries that were not done in time, once for a set of
@@ -241,7 +241,10 @@ class Runner:
         """The fate of an entry that cannot land any more. One that nobody has sent yet needs no
         seal: it would pass the marker of an earlier one of its queue. Raises SinkError."""
         behind = any(
-            w.entry.app_id == entry.app_id and w.entry.number < entry.number for w in self.queues
+            w.entry.queue == entry.queue
+            and w.entry.app_id == entry.app_id
+            and w.entry.number < entry.number
+            for w in self.queues
         )
         if behind or (entry.state == "dead" and not entry.attempts):
             return Fate.SEALED
@@ -262,6 +265,9 @@ class Runner:
         for outcome in outcomes:
             self._bring_up_to(outcome)
         self._put(successors)
+        for one in successors:
+            if one.state == "dead":
+                log.error("%s", _stopped(one, self.rulebook))
         failpoint("action.between")
         return sum(outcome.state == "done" for outcome in outcomes)
 
@@ -274,6 +280,7 @@ class Runner:
             error=outcome.error,
             fate=outcome.fate,
             next_attempt_at=outcome.next_attempt_at,
+            firing_ids=outcome.firing_ids or before.firing_ids,
         )
         self.queues.remove(entry)
         if outcome.state not in (*OPEN, "dead"):
@@ -302,6 +309,8 @@ class Runner:
             return executor.attempt(waiting, firings, present)
         except NoEffectError as error:
             outcome = self._failed(entry, Failure(str(error)), error.fate)
+        except SomeFailedError as error:
+            outcome = self._some_failed(entry, error, firings)
         except OutageError:
             raise
         except Exception as failure:  # whatever it is, the entry must not be passed over
@@ -310,7 +319,8 @@ class Runner:
             known = isinstance(failure, SinkError | EngineError)
             said = str(failure) if known else f"{type(failure).__name__}: {failure}"
             outcome = self._failed(entry, Failure(said, getattr(failure, "details", None)))
-        if outcome.state != "held" or outcome.fate or self._rule_holds(entry):
+        sealed = Fate.SEALED.value
+        if outcome.state != "held" or outcome.fate not in (None, sealed) or self._rule_holds(entry):
             return outcome
         most = self.rulebook.settings.dead_in_a_row_max
         if self.outbox.dead_in_a_row(entry.rule, most) >= most:
@@ -318,8 +328,35 @@ class Runner:
             return replace(outcome, error=f"{outcome.error}; {why}")
         return self._dead(outcome, executor, firings)
 
+    def _some_failed(self, entry: Entry, error: SomeFailedError, firings: Firings) -> Outcome:
+        """The entry goes on with what may be tried again; what is done, and what never will be,
+        become entries of their own. What holds its queue is kept together."""
+        again, never = error.again, error.never
+        if again and never and self._rule_holds(entry):
+            again, never = again + never, ()
+        failed = self._failed(entry, Failure(str(error), lasting=not again))
+        due = max(failed.next_attempt_at, self.now() + int(error.after_seconds * 1_000_000))
+        failed = replace(failed, next_attempt_at=due)
+        left = again or never
+        if len(left) == len(firings):
+            return failed
+        part = replace(entry, number=0, attempts=failed.attempts, details=None, next_attempt_at=0)
+        ended = [one for one in firings.hex_ids().to_pylist() if one not in {*again, *never}]
+        successors = []
+        if ended:
+            done = replace(part, firing_ids=tuple(ended), state="done", error=None)
+            successors.append(done)
+        if again and never:
+            dead = replace(part, firing_ids=never, state="dead", error=error.lasting)
+            successors.append(dead)
+        return replace(failed, firing_ids=left, successors=tuple(successors))
+
     def _dead(self, outcome: Outcome, executor: Executor, firings: Firings) -> Outcome:
-        """An entry that has used up its attempts, sealed (G18). It is held where it cannot be."""
+        """An entry that has used up its attempts, sealed (G18), perhaps by an earlier run of which
+        nobody knows. It is held where it cannot be sealed."""
+        if outcome.fate is not None:
+            error = outcome.entry.error or outcome.error
+            return replace(outcome, state="dead", error=error, fate=None, next_attempt_at=0)
         try:
             fate = executor.seal(outcome.entry, firings)
         except SinkError:
@@ -338,7 +375,7 @@ class Runner:
     def _failed(self, entry: Entry, why: Failure, fate: Fate | None = None) -> Outcome:
         attempts, retry = entry.attempts + 1, self._retry(entry)
         stopped = fate in (Fate.SEALED, Fate.PASSED, Fate.UNKNOWN)
-        held = stopped or attempts >= retry.attempts
+        held = stopped or why.lasting or attempts >= retry.attempts
         if not held:
             told = "rule %s: entry %d will be tried again: %s"
             log.warning(told, entry.rule, entry.number, why.error)

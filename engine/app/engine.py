@@ -25,14 +25,11 @@ from tidegate.connectors.delta.markers import DeltaMarkers
 from tidegate.connectors.delta.session import check_session, start_session, stop_session
 from tidegate.connectors.delta.sink import DeltaSink
 from tidegate.connectors.scheduler import Wakeup
-from tidegate.engine.act.crew import Crew
-from tidegate.engine.act.kinds.condition import Decisions
-from tidegate.engine.act.kinds.signal import Signals
-from tidegate.engine.act.kinds.sql import Statements
-from tidegate.engine.act.run import Runner
+from tidegate.connectors.webhook import WebhookPoster
 from tidegate.engine.act.targets import Targets
 from tidegate.engine.actionevents import with_action_events
 from tidegate.engine.adopt import check_store
+from tidegate.engine.app.acting import open_runner
 from tidegate.engine.app.failed import told_of_failure
 from tidegate.engine.app.skew import check_clock
 from tidegate.engine.app.tables import arrow_schemas, open_catalog, preparing, schemas_now
@@ -42,7 +39,6 @@ from tidegate.engine.capture.now import Now
 from tidegate.engine.capture.resets import with_resets
 from tidegate.engine.detector.detect import detect
 from tidegate.engine.doing import Quiet, doing, telling, watching_text
-from tidegate.engine.entries import Outcome
 from tidegate.engine.explicit import make_signal
 from tidegate.engine.loop import Loop
 from tidegate.engine.obstacles import sentence
@@ -51,8 +47,9 @@ from tidegate.engine.outage import Outages
 from tidegate.engine.policy import load_policy
 from tidegate.engine.proven import only_written, proven_rules
 from tidegate.engine.state import BucketReport, Parked, State
-from tidegate.engine.store import LeaseKeeper, Ledger, open_store
-from tidegate.rules.errors import EngineError, TidegateError
+from tidegate.engine.store import LeaseKeeper, open_store
+from tidegate.engine.webhooks import webhook_problems
+from tidegate.rules.errors import EngineError, InputError, TidegateError
 from tidegate.rules.model import Rulebook
 
 log = logging.getLogger(__name__)
@@ -104,6 +101,8 @@ class Engine:
                 else rules.load(rulebook, settings=settings or {})
             )
             self._policy = load_policy(policy)
+            if refused := webhook_problems(self.rulebook, self._policy, os.environ):
+                raise InputError(refused)
         self.store_url = store or self._default_store()
         self._given_spark = spark
         self._spark_conf = dict(spark_conf or {})
@@ -222,6 +221,7 @@ class Engine:
                 else:
                     quiet.go_on(self._loop.waiting)
                     self._wakeup.wait(self._loop.wait_seconds)
+            through(self._loop.finish)
 
     def obstacles(self) -> tuple[str, ...]:
         """What stands in the way of rules: parked rules, entries that are held, dead or wait for
@@ -264,6 +264,11 @@ class Engine:
     def _opened(self, stack: ExitStack) -> Loop:
         book = self.rulebook
         self._store = store = stack.enter_context(open_store(self.store_url, create=True))
+        self._poster = WebhookPoster(
+            self._policy.webhook_hosts,
+            book.settings.webhooks_in_flight_max,
+            book.settings.webhook_seconds_max,
+        )
         lease = LeaseKeeper(
             store,
             book.name,
@@ -321,7 +326,7 @@ class Engine:
             conditions=DeltaConditions(catalog, book.settings.statement_seconds_max),
             asked_later=DeltaConditions(catalog, book.settings.statement_seconds_max),
             targets=Targets(sink),
-            runner=self._runner(book, sink, lease, now, stack),
+            runner=open_runner(book, store, lease, sink, self._poster, now, self.wake, stack),
             now=now,
             instants=Instants(book.settings.skew_max_seconds * 1_000_000),
             state=state,
@@ -330,23 +335,6 @@ class Engine:
         stack.callback(loop.close)
         store.register(book.name, book.text, _absolute(book.file))
         return loop
-
-    def _runner(
-        self, book: Rulebook, sink: DeltaSink, lease: LeaseKeeper, now: Now, stack: ExitStack
-    ) -> Runner:
-        crew: Crew[Outcome] = Crew(
-            "tidegate-act", book.settings.actions_in_parallel_max or os.cpu_count() or 1
-        )
-        stack.callback(crew.close)
-        return Runner(
-            book,
-            {"sql": Statements(sink), "signal": Signals(sink, now), "condition": Decisions()},
-            Ledger(self._store, book.name, lease.epoch),
-            lease.check,
-            now,
-            crew,
-            wake=self.wake,
-        )
 
     def _session(self, stack: ExitStack) -> SparkSession:
         if self._given_spark is not None:
@@ -371,6 +359,7 @@ class Engine:
 
     def _lease_lost(self, error: EngineError) -> None:  # noqa: ARG002
         """From the lease's thread: nothing that runs may land any more (G21)."""
+        self._poster.close()
         if self._jobs is not None:
             self._jobs.cancel()
 

@@ -27,6 +27,7 @@ from tidegate.engine.evaluate.prepare import Prepared, prepare
 from tidegate.engine.policy import load_policy
 from tidegate.engine.sparktypes import arrow_schema
 from tidegate.engine.store import LeaseKeeper, open_store
+from tidegate.engine.webhooks import webhook_problems
 from tidegate.rules import expression as x
 from tidegate.rules.errors import EngineError, InputError, Problem
 from tidegate.rules.loader import in_order
@@ -84,14 +85,16 @@ def check_tables(
 ) -> None:
     """`validate --tables`: tables, feeds and SQL against what is there. Raises InputError with all
     that is wrong; what needs a table that is not there is left out."""
-    functions = load_policy(policy).functions
+    allowed = load_policy(policy)
+    functions = allowed.functions
     spark = start_session("tidegate validate", spark_conf)
     catalog = Catalog(spark, book, "validate")
     try:
         missing = catalog.create()
         present = catalog.locations.keys() - missing.keys()
         catalog.locations = {name: catalog.locations[name] for name in present}
-        problems = [*missing.values(), *_wrong(_without(book, missing), catalog, functions)]
+        problems = [*webhook_problems(book, allowed), *missing.values()]
+        problems += _wrong(_without(book, missing), catalog, functions)
     finally:
         catalog.close()
     if problems:

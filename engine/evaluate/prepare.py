@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -24,6 +25,7 @@ from tidegate.rules.model import (
     SignalEvent,
     Sql,
     TableEvent,
+    Webhook,
 )
 
 log = logging.getLogger(__name__)
@@ -131,7 +133,7 @@ def _prepare_rule(
     readings: list[Reading] = []
     statements: list[Statement] = []
     for number, action in enumerate((*rule.actions, *rule.otherwise)):
-        if not isinstance(action, Sql | SignalAction):
+        if not isinstance(action, Sql | SignalAction | Webhook):
             continue
         types = _signal_types(rulebook, action) if isinstance(action, SignalAction) else {}
         try:
@@ -146,8 +148,10 @@ def _prepare_rule(
             statements.append(
                 Statement("sql", action.text, reading.target, number, reads, reading.appends)
             )
-        else:
+        elif isinstance(action, SignalAction):
             statements.append(_signal(action, number, types, shape, reading))
+        else:
+            statements.append(_webhook(action, number, shape, reading))
         readings.append(reading)
     if problems and not (proven and all(p.code == _MISFIT for p in problems)):
         raise InputError(problems)
@@ -166,7 +170,7 @@ def _prepare_rule(
 
 def _read(
     rule: Rule,
-    action: Sql | SignalAction,
+    action: Sql | SignalAction | Webhook,
     shape: Shape,
     analyst: Analyst,
     types: Mapping[str, str],
@@ -198,11 +202,27 @@ def _signal(
     text = {
         "action": number,
         "event": action.event,
-        "fields": dict(action.fields),
         "types": {name: types[name] for name in action.fields},
-        "group": [name for name in shape.per_firing if name in reading.columns],
+        **_fields(action, shape, reading),
     }
     return Statement("signal", json.dumps(text), action=number)
+
+
+def _webhook(action: Webhook, number: int, shape: Shape, reading: Reading) -> Statement:
+    text = {
+        "url": action.url,
+        "secret": action.secret,
+        "headers": dict(action.headers),
+        "types": {},
+        **_fields(action, shape, reading),
+    }
+    return Statement("webhook", json.dumps(text), action=number)
+
+
+def _fields(action: SignalAction | Webhook, shape: Shape, reading: Reading) -> dict[str, Any]:
+    """What fields are evaluated with."""
+    group = [name for name in shape.per_firing if name in reading.columns]
+    return {"fields": dict(action.fields), "group": group}
 
 
 def _signal_types(rulebook: Rulebook, action: SignalAction) -> Mapping[str, str]:

@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from tidegate.engine.explicit import declared_signal
 from tidegate.engine.inbox.body import read_signals
-from tidegate.engine.inbox.keys import SIGNATURE, Guard, Key
+from tidegate.engine.inbox.keys import Guard, Key
 from tidegate.engine.inbox.metrics import CONTENT_TYPE, Metrics
 from tidegate.engine.inbox.openapi import openapi
 from tidegate.engine.inbox.rates import Rates
@@ -25,6 +25,7 @@ from tidegate.engine.inbox.requests import Bodies, busy, check_type
 from tidegate.engine.inbox.source import Source
 from tidegate.engine.inbox.stream import Streams
 from tidegate.engine.inbox.writer import FullError, Writer
+from tidegate.engine.signing import SIGNATURE
 from tidegate.engine.store.posted import Posted, Taken
 from tidegate.rules.errors import EngineError, InputError, TidegateError
 from tidegate.rules.model import Settings, SignalEvent

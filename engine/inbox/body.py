@@ -11,10 +11,10 @@ from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from typing import Any
 
+from tidegate.engine import plain
 from tidegate.engine.explicit import check_id
 from tidegate.engine.fields import PROBLEMS_MAX, check_fields
 from tidegate.engine.inbox.refusal import Refusal
-from tidegate.engine.store import plain
 from tidegate.engine.store.posted import Posted
 from tidegate.rules.errors import InputError, Place, Problem
 from tidegate.rules.model import SignalEvent

@@ -15,10 +15,9 @@ from starlette.requests import Request
 
 from tidegate.engine.inbox.refusal import Refusal
 from tidegate.engine.policy import Policy
+from tidegate.engine.signing import SECRET_CHARACTERS_MIN, SIGNATURE, signed
 from tidegate.rules.errors import EngineError
 
-SIGNATURE = "x-tidegate-signature"
-SECRET_CHARACTERS_MIN = 16
 _PART = re.compile(r"t=(\d{1,12})|v1=([0-9a-f]{64})")
 _PARTS_MAX = 10
 _HOST = re.compile(r"\A\[?([^\]]*?)\]?(:[0-9]*)?\Z")
@@ -102,10 +101,9 @@ class Guard:
             message = f"the signature's time is more than {self.window_seconds} s from now"
             hint = "sign each request when it is sent, by a clock that is right"
             raise _unknown(message, hint)
-        signed = b"%s.%s" % (at.encode(), body)
 
         def has_signed(key: Key) -> bool:
-            own = hmac.digest(key.secret, signed, "sha256")
+            own = signed(key.secret, at.encode(), body)
             return any([hmac.compare_digest(own, one) for one in given])  # noqa: C419, all of them
 
         if key := self._first(has_signed):

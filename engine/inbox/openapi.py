@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tidegate.engine.explicit import ID_CHARACTERS_MAX
 from tidegate.engine.inbox.body import id_name
-from tidegate.engine.inbox.keys import SIGNATURE
+from tidegate.engine.signing import SIGNATURE
 from tidegate.engine.sparktypes import arrow_type
 from tidegate.rules.model import Rulebook, Settings, SignalEvent
 

@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 import sqlalchemy as sa
 
+from tidegate.engine import plain
 from tidegate.engine.state import State, Taken
-from tidegate.engine.store import parked, plain, signals
+from tidegate.engine.store import parked, signals
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import table_from_bytes, table_to_bytes
 from tidegate.engine.store.database import insert_new, upsert

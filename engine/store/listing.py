@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
 
+from tidegate.engine import plain
 from tidegate.engine.moments import python_values
 from tidegate.engine.parameters import ENGINE_COLUMNS
-from tidegate.engine.store import plain
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import firings_from_columns, ids_from_bytes
 from tidegate.engine.store.database import Database

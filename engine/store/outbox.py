@@ -21,7 +21,7 @@ from tidegate.engine.store.blobs import (
     outcomes_to_bytes,
 )
 from tidegate.engine.store.database import insert_new, server_now
-from tidegate.engine.values import Firings, Plan
+from tidegate.engine.values import Firings, Plan, Signal
 from tidegate.rules.errors import EngineError
 
 DONE, DEAD, PENDING, HELD = "done", "dead", "pending", "held"
@@ -171,6 +171,7 @@ def settle(connection: sa.Connection, rulebook: str, outcome: Outcome) -> tuple[
     """
     c, entry = t.outbox.c, outcome.entry
     same = (c.number == entry.number) & (c.rulebook == rulebook) & c.state.not_in(FINISHED)
+    narrowed = outcome.firing_ids and {"firing_ids": ids_to_bytes(outcome.firing_ids)}
     changed = connection.execute(
         sa.update(t.outbox)
         .where(same)
@@ -181,14 +182,15 @@ def settle(connection: sa.Connection, rulebook: str, outcome: Outcome) -> tuple[
             details=outcome.details,
             fate=outcome.fate,
             next_attempt_at=outcome.next_attempt_at,
+            **(narrowed or {}),
         )
     ).rowcount
     if not changed:
         return ()
     if outcome.state == DONE:
         signals.raise_by_entry(connection, rulebook, entry, outcome.signals)
-        if outcome.ends and not _left_of_set(connection, rulebook, entry):
-            signals.tell(connection, rulebook, outcome.ends)
+        if outcome.ends:
+            signals.tell(connection, rulebook, _ended(connection, rulebook, entry, outcome.ends))
     if outcome.state == DEAD:
         signals.tell(connection, rulebook, outcome.fails)
     if outcome.firings is not None:
@@ -202,10 +204,20 @@ def settle(connection: sa.Connection, rulebook: str, outcome: Outcome) -> tuple[
     return insert_entries(connection, rulebook, entry.bucket, outcome.successors)
 
 
-def _left_of_set(connection: sa.Connection, rulebook: str, entry: Entry) -> bool:
-    """Whether some statement for the same firings has not been done."""
-    left = _same_set(rulebook, entry) & t.outbox.c.state.not_in((DONE, REDRIVEN))
-    return bool(connection.execute(sa.select(sa.exists().where(left))).scalar_one())
+def _ended(
+    connection: sa.Connection, rulebook: str, entry: Entry, ends: Sequence[Signal]
+) -> list[Signal]:
+    """Of the ends of actions, those of firings of which no other statement is left."""
+    c = t.outbox.c
+    same = (c.rulebook == rulebook) & (c.bucket == entry.bucket) & (c.rule == entry.rule)
+    same &= (c.kind != "condition") & (c.alternative == int(entry.alternative))
+    left = connection.execute(sa.select(c.firing_ids).where(same, c.state.not_in((DONE, REDRIVEN))))
+    waiting: set[str] = set()
+    for ids in left.scalars():
+        if ids is None:
+            return []
+        waiting.update(ids_from_bytes(ids))
+    return [signal for signal in ends if signal.id.partition("-")[0] not in waiting]
 
 
 def _same_set(rulebook: str, entry: Entry) -> sa.ColumnElement[bool]:

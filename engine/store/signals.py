@@ -8,10 +8,10 @@ from collections.abc import Collection, Mapping, Sequence
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
+from tidegate.engine import plain
 from tidegate.engine.entries import Entry
 from tidegate.engine.grid import ceil_watermark
 from tidegate.engine.ports import Unplaced
-from tidegate.engine.store import plain
 from tidegate.engine.store.database import insert_new
 from tidegate.engine.store.tables import signals
 from tidegate.engine.values import Signal

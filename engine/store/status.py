@@ -7,8 +7,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from tidegate.engine import plain
 from tidegate.engine.entries import Entry, Fate
-from tidegate.engine.store import outbox, parked, plain, rejected, timers
+from tidegate.engine.store import outbox, parked, rejected, timers
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import server_now
 from tidegate.engine.store.holder import is_dead

@@ -16,7 +16,8 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
-from tidegate.engine.store import buckets, listing, plain
+from tidegate.engine import plain
+from tidegate.engine.store import buckets, listing
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import Database, server_now
 from tidegate.rules.errors import EngineError

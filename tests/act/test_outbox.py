@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -11,16 +13,18 @@ from tests.support.rulebooks import HERE, rule
 from tidegate.engine.act.outbox import Stamp, entries_for
 from tidegate.engine.entries import Entry, Statement
 from tidegate.engine.values import Firings
-from tidegate.rules.model import Rule, Sql
+from tidegate.rules.model import Coupling, Rule, Sql
 
 S1, S2 = Statement("sql", "first", "alerts"), Statement("signal", "second", action=1)
 IDS = hex_ids(firings("r", 3))
 ACTIONS = (Sql("first", HERE), Sql("second", HERE))
 
 
-def entries(*pairs: tuple[Rule, Firings], depth_max: int = 16) -> tuple[Entry, ...]:
+def entries(
+    *pairs: tuple[Rule, Firings], depth_max: int = 16, of: Sequence[Statement] = (S1, S2)
+) -> tuple[Entry, ...]:
     rules = {r.name: r for r, _ in pairs}
-    statements = dict.fromkeys(rules, (S1, S2))
+    statements = dict.fromkeys(rules, of)
     stamp = Stamp("store", "bank", {"alerts": 7})
     return entries_for([f for _, f in pairs], {}, rules, statements, depth_max, stamp)
 
@@ -53,6 +57,19 @@ def test_for_each_firing_in_detection_order_statement_after_statement() -> None:
         ("first", (IDS[2],), 3),
         ("second", (IDS[2],), 3),
     ]
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"for_each": "firing"}, {"action_coupling": Coupling.IMMEDIATE}]
+)
+def test_g15_webhooks_of_all_firings_are_one_entry_that_waits_for_nobody(more: Any) -> None:
+    hook = Statement("webhook", "{}", action=1)
+    fired = firings("r", condition=["held", "failed", "held"])
+    found = entries((rule(**more), fired), (rule(name="s"), firings("s")), of=(S1, hook))
+    hooks = [(e.rule, e.action, e.firing_ids, e.stage) for e in found[-2:]]
+    assert hooks == [("r", 1, None, None), ("s", 1, None, None)]
+    assert {e.kind for e in found[:-2]} == {"sql"}
+    assert [e.queue for e in found[-3:]] == ["s", "r/webhook", "s/webhook"]
 
 
 def test_g16_many_commits_are_warned_about(caplog: pytest.LogCaptureFixture) -> None:

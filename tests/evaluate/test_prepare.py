@@ -14,7 +14,7 @@ from tidegate.engine.detector.edges import BEGIN, with_edges
 from tidegate.engine.evaluate.prepare import Prepared, prepare
 from tidegate.engine.values import Reading
 from tidegate.rules.errors import InputError, Problem
-from tidegate.rules.model import Rule, SignalAction
+from tidegate.rules.model import Rule, SignalAction, Webhook
 
 
 def prepared(*rules: Rule, events: Any = EVENTS) -> Prepared:
@@ -89,6 +89,22 @@ def test_statements_say_all_that_an_entry_has_to_keep() -> None:
         "types": {"account": "bigint", "note": "string"},
         "group": ["account"],
     }
+
+
+def test_g29_a_webhook_keeps_the_names_of_its_secrets_and_what_its_body_reads() -> None:
+    headers = {"X-A": "${TIDEGATE_SECRET_A}"}
+    hook = Webhook("https://x.org", "TIDEGATE_SECRET_B", headers, {"who": "account"}, HERE)
+    found = prepared(rule("moved", per={"moved": ["account"]}, actions=(sql("kind"), hook)))
+    assert json.loads(found.statements["r"][1].text) == {
+        "url": "https://x.org",
+        "secret": "TIDEGATE_SECRET_B",
+        "headers": headers,
+        "fields": {"who": "account"},
+        "types": {},
+        "group": ["account"],
+    }
+    assert (found.statements["r"][1].kind, found.statements["r"][1].action) == ("webhook", 1)
+    assert found.needs.ids["r", "moved"] == ("account", "kind")
 
 
 def test_the_problems_of_all_rules_and_texts_are_told_at_once() -> None:

@@ -9,7 +9,8 @@ import pytest
 import sqlalchemy as sa
 
 from tests.support import make
-from tidegate.engine.store import SqlStore, open_store, plain, posted
+from tidegate.engine import plain
+from tidegate.engine.store import SqlStore, open_store, posted
 from tidegate.engine.store.posted import Posted, Taken
 from tidegate.rules.errors import EngineError
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tidegate.engine.values import Reading
 from tidegate.rules.errors import InputError, Place, Problem
-from tidegate.rules.model import Rule, SignalAction, Sql
+from tidegate.rules.model import Rule, SignalAction, Sql, Webhook
 
 
 class ListedAnalyst:
@@ -36,7 +36,7 @@ class ListedAnalyst:
     def fields(
         self,
         rule: Rule,
-        action: SignalAction,
+        action: SignalAction | Webhook,
         event: pa.Schema,
         per_firing: Sequence[str],
         types: Mapping[str, str],

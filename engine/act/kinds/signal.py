@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
-
-import pyarrow as pa
 
 from tidegate.engine.act.executors import Present, done
+from tidegate.engine.act.kinds.fields import fields_of
 from tidegate.engine.act.queues import Waiting
 from tidegate.engine.entries import Entry, Fate, Outcome
 from tidegate.engine.ports import Sink, SinkError
-from tidegate.engine.sparktypes import arrow_type
 from tidegate.engine.values import Firings, Signal
 
 log = logging.getLogger(__name__)
@@ -48,9 +45,7 @@ def signals_of(entry: Entry, firings: Firings, sink: Sink, received_at: int) -> 
     """
     text = json.loads(entry.text)
     ids = firings.hex_ids().to_pylist()
-    fields = _bare(text, firings)
-    if fields is None:
-        fields = sink.fields(entry, firings)
+    fields = fields_of(entry, firings, sink)
     try:
         by_firing = {row.pop("firing_id"): row for row in fields.to_pylist()}
     except (ValueError, OverflowError):
@@ -63,18 +58,3 @@ def signals_of(entry: Entry, firings: Firings, sink: Sink, received_at: int) -> 
         Signal(f"{one}-{text['action']}", text["event"], by_firing[one], received_at, depth)
         for one, depth in zip(ids, depths, strict=True)
     )
-
-
-def _bare(text: Mapping[str, Any], firings: Firings) -> pa.Table | None:
-    """The fields, if each is a column of the firings in the signal's own type: no job is needed."""
-    ids = firings.hex_ids()
-    known = firings.firings.set_column(0, "firing_id", ids)
-    fields = {"firing_id": ids}
-    for name, expression in text["fields"].items():
-        column = expression.strip()
-        if column not in text["group"] or column not in known.column_names:
-            return None
-        if known[column].type != arrow_type(text["types"][name]):
-            return None
-        fields[name] = known[column]
-    return pa.table(fields)

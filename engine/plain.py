@@ -1,4 +1,5 @@
-"""Values as JSON has them: of stored signals and rejected rows, and as commands print them."""
+"""Values as JSON has them: of stored signals and rejected rows, as commands print them and
+webhooks post them."""
 
 from __future__ import annotations
 
@@ -7,7 +8,10 @@ import json
 import math
 from collections.abc import Mapping
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
+
+import orjson
 
 from tidegate.engine.moments import micros_text
 
@@ -43,6 +47,11 @@ def value(found: Any) -> Any:
     return found
 
 
+def posted(fields: Mapping[str, Any]) -> bytes:
+    """Fields as JSON; decimals are numbers with their scale."""
+    return orjson.dumps(value(fields), default=_decimal)
+
+
 def text(fields: Mapping[str, Any]) -> str:
     """Fields as canonical JSON text: equal fields give equal texts. Decimals become strings."""
     return canonical(value(fields))
@@ -51,6 +60,12 @@ def text(fields: Mapping[str, Any]) -> str:
 def canonical(fields: Mapping[str, Any]) -> str:
     """The same of fields whose values JSON has already."""
     return _ENCODER.encode(fields)
+
+
+def _decimal(found: Any) -> Any:
+    if not isinstance(found, Decimal):
+        raise TypeError(f"{type(found).__name__} has no form in JSON")
+    return orjson.Fragment(format(found, "f"))
 
 
 def _time(at: datetime) -> str:

@@ -1,0 +1,108 @@
+"""Webhooks: one POST a firing, at least once, by one idempotency key however often (G29)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from tidegate.engine import plain
+from tidegate.engine.act.executors import Present, SomeFailedError, done
+from tidegate.engine.act.kinds.fields import fields_of
+from tidegate.engine.act.queues import Waiting
+from tidegate.engine.entries import Entry, Fate, Outcome
+from tidegate.engine.failpoints import failpoint
+from tidegate.engine.moments import python_rows
+from tidegate.engine.ports import Sink, SinkError
+from tidegate.engine.values import Firings
+from tidegate.engine.webhooks import Answer, Post, Poster, secret_fault
+from tidegate.rules.webhooks import filled, secrets_of
+
+_ERRORS_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Webhooks:
+    """Sends `webhook` entries. What is stored of a secret is the name of its variable; the value is
+    read from the `environment` for each attempt."""
+
+    sink: Sink
+    poster: Poster
+    environment: Mapping[str, str]
+
+    def attempt(self, waiting: Waiting, firings: Firings, present: Present) -> Outcome:  # noqa: ARG002
+        """Send the entry's firings. Raises SomeFailedError."""
+        entry = waiting.entry
+        ids: list[str] = firings.hex_ids().to_pylist()
+        answers = self.poster.post(self._posts(entry, firings, ids))
+        failpoint("webhook.sent")
+        if all(answer.error is None for answer in answers):
+            return done(entry)
+        raise _failed(ids, answers)
+
+    def seal(self, entry: Entry, firings: Firings) -> Fate:  # noqa: ARG002
+        """Nothing is sent but by an attempt, and what was sent cannot be called back."""
+        return Fate.SEALED
+
+    def _posts(self, entry: Entry, firings: Firings, ids: Sequence[str]) -> list[Post]:
+        """A request for each firing."""
+        text = json.loads(entry.text)
+        values = self._secrets(ids, text)
+        headers = {name: filled(value, values) for name, value in text["headers"].items()}
+        secret = values[text["secret"]].encode() if text["secret"] else None
+        fields = python_rows(fields_of(entry, firings, self.sink))
+        by_firing = {row.pop("firing_id"): row for row in fields}
+        keys = python_rows(firings.firings.select(firings.key_names))
+        ends = firings.firings["detected_at"].cast(pa.int64()).to_pylist()
+        posts = []
+        for n, one in enumerate(ids):
+            said = {
+                "firing_id": one,
+                "rule": entry.rule,
+                "detected_at": plain.instant(ends[n]),
+                "key": keys[n] if keys else {},
+                **by_firing[one],
+            }
+            own = {"Idempotency-Key": f"{one}/{entry.action}", "Content-Type": "application/json"}
+            posts.append(Post(text["url"], {**headers, **own}, _json(said), secret))
+        return posts
+
+    def _secrets(self, ids: Sequence[str], text: Mapping[str, Any]) -> Mapping[str, str]:
+        """The values of the variables that a webhook names. Raises SomeFailedError."""
+        for name in (names := secrets_of(text["secret"], text["headers"])):
+            fault = secret_fault(name, self.environment, signs=name == text["secret"])
+            if fault is not None:
+                raise SomeFailedError(fault, never=ids)
+        return {name: self.environment[name] for name in names}
+
+
+def _json(fields: Mapping[str, Any]) -> bytes:
+    try:
+        return plain.posted(fields)
+    except TypeError as error:
+        raise SinkError(f"[webhook-field] a field cannot be sent: {error}") from None
+
+
+def _failed(ids: Sequence[str], answers: Sequence[Answer]) -> SomeFailedError:
+    """What is to be said and done where some of the firings could not be sent."""
+    failed = [(one, a) for one, a in zip(ids, answers, strict=True) if a.error is not None]
+    never = [(one, answer) for one, answer in failed if answer.lasting]
+    return SomeFailedError(
+        _said(failed, len(ids)),
+        again=[one for one, answer in failed if not answer.lasting],
+        never=[one for one, _ in never],
+        lasting=_said(never, len(ids)),
+        after_seconds=max(answer.after_seconds for _, answer in failed),
+    )
+
+
+def _said(failed: Sequence[tuple[str, Answer]], sent: int) -> str:
+    """Why requests failed, each reason once."""
+    errors = list(dict.fromkeys(answer.error for _, answer in failed if answer.error))
+    said = "; ".join(errors[:_ERRORS_SHOWN])
+    if len(errors) > _ERRORS_SHOWN:
+        said += f"; and {len(errors) - _ERRORS_SHOWN} more"
+    return said if sent == 1 else f"{len(failed):,} of {sent:,} requests failed: {said}"

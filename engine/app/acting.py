@@ -1,0 +1,55 @@
+"""What entries are run with: an executor for each kind, and threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from tidegate.connectors.delta.sink import DeltaSink
+from tidegate.connectors.webhook import WebhookPoster
+from tidegate.engine.act.crew import Crew
+from tidegate.engine.act.kinds.condition import Decisions
+from tidegate.engine.act.kinds.signal import Signals
+from tidegate.engine.act.kinds.sql import Statements
+from tidegate.engine.act.kinds.webhook import Webhooks
+from tidegate.engine.act.run import Runner
+from tidegate.engine.capture.now import Now
+from tidegate.engine.entries import Outcome
+from tidegate.engine.store import LeaseKeeper, Ledger, SqlStore
+from tidegate.rules.model import Rulebook
+
+
+def open_runner(
+    book: Rulebook,
+    store: SqlStore,
+    lease: LeaseKeeper,
+    sink: DeltaSink,
+    poster: WebhookPoster,
+    now: Now,
+    wake: Callable[[], None],
+    stack: ExitStack,
+) -> Runner:
+    """The runner of a rulebook's entries; its threads end with the stack."""
+    settings = book.settings
+    crew: Crew[Outcome] = Crew(
+        "tidegate-act", settings.actions_in_parallel_max or os.cpu_count() or 1
+    )
+    beside: Crew[Outcome] = Crew("tidegate-webhook", settings.webhooks_in_flight_max)
+    for opened in (crew, beside, poster):
+        stack.callback(opened.close)
+    return Runner(
+        book,
+        {
+            "sql": Statements(sink),
+            "signal": Signals(sink, now),
+            "webhook": Webhooks(sink, poster, os.environ),
+            "condition": Decisions(),
+        },
+        Ledger(store, book.name, lease.epoch),
+        lease.check,
+        now,
+        crew,
+        beside,
+        wake,
+    )

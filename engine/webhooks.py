@@ -1,0 +1,119 @@
+"""Requests of webhooks, what came of them, and to where they may go (G29)."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tidegate.engine.policy import Policy
+from tidegate.engine.signing import SECRET_CHARACTERS_MIN
+from tidegate.rules.errors import Problem
+from tidegate.rules.model import Rulebook, Webhook
+from tidegate.rules.webhooks import host_of, secrets_of
+
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """One request. With a `secret` it is signed when it is sent."""
+
+    url: str
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+    secret: bytes | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a request: `error` says why it is not done, without a secret or a value of the
+    user's tables; `lasting`: it would fail again; `after_seconds`: when it may be sent again, as
+    the other side asked."""
+
+    error: str | None = None
+    lasting: bool = False
+    after_seconds: float = 0
+
+
+class Poster(Protocol):
+    """Sends requests. May be called from several threads at once."""
+
+    def post(self, posts: Sequence[Post]) -> Sequence[Answer]:
+        """Send each, in any order, several at a time; their answers, in the order given."""
+        ...
+
+
+def allowed(policy: Mapping[str, bool], url: str) -> bool | None:
+    """Whether the host of a URL may have a private address; None where it is not listed. A host
+    without a port is listed for that of its scheme alone."""
+    host, port = host_of(url)
+    standard = 443 if url.startswith("https:") else 80
+    found = None
+    for entry, private in policy.items():
+        name, listed = host_of(f"//{entry.lower()}") if ":" in entry else (entry.lower(), standard)
+        fits = host.endswith(name[1:]) if name.startswith("*.") else host == name
+        if fits and listed == port:
+            found = found or private
+    return found
+
+
+def public(address: str) -> bool:
+    """Whether an address is one of the internet's, and of one machine."""
+    found = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(found, ipaddress.IPv6Address):
+        inner = found.ipv4_mapped or found.sixtofour
+        if found in _NAT64:
+            inner = ipaddress.IPv4Address(int(found) & 0xFFFF_FFFF)
+        if inner is not None:
+            return public(str(inner))
+    return found.is_global and not found.is_multicast
+
+
+def webhook_problems(
+    book: Rulebook, policy: Policy, environment: Mapping[str, str] | None = None
+) -> list[Problem]:
+    """Hosts that the policy does not list, and secrets that are not in the environment, if one is
+    given."""
+    return [
+        problem
+        for rule in book.rules.values()
+        for action in (*rule.actions, *rule.otherwise)
+        if isinstance(action, Webhook)
+        for problem in (*_host(action, policy), *_secrets(action, environment))
+    ]
+
+
+def _host(action: Webhook, policy: Policy) -> Iterator[Problem]:
+    if allowed(policy.webhook_hosts, action.url) is None:
+        host, port = host_of(action.url)
+        shown = f"[{host}]" if ":" in host else host
+        if port != (443 if action.url.startswith("https:") else 80):
+            shown = f'"{shown}:{port}"'
+        message = f"the policy does not let webhooks call {shown}"
+        hint = f"its operator writes webhook_hosts: [{shown}] into the file of --policy"
+        yield Problem("webhook-host", message, action.place, hint)
+
+
+def _secrets(action: Webhook, environment: Mapping[str, str] | None) -> Iterator[Problem]:
+    if environment is None:
+        return
+    for name in secrets_of(action.secret, action.headers):
+        why = secret_fault(name, environment, signs=name == action.secret)
+        if why:
+            hint = "set it where the engine is started, for example to what "
+            hint += "`openssl rand -hex 32` prints, and give the receiver the same"
+            yield Problem("webhook-secret", why, action.place, hint)
+
+
+def secret_fault(name: str, environment: Mapping[str, str], *, signs: bool) -> str | None:
+    """Why a variable cannot be used; None where it can. One that signs is long enough."""
+    value = environment.get(name, "")
+    if not value:
+        return f"the variable {name} is not set"
+    if signs and len(value) < SECRET_CHARACTERS_MIN:
+        return f"the secret in {name} is shorter than {SECRET_CHARACTERS_MIN} characters"
+    if not signs and not (value.isascii() and value.isprintable()):
+        return f"the value of {name} cannot stand in a header: it is no line of printable ASCII"
+    return None
