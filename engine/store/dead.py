@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tidegate.engine.store import plain
+from tidegate.engine import plain
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import ID_BYTES, held_count
 from tidegate.engine.store.outbox import DEAD, HELD, to_entry
