@@ -282,7 +282,8 @@ class Reading:
     `columns` of the parameter relation that it reads (`old.x` for a field of `old`); the declared
     table that it writes, if any; the declared `tables` that it names. `fixed_source`: a MERGE whose
     source reads nothing but `event`, and so is the same whenever it is evaluated. `appends`: an
-    INSERT, which does not look at its target.
+    INSERT, which does not look at its target. `transitions`: the transition tables that it names,
+    in small letters; `columns` are also those of which they are made.
     """
 
     columns: frozenset[str]
@@ -290,6 +291,7 @@ class Reading:
     tables: frozenset[str] = frozenset()
     fixed_source: bool = False
     appends: bool = False
+    transitions: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +301,7 @@ class Question:
     `group`: the columns with one value a firing that an expression names; `tables`: the declared
     tables that a query names, `versions` those at which it sees them: a table without one is not
     there.
+    `transitions`: the transition tables that it names.
     """
 
     rule: str
@@ -307,6 +310,7 @@ class Question:
     tables: frozenset[str]
     relation: pa.Table
     versions: Mapping[str, int] = field(default_factory=dict)
+    transitions: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tidegate.engine.evaluate.net import transitions
 from tidegate.engine.evaluate.types import common_type, outer_union
 from tidegate.engine.ownwrites import public_name
 from tidegate.engine.parameters import (
@@ -18,6 +19,7 @@ from tidegate.engine.parameters import (
     parameter_schema,
 )
 from tidegate.engine.sparktypes import spark_type
+from tidegate.engine.transitions import with_transitions
 from tidegate.rules.errors import InputError, Problem
 from tidegate.rules.expression import (
     Aperiodic,
@@ -45,7 +47,7 @@ class Shape:
     `schema`: the engine's columns, the key columns, the parameters, `old`, `L_start` and `L_end` of
     every label. `per_firing`: the columns with one value a firing, which expressions may name bare.
     `columns`: by event type in a parameter role, its parameters and the columns they stand in (the
-    key wins over a parameter of its name).
+    key wins over a parameter of its name). The schema's metadata tells of the transition tables.
     """
 
     schema: pa.Schema
@@ -94,6 +96,7 @@ def shape_of(
             *(pa.field(name, INSTANT) for name in spans),
         ]
     )
+    schema = with_transitions(schema, transitions(rulebook, columns, tables))
     return Shape(schema, per_firing, columns, key)
 
 

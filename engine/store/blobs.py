@@ -66,7 +66,7 @@ def outcomes_to_bytes(fired: Firings) -> bytes:
 def held_count(outcomes: bytes, count: int) -> int:
     """For how many of `count` firings the condition did not fail."""
     codes = pa.decompress(outcomes, count, codec="zstd", asbytes=True)
-    return count - codes.count(OUTCOMES.index("failed"))
+    return count - int(codes.count(OUTCOMES.index("failed")))
 
 
 def firings_from_columns(rule: str, firings: bytes, outcomes: bytes, relation: bytes) -> Firings:

@@ -59,6 +59,5 @@ def _firings(row: sa.Row[Any]) -> int | None:
     """How many firings it is for; None where they are forgotten."""
     if row.firing_ids is not None:
         return len(row.firing_ids) // ID_BYTES
-    if row.firing_count is None or row.kind == "condition":
-        return row.firing_count
-    return held_count(row.outcomes, row.firing_count)
+    count: int | None = row.firing_count
+    return count if count is None or row.kind == "condition" else held_count(row.outcomes, count)
