@@ -364,3 +364,47 @@ def test_a_target_that_got_a_column_holds_its_rule_only_also_after_a_restart(sho
     shop.run_once()
     assert shop.logged() == {("first", 1, 60, 0): 1, ("first", 2, 70, 0): 1}
     assert [tuple(row) for row in shop.sql("SELECT id FROM {other}")] == [(2,)]
+
+
+CHANGED = """\
+  netting:
+    on: every(6, changed)
+    if: {sql: SELECT firing_id FROM new_updated WHERE amount = 7}
+    do:
+      - sql: >
+          INSERT INTO log SELECT 'in', id, amount FROM inserted
+          UNION ALL SELECT 'out', id, amount FROM deleted
+          UNION ALL SELECT 'old', id, amount FROM old_updated
+      - sql: INSERT INTO log SELECT 'new', id, amount FROM new_updated
+  echo:
+    on: grown
+    ignore_own: true
+    do: "MERGE INTO orders o USING event e ON o.id = e.id WHEN MATCHED THEN UPDATE SET amount = 9"
+  others:
+    on: grown
+    do: INSERT INTO log SELECT 'grown', id, amount FROM event
+"""
+
+
+def test_g22_net_effects_and_rules_that_ignore_what_they_wrote(shop: Shop) -> None:
+    shop.order((3, 5))
+    shop.run_once()
+    shop.edit(
+        "events:\n",
+        "events:\n  changed: {on: change, table: orders}\n"
+        "  grown: {on: update, table: orders, of: [amount], where: id = 3 and amount > 6}\n",
+    )
+    add(shop, CHANGED)
+    shop.order((1, 5), (2, 5))
+    for text in (
+        "UPDATE {orders} SET amount = 6 WHERE id <> 2",
+        "DELETE FROM {orders} WHERE id = 2",
+        "UPDATE {orders} SET amount = 7 WHERE id = 3",
+    ):
+        shop.sql(text)
+    shop.run_once()
+    shop.run_once()  # what echo wrote
+    assert {row: n for row, n in shop.logged().items() if row[0] != "first"} == Counter(
+        [("in", 1, 6), ("old", 3, 5), ("new", 3, 7), ("grown", 3, 7), ("grown", 3, 9)]
+    )
+    assert {rule["rule"]: rule["firings"] for rule in shop.status()["rules"]}["echo"] == 1
