@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from tidegate.engine.act.outbox import Stamp, entries_for
 from tidegate.engine.act.run import Runner
@@ -294,8 +295,10 @@ class Loop:
         with self._timed("detect"):  # 5. what happened
             detected = detect(_of(basis), self.state, bucket, basis.rulebook.settings)
         with self._timed("evaluate"):  # 6. firings, and whose condition holds
-            as_of = AsOf(basis.rulebook.tables, self.feed, plan, self._version_then)
-            sampler = self._sampler(basis, as_of)
+            history = partial(self.store.version_at, basis.rulebook.name)
+            as_of = AsOf(basis.rulebook.tables, self.feed, plan, history)
+            ticks = _of(basis).detector.samples
+            sampler = Sampler(basis.prepared.samples, ticks, self.conditions, as_of)
             evaluated = evaluate(
                 basis.prepared, detected.found, plan, self.conditions, as_of, sampler
             )
@@ -328,19 +331,6 @@ class Loop:
             (*detected.parked, *often),
             _of(basis).passed_over(self.state.carried, bucket.batches, plan.watermark, parked),
         )
-
-    def _sampler(self, basis: Basis, as_of: AsOf) -> Sampler:
-        known = {s.text: s for rule in basis.prepared.rules.values() for s in rule.samples}
-        samples = {
-            ticks: known[text]
-            for ticks, text in _of(basis).detector.samples.items()
-            if text in known
-        }
-        return Sampler(samples, self.conditions, as_of)
-
-    def _version_then(self, table: str, instant: int) -> int | None:
-        """The version of a table at an instant, as earlier buckets have placed its commits."""
-        return self.store.version_at(self.basis.rulebook.name, table, instant)
 
     def _commit(self, basis: Basis, taken: Taken) -> Taken:
         """8. One transaction; then basis and state are those that it was taken with. Nothing is

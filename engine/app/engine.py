@@ -22,22 +22,21 @@ from tidegate.connectors.delta.faults import check_running
 from tidegate.connectors.delta.feed import DeltaFeed
 from tidegate.connectors.delta.jobs import Jobs
 from tidegate.connectors.delta.markers import DeltaMarkers
-from tidegate.connectors.delta.session import check_session, start_session, stop_session
 from tidegate.connectors.delta.sink import DeltaSink
 from tidegate.connectors.scheduler import Wakeup
 from tidegate.connectors.webhook import WebhookPoster
 from tidegate.engine.act.targets import Targets
 from tidegate.engine.actionevents import with_action_events
-from tidegate.engine.adopt import check_store
+from tidegate.engine.adopt import MICROS_PER_DAY, check_store
 from tidegate.engine.app.acting import open_runner
 from tidegate.engine.app.failed import told_of_failure
 from tidegate.engine.app.skew import check_clock
+from tidegate.engine.app.starting import check_cursors, session_of
 from tidegate.engine.app.tables import arrow_schemas, open_catalog, preparing, schemas_now
 from tidegate.engine.askrule import ask_for_rule
 from tidegate.engine.basis import detects, make_basis
 from tidegate.engine.capture.instants import Instants
 from tidegate.engine.capture.now import Now
-from tidegate.engine.capture.resets import with_resets
 from tidegate.engine.detector.detect import detect
 from tidegate.engine.doing import Quiet, doing, telling, watching_text
 from tidegate.engine.explicit import make_signal
@@ -47,7 +46,7 @@ from tidegate.engine.options import default_store
 from tidegate.engine.outage import Outages
 from tidegate.engine.policy import load_policy
 from tidegate.engine.proven import only_written, proven_rules
-from tidegate.engine.state import BucketReport, Parked, State
+from tidegate.engine.state import BucketReport, Parked
 from tidegate.engine.store import LeaseKeeper, open_store
 from tidegate.engine.webhooks import webhook_problems
 from tidegate.rules.errors import EngineError, InputError, TidegateError
@@ -60,7 +59,6 @@ PURGE_EVERY_BUCKETS = 1_000
 PURGED_ROWS = 1_000  # in one transaction
 PURGES_MAX = 100  # transactions one after the other
 LOOK_SECONDS = 0.5  # where nothing says when there will be something to take
-MICROS_PER_DAY = 86_400_000_000
 
 
 class Engine:
@@ -298,7 +296,7 @@ class Engine:
         store.introduce(book.name, book.text, _absolute(book.file))
         with self._stopping_cause():
             check_clock(store, book)
-            self._spark = self._session(stack)
+            self._spark = session_of(self._given_spark, self._spark_conf, stack)
             with doing("checking tables and SQL"):
                 return self._loop_of(book, lease, stack)
 
@@ -306,7 +304,7 @@ class Engine:
         """The loop, once everything that it needs is there and checked."""
         store, spark = self._store, self._spark
         state = store.load(book.name)
-        self._check_cursors(state)
+        check_cursors(self.rulebook, store, spark, state)
         functions = self._policy.functions
         kept = store.rulebooks().get(book.name) if state.bucket else None
         spared = only_written(book) if kept is not None else ()
@@ -351,27 +349,6 @@ class Engine:
         stack.callback(loop.close)
         store.register(book.name, book.text, _absolute(book.file))
         return loop
-
-    def _session(self, stack: ExitStack) -> SparkSession:
-        if self._given_spark is not None:
-            check_session(self._given_spark)
-            return self._given_spark
-        running = SparkSession.getActiveSession() is not None
-        spark = start_session("tidegate", self._spark_conf)
-        if not running:
-            stack.callback(stop_session, spark)
-        return spark
-
-    def _check_cursors(self, state: State) -> None:
-        """Whether every table goes on where its cursor stands (G10), before Spark is asked, to
-        which a damaged log is only a table that cannot be read. Catalog tables: see the loop."""
-        controls = self._store.pending_controls(self.rulebook.name)
-        _, kept = with_resets(self.rulebook, state, controls)
-        feed = DeltaFeed(self._spark)
-        for name, cursor in kept.cursors.items():
-            table = self.rulebook.tables.get(name)
-            if table is not None and table.path is not None:
-                feed.head(table, cursor)
 
     def _lease_lost(self, error: EngineError) -> None:  # noqa: ARG002
         """From the lease's thread: nothing that runs may land any more (G21)."""

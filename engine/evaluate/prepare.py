@@ -65,6 +65,11 @@ class Prepared:
         return {name: _of(prepared, otherwise=False) for name, prepared in self.rules.items()}
 
     @property
+    def samples(self) -> tuple[Sample, ...]:
+        """What the ticks of all rules sample."""
+        return tuple(sample for prepared in self.rules.values() for sample in prepared.samples)
+
+    @property
     def otherwise(self) -> Mapping[str, tuple[Statement, ...]]:
         """By rule, its actions of `otherwise` in order."""
         return {name: _of(prepared, otherwise=True) for name, prepared in self.rules.items()}

@@ -7,7 +7,7 @@ instant: of the version of `prices` that was the last one then. Ticks between tw
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -53,12 +53,14 @@ class Sampler:
 
     def __init__(
         self,
-        samples: Mapping[str, Sample],
+        samples: Iterable[Sample],
+        ticks: Mapping[str, str],
         conditions: Conditions,
         as_of: AsOf,
     ) -> None:
-        """`samples`: by event type of ticks."""
-        self._samples = samples
+        """`ticks`: the texts of their samples, by event type."""
+        known = {sample.text: sample for sample in samples}
+        self._samples = {event: known[text] for event, text in ticks.items() if text in known}
         self._conditions = conditions
         self._as_of = as_of
         self._known: dict[tuple[object, ...], pa.Scalar | Failure | None] = {}

@@ -1,0 +1,41 @@
+"""What an engine needs before its loop: a session, and tables that go on where they were left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+
+from pyspark.sql import SparkSession
+
+from tidegate.connectors.delta.feed import DeltaFeed
+from tidegate.connectors.delta.session import check_session, start_session, stop_session
+from tidegate.engine.capture.resets import with_resets
+from tidegate.engine.state import State
+from tidegate.engine.store import SqlStore
+from tidegate.rules.model import Rulebook
+
+
+def session_of(
+    given: SparkSession | None, conf: Mapping[str, str], stack: ExitStack
+) -> SparkSession:
+    """The session that is given, checked; or one that is started, and stopped with the stack unless
+    it ran before."""
+    if given is not None:
+        check_session(given)
+        return given
+    running = SparkSession.getActiveSession() is not None
+    spark = start_session("tidegate", conf)
+    if not running:
+        stack.callback(stop_session, spark)
+    return spark
+
+
+def check_cursors(book: Rulebook, store: SqlStore, spark: SparkSession, state: State) -> None:
+    """Whether every table goes on where its cursor stands (G10), before Spark is asked, to which a
+    damaged log is only a table that cannot be read. Catalog tables: see the loop."""
+    _, kept = with_resets(book, state, store.pending_controls(book.name))
+    feed = DeltaFeed(spark)
+    for name, cursor in kept.cursors.items():
+        table = book.tables.get(name)
+        if table is not None and table.path is not None:
+            feed.head(table, cursor)
