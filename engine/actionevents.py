@@ -15,6 +15,7 @@ import pyarrow.types as kinds
 
 from tidegate.engine.detector.edges import action_edges, with_edges
 from tidegate.engine.evaluate.shape import key_schema
+from tidegate.engine.ownwrites import without_own
 from tidegate.engine.sparktypes import spark_type
 from tidegate.rules import expression as x
 from tidegate.rules.errors import InputError, Problem
@@ -34,10 +35,11 @@ def watched(book: Rulebook) -> Mapping[str, frozenset[str]]:
 def with_action_events(book: Rulebook, tables: Mapping[str, pa.Schema]) -> Rulebook:
     """The rulebook with every edge as an event type of its own; those of actions are signals, with
     the keys of their rule as fields. `tables`: the schemas by name, of which the keys' types are.
+    What rules do not see of their own writing is left out of event types of theirs.
 
     Raises InputError where a key's type cannot be known, or no signal can carry it.
     """
-    book = with_edges(book, {*book.events, *book.rules})
+    book = without_own(with_edges(book, {*book.events, *book.rules}))
     of = action_edges(book)
     wanted = {event for rule in book.rules.values() for event in x.names_in(rule.on) & of.keys()}
     while wanted:

@@ -37,6 +37,7 @@ from tidegate.engine.evaluate.asof import AsOf
 from tidegate.engine.evaluate.evaluate import evaluate
 from tidegate.engine.evaluate.samples import Sampler
 from tidegate.engine.failpoints import failpoint
+from tidegate.engine.frequency import fired_lately, too_often
 from tidegate.engine.outage import looking_at_tables
 from tidegate.engine.ports import Arrivals, Conditions, Feed, Store, Unplaced
 from tidegate.engine.present import Present
@@ -307,6 +308,13 @@ class Loop:
             Stamp(self.store.id, basis.rulebook.name, plan.latest, plan.now),
         )
         parked = self._parked_after(plan, detected.parked)
+        often = too_often(
+            fired_lately(self.state.fired, plan, evaluated.firings),
+            basis.rulebook.settings.firings_per_rule_per_minute_max,
+            plan.watermark + 1,
+            _of(basis).detector,
+            parked,
+        )
         return basis, Taken(
             plan,
             detected.carried,
@@ -317,7 +325,7 @@ class Loop:
             bucket.rows,
             sum(map(len, detected.found)),
             self._seconds,
-            detected.parked,
+            (*detected.parked, *often),
             _of(basis).passed_over(self.state.carried, bucket.batches, plan.watermark, parked),
         )
 
@@ -380,6 +388,7 @@ class Loop:
             carried=taken.carried,
             parked=self._parked_after(plan, taken.parked),
             disabled=((self.state.disabled - plan.enabled) | plan.disabled) & basis.digests.keys(),
+            fired=fired_lately(self.state.fired, plan, taken.firings),
         )
 
     def _present(self) -> Present:

@@ -150,6 +150,37 @@ def pass_over(
         return {"rulebook": book.name, **asked, "effective": _effective(store, book)}
 
 
+def list_dead(url: str, name: str | None, rule: str | None, limit: int) -> list[dict[str, Any]]:
+    """`tidegate dead`: the newest entries that are not tried any more."""
+    with open_store(url, create=False) as store:
+        book = the_rulebook(store, name)
+        found = store.dead_letters(book.name, rule, limit, book.rules)
+        if not found:
+            _check_rule(book, rule)
+        return found
+
+
+def redrive_all(url: str, name: str | None, rule: str | None, option: str | None) -> dict[str, Any]:
+    """Ask for `redrive` of every entry that is dead or held, of all rules or of one. Those of rules
+    that are gone are left out, and those for which it is asked already."""
+    with open_store(url, create=False) as store:
+        book = the_rulebook(store, name)
+        found = store.stuck_entries(book.name, rule)
+        if not found:
+            _check_rule(book, rule)
+        asked = {
+            c.subject
+            for c in store.pending_controls(book.name)
+            if (c.kind, c.option) == ("redrive", option)
+        }
+        some = [str(n) for n, of_rule in found if of_rule in book.rules and str(n) not in asked]
+        store.ask_each(book.name, "redrive", some, option)
+        told: dict[str, Any] = {"rulebook": book.name, "asked_for": "redrive", "entries": len(some)}
+        if gone := [n for n, of_rule in found if of_rule not in book.rules]:
+            told["only_to_be_skipped"] = gone  # their rules are gone
+        return told | ({"effective": _effective(store, book)} if some else {})
+
+
 def switch_rule(
     url: str, name: str | None, kind: str, rule: str, *, purge: bool = False
 ) -> dict[str, Any]:
@@ -208,6 +239,11 @@ def migrate_store(url: str) -> dict[str, Any]:
     """Bring a store's schema to this version."""
     before, after = migrate_schema(url)
     return {"store": redacted(parse_url(url)), "from": before, "to": after}
+
+
+def _check_rule(book: Rulebook, rule: str | None) -> None:
+    if rule is not None and rule not in book.rules:
+        raise InputError([unknown("rules", rule, book, "RULE")])
 
 
 def _effective(store: SqlStore, book: Rulebook) -> str:

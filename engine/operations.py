@@ -164,17 +164,43 @@ def skip(entry: int, unsealed: bool, store: str | None, name: str | None, as_jso
 
 
 @click.command()
-@click.argument("entry", type=int)
+@click.argument("which", required=False, metavar="[ENTRY]")
+@click.option(
+    "--all", "all_", is_flag=True, help="Every dead or held one; of a rule: --all [RULE]."
+)
 @click.option("--may-double", is_flag=True, help="Though it may have landed: nobody can know.")
 @of_store
 def redrive(
-    entry: int, may_double: bool, store: str | None, name: str | None, as_json: bool
+    which: str | None,
+    all_: bool,
+    may_double: bool,
+    store: str | None,
+    name: str | None,
+    as_json: bool,
 ) -> None:
     """Seal an entry and run a new one in its place, with its rule's present text."""
-    from tidegate.engine.operate import pass_over
+    from tidegate.engine.operate import pass_over, redrive_all
 
     option = "may-double" if may_double else None
-    output.record(pass_over(the_store(store), name, "redrive", entry, option), as_json=as_json)
+    if all_:
+        output.record(redrive_all(the_store(store), name, which, option), as_json=as_json)
+        return
+    if which is None or not which.isdecimal():
+        raise click.UsageError("give the number of an entry, or --all")
+    output.record(pass_over(the_store(store), name, "redrive", int(which), option), as_json=as_json)
+
+
+@click.command()
+@click.argument("rule", required=False)
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="The newest so many."
+)
+@of_store
+def dead(rule: str | None, limit: int, store: str | None, name: str | None, as_json: bool) -> None:
+    """Dead letters: actions that are not tried any more, the newest last."""
+    from tidegate.engine.operate import list_dead
+
+    output.dead(list_dead(the_store(store), name, rule, limit), as_json=as_json)
 
 
 @click.command()
@@ -199,4 +225,4 @@ def disable(rule: str, purge: bool, store: str | None, name: str | None, as_json
     output.record(result, as_json=as_json)
 
 
-COMMANDS = (signal, status, reset, firings, rejected, skip, redrive, enable, disable)
+COMMANDS = (signal, status, reset, firings, rejected, dead, skip, redrive, enable, disable)

@@ -234,6 +234,16 @@ def mappings(title: str, rows: Sequence[Mapping[str, Any]], *, as_json: bool) ->
     table(title, columns, ([_plainly(row.get(c)) for c in columns] for row in rows))
 
 
+def dead(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
+    """`tidegate dead`: a JSON line each, or a table and the commands for those in it."""
+    hidden = () if as_json else ("commands", "text")
+    shown = [{name: cell for name, cell in row.items() if name not in hidden} for row in rows]
+    mappings("dead letters", shown, as_json=as_json)
+    if rows and not as_json:
+        say("`tidegate firings --entry N` shows the statement and the firings of one;")
+        say("`tidegate redrive N`, `tidegate redrive --all [RULE]`, `tidegate skip N` get past it")
+
+
 def entry(value: Mapping[str, Any], *, as_json: bool) -> None:
     """`tidegate firings --entry`: a line a field, then its firings."""
     if as_json:

@@ -10,6 +10,14 @@ from tidegate.engine.values import Carried, Cursor, Firings, Plan, Rejected
 
 
 @dataclass(frozen=True, slots=True)
+class Fired:
+    """How often rules fired in a bucket, by rule; `now`: the engine's clock as it was planned."""
+
+    now: int
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     """What a rulebook's engine starts from: read once at start, then kept in memory."""
 
@@ -22,6 +30,7 @@ class State:
     carried: Carried
     parked: frozenset[str] = frozenset()  # rules that a limit has stopped (G13)
     disabled: frozenset[str] = frozenset()  # rules that are switched off (G24)
+    fired: tuple[Fired, ...] = ()  # within the last minute (G22)
 
     @property
     def stopped(self) -> frozenset[str]:

@@ -26,6 +26,10 @@ FOREVER = 2**62
 """The watermark of a history that has ended: everything runs out."""
 
 
+Writer = tuple[str, str]
+"""A rulebook and its rule."""
+
+
 class ChangeKind(IntEnum):
     """What a row of a table's changes tells. The numbers are part of occurrence ids (G6)."""
 
@@ -49,6 +53,7 @@ class Commit:
     schema: str | None = None  # JSON, if the commit's metadata action changes it (G12)
     skip: bool = False  # raises nothing: no data changed, or a RESTORE under `on_restore: skip`
     adjusted: bool = False  # the log said another instant (G1)
+    writer: Writer | None = None  # whose action wrote it (G22); None = the outside world
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,8 @@ class TableRange:
 
     `snapshot` asks for the rows as of version `last` as inserts at `instants[last]` instead (G9).
     `cursor` is the table's cursor once the bucket is committed; an empty range (last = first - 1)
-    only sets it. `skipped` versions are part of the range and raise nothing.
+    only sets it. `skipped` versions are part of the range and raise nothing. `writers`: by version,
+    whose action wrote it.
     """
 
     table: str
@@ -84,6 +90,12 @@ class TableRange:
     snapshot: bool = False
     skipped: frozenset[int] = frozenset()
     rows_estimate: int = 0
+    writers: Mapping[int, Writer] = field(default_factory=dict)
+
+    def written_by(self, writer: Writer) -> npt.NDArray[np.bool_]:
+        """Of the versions from `first` on, whether an action of a rule wrote them."""
+        found = [self.writers.get(v) == writer for v in range(self.first, self.last + 1)]
+        return np.array(found, np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +283,8 @@ class Reading:
     `columns` of the parameter relation that it reads (`old.x` for a field of `old`); the declared
     table that it writes, if any; the declared `tables` that it names. `fixed_source`: a MERGE whose
     source reads nothing but `event`, and so is the same whenever it is evaluated. `appends`: an
-    INSERT, which does not look at its target.
+    INSERT, which does not look at its target. `transitions`: the transition tables that it names,
+    in small letters; `columns` are also those of which they are made.
     """
 
     columns: frozenset[str]
@@ -279,6 +292,7 @@ class Reading:
     tables: frozenset[str] = frozenset()
     fixed_source: bool = False
     appends: bool = False
+    transitions: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +302,7 @@ class Question:
     `group`: the columns with one value a firing that an expression names; `tables`: the declared
     tables that a query names, `versions` those at which it sees them: a table without one is not
     there.
+    `transitions`: the transition tables that it names.
     """
 
     rule: str
@@ -296,6 +311,7 @@ class Question:
     tables: frozenset[str]
     relation: pa.Table
     versions: Mapping[str, int] = field(default_factory=dict)
+    transitions: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from tidegate.rules.book import Book
 from tidegate.rules.kinds import BAD, Record, Report
-from tidegate.rules.model import Rulebook, TableEvent
+from tidegate.rules.model import TRANSITION_TABLES, Rulebook, TableEvent
 from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.reader import Fields, Node, Scalar
 from tidegate.rules.sqlforms import (
@@ -31,7 +31,7 @@ def check_statements(book: Book, report: Report) -> None:
             _say(record.get("where")[1], expression_fault, report)
     declared = {name.lower(): name for name in book.records("tables")}
     for name, record in book.records("rules").items():
-        _condition(name, record, report)
+        _condition(name, record, declared, report)
         for key in ("do", "otherwise"):
             for action, _ in record.get(key, ()):
                 _action(name, record, action, declared, report)
@@ -47,13 +47,13 @@ def holds_sql(book: Rulebook) -> bool:
     return filtered or bool(book.samples) or any(r.condition or r.actions for r in rules)
 
 
-def _condition(rule: str, record: Record, report: Report) -> None:
+def _condition(rule: str, record: Record, declared: Mapping[str, str], report: Report) -> None:
     given = record.get("if")
     if isinstance(given, Record):
         if "sql" in given.values:
             text, scalar = given.get("sql")
             if not _say(scalar, query_fault, report):
-                _reads_event(rule, text, scalar, "this query", report)
+                _reads_event(rule, text, scalar, "this query", declared, report)
     elif given is not None:
         text, scalar = given
         fault = expression_fault(text)
@@ -73,7 +73,7 @@ def _action(
         if _say(scalar, judge, report) or _undeclared_target(text, scalar, declared, report):
             return
         if not record.has("for_each"):
-            _reads_event(rule, text, scalar, "this statement", report)
+            _reads_event(rule, text, scalar, "this statement", declared, report)
         return
     for key in ("signal", "webhook"):
         for scalar in _values(action.node.entries.get(key)):
@@ -100,8 +100,16 @@ def _undeclared_target(
     return True
 
 
-def _reads_event(rule: str, text: str, scalar: Scalar, what: str, report: Report) -> None:
-    hint = unread(text, ("event", f"p_{rule}".lower()))
+def _reads_event(
+    rule: str,
+    text: str,
+    scalar: Scalar,
+    what: str,
+    declared: Mapping[str, str],
+    report: Report,
+) -> None:
+    of_tables = (f"{table}_{name}" for table in declared for name in TRANSITION_TABLES)
+    hint = unread(text, ("event", f"p_{rule}".lower(), *TRANSITION_TABLES, *of_tables))
     if hint is not None:
         message = f"{what} never reads event: it is the same whatever has fired"
         report.warn("event-unread", message, scalar.locate(0), hint)

@@ -67,7 +67,8 @@ class Triggers:
         self._raised: dict[Hashable, tuple[str, ...]] = {}
 
     def edges(self, only: str | None = None) -> tuple[tuple[Trigger, ...], int]:
-        """The first `TRIGGERS_MAX`, and how many more there are; `only`: from and to one rule."""
+        """The first `TRIGGERS_MAX`, and how many more there are; `only`: from and to one rule. A
+        rule that ignores what it writes does not trigger itself by that."""
         to_only = {name: [only] for name, users in self._users.items() if only in users}
         found: list[Trigger] = []
         more = 0
@@ -76,6 +77,8 @@ class Triggers:
             for kind, through, events in dict.fromkeys(self._ways(rule)):
                 for event in events:
                     named = users.get(event, ())
+                    if rule.ignore_own and kind == "table":
+                        named = [user for user in named if user != rule.name]
                     shown = named[: TRIGGERS_MAX - len(found)]
                     found += [Trigger(rule.name, kind, through, event, user) for user in shown]
                     more += len(named) - len(shown)

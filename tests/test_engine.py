@@ -285,7 +285,7 @@ def test_g09_edited_actions_keep_what_is_carried_and_new_rules_see_what_comes_la
 
 
 def test_g17_a_failing_action_holds_its_rule_and_a_restart_tries_it_again(shop: Shop) -> None:
-    shop.edit("    priority: 1", "    priority: 1\n    retry: {attempts: 1}")
+    shop.edit("    priority: 1", "    priority: 1\n    retry: {attempts: 1}\n    on_dead: hold")
     add(shop, TELLING.replace("hearing", "second"))
     shop.sql("ALTER TABLE {log} ADD CONSTRAINT small CHECK (rule <> 'first' OR amount < 90)")
     shop.order((1, 95), (2, 10))
@@ -336,7 +336,8 @@ def test_g16b_a_new_column_of_the_source_loses_no_effect(shop: Shop) -> None:
 
 def test_a_target_that_got_a_column_holds_its_rule_only_also_after_a_restart(shop: Shop) -> None:
     """As with a `run --once` from cron: each run is a start."""
-    shop.edit("    priority: 1\n", "    priority: 1\n    retry: {attempts: 1}\n")
+    held = "retry: {attempts: 1}\n    on_dead: hold\n"
+    shop.edit("    priority: 1\n", f"    priority: 1\n    {held}")
     shop.sql("CREATE TABLE {other} (id BIGINT) USING delta")
     shop.edit("  log: {path: ./log}", "  log: {path: ./log}\n  other: {path: ./other}")
     add(
@@ -364,3 +365,47 @@ def test_a_target_that_got_a_column_holds_its_rule_only_also_after_a_restart(sho
     shop.run_once()
     assert shop.logged() == {("first", 1, 60, 0): 1, ("first", 2, 70, 0): 1}
     assert [tuple(row) for row in shop.sql("SELECT id FROM {other}")] == [(2,)]
+
+
+CHANGED = """\
+  netting:
+    on: every(6, changed)
+    if: {sql: SELECT firing_id FROM new_updated WHERE amount = 7}
+    do:
+      - sql: >
+          INSERT INTO log SELECT 'in', id, amount FROM inserted
+          UNION ALL SELECT 'out', id, amount FROM deleted
+          UNION ALL SELECT 'old', id, amount FROM old_updated
+      - sql: INSERT INTO log SELECT 'new', id, amount FROM new_updated
+  echo:
+    on: grown
+    ignore_own: true
+    do: "MERGE INTO orders o USING event e ON o.id = e.id WHEN MATCHED THEN UPDATE SET amount = 9"
+  others:
+    on: grown
+    do: INSERT INTO log SELECT 'grown', id, amount FROM event
+"""
+
+
+def test_g22_net_effects_and_rules_that_ignore_what_they_wrote(shop: Shop) -> None:
+    shop.order((3, 5))
+    shop.run_once()
+    shop.edit(
+        "events:\n",
+        "events:\n  changed: {on: change, table: orders}\n"
+        "  grown: {on: update, table: orders, of: [amount], where: id = 3 and amount > 6}\n",
+    )
+    add(shop, CHANGED)
+    shop.order((1, 5), (2, 5))
+    for text in (
+        "UPDATE {orders} SET amount = 6 WHERE id <> 2",
+        "DELETE FROM {orders} WHERE id = 2",
+        "UPDATE {orders} SET amount = 7 WHERE id = 3",
+    ):
+        shop.sql(text)
+    shop.run_once()
+    shop.run_once()  # what echo wrote
+    assert {row: n for row, n in shop.logged().items() if row[0] != "first"} == Counter(
+        [("in", 1, 6), ("old", 3, 5), ("new", 3, 7), ("grown", 3, 7), ("grown", 3, 9)]
+    )
+    assert {rule["rule"]: rule["firings"] for rule in shop.status()["rules"]}["echo"] == 1

@@ -11,15 +11,22 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidegate.connectors.delta.analysis import Analysis, unresolved
-from tidegate.connectors.delta.catalog import Catalog, active_session_kept, quoted, spark_schema
+from tidegate.connectors.delta.catalog import (
+    Catalog,
+    active_session_kept,
+    quoted,
+    show,
+    spark_schema,
+)
 from tidegate.connectors.delta.clocks import changing, moment_cast
 from tidegate.connectors.delta.faults import SPARK_ERRORS
-from tidegate.connectors.delta.gate import CATALOG, Gate, Locate
+from tidegate.connectors.delta.gate import CATALOG, Gate, Locate, Verdict
 from tidegate.connectors.delta.jobs import OverrunError
 from tidegate.connectors.delta.owned import Owned
 from tidegate.connectors.delta.plans import Plans
 from tidegate.connectors.delta.texts import Texts
 from tidegate.engine.sparktypes import arrow_type
+from tidegate.engine.transitions import named_transitions, transition_table, transitions_of
 from tidegate.engine.values import Reading
 from tidegate.rules.errors import InputError, Place, Problem
 from tidegate.rules.model import Rule, Rulebook, SignalAction, Sql, Webhook
@@ -67,8 +74,10 @@ class DeltaAnalyst:
         """See `engine.ports.Analyst`."""
         if not resolve:
             locate = self._texts.locate(action.place)
-            verdict = self._gate.action(action.text, locate, parameters, rule.name)
-            return Reading(frozenset(event.names), verdict.target, verdict.reads)
+            names = named_transitions(event)
+            verdict = self._gate.action(action.text, locate, parameters, rule.name, names)
+            columns = frozenset(event.names)
+            return Reading(columns, verdict.target, verdict.reads, transitions=verdict.transitions)
         key = rule.name, action.text, tuple(parameters)
         self._actions.pop(key, None)  # what fitted another schema may not fit this one
         found = self._statement(rule.name, action.text, action.place, event, parameters)
@@ -100,14 +109,20 @@ class DeltaAnalyst:
         own = _own_names(rule, text)
 
         def read() -> Reading:
-            verdict = self._gate.action(text, locate, parameters, rule)
+            names = named_transitions(event)
+            verdict = self._gate.action(text, locate, parameters, rule, names)
+            made_of = self._transitions(verdict, event, locate)
             frame = self._event(event, own)
             types = {name: frame.schema[name].dataType for name in parameters}
             plan = self._plans.bind(verdict.plan, types, {}) if types else verdict.plan
-            found = self._analysis(own).statement(verdict, plan, locate)
-            appends = verdict.kind == "InsertIntoStatement"
+            found = self._analysis((*own, *verdict.transitions)).statement(verdict, plan, locate)
             return Reading(
-                found.columns, verdict.target, verdict.reads, found.fixed_source, appends
+                found.columns | made_of,
+                verdict.target,
+                verdict.reads,
+                found.fixed_source,
+                verdict.kind == "InsertIntoStatement",
+                verdict.transitions,
             )
 
         return self._once(("action", text, own, tuple(parameters), event), place, read)
@@ -122,18 +137,27 @@ class DeltaAnalyst:
         locate = self._texts.locate(condition.place)
         if not resolve:
             if condition.query:
-                verdict = self._gate.query(condition.text, locate, rule.name)
-                return Reading(frozenset(event.names), tables=verdict.reads)
+                names = named_transitions(event)
+                verdict = self._gate.query(condition.text, locate, rule.name, names)
+                return Reading(
+                    frozenset(event.names),
+                    tables=verdict.reads,
+                    transitions=verdict.transitions,
+                )
             self._gate.expression(condition.text, locate)
             return Reading(frozenset(event.names))
         own = _own_names(rule.name, condition.text)
 
         def read_query() -> Reading:
-            verdict = self._gate.query(condition.text, locate, rule.name)
+            names = named_transitions(event)
+            verdict = self._gate.query(condition.text, locate, rule.name, names)
+            made_of = self._transitions(verdict, event, locate)
             self._event(event, own)
-            found = self._analysis(own).statement(verdict, verdict.plan, locate)
+            analysis = self._analysis((*own, *verdict.transitions))
+            found = analysis.statement(verdict, verdict.plan, locate)
             _check_firing_id(found.output, locate)
-            return Reading(found.columns, tables=verdict.reads)
+            columns = found.columns | made_of
+            return Reading(columns, tables=verdict.reads, transitions=verdict.transitions)
 
         def read_expression() -> Reading:
             named = {"if": (condition.text, "boolean", locate)}
@@ -254,6 +278,20 @@ class DeltaAnalyst:
         for name in names:
             self._events[schema].createOrReplaceTempView(name)
         return self._session.table("event")
+
+    def _transitions(self, verdict: Verdict, event: pa.Schema, locate: Locate) -> frozenset[str]:
+        """The transition tables of a text as empty views; the columns of `event` that they are made
+        of. Raises InputError for those that there cannot be."""
+        known = {name: of for of in transitions_of(event) for name in of.names}
+        columns: frozenset[str] = frozenset()
+        for name in sorted(verdict.transitions):
+            if known[name].refused:
+                message = f"no {name}: {known[name].refused}"
+                raise InputError([Problem("no-net-effect", message, locate(0), known[name].hint)])
+            columns |= known[name].reads
+            with active_session_kept(self._session):
+                show(self._session, transition_table(event.empty_table(), name), name)
+        return columns
 
     def _once(self, key: Hashable, place: Place, read: Callable[[], Read]) -> Read:
         """Spark evaluates some constants while it resolves a text, those of VALUES among them."""

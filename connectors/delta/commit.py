@@ -58,7 +58,8 @@ class LoggedCommit:
 
     `instant`: microseconds, the in-commit timestamp if the commit has one, else `modified` of its
     file (G1). `rows`: an estimate of its rows in the feed, 0 = unknown. `depth`: cascade depth of
-    the action that wrote it (G16), 0 for anybody else's. `metadata`: its metadata action, if any.
+    the action that wrote it (G16), 0 for anybody else's; `writer`: its rulebook and rule.
+    `metadata`: its metadata action, if any.
     `note`: what an entry's commit says of it in its userMetadata; empty for anybody else's.
     `transaction`: what a transaction event shows of it (`engine.parameters.TRANSACTION`).
     `written`: how many rows it inserted, changed or deleted, if it says so.
@@ -75,6 +76,7 @@ class LoggedCommit:
     note: Mapping[str, Any] = field(default_factory=dict)
     transaction: Mapping[str, Any] = field(default_factory=dict)
     written: int | None = None
+    writer: tuple[str, str] | None = None
 
 
 class DamagedCommit(ValueError):
@@ -88,7 +90,7 @@ class DamagedCommit(ValueError):
 def parse_commit(
     version: int, text: str, modified_ms: int, own_stores: Collection[str] = ()
 ) -> LoggedCommit:
-    """`own_stores`: ids of the stores whose actions' depths count. Raises DamagedCommit."""
+    """`own_stores`: ids of the stores whose actions' notes count. Raises DamagedCommit."""
     try:
         return _parsed(version, text, modified_ms, own_stores)
     except RecursionError:
@@ -118,6 +120,7 @@ def _parsed(version: int, text: str, modified_ms: int, own_stores: Collection[st
         note=note,
         transaction=_transaction(version, info),
         written=_written(_metrics(info)),
+        writer=_writer(note, own_stores),
     )
 
 
@@ -254,7 +257,20 @@ def _note(user_metadata: Any) -> Mapping[str, Any]:
 
 def _depth(note: Mapping[str, Any], own_stores: Collection[str]) -> int:
     """The depth that one of our own stores noted."""
-    store, depth = note.get("store"), note.get("depth")
+    depth = note.get("depth")
     if type(depth) is not int or not 0 <= depth <= DEPTH_MAX:
         return 0
-    return depth if isinstance(store, str) and store in own_stores else 0
+    return depth if _is_own(note, own_stores) else 0
+
+
+def _writer(note: Mapping[str, Any], own_stores: Collection[str]) -> tuple[str, str] | None:
+    """The rulebook and the rule that one of our own stores noted."""
+    rulebook, rule = note.get("rulebook"), note.get("rule")
+    if not isinstance(rulebook, str) or not isinstance(rule, str):
+        return None
+    return (rulebook, rule) if _is_own(note, own_stores) else None
+
+
+def _is_own(note: Mapping[str, Any], own_stores: Collection[str]) -> bool:
+    store = note.get("store")
+    return isinstance(store, str) and store in own_stores

@@ -13,6 +13,7 @@ from tidegate.connectors.delta.catalog import Catalog, active_session_kept, show
 from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
 from tidegate.connectors.delta.jobs import OverrunError
 from tidegate.connectors.delta.where import expression
+from tidegate.engine.transitions import transition_table
 from tidegate.engine.values import Answers, Failure, Question
 
 EXPRESSIONS_PER_JOB = 50
@@ -79,6 +80,8 @@ class DeltaConditions:
                     return Answers(failed={question.rule: Failure(gone)})
                 self._pin(table, question.versions[table])
             show(self._session, question.relation, "event", f"p_{question.rule}")
+            for name in sorted(question.transitions):
+                show(self._session, transition_table(question.relation, name), name)
             found = self._session.sql(question.condition.text)
             return Answers(self._held(found.select("firing_id")))
         except (*SPARK_ERRORS, OverrunError) as error:

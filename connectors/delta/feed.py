@@ -352,6 +352,7 @@ def _as_commit(table: Table, logged: LoggedCommit, schema: str) -> Commit:
         instant=logged.instant,
         rows_estimate=logged.rows,
         depth=logged.depth,
+        writer=logged.writer,
         schema=found.schema if found is not None and changed else None,
         skip=not logged.changes_data
         or (logged.operation == "RESTORE" and table.on_restore == "skip"),

@@ -42,14 +42,15 @@ _CALLED = {  # the field with the name, by the nodes that call a function
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What a statement is: its parsed plan and kind, the declared table it writes (None for a
-    query), the unqualified names that it reads, as written, and whether it names all columns of
-    something but some (`* EXCEPT`)."""
+    query), the unqualified names that it reads, as written, whether it names all columns of
+    something but some (`* EXCEPT`), and the transition tables that it reads."""
 
     plan: Any
     kind: str
     target: str | None
     reads: frozenset[str]
     all_but_some: bool
+    transitions: frozenset[str] = frozenset()
 
 
 class Gate:
@@ -69,10 +70,16 @@ class Gate:
         self._functions = frozenset(name.lower() for name in functions)
 
     def action(
-        self, text: str, locate: Locate, parameters: Collection[str] = (), rule: str = ""
+        self,
+        text: str,
+        locate: Locate,
+        parameters: Collection[str] = (),
+        rule: str = "",
+        transitions: Collection[str] = (),
     ) -> Verdict:
         """An action: INSERT INTO, MERGE or UPDATE of a declared table. `parameters` are the named
-        ones it may use."""
+        ones it may use, `transitions` the transition tables of its rule: a declared table of such a
+        name is that table."""
         plan, parts = self._parse(text, locate, self._plans.statement)
         statement = parts.all[0]
         while statement.kind == "UnresolvedWith":
@@ -83,13 +90,16 @@ class Gate:
             message = f"{nodes.said(statement.kind)} is no action"
             raise _refused("sql-kind", message, _KINDS_HINT, locate(0))
         target, relation = self._target(statement, parts, locate)
-        walk = _Walk(locate, parameters, {"event", f"p_{rule}".lower()}, declared_only=False)
+        walk = _Walk(locate, parameters, self._own(rule, transitions), declared_only=False)
         held = [p for p in parts.held(statement) if p.texts == relation.texts]  # a MERGE has two
         written = {statement.number, relation.number, *(p.number for p in held)}
-        reads = self._walk(parts, walk, written)
-        return Verdict(plan, statement.kind, target, reads, _all_but_some(parts))
+        reads, own = self._walk(parts, walk, written)
+        read = frozenset(transitions) & own
+        return Verdict(plan, statement.kind, target, reads, _all_but_some(parts), read)
 
-    def query(self, text: str, locate: Locate, rule: str = "") -> Verdict:
+    def query(
+        self, text: str, locate: Locate, rule: str = "", transitions: Collection[str] = ()
+    ) -> Verdict:
         """A condition's query: reads declared tables and `event`, by unqualified names (G31)."""
         plan, parts = self._parse(text, locate, self._plans.statement)
         first = parts.all[0]
@@ -97,9 +107,10 @@ class Gate:
             hint = "a condition is one SELECT that returns the firing_ids that hold"
             message = f"{nodes.said(first.kind)} is no condition"
             raise _refused("sql-kind", message, hint, locate(0))
-        walk = _Walk(locate, (), {"event", f"p_{rule}".lower()}, declared_only=True)
-        reads = self._walk(parts, walk, ())
-        return Verdict(plan, first.kind, None, reads, _all_but_some(parts))
+        walk = _Walk(locate, (), self._own(rule, transitions), declared_only=True)
+        reads, own = self._walk(parts, walk, ())
+        read = frozenset(transitions) & own
+        return Verdict(plan, first.kind, None, reads, _all_but_some(parts), read)
 
     def expression(self, text: str, locate: Locate, *, steady: bool = True) -> Any:
         """`where`, `if`, fields, and what a table's owner has written into a table: one expression
@@ -169,11 +180,18 @@ class Gate:
             hint = "ALTER TABLE .. ADD COLUMN first, then name the columns"
             raise _refused("sql-kind", message, hint, locate(0))
 
-    def _walk(self, parts: Parts, walk: _Walk, written: Collection[int]) -> frozenset[str]:
-        """Refuses what is not let in; the declared tables that are read. `written` are the numbers
-        of the statement and its target."""
+    def _own(self, rule: str, transitions: Collection[str]) -> set[str]:
+        """The names that a rule's relations have, and no declared table."""
+        return {"event", f"p_{rule}".lower()} | ({*transitions} - self._tables.keys())
+
+    def _walk(
+        self, parts: Parts, walk: _Walk, written: Collection[int]
+    ) -> tuple[frozenset[str], frozenset[str]]:
+        """Refuses what is not let in; the declared tables that are read, and the rule's own
+        relations. `written` are the numbers of the statement and its target."""
         named = self._named(parts, walk)
-        reads = set()
+        reads: set[str] = set()
+        own: set[str] = set()
         for part in parts:
             if part.number in written:
                 continue
@@ -182,13 +200,15 @@ class Gate:
             elif part.class_name not in nodes.PARSED_PLANS:
                 raise _refused_kind(part, walk.locate)
             elif part.kind == "UnresolvedRelation":
-                reads |= self._check_relation(part, walk, named)
+                found = self._check_relation(part, walk, named)
+                reads |= found
+                own |= {".".join(part.texts["multipartIdentifier"]).lower()} - named - found
             elif part.kind == "RelationTimeTravel":
                 self._check_time_travel(part, parts, walk)
             elif part.kind == "UnresolvedTableValuedFunction":
                 self._check_table_function(part, walk.locate)
         self._check_values(parts, walk.locate)
-        return frozenset(reads)
+        return frozenset(reads), frozenset(own & {*walk.own})
 
     def _named(self, parts: Parts, walk: _Walk) -> frozenset[str]:
         """The names that WITH gives. Spark compares them letter by letter in both cases, in which

@@ -21,6 +21,7 @@ from tidegate.connectors.delta.where import expression
 from tidegate.engine.entries import Entry, Fate
 from tidegate.engine.moments import python_rows
 from tidegate.engine.ports import SinkError
+from tidegate.engine.transitions import transition_table
 from tidegate.engine.values import Firings, Reading
 from tidegate.rules.errors import InputError, Place, word_place
 from tidegate.rules.model import Rulebook
@@ -132,6 +133,8 @@ class DeltaSink:
             for key, value in self._settings(entry, firings, reading).items():
                 session.conf.set(key, value)
             show(session, firings.relation, "event", f"p_{entry.rule}")
+            for name in sorted(reading.transitions):
+                show(session, transition_table(firings.relation, name), name)
             if names := _parameters(entry, firings):
                 self._within(lambda: _run_bound(session, entry.text, firings, names))
             else:

@@ -69,6 +69,10 @@ class Attempts:
         sealed = Fate.SEALED.value
         if outcome.state != "held" or outcome.fate not in (None, sealed) or self._rule_holds(entry):
             return outcome
+        most = self.rulebook.settings.dead_in_a_row_max
+        if self.outbox.dead_in_a_row(entry.rule, most) >= most:
+            why = f"its rule is suspended, for the last {most} were dead (dead_in_a_row_max)"
+            return replace(outcome, error=f"{outcome.error}; {why}")
         return self._dead(outcome, executor, firings)
 
     def _some_failed(self, entry: Entry, error: SomeFailedError, firings: Firings) -> Outcome:
@@ -104,7 +108,7 @@ class Attempts:
         try:
             fate = executor.seal(outcome.entry, firings)
         except SinkError:
-            return outcome
+            return replace(outcome, error=f"{outcome.error}; held, for it cannot be sealed")
         if fate is Fate.EFFECT:
             return Outcome(outcome.entry, "done", outcome.attempts)
         if fate is not Fate.SEALED:
@@ -112,13 +116,9 @@ class Attempts:
         return replace(outcome, state="dead", next_attempt_at=0)
 
     def _rule_holds(self, entry: Entry) -> bool:
-        """Whether an entry that cannot be done holds its queue: the rule says so, or so many have
-        died in a row that the rule is suspended."""
+        """Whether its rule wants an entry that cannot be done to hold the queue."""
         rule = self.rulebook.rules.get(entry.rule)
-        most = self.rulebook.settings.dead_in_a_row_max
-        return (rule is not None and rule.on_dead == "hold") or (
-            self.outbox.dead_in_a_row(entry.rule, most) >= most
-        )
+        return rule is not None and rule.on_dead == "hold"
 
     def failed(self, entry: Entry, why: Failure, fate: Fate | None = None) -> Outcome:
         """The outcome of an attempt that failed: the entry is tried again, or held."""

@@ -298,7 +298,8 @@ class Runner:
 
 def _stopped(entry: Entry, rulebook: Rulebook) -> str:
     what = f" it writes {entry.target};" if entry.target else ""
-    then = "holds the later entries of its rule" if entry.state == "held" else "is dead"
+    held = entry.state == "held"
+    then = "holds the later entries of its rule" if held else "is dead; later ones go on"
     return (
         f"rule {entry.rule}: entry {entry.number} of bucket {entry.bucket} failed "
         f"{entry.attempts} times and {then}:{what} {entry.error}\n"

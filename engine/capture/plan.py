@@ -284,6 +284,7 @@ def _range(name: str, cursor: Cursor, commits: Sequence[Commit]) -> TableRange:
         depths={c.version: c.depth for c in commits if c.depth},
         skipped=frozenset(c.version for c in commits if c.skip),
         rows_estimate=sum(c.rows_estimate for c in commits if not c.skip),
+        writers={c.version: c.writer for c in commits if c.writer is not None},
     )
 
 

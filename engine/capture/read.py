@@ -19,6 +19,7 @@ from tidegate.engine.fields import fitting
 from tidegate.engine.hashing import row_hash
 from tidegate.engine.ids import column_set, occurrence_ids, signal_ids
 from tidegate.engine.moments import python_rows
+from tidegate.engine.ownwrites import ignored_writer, public_name
 from tidegate.engine.parameters import OLD
 from tidegate.engine.ports import Feed
 from tidegate.engine.values import (
@@ -79,8 +80,10 @@ class Capture:
         for span in plan.ranges:
             if _is_empty(span):
                 continue
+            told: set[str] = set()  # event types that told what is rejected
             for name, batch, wrong in self._transactions(span, feed):
-                rejected += wrong
+                rejected += wrong if public_name(name) not in told else ()
+                told.add(public_name(name))
                 batches |= {name: batch} if len(batch) else {}
             request = self._request(span.table, span.cursor.schema)
             if request is None:
@@ -91,14 +94,17 @@ class Capture:
             table = _TableCapture(request, span, changes, feed, plan)
             for event in request.events:
                 batch, wrong = table.batch(event)
-                rejected += wrong
+                rejected += wrong if public_name(event.event.name) not in told else ()
+                told.add(public_name(event.event.name))
                 if len(batch):
                     batches[event.event.name] = batch
-        for batch, wrong in self._signals(plan.signals, feed):
-            rejected += wrong
-            known = batches.get(batch.event)
+        told = set()
+        for name, batch, wrong in self._signals(plan.signals, feed):
+            rejected += wrong if batch.event not in told else ()
+            told.add(batch.event)
+            known = batches.get(name)
             if len(batch):
-                batches[batch.event] = _together(known, batch) if known else batch
+                batches[name] = _together(known, batch) if known else batch
         batches |= clocks.batches(plan)
         return Bucket(plan, batches, tuple(rejected), rows + len(plan.signals))
 
@@ -125,20 +131,20 @@ class Capture:
         """The commits of a range, by event type that a rule listens to."""
         events = self._commits.get(span.table)
         if events and not span.snapshot:
-            table = self._rulebook.tables[span.table]
-            yield from transactions(table, events, span, self._needs, self._id_sets, feed)
+            table, book = self._rulebook.tables[span.table], self._rulebook.name
+            yield from transactions(table, events, span, self._needs, self._id_sets, feed, book)
 
     def _signals(
         self, signals: Sequence[Signal], feed: Feed
-    ) -> Iterator[tuple[Batch, list[Rejected]]]:
+    ) -> Iterator[tuple[str, Batch, list[Rejected]]]:
         """By event type that a rule listens to. Rejected are those whose fields are not of the
         types declared now, and those on which its `where` raises."""
         by_event: dict[str, list[Signal]] = {}
         for signal in sorted(signals, key=lambda s: (s.instant, s.id)):
             by_event.setdefault(signal.event, []).append(signal)
-        for name, raised in by_event.items():
-            event = self._rulebook.events[name]
-            if not isinstance(event, SignalEvent) or name not in self._needs.carry:
+        for name, event in self._rulebook.events.items():
+            raised = by_event.get(public_name(name))
+            if not raised or not isinstance(event, SignalEvent) or name not in self._needs.carry:
                 continue
             table, faults = fitting(event, [signal.fields for signal in raised])
             kept = [signal for at, signal in enumerate(raised) if at not in faults]
@@ -149,13 +155,13 @@ class Capture:
                 batch = batch.take(np.flatnonzero(mask))
                 reason = f"`where: {event.where}` raises on this signal"
                 wrong += [_rejected(kept[at], reason) for at in np.flatnonzero(raising)]
-            yield batch, wrong
+            yield name, batch, wrong
 
     def _signal_batch(self, name: str, raised: Sequence[Signal], table: pa.Table) -> Batch:
-        ids = signal_ids(name, [signal.id for signal in raised])
+        ids = signal_ids(public_name(name), [signal.id for signal in raised])
         depth = np.array([signal.depth for signal in raised], np.int32)
         return Batch(
-            event=name,
+            event=public_name(name),
             time=np.array([signal.instant for signal in raised], np.int64),
             row=np.arange(len(raised)),
             table=table,
@@ -202,6 +208,7 @@ class _TableCapture:
         self._request = request
         self._span = span
         self._changes = changes
+        self._book = plan.rulebook
         # The rows of a rulebook's first snapshots stand at their times, however long ago.
         self._seen_at = plan.now if span.snapshot and plan.bucket == 1 else None
         self._decided = (
@@ -218,7 +225,8 @@ class _TableCapture:
     def batch(self, request: EventRequest) -> tuple[Batch, list[Rejected]]:
         """The occurrences of one event type, and the rows that cannot be: those on which its
         `where` raises, and those whose event time is missing, late or too far ahead."""
-        name, changes, event = request.event.name, self._changes, request.event
+        event, changes = request.event, self._changes
+        name, writer = public_name(event.name), ignored_writer(event.name)
         rows, raising = self._occurrences(request)
         time, wrong = changes.time[rows], []
         if event.time is not None:
@@ -227,6 +235,10 @@ class _TableCapture:
             wrong = [one for rejected, why in refused for one in self._reject(event, rejected, why)]
         if len(raising):
             wrong += self._reject(event, raising, f"`where: {event.where}` raises on this row")
+        if writer and self._span.writers:
+            own = self._span.written_by((self._book, writer))
+            seen = np.flatnonzero(~own[changes.version[rows] - self._span.first])
+            rows, time = rows[seen], time[seen]
         ids = {
             digest: occurrence_ids(
                 name,
@@ -301,7 +313,7 @@ class _TableCapture:
         shown = python_rows(self._changes.rows.select(self._request.read.columns).take(rows))
         return [
             Rejected(
-                event=event.name,
+                event=public_name(event.name),
                 source=f"{self._span.table}@{self._changes.version[at]}",
                 reason=reason,
                 row=row,

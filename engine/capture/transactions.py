@@ -13,6 +13,7 @@ import numpy as np
 from tidegate.engine.capture.athand import Bools, held
 from tidegate.engine.ids import occurrence_ids
 from tidegate.engine.moments import python_rows
+from tidegate.engine.ownwrites import ignored_writer, public_name
 from tidegate.engine.ports import VERSION, Feed
 from tidegate.engine.values import Batch, ChangeKind, Int64, Needs, Rejected, TableRange
 from tidegate.rules.model import Table, TableEvent
@@ -27,6 +28,7 @@ def transactions(
     needs: Needs,
     id_sets: Mapping[str, Mapping[str, tuple[str, ...]]],
     feed: Feed,
+    rulebook: str,
 ) -> Iterator[tuple[str, Batch, list[Rejected]]]:
     """The occurrences of each event type, with the commits on which its `where` raises. Commits
     that a range skips raise nothing (G10)."""
@@ -40,14 +42,16 @@ def transactions(
         if event.where not in asked:
             asked[event.where] = held(event.where, rows, feed)
         mask, raising = asked[event.where]
-        row = np.flatnonzero(mask)
+        if (writer := ignored_writer(event.name)) and span.writers:
+            mask = mask & ~span.written_by((rulebook, writer))[version - span.first]
+        row, name = np.flatnonzero(mask), public_name(event.name)
         edge = -EDGE_MICROS if event.begin_of else EDGE_MICROS
         batch = Batch(
-            event.begin_of or event.name,
+            event.begin_of or name,
             instant[row] + edge,
             row,
             rows.select([*needs.carry[event.name]]),
-            _ids(event.name, span.cursor.table_id, row, version, id_sets.get(event.name, {})),
+            _ids(name, span.cursor.table_id, row, version, id_sets.get(event.name, {})),
             depth[row] if depth.any() else None,
         )
         wrong = [] if event.begin_of else python_rows(rows.take(np.flatnonzero(raising)))
@@ -56,7 +60,7 @@ def transactions(
             batch,
             [
                 Rejected(
-                    event=event.name,
+                    event=name,
                     source=f"{table.name}@{row['version']}",
                     reason=f"`where: {event.where}` raises on this commit",
                     row=row,

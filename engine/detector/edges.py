@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from tidegate.engine.ownwrites import public_name
 from tidegate.rules import expression as x
 from tidegate.rules.formatter import format_expression
 from tidegate.rules.model import Change, Rule, Rulebook, TableEvent
@@ -29,10 +30,11 @@ def is_tick(event: str) -> bool:
 
 def shown_name(event: str) -> str:
     """What an occurrence of an event type is called: its beginning is called like the whole, and so
-    is what a clock sees. The edges of a rule's action have the names that they are written with."""
+    is what a clock sees, or a rule that does not see what it wrote. The edges of a rule's action
+    have the names that they are written with."""
     if is_tick(event):
         return "tick"
-    return event.removeprefix(BEGIN).partition(BY)[0]
+    return public_name(event.removeprefix(BEGIN).partition(BY)[0])
 
 
 def written_name(event: str) -> str:

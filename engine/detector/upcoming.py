@@ -11,11 +11,12 @@ import pyarrow as pa
 
 from tidegate.engine.detector.carried import read_spans
 from tidegate.engine.detector.compile import compile_book
-from tidegate.engine.detector.edges import BY
+from tidegate.engine.detector.edges import BY, with_edges
 from tidegate.engine.detector.graph import Graph, Node
 from tidegate.engine.detector.parts import place
 from tidegate.engine.detector.timers import Timed
 from tidegate.engine.moments import python_values
+from tidegate.engine.ownwrites import without_own
 from tidegate.engine.values import Int64
 from tidegate.rules.lateness import lateness_micros
 from tidegate.rules.model import Rulebook
@@ -35,7 +36,8 @@ def upcoming(
 ) -> list[Upcoming]:
     """The first timers, at most so many, in some parts of carried tables, given by name."""
     active = {name: rule for name, rule in book.rules.items() if name in activations}
-    running, graph = compile_book(replace(book, rules=active), activations, lateness_micros(book))
+    book = without_own(with_edges(replace(book, rules=active), {*book.events, *active}))
+    running, graph = compile_book(book, activations, lateness_micros(book))
     found = []
     for name, table in parts:
         node = graph.nodes.get(place(name)[0].removeprefix("node:"))

@@ -115,7 +115,9 @@ def question_of(prepared: PreparedRule, relation: pa.Table) -> Question | None:
             if name in read or any(column.startswith(f"{name}.") for column in read)
         ]
     )
-    return Question(prepared.rule.name, condition, group, reading.tables, seen)
+    return Question(
+        prepared.rule.name, condition, group, reading.tables, seen, transitions=reading.transitions
+    )
 
 
 def decided(firings: Firings, held: frozenset[str]) -> Firings:

@@ -168,6 +168,8 @@ def _prepare_rule(
         for name in (*names, *_key_parameters(rulebook, shape, event))
     }
     wanted = shape.narrowed({*held, SAMPLE})
+    if any(reading.transitions for reading in (condition, *readings) if reading is not None):
+        wanted = wanted.with_metadata(shape.schema.metadata)
     return PreparedRule(rule, shape, condition, tuple(statements), wanted, ids, tuple(samples))
 
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tidegate.engine.evaluate.net import transitions
 from tidegate.engine.evaluate.types import common_type, outer_union
+from tidegate.engine.ownwrites import public_name
 from tidegate.engine.parameters import (
     ENGINE_COLUMNS,
     INSTANT,
@@ -17,6 +19,7 @@ from tidegate.engine.parameters import (
     parameter_schema,
 )
 from tidegate.engine.sparktypes import spark_type
+from tidegate.engine.transitions import with_transitions
 from tidegate.rules.errors import InputError, Problem
 from tidegate.rules.expression import (
     Aperiodic,
@@ -44,7 +47,7 @@ class Shape:
     `schema`: the engine's columns, the key columns, the parameters, `old`, `L_start` and `L_end` of
     every label. `per_firing`: the columns with one value a firing, which expressions may name bare.
     `columns`: by event type in a parameter role, its parameters and the columns they stand in (the
-    key wins over a parameter of its name).
+    key wins over a parameter of its name). The schema's metadata tells of the transition tables.
     """
 
     schema: pa.Schema
@@ -93,6 +96,7 @@ def shape_of(
             *(pa.field(name, INSTANT) for name in spans),
         ]
     )
+    schema = with_transitions(schema, transitions(rulebook, columns, tables))
     return Shape(schema, per_firing, columns, key)
 
 
@@ -162,7 +166,7 @@ def _schemas(
 def _written(name: str, event: EventType | None) -> str:
     """An event type as a rule names it."""
     begins = isinstance(event, TableEvent) and event.begin_of
-    return f"begin_of {begins}" if begins else name
+    return f"begin_of {begins}" if begins else public_name(name)
 
 
 def _missing_columns(event: EventType, tables: Mapping[str, pa.Schema]) -> list[str]:
@@ -245,7 +249,7 @@ def _merge(
     kinds: dict[str, pa.DataType] = {}
     places: dict[str, dict[str, str]] = {}
     for event, schema in schemas.items():
-        places[event] = {}
+        places[event], called = {}, public_name(event)
         for field in schema:
             lower = field.name.lower()
             if lower in keys:
@@ -257,12 +261,12 @@ def _merge(
             kind = unite(kinds.get(column, pa.null()), field.type)
             if kind is None:
                 message = (
-                    f"column {field.name} is {spark_type(field.type)} in event type {event} and "
+                    f"column {field.name} is {spark_type(field.type)} in event type {called} and "
                     f"{spark_type(kinds[column])} in another of the rule's"
                 )
                 problems.append(Problem("column-type", message, rule.place, _COLUMNS_HINT))
             elif column in spans:
-                message = f"column {column} of event type {event} is also the span of a label"
+                message = f"column {column} of event type {called} is also the span of a label"
                 problems.append(Problem("reserved-column", message, rule.place, _COLUMNS_HINT))
             else:
                 kinds[column] = kind

@@ -63,6 +63,12 @@ def outcomes_to_bytes(fired: Firings) -> bytes:
     return found
 
 
+def held_count(outcomes: bytes, count: int) -> int:
+    """For how many of `count` firings the condition did not fail."""
+    codes = pa.decompress(outcomes, count, codec="zstd", asbytes=True)
+    return count - int(codes.count(OUTCOMES.index("failed")))
+
+
 def firings_from_columns(rule: str, firings: bytes, outcomes: bytes, relation: bytes) -> Firings:
     """The firings that `firings_to_columns` was given."""
     table = table_from_bytes(firings)

@@ -15,6 +15,7 @@ from tidegate.engine.store import disabled, parked, signals
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import table_from_bytes, table_to_bytes
 from tidegate.engine.store.database import insert_new, upsert
+from tidegate.engine.store.frequency import fired_lately
 from tidegate.engine.store.plans import plan_to_text
 from tidegate.engine.values import DUE, FOREVER, TIMERS, Carried, Cursor, Plan, Rejected
 from tidegate.rules.errors import EngineError
@@ -51,6 +52,7 @@ def load(connection: sa.Connection, rulebook: str) -> State:
         ),
         parked=parked.names(connection, rulebook),
         disabled=disabled.names(connection, rulebook),
+        fired=fired_lately(connection, rulebook, last.now) if last else (),
     )
 
 

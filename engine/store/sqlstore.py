@@ -18,6 +18,7 @@ from tidegate.engine.store import (
     arrivals,
     buckets,
     controls,
+    dead,
     disabled,
     known,
     lease,
@@ -165,6 +166,14 @@ class SqlStore:
         """Ask the engine for something (`engine.values.Control`)."""
         with self._database.write() as connection:
             controls.add(connection, rulebook, kind, subject, version, option)
+
+    def ask_each(
+        self, rulebook: str, kind: str, subjects: Iterable[str], option: str | None
+    ) -> None:
+        """Ask for the same of several subjects at once."""
+        with self._database.write() as connection:
+            for subject in subjects:
+                controls.add(connection, rulebook, kind, subject, option=option)
 
     def answer(self, rulebook: str, epoch: int, control: int, text: str) -> None:
         with self._database.write() as connection:
@@ -419,6 +428,18 @@ class SqlStore:
         """What `tidegate rejected` shows: see `engine.store.rejected`."""
         with self._database.read() as connection:
             return rejected.newest(connection, rulebook, limit, whole=whole)
+
+    def dead_letters(
+        self, rulebook: str, rule: str | None, limit: int, rules: Collection[str]
+    ) -> list[dict[str, Any]]:
+        """What `tidegate dead` shows: see `engine.store.dead`."""
+        with self._database.read() as connection:
+            return dead.newest(connection, rulebook, rule, limit, rules)
+
+    def stuck_entries(self, rulebook: str, rule: str | None) -> list[tuple[int, str]]:
+        """See `engine.store.dead.stuck`."""
+        with self._database.read() as connection:
+            return dead.stuck(connection, rulebook, rule)
 
     def find_firing(self, rulebook: str, firing_id: str) -> tuple[int, str] | None:
         """The (bucket, rule) of a firing by its hexadecimal id."""

@@ -68,14 +68,22 @@ def captured(
     answers: Mapping[str, Sequence[bool | None]] | None = None,
     signals: Sequence[Signal] = (),
     depths: Mapping[int, int] | None = None,
+    writers: Mapping[int, tuple[str, str]] | None = None,
     **options: object,
 ) -> Bucket:
     options.setdefault("key", ("id",))
-    book = rulebook(tables=[table("t", "/t", **options)], events=events)
+    book = rulebook(tables=[table("t", "/t", **options)], events=())
+    book = replace(book, events={event.name: event for event in events})
     versions = [row[1] for row in data] or [0]
     instants = {v: v * 1_000_000 for v in range(min(versions), max(versions) + 1)}
     span = TableRange(
-        "t", min(versions), max(versions), instants, Cursor("t", "id", 0, 0, SCHEMA), depths or {}
+        "t",
+        min(versions),
+        max(versions),
+        instants,
+        Cursor("t", "id", 0, 0, SCHEMA),
+        depths or {},
+        writers=writers or {},
     )
     plan = Plan("test", 1, 0, 10**12, 10**12, (span,) if data else (), tuple(signals))
     read = Needs(
@@ -282,3 +290,18 @@ def test_s10_the_beginning_alone_reads_both_images() -> None:
     begins = event("begin_of u", "t", "update", of=("n",), begin_of="u")
     found = captured([begins], UPDATES, ("id", "n"))
     assert rows(found, "begin_of u") == Counter([(1, None), (1, 10)])
+
+
+def test_g22_what_a_rule_sees_without_its_own_writing_has_the_same_ids() -> None:
+    data: list[Row] = [("insert", v, v, v, "a") for v in (1, 2, 3, 4)]
+    public = event("u", "t", "insert", where="n > f(0)")
+    kinds = [replace(public, name=f"u{of}") for of in (" but of r", "", " but of q")]
+    writers = {2: ("test", "r"), 3: ("elsewhere", "r")}
+    answers = {"n > f(0)": [True, True, True, None]}
+    found = captured(kinds, data, answers=answers, writers=writers)
+    assert {batch.event for batch in found.batches.values()} == {"u"}
+    every = id_list(found, "u")
+    assert id_list(found, "u but of q") == every
+    assert found.batches["u but of r"].time.tolist() == [1_000_000, 3_000_000]
+    assert Counter(id_list(found, "u but of r")) < Counter(every)
+    assert [(r.event, r.source) for r in found.rejected] == [("u", "t@4")]  # once

@@ -44,19 +44,20 @@ def test_validate_warns_of_what_only_simulate_has(tidegate: Tidegate, tmp_path: 
     file = tmp_path / "timed.yaml"
     file.write_text(
         "rulebook: x\nevents: {a: {signal: {}}, b: {signal: {}}}\n"
-        "rules: {r: {on: begin_of q}, q: {on: a, do: {signal: b}}}\n"
+        "rules: {r: {on: 'P(a, [10 ms], [1 s])'}}\n"
     )
     result = tidegate("validate", file)
     assert result.exit_code == 0
     first, ok = result.stdout.split("\n", 1)
-    assert first.startswith(f"warning: {file}:3:17: 'begin_of a rule' is not built yet in `run`")
+    assert first.startswith(f"warning: {file}:3:18: a period below 1,000 ms is refused in `run`")
     assert f"{file}: ok" in ok
 
 
 def test_validate_warns_beside_the_errors_of_another_rule(tidegate: Tidegate, doors: Path) -> None:
     doors.write_text(
-        doors.read_text() + "  wrong: {on: opened and}\n  timed: {on: begin_of kept, per: door}\n"
-        "  kept: {on: opened ; closed, per: door, context: chronicle, do: {signal: closed}}\n"
+        doors.read_text() + "  wrong: {on: opened and}\n"
+        "  timed: {on: 'P(opened, [10 ms], [1 s])', per: door}\n"
+        "  kept: {on: opened ; closed, per: door, context: chronicle}\n"
     )
     result = tidegate("validate", doors)
     assert result.exit_code == 1

@@ -112,6 +112,8 @@ def test_the_ways_past_an_entry_are_asked_of_the_engine(tidegate: Tidegate, url:
         (["firings", "--key", "no=1"], "--key: no such rule has the key column `no`\n"),
         (["enable", "other"], "rule `other` is not parked, and not disabled"),
         (["disable", "pased"], "did you mean 'passed'?"),
+        (["dead", "pased"], "RULE: the rulebook doors has no rule `pased`\n"),
+        (["redrive", "--all", "pased"], "did you mean 'passed'?"),
         (["firings", "--entry", "4"], "--entry: there is no entry 4"),
         (["firings", "--before", "xyz"], "--before: 'xyz' is no firing's id"),
     ],
@@ -122,6 +124,45 @@ def test_what_cannot_be_done_is_refused_and_not_asked(
     result = tidegate(*words, "--store", url)
     assert (result.exit_code, result.stdout, said in result.stderr) == (1, "", True), result.stderr
     assert asked(url) == []
+
+
+def test_g18_dead_letters_are_listed_and_redriven_together(tidegate: Tidegate, url: str) -> None:
+    at = ("--store", url)
+    (row,) = (json.loads(line) for line in tidegate("dead", *at, "--json").stdout.splitlines())
+    commands, text = row.pop("commands"), row.pop("text")
+    assert (commands, text) == (["tidegate redrive 2", "tidegate skip 2"], "UPDATE a")
+    assert isinstance(row.pop("stored_at"), str)
+    assert row == {
+        "number": 2,
+        "rule": "passed",
+        "bucket": 1,
+        "kind": "sql",
+        "target": "a",
+        "attempts": 0,
+        "error": "no",
+        "firings": 1,
+    }
+    shown = tidegate("dead", "passed", *at).stdout
+    assert "tidegate redrive --all" in shown
+    assert "UPDATE a" not in shown
+    assert tidegate("dead", "other", *at).stdout == "dead letters: -\n"
+    assert answer(tidegate, "redrive", "--all", "other", *at)["entries"] == 0
+    assert answer(tidegate, "redrive", "--all", "passed", *at) == {
+        "rulebook": NAME,
+        "asked_for": "redrive",
+        "entries": 2,
+        "effective": "no engine runs: `tidegate run` carries it out",
+    }
+    assert answer(tidegate, "redrive", "--all", *at)["entries"] == 0  # asked for already
+    assert answer(tidegate, "redrive", "--all", "--may-double", *at)["entries"] == 2
+    assert asked(url) == [
+        *[("redrive", number, None) for number in "23"],
+        *[("redrive", number, "may-double") for number in "23"],
+    ]
+    assert tidegate("redrive", *at).exit_code == 2
+    with open_store(url, create=False) as store:
+        store.register(NAME, SIGNALS.replace("passed:", "renamed:"), None)
+    assert answer(tidegate, "redrive", "--all", *at)["only_to_be_skipped"] == [2, 3]
 
 
 def test_status_shows_what_and_why_without_values(tidegate: Tidegate, url: str) -> None:

@@ -63,6 +63,17 @@ def test_g16_the_depth_of_our_own_commits_and_of_nobody_elses() -> None:
         assert depth(foreign) == 0
 
 
+def test_g22_whose_action_wrote_one_of_our_own_commits() -> None:
+    def writer(**note: Any) -> tuple[str, str] | None:
+        told = commit(info(userMetadata=json.dumps({"tidegate": note})))
+        return parse_commit(1, told, 0, own_stores={"mine"}).writer
+
+    assert writer(store="mine", rulebook="bank", rule="r") == ("bank", "r")
+    assert writer(store="theirs", rulebook="bank", rule="r") is None
+    assert writer(store="mine", rulebook="bank") is None
+    assert writer(store="mine", rulebook=["bank"], rule="r") is None
+
+
 SCHEMA = '{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"metadata":{}}]}'
 DAMAGED = {
     "commitInfo is no JSON object": {"commitInfo": [1]},

@@ -10,6 +10,7 @@ import pytest
 
 from tidegate.connectors.delta.analyst import DeltaAnalyst
 from tidegate.connectors.delta.catalog import Catalog
+from tidegate.engine.transitions import Transitions, with_transitions
 from tidegate.engine.values import Reading
 from tidegate.rules.errors import InputError, Place
 from tidegate.rules.model import Condition, Context, Rule, Rulebook, SignalAction, Sql, Table
@@ -24,6 +25,7 @@ EVENT = pa.schema(
     [
         ("firing_id", pa.string()),
         ("event_type", pa.string()),
+        ("occurred_at", INSTANT),
         ("detected_at", INSTANT),
         ("account", pa.int64()),
         ("amount", pa.float64()),
@@ -120,6 +122,50 @@ def test_a_merge_source_of_nothing_but_event_is_fixed(analyst: DeltaAnalyst) -> 
     assert action(analyst, merge.format("SELECT 1 AS account")).fixed_source
     for other in ("SELECT account FROM alerts", "SELECT account FROM event WHERE rand() > 0.5"):
         assert not action(analyst, merge.format(other)).fixed_source
+
+
+KEYED = with_transitions(
+    EVENT,
+    [
+        Transitions("moves", "m_", ("id",), {"id": "account", "sum": "amount"}, {"w": "update"}),
+        Transitions("accounts", "", refused="accounts declares no key", hint="declare it"),
+    ],
+)
+OF_MOVES = {"event_type", "occurred_at", "account", "amount", "old"}
+
+
+def test_transition_tables_are_read_as_all_that_they_are_made_of(analyst: DeltaAnalyst) -> None:
+    def reads(text: str) -> Reading:
+        return analyst.action(rule(), Sql(text, HERE), KEYED, ())
+
+    found = reads(
+        "INSERT INTO alerts SELECT i.id, e.kind FROM M_Inserted i JOIN event e USING (firing_id)"
+    )
+    assert (found.columns - {"id"}, found.transitions) == (
+        OF_MOVES | {"firing_id", "kind"},
+        {"m_inserted"},
+    )
+    merge = (
+        "MERGE INTO accounts a USING m_new_updated n ON a.account = n.id WHEN MATCHED THEN DELETE"
+    )
+    assert (reads(merge).fixed_source, reads(merge).target) == (True, "accounts")
+    cte = "WITH m_deleted AS (SELECT 1 AS n) INSERT INTO alerts SELECT n, 'x' FROM m_deleted"
+    assert reads(cte).transitions == set()
+    query = Condition("SELECT firing_id FROM m_old_updated WHERE sum > 1", True, HERE)
+    asked = analyst.condition(rule(condition=query), KEYED, PER_FIRING)
+    assert (asked.columns >= OF_MOVES, asked.transitions) == (True, {"m_old_updated"})
+    for text, said in (
+        (
+            "INSERT INTO alerts SELECT id, 'x' FROM inserted",
+            "no inserted: accounts declares no key",
+        ),
+        ("INSERT INTO alerts SELECT id, 'x' FROM m_insertd", "did you mean m_inserted?"),
+        ("INSERT INTO m_inserted SELECT * FROM event", "is not a declared table"),
+    ):
+        with pytest.raises(InputError) as refused:
+            reads(text)
+        assert said in str(refused.value)
+        assert "bank.yaml:3:5" in str(refused.value)
 
 
 REFUSED = {

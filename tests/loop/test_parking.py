@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tests.support.bench import Bench
-from tests.support.make import BEGIN
+from tests.support.make import BEGIN, SECOND
 from tidegate.engine.state import Parked
 from tidegate.engine.store import SqlStore
 
@@ -84,3 +84,43 @@ def test_g13_a_parked_rule_that_is_deleted_is_forgotten(store: SqlStore) -> None
     bench.feed.commits = 5
     bench.drain()
     assert parked(store) == []
+
+
+def test_g22_a_rule_that_fires_too_often_within_a_minute_is_parked_until_it_is_enabled(
+    store: SqlStore,
+) -> None:
+    """It is counted over buckets and starts. What catches up with an older time is not."""
+    text = LIMITED.replace("carried_per_key_max: 3", "firings_per_rule_per_minute_max: 3")
+    text = text.replace("c: {on: a or gone", "c: {on: b ; gone")
+    bench = Bench(store, commits=0, text=text)
+    bench.clock.at = BEGIN + 70 * SECOND
+    bench.feed.commits = 12
+    bench.drain()
+    assert parked(store) == []
+    bench.feed.commits = 14
+    bench.drain()
+    bench.restart()
+    bench.feed.commits = 15
+    bench.drain()
+    assert parked(store) == []
+    bench.restart()
+    bench.feed.commits = 17
+    assert bench.drain() == [2]  # what parks it is acted on
+    (b, reason), c = parked(store)
+    assert (b, c) == ("b", ("c", "it uses b"))
+    assert reason.startswith("it fired 5 times within a minute, at most 3 are let (firings_per")
+    bench.feed.commits = 18
+    bench.drain()
+    assert bench.sink.effects == Counter({("b", n): 1 for n in range(17)})
+    store.ask("loop", "enable", "b")
+    store.ask("loop", "enable", "c")
+    bench.drain()
+    bench.restart()
+    bench.feed.commits = 20
+    bench.drain()
+    assert parked(store) == []  # it is counted from there on
+    assert bench.loop.state.fired == store.load("loop").fired != ()
+    bench.clock.later(60)
+    bench.feed.commits = 22
+    bench.drain()
+    assert bench.loop.state.fired == store.load("loop").fired == ()

@@ -141,3 +141,31 @@ def test_a_target_that_nothing_wrote_to_stays_ready(store: SqlStore) -> None:
     assert bench.sink.readied.get(timeout=10) == {"out"}
     bench.drain()
     assert bench.sink.readied.empty()
+
+
+def test_g17_dead_entries_hold_nothing_until_so_many_in_a_row_suspend_their_rule(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = BOOK.replace("a: {on: row", "a: {on: row, retry: {attempts: 1}")
+    bench = Bench(store, 0, f"{text}settings: {{dead_in_a_row_max: 2}}\n")
+    monkeypatch.setattr(bench.sink, "seal", lambda entry: bench.sink.commits.append(sealed(entry)))
+    bench.sink.fails = lambda entry: SinkError("[NO] x") if entry.rule == "a" else None
+    for bench.feed.commits in range(1, 5):
+        bench.drain()
+    assert bench.states() == [(1, "dead"), (3, "dead"), (5, "held"), (7, "pending")]
+    held = store.one_entry("loop", 5)
+    assert held is not None
+    assert held.error == (
+        "[NO] x; its rule is suspended, for the last 2 were dead (dead_in_a_row_max)"
+    )
+    bench.sink.fails = lambda entry: None
+    numbers = [str(number) for number, _ in store.stuck_entries("loop", "a")]
+    assert numbers == ["1", "3", "5"]
+    store.ask_each("loop", "redrive", numbers, None)
+    bench.drain()
+    assert bench.states() == []
+    assert bench.sink.effects == bench.expected()
+
+
+def sealed(entry: Entry) -> tuple[str, int, None]:
+    return entry.app_id, entry.number, None

@@ -92,6 +92,13 @@ def test_g22_an_action_triggers_by_the_columns_that_it_sets(
     assert ([edge.triggers for edge in edges], more) == ([f"on_{e}" for e in triggered], 0)
 
 
+def test_g22_a_rule_that_ignores_its_own_writing_does_not_trigger_itself() -> None:
+    lines = f"  r: {{on: jumped or ping, {UPDATE.format('balance = 0')}}}\n  s: {{on: jumped}}\n"
+    assert [e.triggers for e in Triggers(book(lines)).edges()[0]] == ["r", "s"]
+    ignoring = book(lines.replace("{on: jumped or", "{ignore_own: true, on: jumped or"))
+    assert [e.triggers for e in Triggers(ignoring).edges()[0]] == ["s"]
+
+
 def test_g22_the_edges_of_an_action_trigger() -> None:
     found = book(
         "  pay: {on: ping, do: {signal: ping}}\n"

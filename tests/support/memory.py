@@ -15,7 +15,7 @@ from tests.support.make import BEGIN, SECOND
 from tidegate.engine.entries import Entry, Fate
 from tidegate.engine.parameters import TRANSACTION
 from tidegate.engine.ports import FEED_KINDS, KIND, VERSION, ReadRequest, TableHead
-from tidegate.engine.values import Commit, Cursor, Firings, TableRange
+from tidegate.engine.values import Commit, Cursor, Firings, TableRange, Writer
 from tidegate.rules.model import Table
 
 
@@ -36,6 +36,7 @@ class MemoryFeed:
     def __init__(self, commits: int) -> None:
         self.commits = commits
         self.schemas: dict[int, str] = {}  # of the commits that change it
+        self.writers: dict[int, Writer] = {}  # of the commits that an action wrote
         self.fails: Callable[[int, int], bool] = lambda first, last: False
         self.read_spans: list[tuple[int, int]] = []
 
@@ -43,7 +44,13 @@ class MemoryFeed:
         cursor = after or Cursor(table.name, "t-1", -1, 0, SCHEMA)
         versions = range(cursor.version + 1, self.commits)
         commits = tuple(
-            Commit(v, BEGIN + v * SECOND, rows_estimate=1, schema=self.schemas.get(v))
+            Commit(
+                v,
+                BEGIN + v * SECOND,
+                rows_estimate=1,
+                schema=self.schemas.get(v),
+                writer=self.writers.get(v),
+            )
             for v in versions
         )
         return TableHead(cursor, self.commits - 1, commits)
