@@ -62,7 +62,10 @@ class _NoJob:
 
 
 class _Nothing:
-    """Nothing is asked of the rules."""
+    """Nothing is asked of the rules; none watches another's action."""
+
+    def watched(self, rule: str) -> frozenset[str]:  # noqa: ARG002
+        return frozenset()
 
     def __getattr__(self, name: str) -> object:
         raise AssertionError(name)
