@@ -26,6 +26,6 @@ def fired_lately(connection: sa.Connection, rulebook: str, now: int) -> tuple[Fi
     query = query.where(recent, (b.watermark_before > fresh) | (f.first_detected_at > fresh))
     return tuple(
         Fired(row.now, {row.rule: held_count(row.outcomes, row.firing_count)})
-        for row in connection.execute(query.order_by(b.bucket))
+        for row in connection.execute(query.order_by(b.now, b.bucket))
         if row.bucket >= since.get(row.rule, 0)
     )
