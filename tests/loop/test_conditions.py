@@ -1,4 +1,4 @@
-"""Conditions that fail for good."""
+"""Conditions that fail for good; what conditions see."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.bench import BOOK, Bench
+from tests.support.analysts import EveryIdAnalyst
+from tests.support.bench import BOOK, Bench, NoConditions
 from tidegate.engine.entries import Entry
 from tidegate.engine.obstacles import sentence
 from tidegate.engine.ports import SinkError
 from tidegate.engine.store import SqlStore
-from tidegate.engine.values import Answers, Failure, Question
+from tidegate.engine.values import Answers, Failure, Question, Reading
 
 CONDITIONAL = BOOK.replace("a: {on: row,", "a: {on: row, if: id > 0,")
 
@@ -86,3 +87,44 @@ def test_g18_what_takes_the_place_of_an_entry_is_marked_as_a_new_one(store: SqlS
         assert made.text == "INSERT INTO out SELECT id FROM event"
         assert (made.state, made.attempts, made.error, made.fate) == ("pending", 0, None, None)
     assert renewed.details is None
+
+
+class Noting(NoConditions):
+    """Every firing holds; the versions of t at which each was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, dict[str, int], list[int]]] = []
+
+    def hold(self, questions: Sequence[Question]) -> Answers:
+        for q in questions:
+            self.asked.append((q.rule, {"t": q.versions["t"]}, q.relation["id"].to_pylist()))
+        ids = [i for q in questions for i in q.relation["firing_id"].to_pylist()]
+        return Answers(held=frozenset(ids))
+
+
+class Reads(EveryIdAnalyst):
+    def condition(self, *given: object, **more: object) -> Reading:
+        found = super().condition(*given, **more)
+        return replace(found, tables=frozenset({"t"}))
+
+
+def test_g14_each_coupling_sees_its_versions(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three commits in one bucket; the detached condition is asked after it."""
+    text = BOOK[: BOOK.index("  a:")] + "".join(
+        f"  {mode}: {{on: row, coupling: {mode}, if: {{sql: SELECT firing_id FROM event}}}}\n"
+        for mode in ("immediate", "deferred", "detached")
+    )
+    monkeypatch.setattr(Bench, "analyst", lambda _: Reads())
+    bench = Bench(store, commits=3, text=text)
+    bench.conditions = noting = Noting()
+    bench.restart()
+    bench.drain()
+    assert sorted(noting.asked[:4], key=str) == [
+        ("deferred", {"t": 2}, [0, 1, 2]),
+        *(("immediate", {"t": n}, [n]) for n in range(3)),
+    ]
+    assert noting.asked[4:] == [("detached", {"t": 2}, [0, 1, 2])]
+    assert {f["condition"] for f in store.firings("loop")} == {"held"}
+    assert bench.states() == []
