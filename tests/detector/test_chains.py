@@ -236,7 +236,7 @@ def test_a_rule_whose_action_another_rule_waits_for_may_be_a_chain() -> None:
     own = """
 rulebook: b
 events: {a: {signal: {}}, b: {signal: {}}}
-rules: {r: {on: a ; b}, s: {on: end_of r or (a and b)}}
+rules: {r: {on: a ; b, do: [{signal: a}]}, s: {on: end_of r or (a and b)}}
 """
     found = detect(own, pa.table({"event": ["a", "b"], "time": [1, 2]}))
     assert found.select(["rule", "constituents"]).to_pylist() == [

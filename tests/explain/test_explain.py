@@ -223,7 +223,8 @@ def test_text_shows_rules_graph_triggers_and_cycles(shop: Path) -> None:
     assert "  stores      2 instances, 1 occurrence; forgets after 5 min\n" in said
     assert "  quick -> signal ask -> asked\n" in said
     assert "cycle: asked -> loop -> quick -> asked\n" in said
-    assert "asked, loop and quick trigger each other through signal ask, table alerts" in said
+    cycle = "asked, loop and quick trigger each other through signal ask, table alerts"
+    assert cycle in " ".join(said.split())
     why = "keeps every opening of the last 5 min, for each has an end of its own "
     assert why in " ".join(said.split())
 
