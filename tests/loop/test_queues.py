@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from tests.support.bench import BOOK, Bench
 from tidegate.engine.entries import Entry, Outcome
 from tidegate.engine.ports import SinkError
 from tidegate.engine.store import Ledger, SqlStore
+from tidegate.engine.values import Answers, Question
 
 
 def test_g17_a_failing_entry_holds_its_rule_while_detection_goes_on(store: SqlStore) -> None:
@@ -165,6 +168,29 @@ def test_g17_dead_entries_hold_nothing_until_so_many_in_a_row_suspend_their_rule
     bench.drain()
     assert bench.states() == []
     assert bench.sink.effects == bench.expected()
+
+
+def test_g17_a_condition_that_was_asked_is_no_action_that_was_done(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = BOOK.replace("a: {on: row", "a: {on: row, coupling: detached, if: id > 0")
+    text = text.replace("coupling: detached", "coupling: detached, retry: {attempts: 1}")
+    bench = Bench(store, 0, f"{text}settings: {{dead_in_a_row_max: 2}}\n")
+    bench.conditions = AllHold()
+    bench.restart()
+    monkeypatch.setattr(bench.sink, "seal", lambda entry: bench.sink.commits.append(sealed(entry)))
+    bench.sink.fails = lambda entry: SinkError("[NO] x") if entry.rule == "a" else None
+    for bench.feed.commits in range(1, 5):
+        bench.drain()
+        bench.loop.work()
+    states = [state for _, state in bench.states()]
+    assert states == ["dead", "dead", "held", "pending"]
+
+
+class AllHold:
+    def hold(self, questions: Sequence[Question]) -> Answers:
+        ids = (one for q in questions for one in q.relation["firing_id"].to_pylist())
+        return Answers(frozenset(ids))
 
 
 def sealed(entry: Entry) -> tuple[str, int, None]:
