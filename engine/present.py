@@ -53,7 +53,7 @@ class Present:
         stamp = self._stamp()
         successors = tuple(
             replace(
-                stamp.on(replace(one, place=entry.place)),
+                stamp.on(replace(one, place=entry.place), asked=entry.place == entry.number),
                 target_version=one.target_version,
                 firing_ids=one.firing_ids or ids,
             )

@@ -65,6 +65,7 @@ class Runner:
     _running: dict[Future[Outcome], Waiting] = field(default_factory=dict, init=False)
     _fresh: dict[tuple[int, str], Firings] = field(default_factory=dict, init=False)
     _timed: dict[int, Entry] = field(default_factory=dict, init=False)  # with an alternative
+    _looked_at: int = field(default=0, init=False)  # when `work` was called last
 
     def __post_init__(self) -> None:
         self.attempts = Attempts(self.rulebook, self.executors, self.outbox, self.now)
@@ -105,10 +106,12 @@ class Runner:
         `patient`.
 
         An entry that fails is due again after a pause that doubles. One that has used up its
-        attempts is dead, or held and tried again at the longest pause. Neither is waited for.
+        attempts is dead, or held and tried again at the longest pause. Neither is waited for: what
+        becomes due meanwhile is left to the next call, however short the pauses are.
         Raises EngineError `lease-lost`, `spark-lost`, and OutageError where the store is away.
         """
         done = 0
+        self._looked_at = self.now()
         while True:
             if not stopped():
                 self._do_otherwise(present)
@@ -127,9 +130,9 @@ class Runner:
     @property
     def due(self) -> int | None:
         """When an entry is due again, or an alternative is to be done; None if neither. One that is
-        due already waits for another to end."""
+        due at the last call already waits for another to end."""
         times = [e.otherwise_at for e in self._timed.values() if e.otherwise_at is not None]
-        again = self.queues.next_due(self.now())
+        again = self.queues.next_due(self._looked_at)
         return min([*times, *([] if again is None else [again])], default=None)
 
     def carry_out(self, control: Control, present: Present) -> None:
@@ -192,7 +195,7 @@ class Runner:
     def _start(self, present: Present) -> None:
         """Start what may run now, as far as there are hands."""
         busy = Counter(id(self._hands(w.entry)) for w in self._running.values())
-        for waiting in self.queues.ready(self.now()):
+        for waiting in self.queues.ready(self._looked_at):
             hands = self._hands(waiting.entry)
             if busy[id(hands)] >= hands.size:
                 continue
