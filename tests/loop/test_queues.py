@@ -170,6 +170,25 @@ def test_g17_dead_entries_hold_nothing_until_so_many_in_a_row_suspend_their_rule
     assert bench.sink.effects == bench.expected()
 
 
+@pytest.mark.parametrize("lost", [True, False])
+def test_g18_before_an_entry_is_dead_its_log_is_asked(store: SqlStore, lost: bool) -> None:
+    """Its last answer was lost; or an earlier run sealed it, and could not say so any more."""
+    text = BOOK.replace("on: row", f"on: row, retry: {{attempts: {1 if lost else 2}}}")
+    bench = Bench(store, 1, text)
+    setattr(bench.sink, "lost" if lost else "fails", lambda _: SinkError("[NO] why"))
+    bench.drain()
+    if lost:
+        assert bench.states() == []
+        assert bench.sink.effects == bench.expected()
+        return
+    bench.sink.commits += [sealed(e) for e in store.obstacles("loop") if isinstance(e, Entry)]
+    bench.restart()
+    bench.clock.later(5)
+    bench.drain()
+    assert bench.states() == [(1, "dead"), (2, "dead")]
+    assert [e.error for e in store.obstacles("loop") if isinstance(e, Entry)] == ["[NO] why"] * 2
+
+
 def test_g17_a_condition_that_was_asked_is_no_action_that_was_done(
     store: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
