@@ -52,6 +52,19 @@ def test_g17_a_held_entry_is_tried_again_by_the_next_run(store: SqlStore) -> Non
     assert bench.sink.effects == bench.expected()
 
 
+def test_g17_a_pause_outlasts_a_restart(store: SqlStore) -> None:
+    bench = Bench(store, 1, BOOK.replace("on: row", "on: row, retry: {backoff: 20s..20s}"))
+    bench.sink.fails = lambda _: SinkError("[LOCKED] not now")
+    bench.drain()
+    bench.sink.fails = lambda _: None
+    bench.restart()
+    bench.drain()
+    assert bench.states() == [(1, "pending"), (2, "pending")]
+    bench.clock.later(20)
+    bench.drain()
+    assert bench.sink.effects == bench.expected()
+
+
 def test_g16b_an_error_after_the_transaction_never_lets_the_next_bucket_pass_an_entry(
     store: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
