@@ -56,7 +56,7 @@ class Entry:
     with the condition's text. `firing_ids`: hex ids when the entry is for some of the rule's
     firings only, None for all held. `order` is the position in the bucket's order of actions (G15),
     `place` that in the queue of its rule: its own number, or that of the entry which it was
-    redriven for.
+    redriven for, or of the condition that made it; of one place, `order` says which is first.
 
     `stage`: entries of a bucket with a larger one begin after all with a smaller one were tried;
     None for detached ones, which neither wait for others nor are waited for. `next_attempt_at`:

@@ -243,7 +243,7 @@ class Loop:
                 done += 1
                 continue
             if control.kind == "disable" and control.option == "purge":
-                done += self.runner.purge(control.subject)
+                done += self.runner.purge(control.subject, self._present())
             if said := answers.get(control.id):
                 self.store.answer(self.basis.rulebook.name, self.epoch, control.id, said)
                 done += 1

@@ -343,12 +343,12 @@ class Store(Protocol):
     def do_otherwise(
         self, rulebook: str, epoch: int, entry: Entry, made: Sequence[Entry]
     ) -> tuple[Entry, ...]:
-        """Store the entries of an alternative, unless that was done for the entry's set of firings
-        (G23); the stored ones. `EngineError('lease-lost')`."""
+        """Store the entries of an alternative, for those of the entry's firings for which it was
+        not done (G23); the stored ones. `EngineError('lease-lost')`."""
         ...
 
-    def dead_in_a_row(self, rulebook: str, rule: str, limit: int) -> int:
-        """How many of a rule's entries have died, `limit` at most, since one was done."""
+    def dead_in_a_row(self, rulebook: str, entry: Entry, limit: int) -> int:
+        """How many entries of an entry's queue have died, `limit` at most, since one was done."""
         ...
 
     def version_at(self, rulebook: str, table: str, instant: int) -> int | None:

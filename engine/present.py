@@ -53,7 +53,7 @@ class Present:
         stamp = self._stamp()
         successors = tuple(
             replace(
-                stamp.on(replace(one, place=entry.place)),
+                stamp.on(replace(one, place=entry.place), asked=entry.place == entry.number),
                 target_version=one.target_version,
                 firing_ids=one.firing_ids or ids,
             )
@@ -91,8 +91,9 @@ class Present:
         )
         if entry.kind == "condition":
             return self._stamp().on(fresh)
-        statements = self.basis.prepared.rules[rule.name].statements
-        now = next((s for s in statements if s.action == entry.action), None)
+        prepared = self.basis.prepared
+        statements = prepared.otherwise if entry.alternative else prepared.statements
+        now = next((s for s in statements[rule.name] if s.action == entry.action), None)
         if now is None:
             return (
                 f"rule {entry.rule} has no action number {entry.action + 1} any more: skip entry "

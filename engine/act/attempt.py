@@ -40,13 +40,16 @@ class Attempts:
         """One attempt, and what came of it. Raises OutageError where the store or a table is away,
         EngineError for what ends the engine."""
         firings = firings_of_entry(waiting.entry, all_firings)
-        outcome = self._tried(waiting, firings, present)
-        watched = present.watched(waiting.entry.rule)
-        if not watched or waiting.entry.kind == "condition" or waiting.entry.alternative:
+        return self.told(self._tried(waiting, firings, present), firings, present)
+
+    def told(self, outcome: Outcome, firings: Firings, present: Present) -> Outcome:
+        """The outcome with what it tells rules that watch the action; `firings`: the entry's."""
+        entry = outcome.entry
+        watched = present.watched(entry.rule)
+        if not watched or entry.kind == "condition" or entry.alternative:
             return outcome
         ends, fails = (
-            edge_signals(edge, waiting.entry, firings, watched, self.now())
-            for edge in (END, FAILED)
+            edge_signals(edge, entry, firings, watched, self.now()) for edge in (END, FAILED)
         )
         return replace(outcome, ends=ends, fails=fails)
 
@@ -70,7 +73,7 @@ class Attempts:
         if outcome.state != "held" or outcome.fate not in (None, sealed) or self._rule_holds(entry):
             return outcome
         most = self.rulebook.settings.dead_in_a_row_max
-        if self.outbox.dead_in_a_row(entry.rule, most) >= most:
+        if self.outbox.dead_in_a_row(entry, most) >= most:
             why = f"its rule is suspended, for the last {most} were dead (dead_in_a_row_max)"
             return replace(outcome, error=f"{outcome.error}; {why}")
         return self._dead(outcome, executor, firings)

@@ -71,12 +71,12 @@ class Outbox(Protocol):
         ...
 
     def do_otherwise(self, entry: Entry, made: Sequence[Entry]) -> tuple[Entry, ...]:
-        """Store the alternative of an entry, unless that was done for its set of firings; the
-        stored entries."""
+        """Store the alternative of an entry, for those of its firings for which it was not done;
+        the stored entries."""
         ...
 
-    def dead_in_a_row(self, rule: str, limit: int) -> int:
-        """How many of a rule's entries have died, `limit` at most, since one was done."""
+    def dead_in_a_row(self, entry: Entry, limit: int) -> int:
+        """How many entries of an entry's queue have died, `limit` at most, since one was done."""
         ...
 
 

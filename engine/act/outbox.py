@@ -33,12 +33,13 @@ class Stamp:
     latest: Mapping[str, int]
     now: int = 0
 
-    def on(self, entry: Entry) -> Entry:
+    def on(self, entry: Entry, *, asked: bool = False) -> Entry:
+        """`asked`: it stands for the condition that made it, which was asked in its turn."""
         app_id = f"tidegate/{self.store_id}/{self.rulebook}/{entry.rule}"
         if entry.alternative:
             app_id += "/otherwise"
         if entry.place:  # it stands for an entry whose marker may be far ahead of it
-            app_id += f"/redrive/{entry.place}"
+            app_id += "/asked" if asked else f"/redrive/{entry.place}/{entry.order}"
         version = self.latest.get(entry.target) if entry.target is not None else None
         return replace(entry, app_id=app_id, target_version=version)
 
@@ -220,8 +221,8 @@ def _dead_condition(rule: Rule, firings: Firings, why: Failure) -> Entry:
 
 
 def _admitted(entry: Entry, depth_max: int) -> Entry:
-    if entry.depth <= depth_max or entry.state == "dead":
-        return entry
+    if entry.depth <= depth_max or entry.state == "dead" or entry.kind == "condition":
+        return entry  # of a condition's firings, some may be admitted
     error = f"depth {entry.depth} is past max_cascade_depth = {depth_max}"
     return replace(entry, state="dead", error=error)
 

@@ -18,14 +18,14 @@ class Waiting:
     tried: bool = False
 
     @property
-    def position(self) -> tuple[int, int]:
-        return self.entry.place, self.entry.number
+    def position(self) -> tuple[int, int, int]:
+        return self.entry.place, self.entry.order, self.entry.number
 
 
 class Queues:
-    """A queue a rule, and one for its webhooks, ordered by (place, number). Only the first of a
-    queue may run: an entry that waits for a retry, or is held, holds the later ones of its queue
-    and nothing else.
+    """A queue a rule, and one for its webhooks, ordered by (place, order, number). Only the first
+    of a queue may run: an entry that waits for a retry, or is held, holds the later ones of its
+    queue and nothing else.
 
         a: 3 (due in 2 s), 7      b: 4, 5      ->  4, then 5; 3 and 7 after two seconds
 

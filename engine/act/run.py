@@ -65,6 +65,7 @@ class Runner:
     _running: dict[Future[Outcome], Waiting] = field(default_factory=dict, init=False)
     _fresh: dict[tuple[int, str], Firings] = field(default_factory=dict, init=False)
     _timed: dict[int, Entry] = field(default_factory=dict, init=False)  # with an alternative
+    _looked_at: int = field(default=0, init=False)  # when `work` was called last
 
     def __post_init__(self) -> None:
         self.attempts = Attempts(self.rulebook, self.executors, self.outbox, self.now)
@@ -105,10 +106,12 @@ class Runner:
         `patient`.
 
         An entry that fails is due again after a pause that doubles. One that has used up its
-        attempts is dead, or held and tried again at the longest pause. Neither is waited for.
+        attempts is dead, or held and tried again at the longest pause. Neither is waited for: what
+        becomes due meanwhile is left to the next call, however short the pauses are.
         Raises EngineError `lease-lost`, `spark-lost`, and OutageError where the store is away.
         """
         done = 0
+        self._looked_at = self.now()
         while True:
             if not stopped():
                 self._do_otherwise(present)
@@ -127,9 +130,9 @@ class Runner:
     @property
     def due(self) -> int | None:
         """When an entry is due again, or an alternative is to be done; None if neither. One that is
-        due already waits for another to end."""
+        due at the last call already waits for another to end."""
         times = [e.otherwise_at for e in self._timed.values() if e.otherwise_at is not None]
-        again = self.queues.next_due(self.now())
+        again = self.queues.next_due(self._looked_at)
         return min([*times, *([] if again is None else [again])], default=None)
 
     def carry_out(self, control: Control, present: Present) -> None:
@@ -146,21 +149,33 @@ class Runner:
             log.warning("%s %s: %s", control.kind, control.subject, found)
             self.outbox.answer(control.id, found)
         else:
-            self._settle([found])
+            self._settle([self._told(found, present)])
 
-    def purge(self, rule: str) -> int:
-        """Make the open entries of a rule dead, sealed (G24), but for those that cannot be; returns
-        how many are open no more. What runs just now is waited for. Raises as `work` does."""
+    def purge(self, rule: str, present: Present) -> int:
+        """Make the open entries of a rule dead, sealed (G24), but for those that cannot be, and
+        have no alternative done; returns how many are open no more. What runs just now is waited
+        for. Raises as `work` does."""
         wait(running := [f for f, w in self._running.items() if w.entry.rule == rule])
         if running:
             self._settle([self._outcome(future) for future in running])
+        for entry in [e for e in self._timed.values() if e.rule == rule]:
+            self.outbox.do_otherwise(entry, ())
+            del self._timed[entry.number]
         ended = 0
         for waiting in [w for w in self.queues if w.entry.rule == rule]:
             outcome = self._purged(waiting)
             if outcome is not None:
-                self._settle([outcome])
+                self._settle([self._told(outcome, present)])
                 ended += 1
         return ended
+
+    def _told(self, outcome: Outcome, present: Present) -> Outcome:
+        """What was not an attempt's, with what it tells the rules that watch the action."""
+        entry = outcome.entry
+        if not present.watched(entry.rule):
+            return outcome
+        own = firings_of_entry(entry, self._firings(entry))
+        return self.attempts.told(outcome, own, present)
 
     def _purged(self, waiting: Waiting) -> Outcome | None:
         """The outcome of an entry that is to land no more, None if it still could."""
@@ -180,7 +195,7 @@ class Runner:
     def _start(self, present: Present) -> None:
         """Start what may run now, as far as there are hands."""
         busy = Counter(id(self._hands(w.entry)) for w in self._running.values())
-        for waiting in self.queues.ready(self.now()):
+        for waiting in self.queues.ready(self._looked_at):
             hands = self._hands(waiting.entry)
             if busy[id(hands)] >= hands.size:
                 continue
@@ -207,8 +222,8 @@ class Runner:
         self.queues.put(Waiting(entry) for entry in stored if entry.state in OPEN)
 
     def _do_otherwise(self, present: Present) -> None:
-        """Store the alternatives of the entries that were not done in time, once for a set of
-        firings (G23)."""
+        """Store the alternatives of the entries that were not done in time, once for a firing
+        (G23)."""
         now = self.now()
         for entry in [e for e in self._timed.values() if (e.otherwise_at or 0) <= now]:
             if entry.number in self._timed:
@@ -218,11 +233,9 @@ class Runner:
                 same = [n for n, e in self._timed.items() if e.same_set(entry)]
                 for number in same:
                     del self._timed[number]
-                log.warning(
-                    "rule %s: entry %d was not done in time: its alternative is done",
-                    entry.rule,
-                    entry.number,
-                )
+                if made:
+                    told = "rule %s: entry %d was not done in time: its alternative is done"
+                    log.warning(told, entry.rule, entry.number)
                 self._put(made)
 
     def _begin(self, entry: Entry, firings: Firings, present: Present) -> None:
@@ -286,6 +299,8 @@ class Runner:
         self.queues.remove(entry)
         if outcome.state not in (*OPEN, "dead"):
             self._timed.pop(entry.number, None)
+        elif timed := self._timed.get(entry.number):
+            self._timed[entry.number] = replace(timed, firing_ids=entry.firing_ids)
         if outcome.state in OPEN:
             self.queues.put([Waiting(entry, entry.next_attempt_at, tried=True)])
         if outcome.state in ("held", "dead") and before.state != outcome.state:

@@ -38,5 +38,5 @@ class Ledger:
     def do_otherwise(self, entry: Entry, made: Sequence[Entry]) -> tuple[Entry, ...]:
         return self.store.do_otherwise(self.rulebook, self.epoch, entry, made)
 
-    def dead_in_a_row(self, rule: str, limit: int) -> int:
-        return self.store.dead_in_a_row(self.rulebook, rule, limit)
+    def dead_in_a_row(self, entry: Entry, limit: int) -> int:
+        return self.store.dead_in_a_row(self.rulebook, entry, limit)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from tidegate.engine.entries import Entry, Outcome
@@ -146,18 +147,43 @@ def entry_firings(connection: sa.Connection, rulebook: str, bucket: int, rule: s
 def do_otherwise(
     connection: sa.Connection, rulebook: str, entry: Entry, made: Sequence[Entry]
 ) -> tuple[Entry, ...]:
-    """Store the entries of an alternative, unless that was done for the entry's set of firings."""
+    """Store the entries of an alternative, for those firings of the entry for which none was done:
+    what a rule's other statements are for may be parted in other ways."""
     timed = _same_set(rulebook, entry) & t.outbox.c.otherwise_at.is_not(None)
     stopped = sa.update(t.outbox).where(timed).values(otherwise_at=None)
-    if not connection.execute(stopped).rowcount:
+    if not connection.execute(stopped).rowcount or not made:
         return ()
-    return insert_entries(connection, rulebook, entry.bucket, made)
-
-
-def dead_in_a_row(connection: sa.Connection, rulebook: str, rule: str, limit: int) -> int:
-    """How many of a rule's entries have died, `limit` at most, since one was done."""
     c = t.outbox.c
-    tried = sa.select(c.state).where(c.rulebook == rulebook, c.rule == rule, c.attempts > 0)
+    same = (c.rulebook == rulebook) & (c.bucket == entry.bucket) & (c.rule == entry.rule)
+    before = sa.select(c.firing_ids).where(same, c.alternative == 1).distinct()
+    sets = [*connection.execute(before).scalars()]
+    ids = entry.firing_ids
+    if sets:
+        if None in sets:
+            return ()
+        over = {one for some in sets for one in ids_from_bytes(some)}
+        own = ids or _held_ids(connection, rulebook, entry)
+        ids = tuple(one for one in own if one not in over)
+        if not ids:
+            return ()
+    some_only = [replace(one, firing_ids=ids) for one in made]
+    return insert_entries(connection, rulebook, entry.bucket, some_only)
+
+
+def _held_ids(connection: sa.Connection, rulebook: str, entry: Entry) -> tuple[str, ...]:
+    """The firings of an entry's rule and bucket for which the condition did not fail."""
+    fired = entry_firings(connection, rulebook, entry.bucket, entry.rule)
+    held = fired.firings.filter(pc.not_equal(fired.firings["condition"], "failed"))
+    return tuple(replace(fired, firings=held).hex_ids().to_pylist())
+
+
+def dead_in_a_row(connection: sa.Connection, rulebook: str, entry: Entry, limit: int) -> int:
+    """How many of a queue's entries have died, `limit` at most, since one was done; a condition is
+    no action. The queue is that of a rule, of its webhooks, or of its alternative's."""
+    c = t.outbox.c
+    tried = sa.select(c.state).where(c.rulebook == rulebook, c.rule == entry.rule, c.attempts > 0)
+    tried = tried.where(c.kind != "condition", c.alternative == int(entry.alternative))
+    tried = tried.where((c.kind == "webhook") == (entry.kind == "webhook"))
     last = tried.where(c.state.in_((DONE, DEAD))).order_by(c.number.desc()).limit(limit)
     states = [*connection.execute(last).scalars()]
     return states.index(DONE) if DONE in states else len(states)

@@ -305,9 +305,9 @@ class SqlStore(Shown):
             lease.check(connection, rulebook, epoch)
             return outbox.do_otherwise(connection, rulebook, entry, made)
 
-    def dead_in_a_row(self, rulebook: str, rule: str, limit: int) -> int:
+    def dead_in_a_row(self, rulebook: str, entry: Entry, limit: int) -> int:
         with self._database.read() as connection:
-            return outbox.dead_in_a_row(connection, rulebook, rule, limit)
+            return outbox.dead_in_a_row(connection, rulebook, entry, limit)
 
     def purge(
         self, rulebook: str, epoch: int, firings_before: int, history_before: int, rows_max: int

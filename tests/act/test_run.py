@@ -177,3 +177,19 @@ def test_g21_the_lease_is_checked_before_each_entry() -> None:
 def test_a_rule_that_is_gone_still_has_its_entries_run() -> None:
     run = Run(FakeSink())
     assert run([numbered(1, "gone")], resumed=True) == 1
+
+
+def test_g17_a_pause_that_is_over_at_once_does_not_keep_the_loop_from_going_on() -> None:
+    sink = FakeSink(failing={1: 3})
+    run = Run(sink)
+
+    def later() -> int:
+        run.now += 4 * SECOND  # each look is later than the longest pause
+        return run.now
+
+    run.runner.now = later
+    assert run([numbered(1, "a")]) == 0
+    assert sink.failing == {1: 2}
+    assert run.runner.due is not None
+    assert run() == 0
+    assert sink.failing == {1: 1}

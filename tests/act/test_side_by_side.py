@@ -91,6 +91,14 @@ def test_g15_entries_overlap_unless_tables_or_order_part_them(
     assert overlap or order == [1, 2]
 
 
+def test_g15_nobody_overtakes_one_that_waits_for_its_tables() -> None:
+    """The second waits for the first, and the third for the second, not for the first."""
+    entries = [numbered(1, "a", target="x"), numbered(3, "c", target="z")]
+    waits = numbered(2, "b", target="y", reads=frozenset({"x", "z"}))
+    pairs, order = met([*entries, waits])
+    assert (pairs, order) == (set(), [1, 2, 3])
+
+
 def test_g17_entries_of_a_rule_never_overlap_and_run_in_order() -> None:
     pairs, order = met([numbered(n, "ab"[n % 2], target=f"t{n}") for n in range(1, 7)])
     assert all((first + second) % 2 for first, second in pairs)

@@ -87,3 +87,25 @@ def test_g23_keys_that_come_from_each_other_have_no_type(store: SqlStore) -> Non
     )
     with pytest.raises(InputError, match="come from each other"):
         Bench(store, commits=0, text=text)
+
+
+@pytest.mark.parametrize(("kind", "told"), [("skip", "ended"), ("purge", "broke")])
+def test_g23_what_operators_bring_about_is_told_too(store: SqlStore, kind: str, told: str) -> None:
+    """A skip finds that the statement has landed. What is purged is dead."""
+    do = "on_dead: hold, do: [{sql: INSERT INTO out SELECT id FROM event}]"
+    text = BOOK[: BOOK.index("  pay:")] + (
+        f"  pay: {{on: row, per: id, {do}}}\n"
+        "  ended: {on: end_of pay, per: id}\n"
+        "  broke: {on: failed pay, per: id}\n"
+    )
+    bench = Bench(store, commits=1, text=text)
+    failing = "lost" if kind == "skip" else "fails"
+    setattr(bench.sink, failing, lambda _: SinkError("[NO] no"))
+    bench.drain()
+    setattr(bench.sink, failing, lambda _: None)
+    if kind == "skip":
+        store.ask("loop", "skip", "1")
+    else:
+        store.ask("loop", "disable", "pay", option="purge")
+    settle(bench)
+    assert fired(bench) == {(told, (0,)): 1}

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.analysts import EveryIdAnalyst
 from tests.support.bench import BOOK, Bench, NoConditions
+from tests.support.make import signal
 from tidegate.engine.entries import Entry
 from tidegate.engine.obstacles import sentence
 from tidegate.engine.ports import SinkError
@@ -80,9 +81,9 @@ def test_g18_what_takes_the_place_of_an_entry_is_marked_as_a_new_one(store: SqlS
     spent = {"state": "held", "attempts": 9, "error": "x", "details": "x", "fate": "passed"}
     renewed = present.renewed(replace(done, text="old", target="gone", **spent))  # type: ignore[arg-type]
     assert isinstance(renewed, Entry)
-    for made, rule, place in ((asked, "a", 1), (renewed, "b", 2)):
+    for made, rule, place in ((asked, "a/asked", 1), (renewed, "b/redrive/2/1", 2)):
         assert (made.number, made.place, made.target) == (0, place, "out")
-        assert made.app_id == f"tidegate/{store.id}/loop/{rule}/redrive/{place}"
+        assert made.app_id == f"tidegate/{store.id}/loop/{rule}"
         assert made.target_version == 0
         assert made.text == "INSERT INTO out SELECT id FROM event"
         assert (made.state, made.attempts, made.error, made.fate) == ("pending", 0, None, None)
@@ -128,3 +129,69 @@ def test_g14_each_coupling_sees_its_versions(
     assert noting.asked[4:] == [("detached", {"t": 2}, [0, 1, 2])]
     assert {f["condition"] for f in store.firings("loop")} == {"held"}
     assert bench.states() == []
+
+
+ASKED = """\
+rulebook: loop
+tables: {t: {path: /t, key: [id], start: earliest}, out: {path: /out}}
+events: {row: {on: insert, table: t}, s: {signal: {id: bigint}}}
+settings: {max_cascade_depth: 1}
+rules:
+  a:
+    on: row or s
+    coupling: detached
+    if: id >= 0
+    on_dead: hold
+    retry: {attempts: 1}
+    do: [DO]
+"""
+DO = "{sql: INSERT INTO out SELECT id FROM event}"
+
+
+def asking(store: SqlStore, do: str) -> Bench:
+    bench = Bench(store, commits=0, text=ASKED.replace("DO", do))
+    bench.conditions = conditions = FailingConditions()
+    conditions.why = None
+    bench.restart()
+    return bench
+
+
+def act(bench: Bench) -> None:
+    bench.drain()
+    bench.loop.work()
+
+
+def test_g18_a_redriven_action_of_a_condition_comes_before_the_later_ones(store: SqlStore) -> None:
+    bench = asking(store, f"{DO}, {DO}, {DO}")
+    bench.feed.commits = 1
+    bench.sink.fails = lambda entry: SinkError("[NO] no") if entry.action == 0 else None
+    act(bench)
+    (first, state), *_ = bench.states()
+    assert state == "held"
+    bench.sink.fails = lambda _: None
+    store.ask("loop", "redrive", str(first))
+    act(bench)
+    run = [store.one_entry("loop", number) for _, number in bench.sink.entries]
+    assert [entry.action for entry in run if entry] == [0, 1, 2]
+    assert len({app_id for app_id, _, ids in bench.sink.commits if ids}) == 2
+    bench.feed.commits = 2
+    act(bench)  # what is asked in its turn has one app id, however many buckets there are
+    assert len({app_id for app_id, _, ids in bench.sink.commits if ids}) == 2
+    assert bench.sink.effects == Counter({("a", 0): 3, ("a", 1): 3})
+
+
+def test_g22_a_detached_condition_is_asked_of_all_and_only_what_is_too_deep_is_dead(
+    store: SqlStore,
+) -> None:
+    bench = asking(store, DO)
+    for number, depth in enumerate((5, 0)):
+        told = signal(str(number), bench.clock.at, event="s", fields={"id": number}, depth=depth)
+        store.raise_signal("loop", told)
+    bench.clock.later(1)
+    act(bench)
+    assert bench.sink.effects == Counter({("a", 1): 1})
+    [(dead, state)] = bench.states()
+    assert state == "dead"
+    store.ask("loop", "redrive", str(dead))
+    act(bench)
+    assert bench.sink.effects == Counter({("a", 0): 1, ("a", 1): 1})

@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from tests.support.bench import BOOK, Bench
 from tidegate.engine.entries import Entry, Outcome
 from tidegate.engine.ports import SinkError
 from tidegate.engine.store import Ledger, SqlStore
+from tidegate.engine.values import Answers, Question
 
 
 def test_g17_a_failing_entry_holds_its_rule_while_detection_goes_on(store: SqlStore) -> None:
@@ -45,6 +48,19 @@ def test_g17_a_held_entry_is_tried_again_by_the_next_run(store: SqlStore) -> Non
     assert (first.attempts, first.error) == (3, "RuntimeError: the gateway is gone")
     bench.sink.fails = lambda entry: None
     bench.restart()
+    bench.drain()
+    assert bench.sink.effects == bench.expected()
+
+
+def test_g17_a_pause_outlasts_a_restart(store: SqlStore) -> None:
+    bench = Bench(store, 1, BOOK.replace("on: row", "on: row, retry: {backoff: 20s..20s}"))
+    bench.sink.fails = lambda _: SinkError("[LOCKED] not now")
+    bench.drain()
+    bench.sink.fails = lambda _: None
+    bench.restart()
+    bench.drain()
+    assert bench.states() == [(1, "pending"), (2, "pending")]
+    bench.clock.later(20)
     bench.drain()
     assert bench.sink.effects == bench.expected()
 
@@ -165,6 +181,48 @@ def test_g17_dead_entries_hold_nothing_until_so_many_in_a_row_suspend_their_rule
     bench.drain()
     assert bench.states() == []
     assert bench.sink.effects == bench.expected()
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_g18_before_an_entry_is_dead_its_log_is_asked(store: SqlStore, lost: bool) -> None:
+    """Its last answer was lost; or an earlier run sealed it, and could not say so any more."""
+    text = BOOK.replace("on: row", f"on: row, retry: {{attempts: {1 if lost else 2}}}")
+    bench = Bench(store, 1, text)
+    setattr(bench.sink, "lost" if lost else "fails", lambda _: SinkError("[NO] why"))
+    bench.drain()
+    if lost:
+        assert bench.states() == []
+        assert bench.sink.effects == bench.expected()
+        return
+    bench.sink.commits += [sealed(e) for e in store.obstacles("loop") if isinstance(e, Entry)]
+    bench.restart()
+    bench.clock.later(5)
+    bench.drain()
+    assert bench.states() == [(1, "dead"), (2, "dead")]
+    assert [e.error for e in store.obstacles("loop") if isinstance(e, Entry)] == ["[NO] why"] * 2
+
+
+def test_g17_a_condition_that_was_asked_is_no_action_that_was_done(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = BOOK.replace("a: {on: row", "a: {on: row, coupling: detached, if: id > 0")
+    text = text.replace("coupling: detached", "coupling: detached, retry: {attempts: 1}")
+    bench = Bench(store, 0, f"{text}settings: {{dead_in_a_row_max: 2}}\n")
+    bench.conditions = AllHold()
+    bench.restart()
+    monkeypatch.setattr(bench.sink, "seal", lambda entry: bench.sink.commits.append(sealed(entry)))
+    bench.sink.fails = lambda entry: SinkError("[NO] x") if entry.rule == "a" else None
+    for bench.feed.commits in range(1, 5):
+        bench.drain()
+        bench.loop.work()
+    states = [state for _, state in bench.states()]
+    assert states == ["dead", "dead", "held", "pending"]
+
+
+class AllHold:
+    def hold(self, questions: Sequence[Question]) -> Answers:
+        ids = (one for q in questions for one in q.relation["firing_id"].to_pylist())
+        return Answers(frozenset(ids))
 
 
 def sealed(entry: Entry) -> tuple[str, int, None]:

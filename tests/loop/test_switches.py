@@ -169,6 +169,17 @@ def test_g24_purged_entries_can_land_no_more(store: SqlStore) -> None:
     assert answers(store)[-1] == "rule a is disabled already"
 
 
+def test_g24_what_an_earlier_run_may_have_begun_is_sealed_by_a_purge(store: SqlStore) -> None:
+    bench = bench_of(store, RULES)
+    bench.loop.stopped = lambda: bool(store.load("loop").bucket)  # it ends before it acts
+    go(bench, 1)
+    bench.restart()
+    store.ask("loop", "disable", "a", option="purge")
+    go(bench, 0)
+    assert [(n, ids) for _, n, ids in bench.sink.commits if ids is None] == [(1, None)]
+    assert ("a", 0) not in bench.sink.effects
+
+
 def test_what_cannot_be_sealed_is_not_purged(store: SqlStore) -> None:
     bench = bench_of(store, RULES)
     bench.sink.fails = lambda entry: SinkError("no") if entry.rule == "a" else None

@@ -104,8 +104,8 @@ class FakeOutbox:
     def firings(self, entry: Entry) -> Firings:
         return self._firings
 
-    def dead_in_a_row(self, rule: str, limit: int) -> int:
-        states = [o.state for o in self.outcomes if o.entry.rule == rule][-limit:][::-1]
+    def dead_in_a_row(self, entry: Entry, limit: int) -> int:
+        states = [o.state for o in self.outcomes if o.entry.queue == entry.queue][-limit:][::-1]
         return next((n for n, state in enumerate(states) if state == "done"), len(states))
 
 
