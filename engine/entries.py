@@ -105,6 +105,11 @@ class Entry:
         return f"{self.rule}{alternative}{'/webhook' if self.kind == 'webhook' else ''}"
 
     @property
+    def is_action(self) -> bool:
+        """Whether it is part of its rule's `do`: no condition, and no alternative."""
+        return self.kind != "condition" and not self.alternative
+
+    @property
     def ordered(self) -> bool:
         """Whether others wait for its first attempt: not for a detached entry, nor for one that was
         tried, or stands in the place of another."""

@@ -311,8 +311,9 @@ class Loop:
             Stamp(self.store.id, basis.rulebook.name, plan.latest, plan.now),
         )
         parked = self._parked_after(plan, detected.parked)
+        fired = fired_lately(self.state.fired, plan, evaluated.firings)
         often = too_often(
-            fired_lately(self.state.fired, plan, evaluated.firings),
+            fired,
             basis.rulebook.settings.firings_per_rule_per_minute_max,
             plan.watermark + 1,
             _of(basis).detector,
@@ -330,6 +331,7 @@ class Loop:
             self._seconds,
             (*detected.parked, *often),
             _of(basis).passed_over(self.state.carried, bucket.batches, plan.watermark, parked),
+            fired,
         )
 
     def _commit(self, basis: Basis, taken: Taken) -> Taken:
@@ -378,7 +380,7 @@ class Loop:
             carried=taken.carried,
             parked=self._parked_after(plan, taken.parked),
             disabled=((self.state.disabled - plan.enabled) | plan.disabled) & basis.digests.keys(),
-            fired=fired_lately(self.state.fired, plan, taken.firings),
+            fired=taken.fired,
         )
 
     def _present(self) -> Present:

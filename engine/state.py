@@ -54,7 +54,8 @@ class Taken:
 
     `digests`: by rule active after the bucket, of what it detects with; a rule that is not in it
     is forgotten. `rows` were read, `seconds` by stage. `parked` are rules that a limit stops from
-    here on; `passed_over`: by parked rule, how many occurrences it did not see in this bucket.
+    here on; `passed_over`: by parked rule, how many occurrences it did not see in this bucket;
+    `fired`: what fired within a minute before its `now`, its own firings included.
     """
 
     plan: Plan
@@ -68,6 +69,7 @@ class Taken:
     seconds: Mapping[str, float] = field(default_factory=dict)
     parked: tuple[Parked, ...] = ()
     passed_over: Mapping[str, int] = field(default_factory=dict)
+    fired: tuple[Fired, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

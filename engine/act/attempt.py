@@ -46,7 +46,7 @@ class Attempts:
         """The outcome with what it tells rules that watch the action; `firings`: the entry's."""
         entry = outcome.entry
         watched = present.watched(entry.rule)
-        if not watched or entry.kind == "condition" or entry.alternative:
+        if not watched or not entry.is_action:
             return outcome
         ends, fails = (
             edge_signals(edge, entry, firings, watched, self.now()) for edge in (END, FAILED)
@@ -94,8 +94,8 @@ class Attempts:
         ended = [one for one in firings.hex_ids().to_pylist() if one not in {*again, *never}]
         successors = []
         if ended:
-            done = replace(part, firing_ids=tuple(ended), state="done", error=None)
-            done = replace(done, otherwise_at=None)
+            ids = tuple(ended)
+            done = replace(part, firing_ids=ids, state="done", error=None, otherwise_at=None)
             successors.append(done)
         if again and never:
             dead = replace(part, firing_ids=never, state="dead", error=error.lasting)

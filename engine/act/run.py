@@ -170,7 +170,8 @@ class Runner:
         return ended
 
     def _told(self, outcome: Outcome, present: Present) -> Outcome:
-        """What was not an attempt's, with what it tells the rules that watch the action."""
+        """The outcome of a skip, a redrive or a purge, with what it tells the rules that watch the
+        action."""
         entry = outcome.entry
         if not present.watched(entry.rule):
             return outcome
@@ -241,7 +242,7 @@ class Runner:
     def _begin(self, entry: Entry, firings: Firings, present: Present) -> None:
         """Tell that an action begins, to the rules that watch it."""
         watched = present.watched(entry.rule)
-        if watched and not entry.attempts and entry.kind != "condition" and not entry.alternative:
+        if watched and not entry.attempts and entry.is_action:
             own = firings_of_entry(entry, firings)
             self.outbox.tell(edge_signals(BEGIN, entry, own, watched, self.now()))
 

@@ -149,8 +149,8 @@ class Engine:
         return raised.id
 
     def enable(self, rule: str) -> None:
-        """Let a rule go on, from the next bucket on: one that a limit has parked with what it had,
-        one that is disabled as if it were new (G24). Raises InputError."""
+        """Let a rule go on, from the next bucket on (G24). A parked rule keeps what it had. A
+        disabled one begins anew. Raises InputError."""
         self._check_open("enable")
         ask_for_rule(self._store, self.rulebook, "enable", rule)
         self.wake()

@@ -154,8 +154,7 @@ def do_otherwise(
     if not connection.execute(stopped).rowcount or not made:
         return ()
     c = t.outbox.c
-    same = (c.rulebook == rulebook) & (c.bucket == entry.bucket) & (c.rule == entry.rule)
-    before = sa.select(c.firing_ids).where(same, c.alternative == 1).distinct()
+    before = sa.select(c.firing_ids).where(_of_rule(rulebook, entry), c.alternative == 1).distinct()
     sets = [*connection.execute(before).scalars()]
     ids = entry.firing_ids
     if sets:
@@ -254,9 +253,8 @@ def _ended(
 ) -> list[Signal]:
     """Of the ends of actions, those of firings of which no other statement is left."""
     c = t.outbox.c
-    same = (c.rulebook == rulebook) & (c.bucket == entry.bucket) & (c.rule == entry.rule)
-    same &= (c.kind != "condition") & (c.alternative == int(entry.alternative))
-    left = connection.execute(sa.select(c.firing_ids).where(same, c.state.not_in((DONE, REDRIVEN))))
+    branch, unfinished = _of_branch(rulebook, entry), c.state.not_in((DONE, REDRIVEN))
+    left = connection.execute(sa.select(c.firing_ids).where(branch, unfinished))
     waiting: set[str] = set()
     for ids in left.scalars():
         if ids is None:
@@ -268,9 +266,21 @@ def _ended(
 def _same_set(rulebook: str, entry: Entry) -> sa.ColumnElement[bool]:
     """The statements for the same firings, in the same branch of the rule."""
     c, ids = t.outbox.c, entry.firing_ids
-    same = (c.rulebook == rulebook) & (c.bucket == entry.bucket) & (c.rule == entry.rule)
-    same &= c.firing_ids.is_(None) if ids is None else c.firing_ids == ids_to_bytes(ids)
-    return same & (c.kind != "condition") & (c.alternative == int(entry.alternative))
+    same = c.firing_ids.is_(None) if ids is None else c.firing_ids == ids_to_bytes(ids)
+    return _of_branch(rulebook, entry) & same
+
+
+def _of_branch(rulebook: str, entry: Entry) -> sa.ColumnElement[bool]:
+    """The statements of an entry's rule in its bucket: those of `do`, or of `otherwise`."""
+    c = t.outbox.c
+    own = (c.kind != "condition") & (c.alternative == int(entry.alternative))
+    return _of_rule(rulebook, entry) & own
+
+
+def _of_rule(rulebook: str, entry: Entry) -> sa.ColumnElement[bool]:
+    """The entries of an entry's rule in its bucket."""
+    c = t.outbox.c
+    return (c.rulebook == rulebook) & (c.bucket == entry.bucket) & (c.rule == entry.rule)
 
 
 def _row(rulebook: str, entry: Entry) -> dict[str, Any]:
