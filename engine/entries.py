@@ -36,9 +36,10 @@ class Statement:
     by field), `types` (Spark's, by field), `group` (the columns with one value a firing that the
     expressions name). That of a webhook has `url`, `secret` and `headers` (with names of variables)
     in place of the event, and no types. That of a switch has `kind` (enable | disable) and `rule`.
+    An `unmarked` statement is SQL that leaves no marker: it may be done more than once (G19).
     """
 
-    kind: str  # sql | signal | webhook | switch
+    kind: str  # sql | unmarked | signal | webhook | switch
     text: str
     target: str | None = None
     action: int = 0

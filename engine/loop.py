@@ -138,6 +138,7 @@ class Loop:
     def work(self) -> None:
         """Do what operators asked for about entries, and run those that are due, the detached ones
         to their end."""
+        self._seconds = {}  # those there were are the last report's
         self.check_lease()
         _, arrived = self._look()
         self._carry_out(arrived)

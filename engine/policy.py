@@ -13,6 +13,7 @@ from tidegate.rules.kinds import Key, Record, Report
 from tidegate.rules.reader import read_yaml
 
 VARIABLE = "TIDEGATE_POLICY"
+UNMARKED = ("delete", "insert_overwrite")
 _BYTES_MAX = 1_048_576
 _DOTTED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 _HOST = s.text("a host", r"((\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*|\[[0-9A-Fa-f:]+\])(:\d{1,5})?")
@@ -33,8 +34,8 @@ _POLICY = k.record(
     Key("webhook_hosts", k.listing(_WEBHOOK_HOST), "hosts that webhooks may call"),
     Key(
         "at_least_once",
-        k.listing(s.text("a kind", "[a-z_]+")),
-        "kinds of statements without a marker",
+        k.listing(s.choice(*UNMARKED)),
+        "statements without a marker that rules with `at_least_once: true` may run",
     ),
     Key(
         "inbox_keys",
@@ -52,7 +53,8 @@ _POLICY = k.record(
 @dataclass(frozen=True, slots=True)
 class Policy:
     """`functions` are let in beside Spark's own, by the name they are called by; `webhook_hosts`
-    may be called: true where their address may be private; `inbox_keys` are the signals that each
+    may be called: true where their address may be private; `at_least_once` are the statements of
+    `UNMARKED` that may run; `inbox_keys` are the signals that each
     key may raise, `listen_keys` the rules and signals that it may wait for. By default nothing is
     allowed."""
 

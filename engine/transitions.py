@@ -1,4 +1,5 @@
-"""Transition tables: the net effect of a firing's constituents on a table, by its key.
+"""Transition tables: the net effect of a firing's constituents on a table, by its key; or that of
+all firings of a bucket which are acted on together (`net: bucket`).
 
 `inserted` and `new_updated` hold rows as they are after all changes, `deleted` and `old_updated` as
 they were before. Over several tables each has its table's name before it: `accounts_inserted`.
@@ -33,7 +34,8 @@ _NONE = -1  # no change of the table
 class Transitions:
     """What the transition tables of one table are made of: its columns, by the columns of the
     parameter relation in which they stand, its key, and by event type which change it is.
-    `prefix`: what stands before their names. `refused`: why there are none, `hint` the remedy.
+    `prefix`: what stands before their names. `per_firing`: each firing's effect by itself, else
+    that of all together. `refused`: why there are none, `hint` the remedy.
 
     It is kept in the metadata of the relation's schema, and so with the relation.
     """
@@ -43,6 +45,7 @@ class Transitions:
     key: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     events: Mapping[str, str] = field(default_factory=dict)
+    per_firing: bool = True
     refused: str = ""
     hint: str = ""
 
@@ -79,8 +82,9 @@ def named_transitions(schema: pa.Schema) -> frozenset[str]:
 
 
 def transition_table(relation: pa.Table, name: str) -> pa.Table:
-    """A transition table by its name in small letters: `firing_id`, and the table's columns; in
-    order of the first change of each row. Raises KeyError if the relation tells of none."""
+    """A transition table by its name in small letters: `firing_id`, that of the row's first change,
+    and the table's columns; in order of the first change of each row. Raises KeyError if the
+    relation tells of none."""
     found = {n: one for one in transitions_of(relation.schema) for n in one.names}
     if name not in found:
         raise KeyError(name)
@@ -132,10 +136,13 @@ def _index(values: pa.ChunkedArray, known: Sequence[str]) -> Int64:
 
 
 def _ends(relation: pa.Table, of: Transitions, codes: Int64) -> tuple[Int64, Int64]:
-    """The first and the last change of each key in each firing: by time, then by kind of change."""
+    """The first and the last change of each key, in each firing or in all: by time, then by kind of
+    change."""
     rows = np.flatnonzero(codes != _NONE)
     changes = relation.take(pa.array(rows))
-    columns = [changes["firing_id"], *(changes[of.columns[name]] for name in of.key)]
+    columns = [changes[of.columns[name]] for name in of.key]
+    if of.per_firing:
+        columns.append(changes["firing_id"])
     group = row_hash(pa.table(columns, names=[str(n) for n in range(len(columns))]))
     time = changes["occurred_at"].cast(pa.int64()).to_numpy()
     order = np.lexsort((codes[rows], time, *group.T))

@@ -284,7 +284,8 @@ class Reading:
     table that it writes, if any; the declared `tables` that it names. `fixed_source`: a MERGE whose
     source reads nothing but `event`, and so is the same whenever it is evaluated. `appends`: an
     INSERT, which does not look at its target. `transitions`: the transition tables that it names,
-    in small letters; `columns` are also those of which they are made.
+    in small letters; `columns` are also those of which they are made. `unmarked`: a statement that
+    leaves no marker.
     """
 
     columns: frozenset[str]
@@ -293,6 +294,7 @@ class Reading:
     fixed_source: bool = False
     appends: bool = False
     transitions: frozenset[str] = frozenset()
+    unmarked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,6 +223,8 @@ class Rule:
     on_dead: str = "continue"
     precedes: tuple[str, ...] = ()
     follows: tuple[str, ...] = ()
+    at_least_once: bool = False  # its statements may be such as leave no marker (G19)
+    net: str = "firing"  # | "bucket": what the transition tables sum up
     ignore_own: bool = False  # what its own actions write is no event of it (G22)
     options: Mapping[str, Any] = field(default_factory=dict)  # throttle, cooldown, ..: not built
 

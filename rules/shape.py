@@ -49,7 +49,6 @@ _OPTIONS = (
     "cooldown",
     "dedupe",
     "hysteresis",
-    "at_least_once",
     "expire_key_after",
 )
 
@@ -181,6 +180,7 @@ def _rule(book: Book, name: str, node: x.Expression, scalar: Scalar, report: Rep
     key_names, per = resolve_keys(book, name, report)
     context, selection = _context(record, node)
     condition_mode, action_mode = _coupling(record, report)
+    _check_net(record, action_mode, report)
     backoff = record.get("retry")
     return Rule(
         name,
@@ -204,6 +204,8 @@ def _rule(book: Book, name: str, node: x.Expression, scalar: Scalar, report: Rep
         on_dead=record.get("on_dead", "continue"),
         precedes=_columns(record.get("precedes", ())),
         follows=_columns(record.get("follows", ())),
+        at_least_once=record.get("at_least_once", False),
+        net=record.get("net", "firing"),
         ignore_own=record.get("ignore_own", False),
         options={key: _plain(record.get(key)) for key in _OPTIONS if key in record.values},
     )
@@ -238,6 +240,16 @@ def _coupling(record: Record, report: Report) -> tuple[Coupling, Coupling]:
             f"couple the action {condition} or later",
         )
     return condition, action
+
+
+def _check_net(record: Record, action: Coupling, report: Report) -> None:
+    """`net: bucket` sums up firings that are acted on together."""
+    if record.get("net", "firing") != "bucket":
+        return
+    apart = "for_each: firing" if record.get("for_each") else f"coupling: {action}"
+    if record.get("for_each") or action is Coupling.IMMEDIATE:
+        message = f"net: bucket sums up firings, which {apart} acts on one by one"
+        report.add("net", message, record.place("net"), "leave one of the two out")
 
 
 def _condition(record: Record) -> Condition | None:

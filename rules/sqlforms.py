@@ -41,17 +41,13 @@ class SqlFault:
     hint: str = ""
 
 
-def statement_fault(text: str) -> SqlFault | None:
-    """What keeps a text from being one statement of any kind."""
+def action_fault(text: str, *, unmarked: bool = False) -> SqlFault | None:
+    """What keeps a text from being one INSERT, MERGE or UPDATE, or one DELETE where the rule lets
+    in what leaves no marker."""
     found = _form(text)
     if found and found.code == "sql-several":
         return replace(found, hint="make it two items, each behind a dash of its own")
-    return found
-
-
-def action_fault(text: str) -> SqlFault | None:
-    """What keeps a text from being one INSERT, MERGE or UPDATE."""
-    return statement_fault(text) or _begins_an_action(text)
+    return found or _begins_an_action(text, unmarked=unmarked)
 
 
 def query_fault(text: str) -> SqlFault | None:
@@ -161,13 +157,13 @@ def substituted(text: str) -> re.Match[str] | None:
     return next(filter(None, inside), None)
 
 
-def _begins_an_action(text: str) -> SqlFault | None:
+def _begins_an_action(text: str, *, unmarked: bool) -> SqlFault | None:
     first = sql_tokens(text)[0]
     word, at = first[0].upper(), first.start()
     if word in ("WITH", "FROM"):
         later = [token[0].upper() for token in _outside(text)]
         word = next((one for one in later if one in (*_WRITES, "DELETE")), "SELECT")
-    if word in _WRITES:
+    if word in _WRITES or (unmarked and word == "DELETE"):
         return None
     if word == "DELETE":
         return SqlFault("sql-delete", MESSAGE, at, delete_as_merge(text))

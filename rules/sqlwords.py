@@ -141,12 +141,13 @@ def insert_without_columns(text: str) -> Word | None:
 
 
 def target_word(text: str) -> Word | None:
-    """The table that an INSERT, MERGE or UPDATE writes, if its name is a single word."""
+    """The table that an INSERT, MERGE, UPDATE or DELETE writes, if its name is a single word."""
     words = sql_words(text)
     plain = _plain(words)
     for n, word in enumerate(plain):
         begins = plain[n + 1 : n + 2] in (["INTO"], ["OVERWRITE"])
-        if not (word in ("INSERT", "MERGE") and begins):
+        deletes = plain[n : n + 2] == ["DELETE", "FROM"]
+        if not ((word in ("INSERT", "MERGE") and begins) or deletes):
             continue
         at = _named_after(plain, n)
         found = words[at] if at < len(words) else None

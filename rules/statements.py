@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from tidegate.rules.book import Book
 from tidegate.rules.kinds import BAD, Record, Report
@@ -15,7 +16,6 @@ from tidegate.rules.sqlforms import (
     action_fault,
     expression_fault,
     query_fault,
-    statement_fault,
     substituted,
     unread,
 )
@@ -69,7 +69,9 @@ def _action(
 ) -> None:
     if "sql" in action.values:
         text, scalar = action.get("sql")
-        judge = statement_fault if record.get("at_least_once") is True else action_fault
+        judge = action_fault
+        if record.get("at_least_once") is True:
+            judge = partial(action_fault, unmarked=True)
         if _say(scalar, judge, report) or _undeclared_target(text, scalar, declared, report):
             return
         if not record.has("for_each"):

@@ -25,7 +25,6 @@ KEYS = (  # of rules
     "cooldown",
     "dedupe",
     "hysteresis",
-    "at_least_once",
     "expire_key_after",
 )
 

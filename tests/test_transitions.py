@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -28,9 +29,11 @@ Row = tuple[int, float | None]
 Change = tuple[str, str, Row | None, Row | None]  # firing, event type, row before, row after
 
 
-def relation(changes: Sequence[Change], on: str = "came or left or grown or touched") -> pa.Table:
+def relation(
+    changes: Sequence[Change], on: str = "came or left or grown or touched", net: str = "firing"
+) -> pa.Table:
     """Of a rule over accounts; each change a second after the one before."""
-    of = rule(on, per={name: ["k"] for name in on.split(" or ")})
+    of = replace(rule(on, per={name: ["k"] for name in on.split(" or ")}), net=net)
     book = rulebook(of, tables=[table("accounts", key=("k",))], events=EVENTS)
     schema = shape_of(book, of, {"accounts": ACCOUNTS}).schema
     rows = [_row(n, *change) for n, change in enumerate(changes)]
@@ -106,6 +109,10 @@ def test_the_example_of_each_ruling() -> None:
     }
 
 
+def without_firing(rows: Counter[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
+    return Counter([row[1:] for row in rows.elements()])
+
+
 @st.composite
 def histories(draw: st.DrawFn) -> list[Change]:
     """Some of the changes of a few keys, as some firings have them as constituents."""
@@ -132,6 +139,12 @@ def histories(draw: st.DrawFn) -> list[Change]:
 def test_the_net_effect_is_that_of_the_changes_one_by_one(
     changes: list[Change], order: Any
 ) -> None:
+    summed = net(relation(changes, net="bucket"))
+    together = slowly([("all", *change) for _, *change in changes])
+    assert {kind: without_firing(rows) for kind, rows in summed.items()} == {
+        kind: without_firing(rows) for kind, rows in together.items()
+    }
+    assert {firing for rows in summed.values() for firing, _, _ in rows} <= {"a", "b"}
     expected = slowly(changes)
     found = relation(changes)
     shuffled = [*range(len(changes))]

@@ -44,13 +44,17 @@ class DeltaAnalyst:
     """
 
     def __init__(
-        self, catalog: Catalog, rulebook: Rulebook, functions: Collection[str] = ()
+        self,
+        catalog: Catalog,
+        rulebook: Rulebook,
+        functions: Collection[str] = (),
+        unmarked: Collection[str] = (),
     ) -> None:
-        """`functions`: what the operator's policy adds to the functions let in."""
+        """`functions` and `unmarked`: what the operator's policy lets in, see `Gate`."""
         with catalog.session() as session:
             self._session = session
         self._plans = Plans(session)
-        self._gate = Gate(self._plans, rulebook.tables, rulebook.reads, functions)
+        self._gate = Gate(self._plans, rulebook.tables, rulebook.reads, functions, unmarked)
         self._owned = Owned(catalog, self._gate)
         declared = [(CATALOG, catalog.database, name) for name in rulebook.tables]
         self._relations = [*declared, *rulebook.reads]
@@ -59,7 +63,7 @@ class DeltaAnalyst:
         self._texts = Texts(rulebook)
         self._lock = threading.Lock()
         self._known: dict[Hashable, Any] = {}
-        self._actions: dict[tuple[str, str, tuple[str, ...]], Reading] = {}
+        self._actions: dict[tuple[str, str, tuple[str, ...], bool], Reading] = {}
         self._events: dict[pa.Schema, DataFrame] = {}  # empty
 
     def action(
@@ -75,24 +79,40 @@ class DeltaAnalyst:
         if not resolve:
             locate = self._texts.locate(action.place)
             names = named_transitions(event)
-            verdict = self._gate.action(action.text, locate, parameters, rule.name, names)
-            columns = frozenset(event.names)
-            return Reading(columns, verdict.target, verdict.reads, transitions=verdict.transitions)
-        key = rule.name, action.text, tuple(parameters)
+            verdict = self._gate.action(
+                action.text, locate, parameters, rule.name, names, at_least_once=rule.at_least_once
+            )
+            return Reading(
+                frozenset(event.names),
+                verdict.target,
+                verdict.reads,
+                transitions=verdict.transitions,
+                unmarked=verdict.unmarked,
+            )
+        key = rule.name, action.text, tuple(parameters), rule.at_least_once
         self._actions.pop(key, None)  # what fitted another schema may not fit this one
-        found = self._statement(rule.name, action.text, action.place, event, parameters)
+        found = self._statement(
+            rule.name, action.text, action.place, event, parameters, rule.at_least_once
+        )
         self._owned.check_once(found.target, action.place)
         self._actions[key] = found
         return found
 
     def statement(
-        self, rule: str, text: str, place: Place, event: pa.Schema, parameters: Sequence[str]
+        self,
+        rule: str,
+        text: str,
+        place: Place,
+        event: pa.Schema,
+        parameters: Sequence[str],
+        *,
+        at_least_once: bool,
     ) -> Reading:
         """`action`, for a text that may come from a store: its rule may be gone or be another.
         Its target's owner may have written something else into the table by now."""
         with self._lock:
-            known = self._actions.get((rule, text, tuple(parameters)))
-            found = known or self._statement(rule, text, place, event, parameters)
+            known = self._actions.get((rule, text, tuple(parameters), at_least_once))
+            found = known or self._statement(rule, text, place, event, parameters, at_least_once)
         self.target(found.target, place)
         return found
 
@@ -103,14 +123,22 @@ class DeltaAnalyst:
             self._owned.check(table, place)
 
     def _statement(
-        self, rule: str, text: str, place: Place, event: pa.Schema, parameters: Sequence[str]
+        self,
+        rule: str,
+        text: str,
+        place: Place,
+        event: pa.Schema,
+        parameters: Sequence[str],
+        at_least_once: bool,
     ) -> Reading:
         locate = self._texts.locate(place)
         own = _own_names(rule, text)
 
         def read() -> Reading:
             names = named_transitions(event)
-            verdict = self._gate.action(text, locate, parameters, rule, names)
+            verdict = self._gate.action(
+                text, locate, parameters, rule, names, at_least_once=at_least_once
+            )
             made_of = self._transitions(verdict, event, locate)
             frame = self._event(event, own)
             types = {name: frame.schema[name].dataType for name in parameters}
@@ -121,11 +149,13 @@ class DeltaAnalyst:
                 verdict.target,
                 verdict.reads,
                 found.fixed_source,
-                verdict.kind == "InsertIntoStatement",
+                verdict.kind == "InsertIntoStatement" and not verdict.unmarked,
                 verdict.transitions,
+                verdict.unmarked,
             )
 
-        return self._once(("action", text, own, tuple(parameters), event), place, read)
+        key = ("action", text, own, tuple(parameters), event, at_least_once)
+        return self._once(key, place, read)
 
     def condition(
         self, rule: Rule, event: pa.Schema, per_firing: Sequence[str], *, resolve: bool = True

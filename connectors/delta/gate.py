@@ -43,7 +43,8 @@ _CALLED = {  # the field with the name, by the nodes that call a function
 class Verdict:
     """What a statement is: its parsed plan and kind, the declared table it writes (None for a
     query), the unqualified names that it reads, as written, whether it names all columns of
-    something but some (`* EXCEPT`), and the transition tables that it reads."""
+    something but some (`* EXCEPT`), the transition tables that it reads, and whether it leaves no
+    marker."""
 
     plan: Any
     kind: str
@@ -51,11 +52,13 @@ class Verdict:
     reads: frozenset[str]
     all_but_some: bool
     transitions: frozenset[str] = frozenset()
+    unmarked: bool = False
 
 
 class Gate:
     """The verdicts for one rulebook: `tables` are its declared names, `reads` the full names of
-    others that its actions may read, `functions` what the operator's policy adds to the list."""
+    others that its actions may read. The operator's policy adds `functions` to the list, and
+    the `unmarked` statements, of `engine.policy.UNMARKED`, that rules may run."""
 
     def __init__(
         self,
@@ -63,11 +66,13 @@ class Gate:
         tables: Collection[str],
         reads: Collection[tuple[str, ...]] = (),
         functions: Collection[str] = (),
+        unmarked: Collection[str] = (),
     ) -> None:
         self._plans = plans
         self._tables = {name.lower(): name for name in tables}
         self._reads = {full_name(parts) for parts in reads}
         self._functions = frozenset(name.lower() for name in functions)
+        self._unmarked = frozenset(unmarked)
 
     def action(
         self,
@@ -76,17 +81,26 @@ class Gate:
         parameters: Collection[str] = (),
         rule: str = "",
         transitions: Collection[str] = (),
+        *,
+        at_least_once: bool = False,
     ) -> Verdict:
-        """An action: INSERT INTO, MERGE or UPDATE of a declared table. `parameters` are the named
+        """An action: INSERT INTO, MERGE or UPDATE of a declared table; `at_least_once` also those
+        that the policy lets in although they leave no marker. `parameters` are the named
         ones it may use, `transitions` the transition tables of its rule: a declared table of such a
         name is that table."""
         plan, parts = self._parse(text, locate, self._plans.statement)
         statement = parts.all[0]
         while statement.kind == "UnresolvedWith":
             (statement,) = parts.held(statement, "child")
-        if statement.kind == "DeleteFromTable":
+        unmarked = nodes.unmarked(statement)
+        if unmarked is not None and at_least_once:
+            self._check_allowed(unmarked, locate)
+        elif statement.kind == "DeleteFromTable":
             raise _refused("sql-delete", MESSAGE, delete_as_merge(text), locate(0))
-        if statement.class_name not in nodes.STATEMENTS:
+        elif unmarked is not None:
+            hint = "INSERT INTO appends; MERGE or UPDATE changes rows: each leaves a marker"
+            raise _refused("sql-kind", "INSERT OVERWRITE is no action", hint, locate(0))
+        elif statement.class_name not in nodes.STATEMENTS:
             message = f"{nodes.said(statement.kind)} is no action"
             raise _refused("sql-kind", message, _KINDS_HINT, locate(0))
         target, relation = self._target(statement, parts, locate)
@@ -95,7 +109,16 @@ class Gate:
         written = {statement.number, relation.number, *(p.number for p in held)}
         reads, own = self._walk(parts, walk, written)
         read = frozenset(transitions) & own
-        return Verdict(plan, statement.kind, target, reads, _all_but_some(parts), read)
+        some = _all_but_some(parts)
+        return Verdict(
+            plan, statement.kind, target, reads, some, read, unmarked=unmarked is not None
+        )
+
+    def _check_allowed(self, unmarked: str, locate: Locate) -> None:
+        if unmarked not in self._unmarked:
+            message = f"the policy lets in no {unmarked.replace('_', ' ').upper()}"
+            hint = f"its operator writes at_least_once: [{unmarked}] into the file of --policy"
+            raise _refused("sql-policy", message, hint, locate(0))
 
     def query(
         self, text: str, locate: Locate, rule: str = "", transitions: Collection[str] = ()
@@ -169,9 +192,6 @@ class Gate:
 
     def _check_extras(self, statement: Part, parts: Parts, locate: Locate) -> None:
         """What else a listed kind of statement can be told to do."""
-        if statement.flag("overwrite"):
-            hint = "INSERT INTO appends; MERGE or UPDATE changes rows: each leaves a marker"
-            raise _refused("sql-kind", "INSERT OVERWRITE is no action", hint, locate(0))
         replaced = "replaceCriteriaOpt"
         if replaced in statement.texts or parts.held(statement, replaced):
             raise _refused("sql-kind", "INSERT .. REPLACE is no action", _KINDS_HINT, locate(0))

@@ -6,7 +6,7 @@ the names in `connectors.delta.functions`; the classes are Spark's and Delta's o
 
 from __future__ import annotations
 
-from tidegate.connectors.delta.plans import words
+from tidegate.connectors.delta.plans import Part, words
 
 _CATALYST = "org.apache.spark.sql.catalyst."
 _SQL = "org.apache.spark.sql."
@@ -40,6 +40,7 @@ _COMMON = _of(
 ) | _of(f"{_CATALYST}expressions.aggregate", "AggregateExpression AnyValue First Last")
 
 STATEMENTS = _of(f"{_CATALYST}plans.logical", "InsertIntoStatement MergeIntoTable UpdateTable")
+_DELETE = _of(f"{_CATALYST}plans.logical", "DeleteFromTable")
 PARSED_PLANS = (
     _RELATIONAL
     | _of(
@@ -82,10 +83,11 @@ ANALYSED_PLANS = (
     _RELATIONAL
     | _of(
         f"{_CATALYST}plans.logical",
-        "AppendData CTERelationDef CTERelationRef Expand Range RebalancePartitions ResolvedHint "
-        "SQLFunctionNode UnionLoop UnionLoopRef View Window WithCTE",
+        "AppendData CTERelationDef CTERelationRef Expand OverwriteByExpression Range "
+        "RebalancePartitions ResolvedHint SQLFunctionNode UnionLoop UnionLoopRef View Window "
+        "WithCTE",
     )
-    | _of(f"{_SQL}delta.commands", "MergeIntoCommand UpdateCommand")
+    | _of(f"{_SQL}delta.commands", "DeleteCommand MergeIntoCommand UpdateCommand")
     | _of(f"{_SQL}execution.datasources", "LogicalRelation")
     | _of(f"{_SQL}execution.datasources.v2", "DataSourceV2Relation")
     | _of(f"{_CATALYST}catalog", "HiveTableRelation")
@@ -143,6 +145,15 @@ _SAID = {  # how a refused node is called in a message
     "Project": "SELECT",
     "RelationTimeTravel": "VERSION AS OF",
 }
+
+
+def unmarked(statement: Part) -> str | None:
+    """Which of `engine.policy.UNMARKED` a parsed statement is, if any: DELETE leaves no commit
+    where it deletes nothing, and what overwrites is repeated over newer rows."""
+    if statement.class_name in _DELETE:
+        return "delete"
+    overwrites = statement.class_name in STATEMENTS and statement.flag("overwrite")
+    return "insert_overwrite" if overwrites else None
 
 
 def said(kind: str) -> str:

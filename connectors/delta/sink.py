@@ -152,7 +152,14 @@ class DeltaSink:
         names = _parameters(entry, firings)
         try:
             schema, place = firings.relation.schema, self._place(entry)
-            return self._analyst.statement(entry.rule, entry.text, place, schema, names)
+            return self._analyst.statement(
+                entry.rule,
+                entry.text,
+                place,
+                schema,
+                names,
+                at_least_once=entry.kind == "unmarked",
+            )
         except InputError as error:
             raise _refused(error) from None
 
@@ -207,11 +214,14 @@ def _refused(error: InputError) -> SinkError:
 
 
 def _marked(entry: Entry, noted: Mapping[str, Any]) -> dict[str, str]:
-    """The settings under which a statement's commit carries its marker, and what is noted."""
-    return {
+    """The settings under which a statement's commit carries its marker, if its kind has one, and
+    what is noted."""
+    settings = {"spark.databricks.delta.commitInfo.userMetadata": json.dumps({"tidegate": noted})}
+    if entry.kind == "unmarked":
+        return settings
+    return settings | {
         "spark.databricks.delta.write.txnAppId": entry.app_id,
         "spark.databricks.delta.write.txnVersion": str(entry.number),
-        "spark.databricks.delta.commitInfo.userMetadata": json.dumps({"tidegate": noted}),
     }
 
 

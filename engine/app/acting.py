@@ -13,6 +13,7 @@ from tidegate.engine.act.kinds.condition import Decisions
 from tidegate.engine.act.kinds.signal import Signals
 from tidegate.engine.act.kinds.sql import Statements
 from tidegate.engine.act.kinds.switch import Switches
+from tidegate.engine.act.kinds.unmarked import Unmarked
 from tidegate.engine.act.kinds.webhook import Webhooks
 from tidegate.engine.act.run import Runner
 from tidegate.engine.capture.now import Now
@@ -43,6 +44,7 @@ def open_runner(
         book,
         {
             "sql": Statements(sink),
+            "unmarked": Unmarked(sink),
             "signal": Signals(sink, now),
             "webhook": Webhooks(sink, poster, os.environ),
             "switch": Switches(),

@@ -314,7 +314,7 @@ class Engine:
         self._jobs = catalog.jobs
         schemas = schemas_now(catalog)
         book = with_action_events(book, arrow_schemas(schemas))
-        analyst = DeltaAnalyst(catalog, book, functions)
+        analyst = DeltaAnalyst(catalog, book, functions, self._policy.at_least_once)
         now = Now(SystemClock(), state.now)
         digests = {rule.name: detects(rule) for rule in book.rules.values() if rule.enabled}
         prepare = preparing(book, analyst)

@@ -24,7 +24,7 @@ from tidegate.engine.basis import Prepare
 from tidegate.engine.capture.read import Capture
 from tidegate.engine.capture.sources import sources
 from tidegate.engine.evaluate.prepare import Prepared, prepare
-from tidegate.engine.policy import load_policy
+from tidegate.engine.policy import Policy, load_policy
 from tidegate.engine.sparktypes import arrow_schema
 from tidegate.engine.store import LeaseKeeper, open_store
 from tidegate.engine.webhooks import webhook_problems
@@ -86,7 +86,6 @@ def check_tables(
     """`validate --tables`: tables, feeds and SQL against what is there. Raises InputError with all
     that is wrong; what needs a table that is not there is left out."""
     allowed = load_policy(policy)
-    functions = allowed.functions
     spark = start_session("tidegate validate", spark_conf)
     catalog = Catalog(spark, book, "validate")
     try:
@@ -94,25 +93,25 @@ def check_tables(
         present = catalog.locations.keys() - missing.keys()
         catalog.locations = {name: catalog.locations[name] for name in present}
         problems = [*webhook_problems(book, allowed), *missing.values()]
-        problems += _wrong(_without(book, missing), catalog, functions)
+        problems += _wrong(_without(book, missing), catalog, allowed)
     finally:
         catalog.close()
     if problems:
         raise InputError(in_order(problems))
 
 
-def _wrong(book: Rulebook, catalog: Catalog, functions: Collection[str]) -> Iterator[Problem]:
+def _wrong(book: Rulebook, catalog: Catalog, allowed: Policy) -> Iterator[Problem]:
     """What is wrong with event types, SQL and feeds, all the tables being there."""
     said: set[tuple[str, int]] = set()
     try:
-        check_events(catalog.spark, book, catalog.locations, functions)
+        check_events(catalog.spark, book, catalog.locations, allowed.functions)
     except InputError as error:
         said = {(problem.code, problem.place.line) for problem in error.problems}
         yield from error.problems
     capture, schemas = None, schemas_now(catalog)
     try:
         book = with_action_events(book, arrow_schemas(schemas))
-        analyst = DeltaAnalyst(catalog, book, functions)
+        analyst = DeltaAnalyst(catalog, book, allowed.functions, allowed.at_least_once)
         prepared = preparing(book, analyst)(schemas, ())
         capture = None if said else Capture(book, prepared.needs)
     except InputError as error:

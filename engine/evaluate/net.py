@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from tidegate.engine.ownwrites import public_name
 from tidegate.engine.transitions import Transitions
-from tidegate.rules.model import Change, Rulebook, TableEvent
+from tidegate.rules.model import Change, Rule, Rulebook, TableEvent
 
 
 def transitions(
     rulebook: Rulebook,
+    rule: Rule,
     places: Mapping[str, Mapping[str, str]],
     tables: Mapping[str, pa.Schema],
 ) -> list[Transitions]:
-    """Those of each table whose changes are constituents. `places`: by event type in a parameter
-    role, its parameters and the columns of the relation in which they stand."""
+    """Those of each table whose changes are constituents of a rule. `places`: by event type in a
+    parameter role, its parameters and the columns of the relation in which they stand."""
     by_table: dict[str, list[TableEvent]] = {}
     for name in places:
         event = rulebook.events[name]
         if isinstance(event, TableEvent) and event.change is not Change.TRANSACTION:
             by_table.setdefault(event.table, []).append(event)
-    return [
+    found = [
         _of_table(rulebook, table, f"{table}_" if len(by_table) > 1 else "", events, places, tables)
         for table, events in by_table.items()
     ]
+    return [replace(one, per_firing=rule.net == "firing") for one in found]
 
 
 def _of_table(

@@ -153,8 +153,9 @@ def _prepare_rule(
             reading = _read(rule, action, shape, analyst, types, resolve=False)
         if isinstance(action, Sql):
             reads = reading.tables & rulebook.tables.keys()
+            kind = "unmarked" if reading.unmarked else "sql"
             statements.append(
-                Statement("sql", action.text, reading.target, number, reads, reading.appends)
+                Statement(kind, action.text, reading.target, number, reads, reading.appends)
             )
         elif isinstance(action, SignalAction):
             statements.append(_signal(action, number, types, shape, reading))

@@ -96,7 +96,7 @@ def shape_of(
             *(pa.field(name, INSTANT) for name in spans),
         ]
     )
-    schema = with_transitions(schema, transitions(rulebook, columns, tables))
+    schema = with_transitions(schema, transitions(rulebook, rule, columns, tables))
     return Shape(schema, per_firing, columns, key)
 
 

@@ -193,3 +193,18 @@ def test_g17_a_pause_that_is_over_at_once_does_not_keep_the_loop_from_going_on()
     assert run.runner.due is not None
     assert run() == 0
     assert sink.failing == {1: 1}
+
+
+def test_g19_what_leaves_no_marker_is_done_again_and_its_target_is_not_asked() -> None:
+    entries = [numbered(1, "a", kind="unmarked"), numbered(2, "a")]
+    run = Run(FakeSink({1: 1}, landed=[1, 2]))
+    assert run(entries, resumed=True) == 0  # fails once; 2 waits for it
+    run.now = 10 * SECOND
+    assert run() == 2
+    assert run.sink.committed == [1]
+    assert run.sink.asked == [2]
+    dying = Run(FakeSink({1: 4}))
+    dying([numbered(1, "a", kind="unmarked")])
+    for dying.now in range(0, 60 * SECOND, 5 * SECOND):
+        dying()
+    assert dying.states[-1] == (1, "dead")

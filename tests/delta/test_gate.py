@@ -58,7 +58,7 @@ def analyst(
     book = Rulebook("gate", None, "", "UTC", tables, {}, {}, reads=reads)
     catalog = Catalog(spark, book, "gate")
     catalog.open()
-    yield DeltaAnalyst(catalog, book)
+    yield DeltaAnalyst(catalog, book, unmarked=("delete",))
     catalog.close()
 
 
@@ -114,6 +114,25 @@ def test_g06_what_an_action_reads_is_found_on_its_analysed_plan(
     reading = action(analyst, text)
     assert reading.columns == set(LET_IN[text].split())
     assert reading.target == ("alerts" if "INSERT" in text.split("NOT MATCHED")[0] else "accounts")
+
+
+def test_g19_what_leaves_no_marker_needs_the_rule_and_the_policy(analyst: DeltaAnalyst) -> None:
+    again = rule(at_least_once=True)
+    delete = Sql("DELETE FROM accounts WHERE account = :account", HERE)
+    found = analyst.action(again, delete, EVENT, PARAMETERS)
+    assert (found.unmarked, found.appends, found.target) == (True, False, "accounts")
+    overwrite = Sql("INSERT OVERWRITE alerts SELECT account, kind FROM event", HERE)
+    with pytest.raises(InputError, match=r"(?s)lets in no INSERT OVERWRITE.*insert_overwrite"):
+        analyst.action(again, overwrite, EVENT, ())
+    for refused in (delete, overwrite):
+        with pytest.raises(InputError, match=r"DELETE is refused|INSERT OVERWRITE is no action"):
+            analyst.action(rule(), refused, EVENT, PARAMETERS)
+    marked = Sql("INSERT INTO alerts SELECT account, kind FROM event", HERE)
+    assert not analyst.action(again, marked, EVENT, ()).unmarked
+    with pytest.raises(InputError, match="is no action"):
+        analyst.action(again, Sql("TRUNCATE TABLE accounts", HERE), EVENT, ())
+    with pytest.raises(InputError, match="not a declared table"):
+        analyst.action(again, Sql("DELETE FROM global_temp.gate_view", HERE), EVENT, ())
 
 
 def test_a_merge_source_of_nothing_but_event_is_fixed(analyst: DeltaAnalyst) -> None:

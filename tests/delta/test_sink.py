@@ -20,6 +20,7 @@ from tidegate.connectors.delta.catalog import Catalog
 from tidegate.connectors.delta.conditions import DeltaConditions
 from tidegate.connectors.delta.sink import DeltaSink
 from tidegate.engine.entries import Entry, Fate
+from tidegate.engine.policy import UNMARKED
 from tidegate.engine.ports import SinkError
 from tidegate.engine.values import Failure, Firings, Question
 from tidegate.rules.errors import InputError, Place
@@ -43,7 +44,8 @@ class Bank:
         self.book = Rulebook("bank", None, "", "UTC", tables, {}, {})
         self.catalog = Catalog(lake.spark, self.book, store)
         self.catalog.open()
-        self.sink = DeltaSink(self.catalog, self.book, DeltaAnalyst(self.catalog, self.book))
+        analyst = DeltaAnalyst(self.catalog, self.book, unmarked=UNMARKED)
+        self.sink = DeltaSink(self.catalog, self.book, analyst)
         self.conditions = DeltaConditions(self.catalog, 3_600)
         self.numbers = iter(range(1, 1000))
 
@@ -57,7 +59,8 @@ class Bank:
         number = next(self.numbers)
         before = self.versions(target) - 1 if target else None
         known = {"app_id": f"tidegate/{self.store}/bank/r", "target_version": before, **more}
-        return Entry("r", "sql", text, target, number, number=number, bucket=1, **known)
+        kind = known.pop("kind", "sql")
+        return Entry("r", kind, text, target, number, number=number, bucket=1, **known)
 
 
 @pytest.fixture(scope="module")
@@ -457,3 +460,29 @@ def test_every_table_that_cannot_be_had_is_named(spark: SparkSession, lake: Lake
     assert "CONVERT TO DELTA" in said
     assert not Path(lake.path("gone")).exists()
     assert not spark.catalog.databaseExists("tidegate_x_1_1")
+
+
+def test_g19_what_leaves_no_marker_runs_each_time_and_says_in_the_log_whose_it_is(
+    bank: Bank,
+) -> None:
+    bank.sink.run(bank.entry("INSERT INTO alerts SELECT account, 'gone' FROM event"), FIRED)
+    text = "DELETE FROM alerts WHERE account = :account AND text = 'gone'"
+    delete = bank.entry(text, kind="unmarked", firing_ids=(ZERO,))
+    before = bank.versions("alerts")
+    bank.sink.run(delete, FIRST)
+    assert (7, "gone") not in bank.rows("alerts")
+    assert bank.versions("alerts") == before + 1
+    log = Path(bank.lake.path("alerts"), "_delta_log", f"{before:020}.json").read_text()
+    assert '\\"entry\\": %d' % delete.number in log  # noqa: UP031
+    assert '"txn"' not in log
+    bank.sink.run(delete, FIRST)  # nothing to delete: no commit, and nothing that it could skip
+    assert bank.versions("alerts") == before + 1
+    bank.sink.run(bank.entry("INSERT INTO alerts SELECT account, 'gone' FROM event"), FIRST)
+    bank.sink.run(delete, FIRST)
+    assert (7, "gone") not in bank.rows("alerts")
+    marked = bank.entry(text, firing_ids=(ZERO,))
+    with pytest.raises(SinkError, match="DELETE is refused"):
+        bank.sink.run(marked, FIRST)
+    over = "INSERT OVERWRITE alerts SELECT account, 'all' FROM event"
+    bank.sink.run(bank.entry(over, kind="unmarked"), FIRST)
+    assert bank.rows("alerts") == [(7, "all"), (7, "all")]

@@ -15,6 +15,15 @@ from tidegate.engine.store import Ledger, SqlStore
 from tidegate.engine.values import Answers, Question
 
 
+def test_a_report_stays_what_it_was_when_more_is_done(store: SqlStore) -> None:
+    bench = Bench(store, commits=3)
+    report = bench.loop.bucket()
+    assert report is not None
+    before = dict(report.seconds)
+    bench.loop.work()
+    assert report.seconds == before
+
+
 def test_g17_a_failing_entry_holds_its_rule_while_detection_goes_on(store: SqlStore) -> None:
     bench = Bench(store, commits=3)
     bench.sink.fails = lambda entry: SinkError("[LOCKED] not now") if entry.rule == "a" else None

@@ -10,7 +10,6 @@ from tidegate.rules.sqlforms import (
     action_fault,
     expression_fault,
     query_fault,
-    statement_fault,
     unread,
 )
 
@@ -81,9 +80,10 @@ def test_an_expression_that_stops_short_or_waits_for_a_value(
     assert message == (fault and fault.message)
 
 
-def test_what_the_operator_may_allow_is_only_looked_at_for_its_form() -> None:
-    assert statement_fault("OPTIMIZE t") is None
-    assert statement_fault("OPTIMIZE (t") is not None
+def test_g19_a_rule_that_may_repeat_may_delete_and_nothing_else() -> None:
+    assert action_fault("DELETE FROM t WHERE x = :x", unmarked=True) is None
+    assert action_fault("DELETE FROM t WHERE (x", unmarked=True) is not None
+    assert action_fault("OPTIMIZE t", unmarked=True) is not None
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from tidegate.engine.act.kinds.condition import Decisions
 from tidegate.engine.act.kinds.signal import Signals
 from tidegate.engine.act.kinds.sql import Statements
 from tidegate.engine.act.kinds.switch import Switches
+from tidegate.engine.act.kinds.unmarked import Unmarked
 from tidegate.engine.entries import Entry, Fate, Outcome
 from tidegate.engine.ports import Sink, SinkError
 from tidegate.engine.values import Firings, Signal
@@ -34,9 +35,10 @@ class Alone:
 
 
 def executors(sink: Sink, now: Callable[[], int]) -> Mapping[str, Executor]:
-    """Those of a rulebook whose actions are statements and signals."""
+    """Those of a rulebook without webhooks."""
     return {
         "sql": Statements(sink),
+        "unmarked": Unmarked(sink),
         "signal": Signals(sink, now),
         "switch": Switches(),
         "condition": Decisions(),
