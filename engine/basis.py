@@ -17,6 +17,7 @@ from tidegate.rules.errors import EngineError, InputError
 from tidegate.rules.formatter import format_expression
 from tidegate.rules.lateness import lateness_micros
 from tidegate.rules.model import Rule, Rulebook
+from tidegate.rules.order import later_ones
 
 Prepare = Callable[[Mapping[str, str], Collection[str]], Prepared]
 """Prepares the rules' SQL for the schemas (JSON) of the tables by name; the second is the rules
@@ -32,7 +33,7 @@ class Basis:
 
     `schemas`: JSON, by table that raises events. `digests`: by active rule, of what it detects
     with. `activations`: by rule. `detector`: None until the first plan activates what is new.
-    `watched`: by rule, the events of its action that some rule names.
+    `watched`: by rule, the events of its action that some rule names. `later`: `later_ones`.
     """
 
     rulebook: Rulebook
@@ -43,6 +44,7 @@ class Basis:
     activations: Mapping[str, int]
     detector: Partitioned | None = None
     watched: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    later: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def targets(self) -> frozenset[str]:
@@ -63,8 +65,16 @@ def make_basis(
     prepared = prepare(schemas, proven)
     active = {rule: activations[rule] for rule in digests if rule in activations}
     capture = Capture(rulebook, prepared.needs)
-    seen = watched(rulebook)
-    return Basis(rulebook, digests, schemas, prepared, capture, active, watched=seen)
+    return Basis(
+        rulebook,
+        digests,
+        schemas,
+        prepared,
+        capture,
+        active,
+        watched=watched(rulebook),
+        later=later_ones(rulebook.rules),
+    )
 
 
 def basis_for(basis: Basis, plan: Plan, prepare: Prepare) -> Basis:

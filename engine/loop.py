@@ -310,6 +310,7 @@ class Loop:
             basis.prepared.statements,
             basis.rulebook.settings.max_cascade_depth,
             Stamp(self.store.id, basis.rulebook.name, plan.latest, plan.now),
+            basis.later,
         )
         parked = self._parked_after(plan, detected.parked)
         fired = fired_lately(self.state.fired, plan, evaluated.firings)

@@ -46,6 +46,7 @@ class Present:
             self.basis.prepared.statements,
             self.basis.rulebook.settings.max_cascade_depth,
             self._stamp(*(s.target for s in self.basis.prepared.statements[rule.name])),
+            self.basis.later,
             decided=True,
         )
         held = firings.firings.filter(pc.not_equal(firings.firings["condition"], "failed"))

@@ -69,6 +69,12 @@ class Attempts:
             known = isinstance(failure, SinkError | EngineError)
             said = str(failure) if known else f"{type(failure).__name__}: {failure}"
             outcome = self.failed(entry, Failure(said, getattr(failure, "details", None)))
+        return self.ended(outcome, firings)
+
+    def ended(self, outcome: Outcome, firings: Firings) -> Outcome:
+        """The outcome of a failed attempt, dead where no other is left and nothing says that the
+        entry is to be held; `firings`: the entry's."""
+        entry, executor = outcome.entry, self.executors[outcome.entry.kind]
         sealed = Fate.SEALED.value
         if outcome.state != "held" or outcome.fate not in (None, sealed) or self._rule_holds(entry):
             return outcome

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from tidegate.engine.entries import Entry, Statement
 from tidegate.engine.values import Failure, Firings
 from tidegate.rules.model import Coupling, Rule
-from tidegate.rules.order import later_ones, stages
+from tidegate.rules.order import stages
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +69,7 @@ def entries_for(
     statements: Mapping[str, Sequence[Statement]],
     depth_max: int,
     stamp: Stamp,
+    later: Mapping[str, frozenset[str]],
     *,
     decided: bool = False,
 ) -> tuple[Entry, ...]:
@@ -79,9 +80,9 @@ def entries_for(
     Firings for which the condition does not hold make none; those deeper than `depth_max` make dead
     ones (G22); those of rules in `failed`, whose condition could not be asked, one dead entry of
     kind `condition` (G13). Those whose condition is detached, and not `decided`, make one that is
-    to be asked.
+    to be asked. `later`: by rule, those that come after it (`rules.order.later_ones`).
     """
-    stage_of = stages([rules[of_rule.rule] for of_rule in firings], later_ones(rules))
+    stage_of = stages([rules[of_rule.rule] for of_rule in firings], later)
     sets: list[_Set] = []
     asked: list[Entry] = []
     for of_rule in sorted(firings, key=lambda f: f.rule):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from tidegate.engine.entries import Entry
@@ -36,7 +36,6 @@ class Queues:
 
     def __init__(self) -> None:
         self._queues: dict[str, list[Waiting]] = {}
-        self._running: dict[int, Entry] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._queues.values()))
@@ -47,7 +46,6 @@ class Queues:
 
     def clear(self) -> None:
         self._queues.clear()
-        self._running.clear()
 
     def put(self, waiting: Iterable[Waiting]) -> None:
         """Add entries, each at its place."""
@@ -60,36 +58,31 @@ class Queues:
 
     def remove(self, entry: Entry) -> None:
         """Take an entry out, if it is there."""
-        self._running.pop(entry.number, None)
         left = [w for w in self._queues.get(entry.queue, ()) if w.entry.number != entry.number]
         if left:
             self._queues[entry.queue] = left
         else:
             self._queues.pop(entry.queue, None)
 
-    def start(self, waiting: Waiting) -> None:
-        """An attempt begins: until the entry is removed, it runs."""
-        self._running[waiting.entry.number] = waiting.entry
-
     def next_due(self, now: int) -> int | None:
         """When the first of those entries is due that are not due yet; None if there is none."""
         heads = (queue[0] for queue in self._queues.values())
         return min((w.due for w in heads if w.due > now), default=None)
 
-    def ready(self, now: int) -> Iterator[Waiting]:
-        """The entries that may run beside those that run already, in order. What has been taken is
-        to be started before the next one is asked for."""
+    def ready(self, now: int, running: Collection[Entry]) -> Iterator[Waiting]:
+        """The entries that may run beside those that are `running`, in order. What has been taken
+        is to be among these before the next one is asked for."""
         heads = sorted((queue[0] for queue in self._queues.values()), key=lambda w: w.position)
         stages = [(w.entry.bucket, w.entry.stage or 0) for w in heads if w.entry.ordered]
         first = min(stages, default=None)
         passed: list[Entry] = []
         for one in heads:
             entry = one.entry
-            if entry.number in self._running or one.due > now:
+            if one.due > now or any(entry.number == other.number for other in running):
                 continue
             if entry.ordered and (entry.bucket, entry.stage or 0) != first:
                 continue
-            if any(_waits(entry, other) for other in (*self._running.values(), *passed)):
+            if any(_waits(entry, other) for other in (*running, *passed)):
                 passed.append(entry)
                 continue
             yield one

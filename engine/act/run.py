@@ -195,8 +195,9 @@ class Runner:
 
     def _start(self, present: Present) -> None:
         """Start what may run now, as far as there are hands."""
-        busy = Counter(id(self._hands(w.entry)) for w in self._running.values())
-        for waiting in self.queues.ready(self._looked_at):
+        running = [waiting.entry for waiting in self._running.values()]
+        busy = Counter(id(self._hands(entry)) for entry in running)
+        for waiting in self.queues.ready(self._looked_at, running):
             hands = self._hands(waiting.entry)
             if busy[id(hands)] >= hands.size:
                 continue
@@ -205,7 +206,7 @@ class Runner:
             failpoint("action.before")
             firings = self._firings(waiting.entry)
             self._begin(waiting.entry, firings, present)
-            self.queues.start(waiting)
+            running.append(waiting.entry)
             future = hands.submit(partial(self.attempts.make, waiting, firings, present))
             self._running[future] = waiting
             if waiting.entry.stage is None:
@@ -275,7 +276,7 @@ class Runner:
                 raise
             if len(outcomes) > 1:
                 return sum(self._settle([one]) for one in outcomes)
-            outcomes = [self.attempts.failed(outcomes[0].entry, Failure(str(error)))]
+            outcomes = [self._refused(outcomes[0].entry, str(error))]
             successors = self.outbox.settle(outcomes)
         for outcome in outcomes:
             self._bring_up_to(outcome)
@@ -285,6 +286,11 @@ class Runner:
                 log.error("%s", _stopped(one, self.rulebook))
         failpoint("action.between")
         return sum(outcome.state == "done" for outcome in outcomes)
+
+    def _refused(self, entry: Entry, why: str) -> Outcome:
+        """The outcome of a signal whose id is taken by another."""
+        firings = firings_of_entry(entry, self._firings(entry))
+        return self.attempts.ended(self.attempts.failed(entry, Failure(why)), firings)
 
     def _bring_up_to(self, outcome: Outcome) -> None:
         before = outcome.entry

@@ -233,11 +233,12 @@ def settle(connection: sa.Connection, rulebook: str, outcome: Outcome) -> tuple[
 
 
 def _dead_ones(outcome: Outcome) -> list[Signal]:
-    """Of the failures of actions, those of firings for which the entry, or a part of it, died."""
+    """Of the failures of actions, those of firings for which the entry, or a part of it, died or
+    was passed over."""
     dead = set[str]()
     for entry in outcome.successors:
         dead.update(entry.firing_ids or () if entry.state == DEAD else ())
-    if outcome.state == DEAD:
+    if outcome.state in (DEAD, SKIPPED):
         own = outcome.firing_ids or outcome.entry.firing_ids
         dead.update(own or (_fired(signal) for signal in outcome.fails))
     return [signal for signal in outcome.fails if _fired(signal) in dead]

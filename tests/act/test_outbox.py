@@ -14,6 +14,7 @@ from tidegate.engine.act.outbox import Stamp, entries_for
 from tidegate.engine.entries import Entry, Statement
 from tidegate.engine.values import Firings
 from tidegate.rules.model import Coupling, Rule, Sql
+from tidegate.rules.order import later_ones
 
 S1, S2 = Statement("sql", "first", "alerts"), Statement("signal", "second", action=1)
 IDS = hex_ids(firings("r", 3))
@@ -26,7 +27,9 @@ def entries(
     rules = {r.name: r for r, _ in pairs}
     statements = dict.fromkeys(rules, of)
     stamp = Stamp("store", "bank", {"alerts": 7})
-    return entries_for([f for _, f in pairs], {}, rules, statements, depth_max, stamp)
+    return entries_for(
+        [f for _, f in pairs], {}, rules, statements, depth_max, stamp, later_ones(rules)
+    )
 
 
 def test_g16_one_entry_a_statement_for_all_firings_that_held() -> None:

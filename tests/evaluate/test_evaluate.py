@@ -27,10 +27,10 @@ SETS = [("amount",), ("account", "amount"), ("amount", "kind"), ()]
 
 class Asked:
     """Holds the firings whose amounts sum to more than 2; remembers what it was asked. The rules in
-    `failing` fail, as often as that says."""
+    `failing` fail, as often as that says, those in `lasting` for good."""
 
-    def __init__(self, **failing: int) -> None:
-        self.failing = failing
+    def __init__(self, *lasting: str, **failing: int) -> None:
+        self.lasting, self.failing = lasting, failing
         self.calls: list[list[Question]] = []
 
     def hold(self, questions: Sequence[Question]) -> Answers:
@@ -40,7 +40,8 @@ class Asked:
         for question in questions:
             if self.failing.get(question.rule, 0) > 0:
                 self.failing[question.rule] -= 1
-                failed[question.rule] = Failure("it failed", "on account 7")
+                lasting = question.rule in self.lasting
+                failed[question.rule] = Failure("it failed", "on account 7", lasting=lasting)
                 continue
             sums = question.relation.group_by("firing_id").aggregate([("amount", "sum")])
             held |= {r["firing_id"] for r in sums.to_pylist() if r["amount_sum"] > 2}
@@ -140,6 +141,10 @@ def test_g13_a_condition_that_fails_is_asked_three_times_and_fails_alone() -> No
     assert not passing.failed
     result = evaluate(prepared, found, PLAN, Asked(a=3), AS_OF)
     assert result.failed == {"a": Failure("it failed", "on account 7", attempts=3)}
+    for_good = Asked("a", a=1, b=1)  # while b is asked again, it is not forgotten
+    failed = evaluate(prepared, found, PLAN, for_good, AS_OF).failed
+    assert failed == {"a": Failure("it failed", "on account 7", attempts=1, lasting=True)}
+    assert [[q.rule for q in call] for call in for_good.calls] == [["a", "b"], ["b"]]
     assert [f.firings["condition"].to_pylist() for f in result.firings] == [
         ["none", "none"], ["failed", "held"],
     ]  # fmt: skip

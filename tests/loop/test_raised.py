@@ -7,14 +7,19 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from tests.golden.load import micros
 from tests.reference.strategies import SECOND
+from tests.support.analysts import EveryIdAnalyst
 from tests.support.bench import Bench
 from tests.support.live import Live, RowsFeed
+from tests.support.make import BEGIN
 from tidegate import rules
+from tidegate.engine.entries import Entry
+from tidegate.engine.ports import SinkError
 from tidegate.engine.store import SqlStore
-from tidegate.engine.values import Signal
+from tidegate.engine.values import Firings, Reading, Signal
 
 NINE = micros("2026-03-02T09:00")
 BOOK = """\
@@ -108,3 +113,35 @@ def test_s10_the_rows_of_a_commit_lie_between_its_edges(store: SqlStore) -> None
     ]
     assert found(live, "few") == [("00.999999Z", [None]), ("01.000001Z", [None])]
     assert [r["source"] for r in store.rejected("t", 10, whole=True)] == ["a@0"]
+
+
+def test_a_raised_signal_whose_id_is_taken_is_dead_and_the_rule_goes_on(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = """\
+rulebook: loop
+tables: {t: {path: /t, key: [id], start: earliest}}
+events: {row: {on: insert, table: t}, told: {signal: {id: bigint}}}
+rules: {each: {on: row, do: [{signal: {told: {id: id}}}]}}
+"""
+    monkeypatch.setattr(EveryIdAnalyst, "fields", lambda *_: Reading(frozenset({"id"})))
+    bench = Bench(store, commits=1, text=text)
+    later = iter([SinkError("[NO] not yet")])
+
+    def fields(_: Entry, firings: Firings) -> pa.Table:
+        for error in later:
+            raise error
+        return pa.table({"firing_id": firings.hex_ids(), "id": firings.relation["id"]})
+
+    monkeypatch.setattr(bench.sink, "fields", fields)
+    bench.drain()
+    (fired,) = store.firings("loop")
+    store.raise_signal("loop", Signal(f"{fired['firing_id']}-0", "told", {"id": 9}, BEGIN))
+    for _ in range(5):
+        bench.clock.later(60)
+        bench.drain()
+    assert bench.states()[:1] == [(1, "dead")]
+    bench.feed.commits = 2
+    bench.drain()
+    states = sorted(f["entries"][0]["state"] for f in store.firings("loop"))
+    assert states == ["dead", "done"]

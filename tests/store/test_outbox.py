@@ -10,6 +10,7 @@ import pytest
 from tests.support import make
 from tidegate.engine.entries import Entry, Outcome
 from tidegate.engine.store import SqlStore
+from tidegate.engine.values import Signal
 from tidegate.rules.errors import EngineError
 
 
@@ -181,3 +182,20 @@ def test_carried_and_fired_tables_keep_types_slices_and_dictionaries(
     found = store.entry_firings("bank", 1, "blocked").firings
     assert found.schema.field("account_id").type == words.type
     assert found["account_id"].to_pylist() == ["b", "c"]
+
+
+@pytest.mark.parametrize("state", ["dead", "skipped"])
+def test_g23_a_failure_is_told_of_the_firings_that_an_outcome_leaves(
+    store: SqlStore, epoch: int, state: str
+) -> None:
+    """Three were tried at once: one is done, one is refused, one is left."""
+    fired = make.firings()
+    ids = make.hex_ids(fired)
+    (entry,) = make.commit(store, epoch, make.plan(), fired=[fired], entries=[make.entry()])
+    fails = tuple(Signal(f"{one}-failed", "failed a", {}, make.BEGIN, 1) for one in ids)
+    refused = replace(entry, number=0, firing_ids=ids[:1], state="dead")
+    done = replace(entry, number=0, firing_ids=ids[1:2], state="done")
+    outcome = Outcome(entry, state, 1, firing_ids=ids[2:], fails=fails, successors=(done, refused))
+    store.settle("bank", epoch, [outcome])
+    told = store.unplaced_signals("bank", ["failed a"], make.BEGIN - 1, 9).signals
+    assert sorted(signal.id for signal in told) == sorted(f"{ids[n]}-failed" for n in (0, 2))
