@@ -189,7 +189,7 @@ def test_g23_a_failure_is_told_of_the_firings_that_an_outcome_leaves(
     store: SqlStore, epoch: int, state: str
 ) -> None:
     """Three were tried at once: one is done, one is refused, one is left."""
-    fired = make.firings()
+    fired = make.firings("a", 3)
     ids = make.hex_ids(fired)
     (entry,) = make.commit(store, epoch, make.plan(), fired=[fired], entries=[make.entry()])
     fails = tuple(Signal(f"{one}-failed", "failed a", {}, make.BEGIN, 1) for one in ids)
