@@ -77,7 +77,7 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
         figures += simulate.run(folder / "simulate")
     if "store" in wanted:
         _say("store")
-        figures.append(store.run(folder / "store"))
+        figures += [store.run(folder / "store"), store.firings(folder / "store")]
     if "state" in wanted:
         _say("state")
         figures.append(state.run(folder / "state"))
@@ -99,9 +99,12 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
         commits = CHANGES_COMMITS if "memory" in wanted else throughput.COMMITS
         _say(f"{commits} commits of {lake.COMMIT_ROWS:,} rows")
         lake.changes(spark, changes, commits)
-    runs: dict[str, Callable[[], Figure]] = {
+    runs: dict[str, Callable[[], Figure | list[Figure]]] = {
         "many_rules": lambda: many_rules.run(spark, folder / "many_rules"),
-        "actions": lambda: actions.run(spark, folder / "actions"),
+        "actions": lambda: [
+            actions.side_by_side(spark, folder / "side_by_side"),
+            *actions.single(spark, folder / "single"),
+        ],
         "latency": lambda: latency.run(spark, folder / "latency"),
         "throughput": lambda: throughput.run(spark, folder / "throughput", changes),
         "timers": lambda: timers.night(spark, folder / "night"),
@@ -114,7 +117,8 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
             _say(name)
             if name in ("memory", "idle"):
                 spark.stop()  # they start processes of their own
-            figures.append(runs[name]())
+            found = runs[name]()
+            figures += found if isinstance(found, list) else [found]
     return figures
 
 

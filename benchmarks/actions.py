@@ -1,9 +1,12 @@
-"""A bucket of 50 rules that fire, over 5 tables: actions side by side against one after another."""
+"""What a bucket costs beside its reading: many rules that act, one rule that acts firing by firing,
+and none that fires."""
 
 from __future__ import annotations
 
+import time
 from contextlib import ExitStack
 from pathlib import Path
+from statistics import median
 
 from pyspark.sql import SparkSession
 
@@ -12,6 +15,8 @@ from benchmarks.figure import Figure, rulebook
 from tidegate import Engine
 
 RULES, TARGETS, ROUNDS = 50, 5, 3
+EACH = 10
+READING = ("plan", "capture")
 
 
 def book(folder: Path, changes: Path, together: int) -> Path:
@@ -29,7 +34,7 @@ def book(folder: Path, changes: Path, together: int) -> Path:
     )
 
 
-def run(spark: SparkSession, folder: Path) -> Figure:
+def side_by_side(spark: SparkSession, folder: Path) -> Figure:
     """The seconds of the act stage of a bucket, side by side (0: one a core) and one by one."""
     changes = folder / "changes"
     lake.create(spark, changes, "id BIGINT")
@@ -49,10 +54,61 @@ def run(spark: SparkSession, folder: Path) -> Figure:
                 (report,) = engine.run_once()
                 if round_:
                     seconds[together].append(report.seconds["act"])
-    side, one = (sorted(seconds[n])[ROUNDS // 2] for n in (0, 1))
+    side, one = (median(seconds[n]) for n in (0, 1))
     return Figure(
         "a bucket of 50 rules over 5 tables, side by side against one after another",
         side / one,
         0.5,
         {"side_by_side_seconds": side, "one_by_one_seconds": one},
     )
+
+
+def single(spark: SparkSession, folder: Path) -> list[Figure]:
+    """One rule that acts firing by firing, against the same INSERTs written by hand; and buckets in
+    which nothing fires."""
+    changes, out, hand = folder / "changes", folder / "out", folder / "hand"
+    for table in (changes, out, hand):
+        lake.create(spark, table, "id BIGINT")
+    file = rulebook(
+        folder,
+        "single",
+        f"""tables:
+  changes: {{path: "{changes}"}}
+  out: {{path: "{out}"}}
+events:
+  row: {{on: insert, table: changes, where: id >= 0}}
+rules:
+  r: {{on: row, per: id, for_each: firing, do: [INSERT INTO out SELECT id FROM event]}}
+""",
+    )
+    each, by_hand, beside = [], [], []
+    with Engine(file, spark=spark, store=f"sqlite:///{file.with_suffix('.db')}") as engine:
+        engine.run_once()
+        for round_ in range(ROUNDS + 1):
+            spark.range(EACH).write.format("delta").mode("append").save(str(changes))
+            (report,) = engine.run_once()
+            begun = time.perf_counter()
+            for n in range(EACH):
+                spark.conf.set("spark.databricks.delta.write.txnAppId", "hand")
+                spark.conf.set("spark.databricks.delta.write.txnVersion", str(round_ * EACH + n))
+                spark.sql(f"INSERT INTO delta.`{hand}` SELECT {n}")
+            if round_:
+                by_hand.append(time.perf_counter() - begun)
+                each.append(report.seconds["act"])
+        spark.conf.unset("spark.databricks.delta.write.txnAppId")
+        spark.conf.unset("spark.databricks.delta.write.txnVersion")
+        for _ in range(5 * ROUNDS):
+            spark.range(-10, 0).write.format("delta").mode("append").save(str(changes))
+            (report,) = engine.run_once()
+            beside.append(sum(s for stage, s in report.seconds.items() if stage not in READING))
+    middle, own = median(each), median(by_hand)
+    idle = median(beside)
+    return [
+        Figure(
+            f"for_each: {EACH} firings / as many INSERTs by hand",
+            middle / own,
+            1.2,
+            {"for_each_seconds": middle, "by_hand_seconds": own},
+        ),
+        Figure("a bucket without firings, beside its reading / 30 ms", idle / 0.030, 1.0),
+    ]

@@ -13,19 +13,25 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from itertools import count
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from benchmarks.figure import Figure, median_seconds
+from tidegate.engine.state import Taken
 from tidegate.engine.store import SqlStore, open_store, runs
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import Database
 from tidegate.engine.store.runs import Ids
+from tidegate.engine.values import Carried, Firings, Plan
 
 FEW, MANY = 100, 1_000_000
+FIRED, ROUNDS = 100_000, 5
 FIRINGS = 3  # of one rule in each bucket
 ASKED = 300  # times
 BLOCK = 10_000
@@ -159,6 +165,50 @@ def run(folder: Path, many: int = MANY) -> Figure:
     ratio = max(medians[name, many] / medians[name, FEW] for name, _ in medians)
     numbers = {f"{name} at {size:,}, ms": 1e3 * found for (name, size), found in medians.items()}
     return Figure(f"store: {many:,} buckets / {FEW}", ratio, 1.5, numbers)
+
+
+def firings(folder: Path) -> Figure:
+    """One bucket's transaction with 100,000 firings of two constituents each, in half a second."""
+    folder.mkdir(parents=True, exist_ok=True)
+    seconds = []
+    with open_store(f"sqlite:///{folder / 'firings.db'}", create=True) as store:
+        epoch = store.acquire("bench", "benchmark", 600)
+        for bucket in range(1, ROUNDS + 1):
+            at = bucket * 3_600 * SECOND
+            plan = Plan("bench", bucket, at - 3_600 * SECOND, at, now=at)
+            taken = Taken(plan, Carried(), {}, firings=(_fired(bucket, at),))
+            seconds.append(median_seconds([partial(store.commit, epoch, taken)]))
+    middle = statistics.median(seconds)
+    return Figure("store: a bucket of 100,000 firings, in half seconds", middle / 0.5, 1.0)
+
+
+def _fired(bucket: int, at: int) -> Firings:
+    """Firings a microsecond apart, before `at`."""
+    draw = np.random.default_rng(bucket)
+    ids = pa.array([draw.bytes(16) for _ in range(FIRED)], pa.binary(16))
+    times = pa.array(np.arange(at - FIRED, at)).cast(pa.timestamp("us", "UTC"))
+    ones = pa.array(np.ones(FIRED, np.int32))
+    firings = pa.table(
+        {
+            "firing_id": ids,
+            "k": pa.array(draw.integers(0, 10_000, FIRED)),
+            "started_at": times,
+            "detected_at": times,
+            "depth": ones,
+            "condition": pa.array(["held"] * FIRED),
+            "constituents": pc.add(ones, ones),
+        }
+    )
+    twice = pa.array(np.repeat(np.arange(FIRED), 2))
+    relation = pa.table(
+        {
+            "firing_id": Firings("r", firings, firings).hex_ids().take(twice),
+            "event_type": pa.array(["a", "b"] * FIRED),
+            "occurred_at": times.take(twice),
+            "amount": pa.array(draw.random(2 * FIRED)),
+        }
+    )
+    return Firings("r", firings, relation)
 
 
 if __name__ == "__main__":
