@@ -21,10 +21,6 @@ SIMULATED = frozenset({SHORT_PERIOD})
 
 KEYS = (  # of rules
     "granularity",
-    "throttle",
-    "cooldown",
-    "dedupe",
-    "hysteresis",
     "at_least_once",
     "expire_key_after",
 )
