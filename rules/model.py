@@ -272,8 +272,8 @@ class Rule:
     @property
     def asks(self) -> bool:
         """Whether anything is asked of its firings: a condition, or when to fire again."""
-        damping = self.damping
-        return self.condition is not None or (damping is not None and damping.hysteresis is not None)
+        levels = self.damping.hysteresis if self.damping else None
+        return self.condition is not None or levels is not None
 
 
 @dataclass(frozen=True, slots=True)

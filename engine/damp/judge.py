@@ -40,8 +40,8 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """`kinds`: what dropped each firing, 0 = nothing; `memory`: the rows that have changed; `fresh`:
-    how many of dedupe's were not there before."""
+    """`kinds`: what dropped each firing, 0 = nothing; `memory`: the rows that have changed;
+    `fresh`: how many of dedupe's were not there before."""
 
     kinds: npt.NDArray[np.uint8]
     memory: pa.Table
@@ -167,9 +167,7 @@ class _State:
         return int(np.count_nonzero((self.before[1] == NEVER) & (self.seen != NEVER)))
 
 
-def _latest(
-    kind: int, ids: pa.StringArray, changed: Bools, latest: Int64, length: int
-) -> pa.Table:
+def _latest(kind: int, ids: pa.StringArray, changed: Bools, latest: Int64, length: int) -> pa.Table:
     """Rows of one instant each."""
     some = np.flatnonzero(changed)
     ones, instants = np.ones(len(some), np.int64), latest[some]

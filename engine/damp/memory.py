@@ -15,9 +15,9 @@ from tidegate.rules.damping import KEYS
 MEMORY = pa.schema(
     {"kind": pa.int8(), "id": pa.string(), "until": pa.int64(), "instants": pa.binary()}
 )
-"""`kind`: 1 + the place in `KEYS`; `id`: a key's, or for dedupe that of what repeats (hex); `until`:
-when it says nothing any more; `instants`: when firings passed, int64 each. A key that is disarmed
-has a row until FOREVER, one that was armed again a row that has run out."""
+"""`kind`: 1 + the place in `KEYS`; `id`: a key's, or for dedupe that of what repeats (hex);
+`until`: when it says nothing any more; `instants`: when firings passed, int64 each. A key that is
+disarmed has a row until FOREVER, one that was armed again a row that has run out."""
 
 WANTED = MEMORY.remove(3).remove(2)
 """The rows that are asked for."""

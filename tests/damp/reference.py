@@ -52,9 +52,8 @@ def _why(damping: Damping, firing: Firing, memory: Memory) -> str | None:
         seen = memory.seen.get((firing.key, firing.repeats))
         if seen is not None and firing.at - seen < damping.dedupe.within_micros:
             return "dedupe"
-    if damping.cooldown_micros is not None:
-        if before and firing.at - before[-1] < damping.cooldown_micros:
-            return "cooldown"
+    if before and firing.at - before[-1] < (damping.cooldown_micros or 0):
+        return "cooldown"
     if damping.throttle is not None:
         lately = [at for at in before if firing.at - at < damping.throttle.within_micros]
         if len(lately) >= damping.throttle.count:

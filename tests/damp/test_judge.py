@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -47,7 +48,9 @@ def judged(damping: Damping, firings: Sequence[Firing], known: Remembered) -> li
     asked = Asked(
         pa.array([f.key for f in firings], pa.string()),
         np.array([f.at for f in firings], np.int64),
-        pa.array([f"{f.key}/{f.repeats}" for f in firings], pa.string()) if damping.dedupe else None,
+        pa.array([f"{f.key}/{f.repeats}" for f in firings], pa.string())
+        if damping.dedupe
+        else None,
         np.array([f.fires for f in firings], np.bool_),
         np.array([f.rearms for f in firings], np.bool_),
     )
@@ -82,7 +85,7 @@ def test_what_is_dropped_is_what_the_reference_drops_however_the_history_is_cut(
         right = [*damped(damping, firings, Memory())]
         cuts = sorted({0, len(firings), *(chance.randint(0, len(firings)) for _ in range(4))})
         known, found = Remembered(), []
-        for first, end in zip(cuts, cuts[1:], strict=False):
+        for first, end in pairwise(cuts):
             part = judged(damping, firings[first:end], known)
             found += part
             if first and part and part[0] is not None:
