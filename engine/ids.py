@@ -92,14 +92,12 @@ def key_ids(keys: pa.Table, count: int) -> UInt64:
     return mix_rows(hashes, _seed("key", *columns), np.zeros(count, np.int64))
 
 
-def repeat_ids(keys: UInt64, columns: pa.Table, offsets: Int64) -> UInt64:
-    """Ids uint64[n, 2] of what n firings repeat: their keys' ids, and the rows of `columns`, which
-    are offsets[i]:offsets[i + 1] of firing i, in order."""
+def repeat_ids(keys: UInt64, names: Sequence[str], hashes: UInt64, offsets: Int64) -> UInt64:
+    """Ids uint64[n, 2] of what n firings repeat: their keys' ids, and the hashes of the columns
+    `names` of their rows, which are offsets[i]:offsets[i + 1] of firing i, in order."""
     counts = np.diff(offsets)
     place = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
-    some = columns.num_columns
-    hashes = row_hash(columns) if some else np.zeros((int(offsets[-1]), 2), np.uint64)
-    rows = mix_rows(hashes, _seed("repeat", *columns.column_names), place)
+    rows = mix_rows(hashes, _seed("repeat", *names), place)
     return mix_rows(keys + sum_by_offsets(rows, offsets), _seed("count"), counts)
 
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from tidegate.engine.damp.judge import Asked, judge
 from tidegate.engine.damp.kernel import DEDUPE
 from tidegate.engine.damp.memory import kind_names
+from tidegate.engine.hashing import row_hash
 from tidegate.engine.ids import as_hex, key_ids, repeat_ids
 from tidegate.engine.parking import Why
 from tidegate.engine.ports import Store
@@ -109,7 +110,9 @@ def _asked(firings: Firings, rule: Rule, answers: Answers, some: Int64) -> Asked
     if damping is not None and damping.dedupe is not None:
         by = [name for name in damping.dedupe.by if name not in firings.key_names]
         all_keys = key_ids(firings.firings.select(firings.key_names), len(firings))
-        repeats = repeat_ids(all_keys, firings.relation.select(by), _offsets(firings))
+        rows = firings.relation.select(by)
+        hashes = row_hash(rows) if by else np.zeros((len(firings.relation), 2), np.uint64)
+        repeats = repeat_ids(all_keys, by, hashes, _offsets(firings))
         same = as_hex(repeats[some])
     if damping is not None and damping.hysteresis is not None:
         fires = np.asarray(pc.is_in(ids, pa.array(sorted(answers.fires), pa.string())))
