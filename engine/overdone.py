@@ -26,5 +26,5 @@ def overdone(
     most = limits.firings_per_rule_per_minute_max
     often = too_often(fired, most, at, detector, parked)
     parked |= {one.rule for one in often}
-    full = damper.overfull(limits.dedupe_keys_max, plan.watermark_before, parked)
+    full = damper.overfull(limits.dedupe_keys_max, plan.watermark, parked)
     return (*often, *parked_with_users(full, at, detector, parked))

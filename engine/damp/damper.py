@@ -42,7 +42,8 @@ class Damper:
 
     rulebook: str
     store: Store
-    _kept: dict[str, int] = field(default_factory=dict, init=False)  # of dedupe, by rule; too many
+    _kept: dict[str, int] = field(default_factory=dict, init=False)  # of dedupe, or a few more
+    _fresh: dict[str, int] = field(default_factory=dict, init=False)  # of them, not stored yet
 
     def damp(
         self, firings: Iterable[Firings], rules: Mapping[str, Rule], answers: Answers
@@ -51,10 +52,13 @@ class Damper:
         asked, or is asked later, are left as they are."""
         found: list[Firings] = []
         memory: dict[str, pa.Table] = {}
+        self._fresh = {}
         for of_rule in firings:
             rule = rules[of_rule.rule]
             if rule.damping is not None and rule.name not in answers.failed and not rule.asks_later:
-                of_rule, memory[rule.name] = self.damp_rule(of_rule, rule, answers)
+                of_rule, changed = self.damp_rule(of_rule, rule, answers)
+                if changed is not None:
+                    memory[rule.name] = changed
             found.append(of_rule)
         return Damped(tuple(found), memory)
 
@@ -82,6 +86,7 @@ class Damper:
         if rule.name not in self._kept:
             self._kept[rule.name] = self._stored(rule.name, 0)
         self._kept[rule.name] += fresh
+        self._fresh[rule.name] = fresh
 
     def _stored(self, rule: str, instant: int) -> int:
         return self.store.count_remembered(self.rulebook, rule, DEDUPE, instant)
@@ -93,7 +98,7 @@ class Damper:
         for rule, count in self._kept.items():
             if count <= limit or rule in parked:
                 continue
-            self._kept[rule] = count = self._stored(rule, instant)
+            self._kept[rule] = count = self._stored(rule, instant) + self._fresh.get(rule, 0)
             if count > limit:
                 reason = f"its dedupe remembers {count:,} firings, at most {limit:,} ({SETTING})"
                 found[rule] = reason, f"make its within: shorter, or raise {SETTING}"
