@@ -18,7 +18,7 @@ _ID = re.compile("[0-9a-f]{6,32}")
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """The newest `limit` firings of a rule, with a key (texts by column), with an entry in a
-    `state` (or `failed`: whose condition does not hold), that ended between two instants
+    `state` (or `failed`: whose condition does not hold; `damped`), that ended between two instants
     (microseconds), before the firing whose id begins with `before`. None: all."""
 
     rule: str | None = None
@@ -39,7 +39,7 @@ class Chosen:
         """Whether a firing, as it is shown, has the key and the state."""
         key = {name: value_text(value) for name, value in firing["key"].items()}
         states = {entry["state"] for entry in firing["entries"]}
-        states |= {"failed"} & {firing["condition"]}
+        states |= ({"failed"} & {firing["condition"]}) | ({"damped"} & firing.keys())
         return self.key.items() <= key.items() and (self.state is None or self.state in states)
 
     def check(self, book: Rulebook) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from tidegate.engine.values import Firings, Signal
+import pyarrow as pa
+
+from tidegate.engine.values import Answers, Firings, Signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,9 @@ class Outcome:
 
     `ends`: the signals of the end of the action, inserted with `done` for the firings of which no
     other statement is left; `fails`: those of its failure, inserted with `dead`. `asks`: the kind
-    and subject of a control that is inserted with `done`.
+    and subject of a control that is inserted with `done`. `answers`: what was said of the
+    firings of a condition, of which some may be damped before it is settled; `memory`: what is to
+    be remembered of the others.
     """
 
     entry: Entry
@@ -175,3 +179,5 @@ class Outcome:
     fails: tuple[Signal, ...] = ()
     firing_ids: tuple[str, ...] | None = None
     asks: tuple[str, str] | None = None
+    answers: Answers | None = None
+    memory: pa.Table | None = None

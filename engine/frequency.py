@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.detector.detector import Detector
+from tidegate.engine.parking import parked_with_users
 from tidegate.engine.state import Fired, Parked
 from tidegate.engine.values import Firings, Plan
 
@@ -34,7 +35,7 @@ def fired_lately(
         if one.now > since
     )
     counts = {
-        fired.rule: _held(fired)
+        fired.rule: _through(fired)
         for fired in firings
         if len(fired) and max(plan.watermark_before, _first(fired)) > since
     }
@@ -53,24 +54,21 @@ def too_often(
     counts = Counter[str]()
     for one in fired if limit else ():
         counts.update(one.counts)
-    found: dict[str, Parked] = {}
-    for rule, count in sorted(counts.items()):
-        if count <= limit or rule in parked:
-            continue
-        hint = (
-            "if its actions cause what it detects, break that loop (`ignore_own: true`, `where:`); "
-            f"if not, raise {SETTING}"
-        )
-        reason = f"it fired {count:,} times within a minute, at most {limit:,} are let ({SETTING})"
-        found[rule] = Parked(rule, reason, hint, instant)
-        for user in sorted(detector.parked_with({rule}) - {rule, *parked}):
-            found.setdefault(user, Parked(user, f"it uses {rule}", hint, instant))
-    return tuple(found.values())
+    hint = (
+        "if its actions cause what it detects, break that loop (`ignore_own: true`, `where:`); "
+        f"if not, raise {SETTING}"
+    )
+    said = f"times within a minute, at most {limit:,} are let ({SETTING})"
+    why = {
+        rule: (f"it fired {count:,} {said}", hint)
+        for rule, count in counts.items()
+        if count > limit
+    }
+    return parked_with_users(why, instant, detector, parked)
 
 
-def _held(fired: Firings) -> int:
-    failed = pc.sum(pc.equal(fired.firings["condition"], "failed")).as_py()
-    return len(fired) - int(failed or 0)
+def _through(fired: Firings) -> int:
+    return int(pc.sum(fired.through).as_py() or 0)
 
 
 def _first(fired: Firings) -> int:

@@ -23,7 +23,9 @@ __all__ = [
     "column_set",
     "firing_ids",
     "instant_ids",
+    "key_ids",
     "occurrence_ids",
+    "repeat_ids",
     "signal_ids",
 ]
 
@@ -81,6 +83,22 @@ def firing_ids(
     ids = mix_rows(ids, _seed("end"), end)
     ids = mix_rows(ids + sum_by_offsets(occurrences, offsets), _seed("count"), np.diff(offsets))
     return count_equal(ids)
+
+
+def key_ids(keys: pa.Table, count: int) -> UInt64:
+    """Ids uint64[n, 2] of n keys, by the names, types and values of their columns."""
+    hashes = row_hash(keys) if keys.num_columns else np.zeros((count, 2), np.uint64)
+    columns = (f"{field.name} {field.type}" for field in keys.schema)
+    return mix_rows(hashes, _seed("key", *columns), np.zeros(count, np.int64))
+
+
+def repeat_ids(keys: UInt64, names: Sequence[str], hashes: UInt64, offsets: Int64) -> UInt64:
+    """Ids uint64[n, 2] of what n firings repeat: their keys' ids, and the hashes of the columns
+    `names` of their rows, which are offsets[i]:offsets[i + 1] of firing i, in order."""
+    counts = np.diff(offsets)
+    place = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
+    rows = mix_rows(hashes, _seed("repeat", *names), place)
+    return mix_rows(keys + sum_by_offsets(rows, offsets), _seed("count"), counts)
 
 
 def as_binary(ids: UInt64) -> pa.FixedSizeBinaryArray:

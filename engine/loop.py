@@ -28,6 +28,7 @@ from tidegate.engine.capture.plan import (
 from tidegate.engine.capture.resets import with_resets
 from tidegate.engine.capture.sources import Sources, sources
 from tidegate.engine.clocks import running_clocks
+from tidegate.engine.damp.damper import Damper
 from tidegate.engine.detecting import detect
 from tidegate.engine.detector.partitioned import Partitioned
 from tidegate.engine.detector.parts import next_due
@@ -38,8 +39,9 @@ from tidegate.engine.evaluate.asof import AsOf
 from tidegate.engine.evaluate.evaluate import evaluate
 from tidegate.engine.evaluate.samples import Sampler
 from tidegate.engine.failpoints import failpoint
-from tidegate.engine.frequency import fired_lately, too_often
+from tidegate.engine.frequency import fired_lately
 from tidegate.engine.outage import looking_at_tables
+from tidegate.engine.overdone import overdone
 from tidegate.engine.ports import Arrivals, Conditions, Feed, Store, Unplaced
 from tidegate.engine.present import Present
 from tidegate.engine.state import BucketReport, Parked, Seen, State, Taken
@@ -81,12 +83,14 @@ class Loop:
     stage: Stage | None = field(default=None, init=False)  # what is being done
     _sources: Sources = field(init=False)
     _clocks: Clocks = field(init=False)
+    _damper: Damper = field(init=False)
     _seconds: dict[str, float] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         book = self.basis.rulebook
         self._sources = sources(book)
         self._clocks = Clocks(running_clocks(book), book.settings)
+        self._damper = Damper(book.name, self.store)
         self.targets.wrote(self.basis.targets)
         self.targets.make_ready()
         self.runner.load(self.store.open_entries(book.name))
@@ -303,8 +307,9 @@ class Loop:
             evaluated = evaluate(
                 basis.prepared, detected.found, plan, self.conditions, as_of, sampler
             )
+            damped = self._damper.damp(evaluated.firings, basis.rulebook.rules, evaluated.answers)
         entries = entries_for(  # 7. what is to be done
-            evaluated.firings,
+            damped.firings,
             evaluated.failed,
             basis.rulebook.rules,
             basis.prepared.statements,
@@ -313,27 +318,24 @@ class Loop:
             basis.later,
         )
         parked = self._parked_after(plan, detected.parked)
-        fired = fired_lately(self.state.fired, plan, evaluated.firings)
-        often = too_often(
-            fired,
-            basis.rulebook.settings.firings_per_rule_per_minute_max,
-            plan.watermark + 1,
-            _of(basis).detector,
-            parked,
+        fired = fired_lately(self.state.fired, plan, damped.firings)
+        stopped = overdone(
+            fired, self._damper, basis.rulebook.settings, plan, _of(basis).detector, parked
         )
         return basis, Taken(
             plan,
             detected.carried,
             basis.digests,
-            evaluated.firings,
+            damped.firings,
             entries,
             bucket.rejected,
             bucket.rows,
             sum(map(len, detected.found)),
             self._seconds,
-            (*detected.parked, *often),
+            (*detected.parked, *stopped),
             _of(basis).passed_over(self.state.carried, bucket.batches, plan.watermark, parked),
             fired,
+            damped.memory,
         )
 
     def _commit(self, basis: Basis, taken: Taken) -> Taken:
@@ -362,6 +364,7 @@ class Loop:
             rows=taken.rows,
             detections=taken.detections,
             firings=sum(map(len, taken.firings)),
+            damped=sum(sum(fired.damped.values()) for fired in taken.firings),
             entries=len(taken.entries),
             seconds=self._seconds,
         )
@@ -386,7 +389,9 @@ class Loop:
         )
 
     def _present(self) -> Present:
-        return Present(self.basis, self.store.id, self.asked_later, self.feed, self.now)
+        return Present(
+            self.basis, self.store.id, self.asked_later, self.feed, self._damper, self.now
+        )
 
     @contextmanager
     def _timed(self, stage: str) -> Iterator[None]:

@@ -76,8 +76,10 @@ def reset(table: str, start: str, store: str | None, name: str | None, as_json: 
 @click.option("--until", metavar="TIME", help="Only those that ended then or before.")
 @click.option(
     "--state",
-    type=click.Choice(["pending", "held", "dead", "done", "skipped", "redriven", "failed"]),
-    help="Only those with an action in this state; failed: whose condition does not hold.",
+    type=click.Choice(
+        ["pending", "held", "dead", "done", "skipped", "redriven", "failed", "damped"]
+    ),
+    help="Only those with an action in this state; failed: whose condition does not hold; damped.",
 )
 @click.option("--before", metavar="FIRING", help="Only those that come before this one.")
 @click.option(

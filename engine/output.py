@@ -172,7 +172,8 @@ def bucket_printer(*, as_json: bool, stages: bool = False) -> Callable[[BucketRe
         parts = (
             _count(report.rows, "row"),
             _count(report.detections, "detection"),
-            _count(report.firings, "firing"),
+            _count(report.firings, "firing")
+            + (f" ({report.damped:,} damped)" if report.damped else ""),
             _count(report.entries, "action"),
             f"{sum(report.seconds.values()):.2f} s",
         )

@@ -329,10 +329,10 @@ class Store(Protocol):
         ...
 
     def settle(self, rulebook: str, epoch: int, outcomes: Sequence[Outcome]) -> tuple[Entry, ...]:
-        """Record outcomes; a done entry's signals (G22), its successors and the answer to its
-        control are stored in the same transaction; returns the successors with their numbers. An
-        entry that is done, skipped or redriven already stays as it is. `EngineError('lease-lost')`;
-        `'signal-conflict'`, and nothing is written then."""
+        """Record outcomes; a done entry's signals (G22), its successors, what is to be remembered
+        of its firings and the answer to its control are stored in the same transaction; returns
+        the successors with their numbers. An entry that is done, skipped or redriven already stays
+        as it is. `EngineError('lease-lost')`; `'signal-conflict'`, and nothing is written then."""
         ...
 
     def tell(self, rulebook: str, epoch: int, signals: Sequence[Signal]) -> None:
@@ -349,6 +349,15 @@ class Store(Protocol):
 
     def dead_in_a_row(self, rulebook: str, entry: Entry, limit: int) -> int:
         """How many entries of an entry's queue have died, `limit` at most, since one was done."""
+        ...
+
+    def remembered(self, rulebook: str, rule: str, wanted: pa.Table) -> pa.Table:
+        """What is remembered of a rule's firings that passed: of the rows `wanted`, those that are
+        there (`engine.damp.memory`)."""
+        ...
+
+    def count_remembered(self, rulebook: str, rule: str, kind: int, instant: int) -> int:
+        """How many rows of a kind say something of a rule's firings after an instant."""
         ...
 
     def version_at(self, rulebook: str, table: str, instant: int) -> int | None:

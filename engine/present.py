@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-import pyarrow.compute as pc
-
+from tidegate.engine.act.executors import done
 from tidegate.engine.act.outbox import Stamp, alternative, entries_for
 from tidegate.engine.basis import Basis
-from tidegate.engine.entries import Entry
-from tidegate.engine.evaluate.evaluate import decided, question_of
+from tidegate.engine.damp.damper import Damper
+from tidegate.engine.entries import Entry, Outcome
+from tidegate.engine.evaluate.evaluate import decided, questions_of
 from tidegate.engine.outage import looking_at_tables
 from tidegate.engine.ports import Conditions, Feed, SinkError
-from tidegate.engine.values import Firings
+from tidegate.engine.values import Answers, Firings
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,21 +24,42 @@ class Present:
     store_id: str
     conditions: Conditions
     feed: Feed
+    damper: Damper
     now: Callable[[], int]
 
-    def entries(self, entry: Entry, firings: Firings) -> tuple[tuple[Entry, ...], Firings]:
-        """The condition of the entry's rule asked again: the entries of its actions, for those of
-        its firings that hold, in its place; and its firings, decided. Raises SinkError."""
+    def asked(self, entry: Entry, firings: Firings) -> Outcome:
+        """See `engine.act.executors.Present`."""
         rule = self.basis.rulebook.rules.get(entry.rule)
         if rule is None:
             raise SinkError(f"rule {entry.rule} is not in the rulebook any more")
-        question = question_of(self.basis.prepared.rules[rule.name], firings.relation)
-        if question is not None:
-            latest = {name: self._latest(name) for name in question.tables}
-            answers = self.conditions.hold([replace(question, versions=latest)])
+        answers = Answers()
+        if questions := questions_of(self.basis.prepared.rules[rule.name], firings.relation):
+            latest = {name: self._latest(name) for q in questions for name in q.tables}
+            answers = self.conditions.hold([replace(q, versions=latest) for q in questions])
             if why := answers.failed.get(rule.name):
                 raise SinkError(why.error, why.details)
-            firings = decided(firings, answers.held)
+            firings = decided(firings, rule, answers)
+        successors = self._successors(entry, firings)
+        return replace(done(entry), successors=successors, firings=firings, answers=answers)
+
+    def damped(self, outcome: Outcome) -> Outcome:
+        """See `engine.act.executors.Present`."""
+        rule = self.basis.rulebook.rules.get(outcome.entry.rule)
+        if rule is None or outcome.firings is None or outcome.answers is None:
+            return outcome
+        firings, memory = self.damper.damp_rule(outcome.firings, rule, outcome.answers)
+        if memory is None:
+            return outcome
+        through = firings.firings.filter(firings.through)
+        ids = replace(firings, firings=through).hex_ids().to_pylist()
+        depths = dict(zip(ids, through["depth"].to_pylist(), strict=True))
+        successors = (_of_some(one, depths) for one in outcome.successors)
+        left = tuple(one for one in successors if one is not None)
+        return replace(outcome, firings=firings, memory=memory, successors=left)
+
+    def _successors(self, entry: Entry, firings: Firings) -> tuple[Entry, ...]:
+        """The entries of a rule's actions that take the place of its condition's."""
+        rule = self.basis.rulebook.rules[entry.rule]
         made = entries_for(
             [firings],
             {},
@@ -49,10 +70,10 @@ class Present:
             self.basis.later,
             decided=True,
         )
-        held = firings.firings.filter(pc.not_equal(firings.firings["condition"], "failed"))
+        held = firings.firings.filter(firings.through)
         ids = tuple(replace(firings, firings=held).hex_ids().to_pylist())
         stamp = self._stamp()
-        successors = tuple(
+        return tuple(
             replace(
                 stamp.on(replace(one, place=entry.place), asked=entry.place == entry.number),
                 target_version=one.target_version,
@@ -60,7 +81,6 @@ class Present:
             )
             for one in made
         )
-        return successors, firings
 
     def otherwise(self, entry: Entry) -> tuple[Entry, ...]:
         """The entries of the alternative of the entry's rule, none if it has none any more."""
@@ -117,3 +137,11 @@ class Present:
     def _latest(self, table: str) -> int:
         with looking_at_tables():
             return self.feed.version(self.basis.rulebook.tables[table])
+
+
+def _of_some(entry: Entry, depths: Mapping[str, int]) -> Entry | None:
+    """An entry for those of its firings whose depths these are; None where none is left."""
+    ids = tuple(one for one in entry.firing_ids or () if one in depths)
+    if not ids:
+        return None
+    return replace(entry, firing_ids=ids, depth=max(depths[one] for one in ids))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from tidegate.engine.entries import Entry
 from tidegate.engine.values import Carried, Cursor, Firings, Plan, Rejected
 
@@ -55,7 +57,8 @@ class Taken:
     `digests`: by rule active after the bucket, of what it detects with; a rule that is not in it
     is forgotten. `rows` were read, `seconds` by stage. `parked` are rules that a limit stops from
     here on; `passed_over`: by parked rule, how many occurrences it did not see in this bucket;
-    `fired`: what fired within a minute before its `now`, its own firings included.
+    `fired`: what fired within a minute before its `now`, its own firings included; `memory`: by
+    rule, what is to be remembered of its firings that passed (`engine.damp.memory`).
     """
 
     plan: Plan
@@ -70,6 +73,7 @@ class Taken:
     parked: tuple[Parked, ...] = ()
     passed_over: Mapping[str, int] = field(default_factory=dict)
     fired: tuple[Fired, ...] = ()
+    memory: Mapping[str, pa.Table] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,5 +97,6 @@ class BucketReport:
     rows: int
     detections: int
     firings: int
+    damped: int
     entries: int
     seconds: Mapping[str, float]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 
-import pyarrow.compute as pc
-
 from tidegate.engine.moments import micros_text
 from tidegate.engine.state import Taken
 from tidegate.engine.values import Firings
@@ -33,16 +31,21 @@ def tell(taken: Taken) -> None:
 def _fired(fired: Firings) -> str:
     """`fired for 2 keys`; a firing whose condition does not hold is none."""
     table = fired.firings
-    held = table.filter(pc.not_equal(table["condition"], "failed"))
+    held = table.filter(fired.through)
     count, keys = held.num_rows, 0
     if fired.key_names:
         keys = held.group_by(list(fired.key_names)).aggregate([]).num_rows
+    dropped = sum(fired.damped.values())
+    failed = len(fired) - count - dropped
+    damped = f"; {dropped:,} more damped" if dropped else ""
+    if not count and dropped:
+        return f"did not fire: {_count(dropped, 'firing')} damped"
     if not count:
         return f"did not fire: its condition holds for none of {_count(len(fired), 'detection')}"
     times = "fired" if count == max(keys, 1) else f"fired {count:,} times"
     of = f" for {_count(keys, 'key')}" if keys else ""
-    rest = len(fired) - count
-    return f"{times}{of}" + (f"; its condition does not hold for {rest:,} more" if rest else "")
+    rest = f"; its condition does not hold for {failed:,} more" if failed else ""
+    return f"{times}{of}{rest}{damped}"
 
 
 def _count(number: int, noun: str) -> str:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidegate.rules.model import Condition
 
@@ -301,6 +302,8 @@ class Reading:
 class Question:
     """A rule's condition, asked of its firings in one bucket.
 
+    `asks`: what an answer says: `if` the condition holds; `fire` and `rearm` are those of its
+    hysteresis.
     `group`: the columns with one value a firing that an expression names; `tables`: the declared
     tables that a query names, `versions` those at which it sees them: a table without one is not
     there.
@@ -314,6 +317,7 @@ class Question:
     relation: pa.Table
     versions: Mapping[str, int] = field(default_factory=dict)
     transitions: frozenset[str] = frozenset()
+    asks: str = "if"  # if | fire | rearm
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,11 +334,29 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What conditions said: the firing ids (hex) for which they hold, and by rule those that could
-    not be asked."""
+    """What conditions said: the firing ids (hex) for which they hold, those for which their rule's
+    hysteresis fires and is rearmed, and by rule what could not be asked."""
 
     held: frozenset[str] = frozenset()
     failed: Mapping[str, Failure] = field(default_factory=dict)
+    fires: frozenset[str] = frozenset()
+    rearms: frozenset[str] = frozenset()
+
+    def also(self, other: Answers) -> Answers:
+        """Both together."""
+        return Answers(
+            self.held | other.held,
+            {**self.failed, **other.failed},
+            self.fires | other.fires,
+            self.rearms | other.rearms,
+        )
+
+
+DAMPED = "damped"
+FIRING_COLUMNS = frozenset(
+    {"firing_id", "started_at", "detected_at", "depth", "condition", "constituents", DAMPED}
+)
+"""The columns of firings beside those of their key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +365,8 @@ class Firings:
 
     `firings`: a row each, in detection order: firing_id (fixed_size_binary[16]), the key columns,
     started_at, detected_at (timestamp[us, UTC]), depth (int32), condition (held | failed | none),
-    constituents (int32). `relation`: the parameter relation `event` of *all* of them
+    constituents (int32), and where a firing may be damped what has dropped it (damped: string, null
+    = nothing). `relation`: the parameter relation `event` of *all* of them
     (semantics 5), a row a constituent, firing_id as lower-case hex string.
     """
 
@@ -357,8 +380,24 @@ class Firings:
     @property
     def key_names(self) -> tuple[str, ...]:
         """The key columns, in order."""
-        fixed = {"firing_id", "started_at", "detected_at", "depth", "condition", "constituents"}
-        return tuple(name for name in self.firings.column_names if name not in fixed)
+        return tuple(name for name in self.firings.column_names if name not in FIRING_COLUMNS)
+
+    @property
+    def through(self) -> pa.Array | pa.ChunkedArray:
+        """Of each firing, whether it is to be acted on: its condition has not failed, and nothing
+        has dropped it."""
+        let = pc.not_equal(self.firings["condition"], "failed")
+        if DAMPED not in self.firings.column_names:
+            return let
+        return pc.and_(let, pc.is_null(self.firings[DAMPED]))
+
+    @property
+    def damped(self) -> Mapping[str, int]:
+        """How many were dropped, by what dropped them."""
+        if DAMPED not in self.firings.column_names:
+            return {}
+        counts = pc.value_counts(self.firings[DAMPED].drop_null()).to_pylist()
+        return {one["values"]: one["counts"] for one in counts}
 
     def hex_ids(self) -> pa.StringArray:
         """The firing ids as they stand in the relation."""

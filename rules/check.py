@@ -10,6 +10,7 @@ from tidegate.rules import selection
 from tidegate.rules.book import Book, refuse
 from tidegate.rules.clocks import occurs_never
 from tidegate.rules.cycles import cycles
+from tidegate.rules.damping import check_damping
 from tidegate.rules.errors import Place
 from tidegate.rules.formatter import format_expression
 from tidegate.rules.keytypes import TRANSACTION_COLUMNS
@@ -278,7 +279,12 @@ def _rule(book: Book, name: str, record: Record, report: Report) -> None:
     condition = record.get("if")
     if isinstance(condition, tuple):
         _steady(condition, report)
+    levels = record.get("hysteresis")
+    for text in levels.values.values() if levels else ():
+        _steady(text, report)
     rule = book.rules.get(name)
+    if rule:
+        check_damping(book, rule, record, report)
     if rule and rule.selection:
         for message, hint in selection.faults(rule.on, rule.selection):
             report.add("selection", message, record.place("context"), hint)

@@ -150,6 +150,24 @@ _CONDITION = k.by_form(
     named=only("a condition", "sql", sql(A_QUERY), "a query of the firing_ids that hold"),
     like="count(*) > 3, or {sql: SELECT firing_id FROM event ..}",
 )
+_RATE = s.parsed("a rate", texts.rate, "3 per 1 h")
+_DEDUPE = k.record(
+    "dedupe",
+    Key(
+        "by",
+        COLUMNS,
+        "columns of what the rule sees, alike in firings that repeat",
+        required=True,
+    ),
+    Key("within", LENGTH_ABOVE_0, "how long a firing is remembered", required=True),
+    like="{by: [host], within: 1 d}",
+)
+_HYSTERESIS = k.record(
+    "hysteresis",
+    Key("fire", sql("max(level) > 80"), "when a firing passes", required=True),
+    Key("rearm", sql("max(level) < 70"), "what must have held before the next", required=True),
+    like="{fire: max(level) > 80, rearm: max(level) < 70}",
+)
 _MODE = s.choice(*Coupling, words=words.COUPLING_WORDS)
 _NAMES = k.by_form("a rule or a list of rules", one=NAME, many=k.listing(NAME, 1))
 RULE = k.record(
@@ -195,10 +213,10 @@ RULE = k.record(
     Key("precedes", _NAMES, "rules whose actions run after this one's"),
     Key("follows", _NAMES, "rules whose actions run before this one's"),
     Key("granularity", ANYTHING, "granularity of firings"),
-    Key("throttle", ANYTHING, "at most so many firings in a time"),
-    Key("cooldown", LENGTH_ABOVE_0, "silence after a firing"),
-    Key("dedupe", ANYTHING, "drop firings that repeat"),
-    Key("hysteresis", ANYTHING, "fire again only after a reset"),
+    Key("throttle", _RATE, "at most so many firings of a key in a time"),
+    Key("cooldown", LENGTH_ABOVE_0, "silence of a key after a firing"),
+    Key("dedupe", _DEDUPE, "drop firings of a key that repeat"),
+    Key("hysteresis", _HYSTERESIS, "fire again only after a reset of the key"),
     Key("ignore_own", s.FLAG, "do not react to what its own actions write"),
     Key("net", s.choice("firing", "bucket"), "what transition tables sum up; default firing"),
     Key("at_least_once", s.FLAG, "let in actions without a marker, which may be repeated"),

@@ -61,7 +61,7 @@ def _without_columns(
     """No event of the expression is keyed."""
     names = key_names(record)
     rules = [name for name in used if name in book.records("rules")]
-    known = set().union(*(_columns_of(book, name) or () for name in used))
+    known = set().union(*(columns_of(book, name) or () for name in used))
     lacking = [name for name in names if name not in known] or list(names)
     message = f"no event of the expression has the column {', '.join(lacking)}"
     hint = did_you_mean(lacking[0], known) if known else ""
@@ -110,7 +110,7 @@ def _listed(book: Book, record: Record, used: dict[str, x.Expression], report: R
         if len(columns) != width:
             message = f"{name!r} has {len(columns)} key columns, the first entry {width}"
             report.add("per", message, place, "list as many columns for each event")
-        has = _columns_of(book, name)
+        has = columns_of(book, name)
         if has is not None and not set(columns) <= has:
             lacking = ", ".join(sorted(set(columns) - has))
             hint = report.did_you_mean(lacking, has) if has else ""
@@ -128,7 +128,7 @@ def _inferred(book: Book, record: Record, used: dict[str, x.Expression], report:
     wanted = set(columns)
     per: Per = {}
     for name in used:
-        has = _columns_of(book, name)
+        has = columns_of(book, name)
         if has is None or wanted <= has:
             if name in book.events or name in book.records("rules"):
                 per[name] = columns
@@ -146,7 +146,7 @@ def _inferred(book: Book, record: Record, used: dict[str, x.Expression], report:
     return per
 
 
-def _columns_of(book: Book, name: str) -> set[str] | None:
+def columns_of(book: Book, name: str) -> set[str] | None:
     """The columns that an event type can be keyed by; None where only the table knows."""
     event = book.events.get(name)
     if isinstance(event, ClockEvent):

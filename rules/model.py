@@ -186,6 +186,43 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
+class Throttle:
+    """At most `count` firings of a key in any time of this length."""
+
+    count: int
+    within_micros: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dedupe:
+    """No firing of a key whose rows have the values of another within this time, in the columns
+    `by` of the parameter relation."""
+
+    by: tuple[str, ...]
+    within_micros: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hysteresis:
+    """A firing of a key for which `fire` holds, and then none until `rearm` has held for one. Both
+    are expressions over the rows of one firing."""
+
+    fire: Condition
+    rearm: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Damping:
+    """Which of a rule's firings are dropped though its condition let them through, key by key. What
+    is not None is asked in this order; the first that refuses a firing drops it."""
+
+    hysteresis: Hysteresis | None = None
+    dedupe: Dedupe | None = None
+    cooldown_micros: int | None = None
+    throttle: Throttle | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Retry:
     """Attempts of one entry, with doubling pauses between the two bounds."""
 
@@ -226,12 +263,19 @@ class Rule:
     at_least_once: bool = False  # its statements may be such as leave no marker (G19)
     net: str = "firing"  # | "bucket": what the transition tables sum up
     ignore_own: bool = False  # what its own actions write is no event of it (G22)
-    options: Mapping[str, Any] = field(default_factory=dict)  # throttle, cooldown, ..: not built
+    damping: Damping | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)  # granularity, ..: not built
 
     @property
     def asks_later(self) -> bool:
         """Whether the condition is asked by itself, and not with the bucket that detected."""
-        return self.condition is not None and self.condition_coupling is Coupling.DETACHED
+        return self.asks and self.condition_coupling is Coupling.DETACHED
+
+    @property
+    def asks(self) -> bool:
+        """Whether anything is asked of its firings: a condition, or when to fire again."""
+        levels = self.damping.hysteresis if self.damping else None
+        return self.condition is not None or levels is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +299,7 @@ class Settings:
     lease_seconds: int = 30  # G21
     max_cascade_depth: int = 16
     carried_per_key_max: int = 10_000
+    dedupe_keys_max: int = 1_000_000  # of one rule, not yet forgotten
     state_partitions: int = 256  # at most so many (G26)
     detect_threads: int = 1  # more have not been faster where it was measured
     search_steps_max: int = 1_000_000  # joins of instances, at one instant of one key

@@ -24,7 +24,10 @@ from tidegate.rules.model import (
     Condition,
     Context,
     Coupling,
+    Damping,
+    Dedupe,
     EventType,
+    Hysteresis,
     Retry,
     Rule,
     Selection,
@@ -36,6 +39,7 @@ from tidegate.rules.model import (
     Switch,
     Table,
     TableEvent,
+    Throttle,
     Webhook,
 )
 from tidegate.rules.plain import plain
@@ -45,10 +49,6 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _OPTIONS = (
     "granularity",
-    "throttle",
-    "cooldown",
-    "dedupe",
-    "hysteresis",
     "expire_key_after",
 )
 
@@ -207,6 +207,7 @@ def _rule(book: Book, name: str, node: x.Expression, scalar: Scalar, report: Rep
         at_least_once=record.get("at_least_once", False),
         net=record.get("net", "firing"),
         ignore_own=record.get("ignore_own", False),
+        damping=_damping(record),
         options={key: _plain(record.get(key)) for key in _OPTIONS if key in record.values},
     )
 
@@ -259,6 +260,25 @@ def _condition(record: Record) -> Condition | None:
     query = isinstance(given, Record)
     found = given.get("sql") if query else given
     return Condition(found[0], query, found[1].locate(0)) if found else None
+
+
+def _damping(record: Record) -> Damping | None:
+    dedupe, levels = record.get("dedupe"), record.get("hysteresis")
+    cooldown, rate = record.get("cooldown"), record.get("throttle")
+    found = Damping(
+        hysteresis=_hysteresis(levels) if levels else None,
+        dedupe=Dedupe(_columns(dedupe.get("by", ())), dedupe.get("within", 1)) if dedupe else None,
+        cooldown_micros=cooldown,
+        throttle=Throttle(*rate) if rate else None,
+    )
+    return None if found == Damping() else found
+
+
+def _hysteresis(record: Record) -> Hysteresis | None:
+    fire, rearm = record.get("fire"), record.get("rearm")
+    if not fire or not rearm:
+        return None
+    return Hysteresis(*(Condition(text, False, node.locate(0)) for text, node in (fire, rearm)))
 
 
 def _retry(record: Record) -> Retry:

@@ -44,7 +44,7 @@ def holds_sql(book: Rulebook) -> bool:
     """Whether there is anything that only Spark can judge."""
     filtered = any(isinstance(e, TableEvent) and e.where for e in book.events.values())
     rules = book.rules.values()
-    return filtered or bool(book.samples) or any(r.condition or r.actions for r in rules)
+    return filtered or bool(book.samples) or any(r.asks or r.actions for r in rules)
 
 
 def _condition(rule: str, record: Record, declared: Mapping[str, str], report: Report) -> None:
@@ -62,6 +62,9 @@ def _condition(rule: str, record: Record, declared: Mapping[str, str], report: R
             report.add(fault.code, fault.message, scalar.locate(fault.offset), hint)
         else:
             _say(scalar, expression_fault, report)
+    levels = record.get("hysteresis")
+    for _, scalar in levels.values.values() if levels else ():
+        _say(scalar, expression_fault, report)
 
 
 def _action(

@@ -8,7 +8,7 @@ import re
 import zoneinfo
 
 from tidegate.rules.clocks import clock, cron, daily
-from tidegate.rules.durations import duration_micros
+from tidegate.rules.durations import duration_micros, lacks_unit
 from tidegate.rules.expression import Clock
 from tidegate.rules.nearest import did_you_mean
 
@@ -20,6 +20,7 @@ _CRON_WORDS = {
     **dict.fromkeys(("@monthly", "monthly"), "0 0 1 * *"),
     **dict.fromkeys(("@yearly", "@annually", "yearly"), "0 0 1 1 *"),
 }
+RATE_MAX = 100_000  # so many instants are kept of each key
 NAME = "[A-Za-z_][A-Za-z0-9_]*"
 
 
@@ -38,6 +39,19 @@ def backoff(text: str) -> tuple[int, int]:
     if low > high:
         raise ValueError(f"{text!r}: the first pause is longer than the last")
     return low, high
+
+
+def rate(text: str) -> tuple[int, int]:
+    """`3 per 1 h` -> (3, microseconds)."""
+    found = re.fullmatch(r"\s*(\d{1,9})\s+per\s+(.+)", text, re.ASCII)
+    if not found:
+        raise ValueError(f"{text!r} is not a rate; write 3 per 1 h")
+    if lacks_unit(found[2]):
+        raise ValueError(f"{text!r}: {found[2]} of what?; write {found[1]} per {found[2]} min")
+    count = int(found[1])
+    if not 1 <= count <= RATE_MAX:
+        raise ValueError(f"{text!r}: a rate is 1 to {RATE_MAX:,} firings in a time")
+    return count, positive_micros(found[2])
 
 
 def zone(text: str) -> str:

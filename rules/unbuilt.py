@@ -21,10 +21,6 @@ SIMULATED = frozenset({SHORT_PERIOD})
 
 KEYS = (  # of rules
     "granularity",
-    "throttle",
-    "cooldown",
-    "dedupe",
-    "hysteresis",
     "expire_key_after",
 )
 

@@ -36,6 +36,9 @@ RULE_WORDS: dict[str, str | tuple[str, ...]] = {
     **dict.fromkeys(("retries", "attempts"), "retry"),
     **dict.fromkeys(("else", "fallback"), "otherwise"),
     **dict.fromkeys(("active", "disabled"), "enabled"),
+    **dict.fromkeys(("debounce", "silence", "mute", "suppress"), "cooldown"),
+    **dict.fromkeys(("rate_limit", "ratelimit", "limit"), "throttle"),
+    **dict.fromkeys(("deduplicate", "distinct", "unique"), "dedupe"),
 }
 ACTION_WORDS = {
     **dict.fromkeys(("insert", "merge", "update", "query", "statement", "spark_sql"), "sql"),

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from tidegate.connectors.delta.analyst import group
 from tidegate.connectors.delta.catalog import Catalog, active_session_kept, show
@@ -58,7 +60,7 @@ class DeltaConditions:
         """One job for all; where it fails, one for each, to know whose fault it is."""
         try:
             frames = [self._expression(alike) for alike in asked]
-            return Answers(self._held(reduce(DataFrame.unionAll, frames)))
+            return self._said(reduce(DataFrame.unionAll, frames))
         except (*SPARK_ERRORS, OverrunError) as error:
             if len(asked) == 1 and len(asked[0]) == 1:
                 return self._failed(asked[0][0], error)
@@ -70,7 +72,7 @@ class DeltaConditions:
         frame = show(self._session, pa.concat_tables([q.relation for q in alike]))
         columns = dict.fromkeys(("firing_id", *first.group))
         grouped = group(frame, tuple(columns), expression(self._session, first.condition.text))
-        return grouped.where("_0").select("firing_id")
+        return grouped.where("_0").select("firing_id", F.lit(first.asks).alias("asks"))
 
     def _query(self, question: Question) -> Answers:
         try:
@@ -86,6 +88,15 @@ class DeltaConditions:
             return Answers(self._held(found.select("firing_id")))
         except (*SPARK_ERRORS, OverrunError) as error:
             return self._failed(question, error)
+
+    def _said(self, found: DataFrame) -> Answers:
+        """What holds, by what was asked."""
+        rows = self._jobs.run(self._seconds_max, found.toArrow)
+
+        def ids(asks: str) -> frozenset[str]:
+            return frozenset(rows.filter(pc.equal(rows["asks"], asks))["firing_id"].to_pylist())
+
+        return Answers(ids("if"), {}, ids("fire"), ids("rearm"))
 
     def _held(self, found: DataFrame) -> frozenset[str]:
         ids = self._jobs.run(self._seconds_max, found.toArrow)["firing_id"]
@@ -114,12 +125,17 @@ def _alike(questions: Iterable[Question]) -> list[list[Question]]:
     """Questions of the same text over relations of the same shape, together."""
     found: dict[object, list[Question]] = {}
     for question in questions:
-        key = (question.condition.text, question.group, question.relation.schema)
+        text = question.condition.text
+        key = (question.asks, text, question.group, question.relation.schema)
         found.setdefault(key, []).append(question)
     return list(found.values())
 
 
 def _together(found: Iterable[Answers]) -> Answers:
     answers = list(found)
-    held = frozenset[str]().union(*(a.held for a in answers))
-    return Answers(held, {rule: why for a in answers for rule, why in a.failed.items()})
+    return Answers(
+        frozenset[str]().union(*(a.held for a in answers)),
+        {rule: why for a in answers for rule, why in a.failed.items()},
+        frozenset[str]().union(*(a.fires for a in answers)),
+        frozenset[str]().union(*(a.rearms for a in answers)),
+    )

@@ -168,7 +168,7 @@ def firings_of_entry(entry: Entry, firings: Firings) -> Firings:
     if entry.firing_ids is not None:
         chosen = pc.is_in(firings.hex_ids(), pa.array(entry.firing_ids, pa.string()))
     else:
-        chosen = pc.not_equal(firings.firings["condition"], "failed")
+        chosen = firings.through
     if pc.all(chosen).as_py():
         return firings
     kept = replace(firings, firings=firings.firings.filter(chosen))

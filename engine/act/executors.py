@@ -83,9 +83,14 @@ class Outbox(Protocol):
 class Present(Protocol):
     """What the rules say now, for entries that were stored before."""
 
-    def entries(self, entry: Entry, firings: Firings) -> tuple[tuple[Entry, ...], Firings]:
-        """The rule's condition asked; the entries of its actions, for the firings that hold, and
-        all of them, decided. Raises SinkError."""
+    def asked(self, entry: Entry, firings: Firings) -> Outcome:
+        """The entry's outcome, with its rule's condition asked: the entries of the rule's actions,
+        for the firings that hold, and all of them, decided. Raises SinkError."""
+        ...
+
+    def damped(self, outcome: Outcome) -> Outcome:
+        """The outcome of a condition that was asked, just before it is settled: without what is
+        damped by what was settled up to now."""
         ...
 
     def otherwise(self, entry: Entry) -> tuple[Entry, ...]:

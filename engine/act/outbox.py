@@ -77,10 +77,11 @@ def entries_for(
     stage of the rule, rule, key, firing; then deferred ones by stage of the rule, rule; then
     detached ones by rule. A set's statements follow each other.
 
-    Firings for which the condition does not hold make none; those deeper than `depth_max` make dead
-    ones (G22); those of rules in `failed`, whose condition could not be asked, one dead entry of
-    kind `condition` (G13). Those whose condition is detached, and not `decided`, make one that is
-    to be asked. `later`: by rule, those that come after it (`rules.order.later_ones`).
+    Firings for which the condition does not hold, and damped ones, make none; those deeper than
+    `depth_max` make dead ones (G22); those of rules in `failed`, whose condition could not be
+    asked, one dead entry of kind `condition` (G13). Those whose condition is detached, and not
+    `decided`, make one that is to be asked. `later`: by rule, those that come after it
+    (`rules.order.later_ones`).
     """
     stage_of = stages([rules[of_rule.rule] for of_rule in firings], later)
     sets: list[_Set] = []
@@ -139,7 +140,7 @@ def _sets(
 ) -> Iterator[_Set]:
     """The firings that are acted on together. A rule's webhooks are for all of them, by requests
     that wait for nobody's order."""
-    held = firings.firings.filter(pc.not_equal(firings.firings["condition"], "failed"))
+    held = firings.firings.filter(firings.through)
     if not held.num_rows:
         return
     firings = replace(firings, firings=held)
@@ -206,7 +207,9 @@ def _staged(sets: Iterable[_Set]) -> Iterator[Entry]:
 
 def _condition(rule: Rule, firings: Firings) -> Entry:
     """An entry that asks the rule's condition, of all firings."""
-    text = rule.condition.text if rule.condition is not None else ""
+    levels = rule.damping.hysteresis if rule.damping else None
+    asked = rule.condition or (levels and levels.fire)
+    text = asked.text if asked else ""
     depth = int(pc.max(firings.firings["depth"]).as_py())
     return Entry(rule.name, "condition", text, None, 0, depth=depth, stage=None)
 

@@ -122,7 +122,7 @@ class Runner:
             ended = [future for future in self._running if future.done()]
             if not ended:
                 break
-            done += self._settle([self._outcome(future) for future in ended])
+            done += self._settle([self._outcome(future, present) for future in ended])
         if not stopped():
             self._fresh.clear()  # what is left is read from the store
         return done
@@ -157,7 +157,7 @@ class Runner:
         for. Raises as `work` does."""
         wait(running := [f for f, w in self._running.items() if w.entry.rule == rule])
         if running:
-            self._settle([self._outcome(future) for future in running])
+            self._settle([self._outcome(future, present) for future in running])
         for entry in [e for e in self._timed.values() if e.rule == rule]:
             self.outbox.do_otherwise(entry, ())
             del self._timed[entry.number]
@@ -247,11 +247,11 @@ class Runner:
             own = firings_of_entry(entry, firings)
             self.outbox.tell(edge_signals(BEGIN, entry, own, watched, self.now()))
 
-    def _outcome(self, future: Future[Outcome]) -> Outcome:
+    def _outcome(self, future: Future[Outcome], present: Present) -> Outcome:
         self._running.pop(future)
         outcome = future.result()
         failpoint("action.after_commit")
-        return outcome
+        return outcome if outcome.answers is None else present.damped(outcome)
 
     def _sealed(self, entry: Entry) -> Fate:
         """The fate of an entry that cannot land any more. One that nobody has sent yet needs no

@@ -14,19 +14,31 @@ from tidegate.engine.evaluate.firings import firings_of
 from tidegate.engine.evaluate.prepare import Prepared, PreparedRule
 from tidegate.engine.evaluate.samples import Sampler
 from tidegate.engine.ports import Conditions
-from tidegate.engine.values import Detections, Failure, Firings, Plan, Question
-from tidegate.rules.model import Coupling
+from tidegate.engine.values import (
+    Answers,
+    Detections,
+    Failure,
+    Firings,
+    Plan,
+    Question,
+    Reading,
+)
+from tidegate.rules.model import Condition, Coupling, Rule
 
 ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """The firings of a bucket, and by rule why its condition could not be asked: these firings are
-    dead (G13)."""
+    """The firings of a bucket, and what was said of them; those of a rule that could not be asked
+    are dead (G13)."""
 
     firings: tuple[Firings, ...]
-    failed: Mapping[str, Failure]
+    answers: Answers
+
+    @property
+    def failed(self) -> Mapping[str, Failure]:
+        return self.answers.failed
 
 
 def evaluate(
@@ -54,37 +66,44 @@ def evaluate(
         for of_rule in firings
         if of_rule.rule not in unsampled and not prepared.rules[of_rule.rule].rule.asks_later
     }
-    held, failed = _ask([q for questions in asked.values() for q in questions], conditions)
-    told = {rule for rule, questions in asked.items() if questions} - failed.keys()
-    decisions = tuple(decided(f, held) if f.rule in told else f for f in firings)
-    return Evaluated(decisions, {**failed, **unsampled})
+    answers = _ask([q for questions in asked.values() for q in questions], conditions)
+    told = asked.keys() - answers.failed.keys()
+    decisions = tuple(
+        decided(f, prepared.rules[f.rule].rule, answers) if f.rule in told else f for f in firings
+    )
+    return Evaluated(decisions, answers.also(Answers(failed=unsampled)))
 
 
-def _ask(
-    questions: Sequence[Question], conditions: Conditions
-) -> tuple[frozenset[str], dict[str, Failure]]:
-    """The ids of the firings that hold; by rule, why its condition could not be asked."""
-    held: frozenset[str] = frozenset()
+def _ask(questions: Sequence[Question], conditions: Conditions) -> Answers:
+    """What is said of the firings; by rule, why it could not be asked."""
+    said = Answers()
     failed: dict[str, Failure] = {}
     left = list(questions)
     for attempt in range(1, ATTEMPTS + 1 if left else 1):
         answers = conditions.hold(left)
-        held |= answers.held
+        said = said.also(replace(answers, failed={}))
         failed = {rule: why for rule, why in failed.items() if why.lasting}
         failed |= {rule: replace(why, attempts=attempt) for rule, why in answers.failed.items()}
         left = [q for q in questions if q.rule in failed and not failed[q.rule].lasting]
         if not left:
             break
-    return held, failed
+    return replace(said, failed=failed)
 
 
 def _questions(prepared: PreparedRule, firings: Firings, plan: Plan, as_of: AsOf) -> list[Question]:
-    """A rule's condition, asked once for all firings that see the same versions of its tables."""
-    whole = question_of(prepared, firings.relation)
-    if whole is None:
-        return []
-    if prepared.rule.condition_coupling is not Coupling.IMMEDIATE or not whole.tables:
-        return [replace(whole, versions=plan.pinned)]
+    """What is asked of a rule's firings: each once for all that see the same versions of its
+    tables."""
+    found = []
+    for question in questions_of(prepared, firings.relation):
+        if prepared.rule.condition_coupling is Coupling.IMMEDIATE and question.tables:
+            found += _at_instants(question, firings, as_of)
+        else:
+            found.append(replace(question, versions=plan.pinned))
+    return found
+
+
+def _at_instants(whole: Question, firings: Firings, as_of: AsOf) -> list[Question]:
+    """A question in parts, by the versions that each firing sees."""
     tables = sorted(whole.tables)
     instants = firings.firings["detected_at"].cast(pa.int64()).to_numpy()
     ids = firings.hex_ids()
@@ -101,11 +120,22 @@ def _questions(prepared: PreparedRule, firings: Firings, plan: Plan, as_of: AsOf
     return questions
 
 
-def question_of(prepared: PreparedRule, relation: pa.Table) -> Question | None:
-    """A rule's condition over its parameter relation, None if it has none."""
-    condition, reading = prepared.rule.condition, prepared.condition
-    if condition is None or reading is None:
-        return None
+def questions_of(prepared: PreparedRule, relation: pa.Table) -> list[Question]:
+    """A rule's condition over its parameter relation, and its hysteresis, as far as it has them."""
+    rule, found = prepared.rule, []
+    if rule.condition is not None and prepared.condition is not None:
+        found.append(_question(prepared, rule.condition, prepared.condition, relation))
+    if prepared.levels and rule.damping is not None and rule.damping.hysteresis is not None:
+        levels = rule.damping.hysteresis
+        asked = (("fire", levels.fire), ("rearm", levels.rearm))
+        for (name, condition), reading in zip(asked, prepared.levels, strict=True):
+            found.append(replace(_question(prepared, condition, reading, relation), asks=name))
+    return found
+
+
+def _question(
+    prepared: PreparedRule, condition: Condition, reading: Reading, relation: pa.Table
+) -> Question:
     group = tuple(name for name in prepared.shape.per_firing if name in reading.columns)
     read = {"firing_id", *reading.columns}
     seen = relation.select(
@@ -120,8 +150,11 @@ def question_of(prepared: PreparedRule, relation: pa.Table) -> Question | None:
     )
 
 
-def decided(firings: Firings, held: frozenset[str]) -> Firings:
-    holds = pc.is_in(firings.hex_ids(), pa.array(sorted(held), pa.string()))
+def decided(firings: Firings, rule: Rule, answers: Answers) -> Firings:
+    """The firings of a rule with what its condition, if it has one, said of them."""
+    if rule.condition is None:
+        return firings
+    holds = pc.is_in(firings.hex_ids(), pa.array(sorted(answers.held), pa.string()))
     column = pc.if_else(holds, "held", "failed")
     table = firings.firings
     at = table.column_names.index("condition")

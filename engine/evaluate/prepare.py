@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from tidegate.engine.values import Needs, Reading
 from tidegate.rules.errors import InputError, Problem
 from tidegate.rules.model import (
     Change,
+    Condition,
     Rule,
     Rulebook,
     SignalAction,
@@ -28,6 +29,7 @@ from tidegate.rules.model import (
     TableEvent,
     Webhook,
 )
+from tidegate.rules.nearest import did_you_mean
 
 log = logging.getLogger(__name__)
 _MISFIT = "sql-analysis"
@@ -40,7 +42,7 @@ class PreparedRule:
     `wanted`: the schema of the relation that is made at run time: the parameters that `if`, `do`
     and `per` read, and the tables' keys. `id_columns`: by event type, the parameters of which an
     occurrence's id is made (G6). `statements`: its actions, in order, then those of `otherwise`.
-    `samples`: what its ticks sample.
+    `samples`: what its ticks sample; `levels`: when its hysteresis fires, and is rearmed.
     """
 
     rule: Rule
@@ -50,6 +52,7 @@ class PreparedRule:
     wanted: pa.Schema
     id_columns: Mapping[str, tuple[str, ...]]
     samples: tuple[Sample, ...] = ()
+    levels: tuple[Reading, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +131,11 @@ def _prepare_rule(
     if problems:
         raise InputError(problems)
     shape = shape_of(rulebook, rule, tables, [sample.kind for sample in samples])
-    condition = None
-    if rule.condition is not None:
-        try:
-            condition = analyst.condition(rule, shape.schema, shape.per_firing)
-        except InputError as error:
-            problems += error.problems
-            if proven and _does_not_fit(error):
-                condition = analyst.condition(rule, shape.schema, shape.per_firing, resolve=False)
+    *levels, condition = (
+        _asked(rule, asked, shape, analyst, problems, proven=proven)
+        for asked in (*_levels(rule), rule.condition)
+    )
+    repeats = _repeats(rule, shape, problems)
     readings: list[Reading] = []
     statements: list[Statement] = []
     for number, action in enumerate((*rule.actions, *rule.otherwise)):
@@ -166,7 +166,8 @@ def _prepare_rule(
         raise InputError(problems)
     for problem in problems:
         log.warning("a text that fitted no longer does: %s", problem)
-    read = frozenset[str]().union(*(r.columns for r in (condition, *readings) if r is not None))
+    looked = (condition, *levels, *readings, Reading(repeats))
+    read = frozenset[str]().union(*(r.columns for r in looked if r is not None))
     ids = {event: _id_columns(shape, rule, event, read) for event in shape.columns}
     held = {
         shape.columns[event].get(name, name)
@@ -176,7 +177,53 @@ def _prepare_rule(
     wanted = shape.narrowed({*held, SAMPLE})
     if any(reading.transitions for reading in (condition, *readings) if reading is not None):
         wanted = wanted.with_metadata(shape.schema.metadata)
-    return PreparedRule(rule, shape, condition, tuple(statements), wanted, ids, tuple(samples))
+    found = tuple(level for level in levels if level is not None)
+    return PreparedRule(
+        rule, shape, condition, tuple(statements), wanted, ids, tuple(samples), found
+    )
+
+
+def _levels(rule: Rule) -> tuple[Condition, ...]:
+    """What the hysteresis of a rule asks."""
+    levels = rule.damping.hysteresis if rule.damping else None
+    return () if levels is None else (levels.fire, levels.rearm)
+
+
+def _asked(
+    rule: Rule,
+    condition: Condition | None,
+    shape: Shape,
+    analyst: Analyst,
+    problems: list[Problem],
+    *,
+    proven: bool,
+) -> Reading | None:
+    """What is read by something that is asked of a rule's firings; what is wrong with it is added
+    to `problems`."""
+    if condition is None:
+        return None
+    asking = replace(rule, condition=condition)
+    try:
+        return analyst.condition(asking, shape.schema, shape.per_firing)
+    except InputError as error:
+        problems += error.problems
+        if not (proven and _does_not_fit(error)):
+            return None
+        return analyst.condition(asking, shape.schema, shape.per_firing, resolve=False)
+
+
+def _repeats(rule: Rule, shape: Shape, problems: list[Problem]) -> frozenset[str]:
+    """The columns by which a rule's dedupe tells its firings apart."""
+    dedupe = rule.damping.dedupe if rule.damping else None
+    known = {c for columns in shape.columns.values() for c in columns.values()} - {OLD}
+    known |= {*shape.key.names}
+    by = dedupe.by if dedupe else ()
+    for column in by:
+        if column not in known:
+            message = f"dedupe: no event of the rule has the column {column}"
+            hint = did_you_mean(column, known)
+            problems.append(Problem("unknown-column", message, rule.place, hint))
+    return frozenset(by)
 
 
 def _read(

@@ -20,6 +20,7 @@ from tidegate.engine.parameters import (
 )
 from tidegate.engine.sparktypes import spark_type
 from tidegate.engine.transitions import with_transitions
+from tidegate.engine.values import FIRING_COLUMNS
 from tidegate.rules.errors import InputError, Problem
 from tidegate.rules.expression import (
     Aperiodic,
@@ -36,7 +37,6 @@ from tidegate.rules.expression import (
 )
 from tidegate.rules.model import EventType, Rule, Rulebook, TableEvent
 
-_FIRING_COLUMNS = ("depth", "condition", "constituents")  # beside the key in `Firings.firings`
 _COLUMNS_HINT = "give it another name where the event type is declared: columns: [a, b as c]"
 
 
@@ -206,7 +206,7 @@ def key_schema(
             message = f"per: the columns of the key {key} do not compare: {', '.join(said)}"
             hint = "a key is of one type: a number, text, a time, boolean or binary"
             problems.append(Problem("key-type", message, rule.place, hint))
-        elif key.lower() in {*ENGINE_COLUMNS, *_FIRING_COLUMNS, OLD, "new"}:
+        elif key.lower() in {*ENGINE_COLUMNS, *FIRING_COLUMNS, OLD, "new"}:
             message = f"per: {key} is a name of the engine's"
             problems.append(Problem("reserved-column", message, rule.place, _COLUMNS_HINT))
         else:

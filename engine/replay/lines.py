@@ -244,10 +244,15 @@ def _check_integers(name: str, values: Sequence[Any], lines: Sequence[bytes]) ->
 
 
 def key_fields(book: Rulebook) -> dict[str, frozenset[str]]:
-    """The fields that are in some rule's key, each with those that it is compared with."""
+    """The fields that are in some rule's key, or by which it tells repetitions apart, each with
+    those that it is compared with."""
     found: dict[str, frozenset[str]] = {}
     for rule in book.rules.values():
         for fields in zip(*rule.per.values(), strict=True):
             together = frozenset(fields).union(*(found.get(name, ()) for name in fields))
             found |= dict.fromkeys(together, together)
+    for rule in book.rules.values():
+        dedupe = rule.damping.dedupe if rule.damping else None
+        for name in dedupe.by if dedupe else ():
+            found.setdefault(name, frozenset({name}))
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import IO
 
 import numpy as np
@@ -17,6 +17,7 @@ from tidegate.engine.values import Batch, Detections, Int64
 from tidegate.rules.model import Rulebook, SignalEvent
 
 _AT_ONCE = 20_000
+_NONE: Mapping[str, pa.StringArray] = {}
 """Detections whose text is made at once."""
 
 _BYTES, _TEXT = pa.large_binary(), pa.large_string()
@@ -37,9 +38,14 @@ class Printer:
             for name, event in book.events.items()
         }
 
-    def write(self, found: Sequence[Detections], out: IO[bytes]) -> None:
+    def write(
+        self,
+        found: Sequence[Detections],
+        out: IO[bytes],
+        damped: Mapping[str, pa.StringArray] = _NONE,
+    ) -> None:
         """One step's detections in order of end, rule, key, start, constituents; each rule's are
-        in that order already."""
+        in that order already. `damped`: by rule, what drops each of its detections, or null."""
         rules = sorted(found, key=lambda detections: detections.rule)
         if not rules:
             return
@@ -52,7 +58,8 @@ class Printer:
             for number, detections in enumerate(rules):
                 last = first[number] + int(np.count_nonzero(mine == number))
                 if last > first[number]:
-                    parts.append(self._lines(detections, first[number], last))
+                    dropped = damped.get(detections.rule)
+                    parts.append(self._lines(detections, first[number], last, dropped))
                 first[number] = last
             place = np.empty(len(mine), dtype=np.int64)
             place[np.argsort(mine, kind="stable")] = np.arange(len(mine))
@@ -60,7 +67,9 @@ class Printer:
             texts = texts if len(parts) == 1 else texts.take(pa.array(place))
             out.write(b"".join(texts.to_pylist()))
 
-    def _lines(self, found: Detections, first: int, last: int) -> pa.Array:
+    def _lines(
+        self, found: Detections, first: int, last: int, damped: pa.StringArray | None
+    ) -> pa.Array:
         """The texts of the detections first .. last."""
         offsets = found.offsets[first : last + 1]
         code = found.event_code[offsets[0] : offsets[-1]]
@@ -86,7 +95,8 @@ class Printer:
             times.printed(found.end[first:last], iso=self._iso),
             b',"constituents":[',
             pc.binary_join(lists, pa.scalar(b",", _BYTES)),
-            b"]}\n",
+            b"]" if damped is None else _marks(damped.slice(first, last - first)),
+            b"}\n",
         )
 
     def _texts(self, batch: Batch, index: Int64) -> pa.Array:
@@ -122,6 +132,12 @@ def _fields_of(line: str, declared: Sequence[str]) -> str:
     del fields["event"], fields["time"]
     fields |= {name: None for name in declared if name not in fields}
     return "," + orjson.dumps(fields).decode()[1:] if fields else "}"
+
+
+def _marks(damped: pa.StringArray) -> pa.Array:
+    """The end of a line's constituents, and what drops its detection."""
+    said = pc.binary_join_element_wise('],"damped":"', damped, '"', "")
+    return pc.fill_null(said, "]")
 
 
 def key_texts(keys: pa.Table) -> pa.Array | bytes:

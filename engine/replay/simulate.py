@@ -16,6 +16,7 @@ from tidegate.engine.clocks import clock_batches
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.edges import shown_name
 from tidegate.engine.replay import json_values
+from tidegate.engine.replay.damped import Damper
 from tidegate.engine.replay.json_values import EVENT, TIME
 from tidegate.engine.replay.nothing import check_calendar, doubtful, nothing_detected
 from tidegate.engine.replay.printing import Printer
@@ -89,7 +90,7 @@ def run(
         return 0
     activation = min(trace.first, trace.earliest)  # a transaction begins before its line's instant
     detector = Detector(book, dict.fromkeys(book.rules, activation), json_values)
-    printer = Printer(book, trace.iso)
+    printer, damper = Printer(book, trace.iso), Damper(book)
     carried = Carried()
     begin, watermark, done, count = trace.first, trace.first, 0, 0
     for window in buckets(trace, bucket):
@@ -97,7 +98,7 @@ def run(
         last = min(watermark, trace.last if until is None else until)
         arrived = batches(trace, window) | clock_batches(book, begin, last)
         found, carried, _ = detector.step(carried, arrived, watermark, last)
-        printer.write(found, out)
+        printer.write(found, out, damper.damp(found))
         count += sum(map(len, found))
         begin = max(begin, watermark + 1)
         done += len(window)
@@ -109,7 +110,7 @@ def run(
         end = FOREVER if until is None else until
         last = trace.last if until is None else until
         found, carried, _ = detector.step(carried, clocks, end, last)
-        printer.write(found, out)
+        printer.write(found, out, damper.damp(found))
         count += sum(map(len, found))
     return count
 

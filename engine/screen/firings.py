@@ -45,10 +45,12 @@ def entry_lines(entry: Mapping[str, Any], width: int) -> Iterator[str]:
 
 
 def _fate(firing: Mapping[str, Any]) -> str:
-    """What became of a firing: its condition, its actions."""
+    """What became of a firing: its condition, what has damped it, its actions."""
     states = ", ".join(f"#{entry['number']} {entry['state']}" for entry in firing["entries"])
     if firing["condition"] == "failed":
         return "condition failed"
+    if "damped" in firing:
+        return f"damped ({firing['damped']})"
     return states or ("condition held" if firing["condition"] == "held" else "")
 
 

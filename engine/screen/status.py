@@ -78,6 +78,10 @@ def _rules(rules: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
         ]  # fmt: skip
         yield ""
         yield from columns(names, rows, width, left=2)
+        for r in rules:
+            if r["damped"]:
+                by = ", ".join(f"{count:,} by {kind}" for kind, count in r["damped"].items())
+                yield from wrapped(f"rule {r['rule']}: firings that were damped: {by}", width)
 
 
 def _timers(status: Mapping[str, Any], width: int) -> Iterator[str]:

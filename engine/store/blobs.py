@@ -8,7 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.values import Firings
+from tidegate.engine.damp.memory import kind_names
+from tidegate.engine.values import DAMPED, Firings
+from tidegate.rules.damping import KEYS
 from tidegate.rules.errors import EngineError
 
 VERSION = b"1"
@@ -16,6 +18,7 @@ OUTCOMES = ("none", "held", "failed")
 ID_BYTES = 16
 _KEY = b"tidegate"
 _CONDITION = "condition"
+_DAMPED = 4
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
 
 
@@ -47,35 +50,48 @@ def table_from_bytes(data: bytes) -> pa.Table:
 
 
 def firings_to_columns(fired: Firings) -> dict[str, bytes]:
-    """The columns of `firings` that are blobs. The outcomes of the condition stand beside the other
-    table, so that one that is decided later rewrites a byte a firing."""
+    """The columns of `firings` that are blobs. The outcomes of condition and damping stand beside
+    the other table, so that those that are decided later rewrite a byte a firing."""
     return {
-        "firings": table_to_bytes(fired.firings.drop_columns(_CONDITION)),
+        "firings": table_to_bytes(_without_outcomes(fired)),
         "outcomes": outcomes_to_bytes(fired),
         "relation": table_to_bytes(fired.relation),
     }
 
 
+def _without_outcomes(fired: Firings) -> pa.Table:
+    names = [n for n in fired.firings.column_names if n not in (_CONDITION, DAMPED)]
+    return fired.firings.select(names)
+
+
 def outcomes_to_bytes(fired: Firings) -> bytes:
-    """A byte a firing: its place in OUTCOMES; compressed."""
-    codes = pc.index_in(fired.firings[_CONDITION], pa.array(OUTCOMES)).cast(pa.uint8())
-    found: bytes = pa.compress(codes.to_numpy().tobytes(), codec="zstd", asbytes=True)
+    """A byte a firing: the place of its condition's outcome in OUTCOMES, and _DAMPED times that of
+    what dropped it in KEYS, from 1 on; compressed."""
+    codes = pc.index_in(fired.firings[_CONDITION], pa.array(OUTCOMES)).to_numpy().astype(np.uint8)
+    if DAMPED in fired.firings.column_names:
+        dropped = pc.index_in(fired.firings[DAMPED], pa.array([None, *KEYS], pa.string()))
+        codes = codes + np.uint8(_DAMPED) * dropped.to_numpy().astype(np.uint8)
+    found: bytes = pa.compress(codes.tobytes(), codec="zstd", asbytes=True)
     return found
 
 
-def held_count(outcomes: bytes, count: int) -> int:
-    """For how many of `count` firings the condition did not fail."""
+def through_count(outcomes: bytes, count: int) -> int:
+    """How many of `count` firings are acted on."""
     codes = pa.decompress(outcomes, count, codec="zstd", asbytes=True)
-    return count - int(codes.count(OUTCOMES.index("failed")))
+    return sum(codes.count(OUTCOMES.index(outcome)) for outcome in ("none", "held"))
 
 
 def firings_from_columns(rule: str, firings: bytes, outcomes: bytes, relation: bytes) -> Firings:
     """The firings that `firings_to_columns` was given."""
     table = table_from_bytes(firings)
     codes = pa.decompress(outcomes, len(table), codec="zstd", asbytes=True)
-    column = pa.array(OUTCOMES).take(pa.array(np.frombuffer(codes, np.uint8)))
+    dropped, outcome = np.divmod(np.frombuffer(codes, np.uint8), np.uint8(_DAMPED))
+    column = pa.array(OUTCOMES).take(pa.array(outcome))
     at = table.column_names.index("constituents")
-    return Firings(rule, table.add_column(at, _CONDITION, column), table_from_bytes(relation))
+    table = table.add_column(at, _CONDITION, column)
+    if dropped.any():
+        table = table.append_column(DAMPED, kind_names(dropped))
+    return Firings(rule, table, table_from_bytes(relation))
 
 
 def ids_to_bytes(ids: Iterable[str]) -> bytes:

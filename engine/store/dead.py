@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from tidegate.engine import plain
 from tidegate.engine.store import tables as t
-from tidegate.engine.store.blobs import ID_BYTES, held_count
+from tidegate.engine.store.blobs import ID_BYTES, through_count
 from tidegate.engine.store.outbox import DEAD, HELD, to_entry
 from tidegate.engine.store.status import entry_commands
 
@@ -60,4 +60,4 @@ def _firings(row: sa.Row[Any]) -> int | None:
     if row.firing_ids is not None:
         return len(row.firing_ids) // ID_BYTES
     count: int | None = row.firing_count
-    return count if count is None or row.kind == "condition" else held_count(row.outcomes, count)
+    return count if count is None or row.kind == "condition" else through_count(row.outcomes, count)

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from tidegate.engine.frequency import MINUTE_MICROS
 from tidegate.engine.state import Fired
 from tidegate.engine.store import tables as t
-from tidegate.engine.store.blobs import held_count
+from tidegate.engine.store.blobs import through_count
 
 
 def fired_lately(connection: sa.Connection, rulebook: str, now: int) -> tuple[Fired, ...]:
@@ -25,7 +25,7 @@ def fired_lately(connection: sa.Connection, rulebook: str, now: int) -> tuple[Fi
     fresh = b.now - MINUTE_MICROS
     query = query.where(recent, (b.watermark_before > fresh) | (f.first_detected_at > fresh))
     return tuple(
-        Fired(row.now, {row.rule: held_count(row.outcomes, row.firing_count)})
+        Fired(row.now, {row.rule: through_count(row.outcomes, row.firing_count)})
         for row in connection.execute(query.order_by(b.now, b.bucket))
         if row.bucket >= since.get(row.rule, 0)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from tidegate.engine.store.blobs import firings_from_columns, ids_from_bytes
 from tidegate.engine.store.database import Database
 from tidegate.engine.store.outbox import to_entry
 from tidegate.engine.store.status import entry_commands
-from tidegate.engine.values import Firings
+from tidegate.engine.values import DAMPED, Firings
 
 _CHUNK_ROWS = 5_000
 PAGE_ROWS = 1_000
@@ -283,11 +283,13 @@ def _of_rule(
         starts = chunk["started_at"].cast(pa.int64()).to_pylist()
         ids = [found.hex() for found in chunk["firing_id"].to_pylist()]
         conditions = chunk["condition"].to_pylist()
+        dropped = chunk[DAMPED].to_pylist() if DAMPED in chunk.column_names else [None] * len(ends)
+        through = replace(fired, firings=chunk).through.to_pylist()
         depths = chunk["depth"].to_pylist()
         for n, end in enumerate(ends):
             if since is not None and end < since:
                 continue
-            own = [*(for_all if conditions[n] != "failed" else ()), *for_some.get(ids[n], ())]
+            own = [*(for_all if through[n] else ()), *for_some.get(ids[n], ())]
             yield (
                 end,
                 {
@@ -300,6 +302,7 @@ def _of_rule(
                     "bucket": bucket.number,
                     "fired_at": bucket.at,
                     "condition": conditions[n],
+                    **({DAMPED: dropped[n]} if dropped[n] else {}),
                     "depth": depths[n],
                     "entries": sorted(own, key=lambda shows: shows["number"]),
                 },

@@ -8,11 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from tidegate.engine.entries import Entry, Outcome
-from tidegate.engine.store import controls, runs, signals
+from tidegate.engine.store import controls, damping, runs, signals
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import (
     firings_from_columns,
@@ -50,8 +49,9 @@ def insert_firings(connection: sa.Connection, plan: Plan, firings: Sequence[Firi
         for ordinal, fired in enumerate(some)
     ]
     connection.execute(sa.insert(t.firings), rows)
-    for row in rows:
+    for row, fired in zip(rows, some, strict=True):
         _add_up(connection, row)
+        damping.add_up(connection, plan.rulebook, fired)
     ids = [fired.firings.column("firing_id") for fired in some]
     runs.add(connection, plan.rulebook, plan.bucket, ids)
 
@@ -170,10 +170,10 @@ def do_otherwise(
 
 
 def _held_ids(connection: sa.Connection, rulebook: str, entry: Entry) -> tuple[str, ...]:
-    """The firings of an entry's rule and bucket for which the condition did not fail."""
+    """The firings of an entry's rule and bucket that are acted on."""
     fired = entry_firings(connection, rulebook, entry.bucket, entry.rule)
-    held = fired.firings.filter(pc.not_equal(fired.firings["condition"], "failed"))
-    return tuple(replace(fired, firings=held).hex_ids().to_pylist())
+    through = fired.firings.filter(fired.through)
+    return tuple(replace(fired, firings=through).hex_ids().to_pylist())
 
 
 def dead_in_a_row(connection: sa.Connection, rulebook: str, entry: Entry, limit: int) -> int:
@@ -222,6 +222,9 @@ def settle(connection: sa.Connection, rulebook: str, outcome: Outcome) -> tuple[
         same &= f.firing_count == len(outcome.firings)
         decided = outcomes_to_bytes(outcome.firings)
         connection.execute(sa.update(t.firings).where(same).values(outcomes=decided))
+        damping.add_up(connection, rulebook, outcome.firings)
+    if outcome.memory is not None:
+        damping.remember(connection, rulebook, {entry.rule: outcome.memory})
     if outcome.control is not None:
         controls.answer(connection, rulebook, outcome.control, outcome.state)
     successors = insert_entries(connection, rulebook, entry.bucket, outcome.successors)

@@ -3,7 +3,8 @@
 Forgotten: of buckets planned before one instant, firings of a rule all of whose entries in that
 bucket are finished, with these entries; of buckets planned before another, rejected rows, signals
 that were placed, controls that were carried out or answered, and at last the buckets themselves
-with their plans, once nothing stored belongs to them.
+with their plans, once nothing stored belongs to them. What damping remembers goes once it says
+nothing of a firing to come.
 
 Kept: the last bucket; entries that are pending, held or dead, and their rule's firings; signals
 that no bucket has placed; cursors, totals, and what is carried.
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tidegate.engine.store import buckets, runs
+from tidegate.engine.store import buckets, damping, runs
 from tidegate.engine.store import tables as t
 
 FIRINGS_A_ROW = 100  # that many firings count as a row: large values take time to delete
@@ -62,6 +63,7 @@ def purge(
     c = t.controls.c
     finished = c.bucket.is_not(None) | c.answer.is_not(None)
     step.delete(t.controls, (c.asked_at < history_before) & finished)
+    step.delete(t.damping, damping.past(connection, rulebook))
     _forget_buckets(step, old)
     return rows_max - max(step.left, 0)
 

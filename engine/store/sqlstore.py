@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+import pyarrow as pa
 import sqlalchemy as sa
 
 from tidegate.engine.entries import Control, Entry, Outcome
@@ -18,6 +19,7 @@ from tidegate.engine.store import (
     arrivals,
     buckets,
     controls,
+    damping,
     disabled,
     known,
     lease,
@@ -238,6 +240,7 @@ class SqlStore(Shown):
             disabled.save(connection, taken)
             failpoint("commit.middle")
             outbox.insert_firings(connection, plan, taken.firings)
+            damping.remember(connection, plan.rulebook, taken.memory)
             numbered = outbox.insert_entries(connection, plan.rulebook, plan.bucket, taken.entries)
             failpoint("commit.before")
         failpoint("commit.after")
@@ -319,6 +322,14 @@ class SqlStore(Shown):
     def version_at(self, rulebook: str, table: str, instant: int) -> int | None:
         with self._database.read() as connection:
             return buckets.version_at(connection, rulebook, table, instant)
+
+    def remembered(self, rulebook: str, rule: str, wanted: pa.Table) -> pa.Table:
+        with self._database.read() as connection:
+            return damping.remembered(connection, rulebook, rule, wanted)
+
+    def count_remembered(self, rulebook: str, rule: str, kind: int, instant: int) -> int:
+        with self._database.read() as connection:
+            return damping.count(connection, rulebook, rule, kind, instant)
 
     def acted(self, rulebook: str, epoch: int, bucket: int, seconds: float) -> None:
         with self._database.write() as connection:

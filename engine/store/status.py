@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from tidegate.engine import plain
 from tidegate.engine.entries import Entry, Fate
-from tidegate.engine.store import disabled, outbox, parked, rejected, timers
+from tidegate.engine.store import damping, disabled, outbox, parked, rejected, timers
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import server_now
 from tidegate.engine.store.holder import is_dead
@@ -166,8 +166,8 @@ def _active(connection: sa.Connection, rulebook: str) -> list[str]:
 
 
 def _rules(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
-    """Of each active, parked or disabled rule what it did; entries are those that are not
-    finished."""
+    """Of each active, parked or disabled rule what it did; `damped`: of its firings, how many were
+    dropped, by what; entries are those that are not finished."""
     f, o = t.rule_totals.c, t.outbox.c
     states = dict.fromkeys(_active(connection, rulebook), "active")
     states |= dict.fromkeys(parked.names(connection, rulebook), "parked")
@@ -175,6 +175,7 @@ def _rules(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
     names = sorted(states)
     query = sa.select(f.rule, f.firing_count, f.last_detected_at).where(f.rulebook == rulebook)
     fired = {rule: (n, at) for rule, n, at in connection.execute(query)}
+    dropped = damping.totals(connection, rulebook)
     query = sa.select(o.rule, o.state, sa.func.count()).where(o.rulebook == rulebook, t.UNFINISHED)
     rows = connection.execute(query.group_by(o.rule, o.state))
     left = {(rule, state): n for rule, state, n in rows}
@@ -184,6 +185,7 @@ def _rules(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
             "state": states[rule],
             "last_fired": plain.instant(fired.get(rule, (0, None))[1]),
             "firings": fired.get(rule, (0, None))[0],
+            "damped": dropped.get(rule, {}),
             **{state: left.get((rule, state), 0) for state in (PENDING, HELD, DEAD)},
         }
         for rule in names

@@ -202,8 +202,8 @@ carried = Table(
     Index("carried_by_due", "rulebook", "due"),
 )
 
-# All firings of a rule in a bucket: two Arrow tables, and the outcomes of the condition. `ordinal`
-# tells the rules of a bucket apart. The tables stand last: what is before them is read without.
+# All firings of a rule in a bucket: two Arrow tables, the outcomes of condition and damping.
+# `ordinal` tells rules apart. The tables stand last: what is before them is read without.
 firings = Table(
     "firings",
     metadata,
@@ -222,6 +222,30 @@ firings = Table(
     _of_bucket(),
     Index("firings_by_rule", "rulebook", "rule", "bucket"),
     Index("firings_by_time", "rulebook", "last_detected_at", "bucket"),
+)
+
+# What is remembered of a rule's firings that passed, for those that follow: rows of
+# `engine.damp.memory`, each until an instant.
+damping = Table(
+    "damping",
+    metadata,
+    Column("rulebook", Text, primary_key=True),
+    Column("rule", Text, primary_key=True),
+    Column("kind", Integer, primary_key=True),
+    Column("id", Text, primary_key=True),
+    Column("until", BigInteger, nullable=False),
+    Column("instants", LargeBinary, nullable=False),
+    Index("damping_by_time", "rulebook", "until"),
+)
+
+# How many firings of each rule were dropped, by what, those included that are forgotten.
+damped_totals = Table(
+    "damped_totals",
+    metadata,
+    Column("rulebook", Text, primary_key=True),
+    Column("rule", Text, primary_key=True),
+    Column("kind", Text, primary_key=True),
+    Column("firing_count", BigInteger, nullable=False),
 )
 
 # Firing ids in sorted runs (`engine.store.runs`): those of the buckets `first_bucket` to `run`.

@@ -20,6 +20,7 @@ from tidegate.engine import plain
 from tidegate.engine.store import buckets, listing
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import Database, server_now
+from tidegate.engine.values import DAMPED
 from tidegate.rules.errors import EngineError
 
 _POSITION = re.compile(r"([0-9a-f]{8})-([0-9]{1,18})-([0-9]{1,18})")
@@ -91,7 +92,7 @@ class Tail:
 
     def take(self, items_max: int) -> list[Item]:
         """The next items, none if there are none yet; a rule's firings whose condition does not
-        hold are passed over."""
+        hold, and those that are damped, are passed over."""
         while True:
             with self._database.read() as connection:
                 last = self._check(connection)
@@ -108,7 +109,9 @@ class Tail:
                 return fired
 
     def _fired(self, shown: Mapping[str, Any]) -> bool:
-        return self._heard.is_signal or shown["condition"] != "failed"
+        if self._heard.is_signal:
+            return True
+        return shown["condition"] != "failed" and DAMPED not in shown
 
     def _check(self, connection: sa.Connection) -> int:
         """The last bucket. Raises EngineError where something behind the position may have been

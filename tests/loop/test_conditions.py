@@ -74,9 +74,9 @@ def test_g18_what_takes_the_place_of_an_entry_is_marked_as_a_new_one(store: SqlS
     assert dead
     assert done
     with pytest.raises(SinkError, match="DIVIDE_BY_ZERO"):
-        present.entries(dead, firings)
+        present.asked(dead, firings)
     conditions.why = None
-    (asked,), _ = present.entries(dead, firings)
+    (asked,) = present.asked(dead, firings).successors
     assert asked.firing_ids == tuple(firings.hex_ids().to_pylist())
     spent = {"state": "held", "attempts": 9, "error": "x", "details": "x", "fate": "passed"}
     renewed = present.renewed(replace(done, text="old", target="gone", **spent))  # type: ignore[arg-type]

@@ -114,7 +114,7 @@ class FakeOutbox:
 class Unasked:
     """Nothing is asked of the rules of now."""
 
-    def entries(self, entry: Entry, firings: Firings) -> tuple[tuple[Entry, ...], Firings]:
+    def asked(self, entry: Entry, firings: Firings) -> Outcome:
         raise AssertionError
 
     def renewed(self, entry: Entry) -> Entry | str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from tidegate.engine.act.executors import Present, done
+from tidegate.engine.act.executors import Present
 from tidegate.engine.act.queues import Waiting
 from tidegate.engine.entries import Entry, Fate, Outcome
 from tidegate.engine.values import Firings
@@ -20,8 +20,7 @@ class Decisions:
 
     def attempt(self, waiting: Waiting, firings: Firings, present: Present) -> Outcome:
         with self._asking:
-            successors, decided = present.entries(waiting.entry, firings)
-        return replace(done(waiting.entry), successors=successors, firings=decided)
+            return present.asked(waiting.entry, firings)
 
     def seal(self, entry: Entry, firings: Firings) -> Fate:  # noqa: ARG002
         """A question has no effect."""

@@ -1,0 +1,1 @@
+"""Damping: which firings are dropped though their condition let them through."""

@@ -1,0 +1,87 @@
+"""What is remembered of firings that passed, and how many were dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+import orjson
+import pyarrow as pa
+import sqlalchemy as sa
+
+from tidegate.engine.damp.memory import MEMORY
+from tidegate.engine.store import tables as t
+from tidegate.engine.store.database import insert_new, unpacked, upsert
+from tidegate.engine.values import Firings
+
+
+def remembered(connection: sa.Connection, rulebook: str, rule: str, wanted: pa.Table) -> pa.Table:
+    """Of the rows `wanted` of a rule those that are there."""
+    rows = list(zip(wanted["kind"].to_pylist(), wanted["id"].to_pylist(), strict=True))
+    given = {"rows": orjson.dumps(rows).decode(), "rulebook": rulebook, "rule": rule}
+    query = _query(connection.dialect.name == "sqlite")
+    found = connection.execute(query, given).all()
+    columns = zip(*found, strict=True) if found else [()] * len(MEMORY)
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, MEMORY, strict=True)]
+    return pa.table(arrays, schema=MEMORY)
+
+
+@cache
+def _query(of_sqlite: bool) -> sa.Select[int, str, int, bytes]:
+    """Made once: to make it takes longer than to run it."""
+    c = t.damping.c
+    wanted = unpacked(of_sqlite, [c.kind, c.id]).cte("wanted")
+    same = (c.kind == wanted.c.kind) & (c.id == wanted.c.id)
+    query = sa.select(c.kind, c.id, c.until, c.instants).select_from(wanted)
+    query = query.join(t.damping, same)
+    return query.where(c.rulebook == sa.bindparam("rulebook"), c.rule == sa.bindparam("rule"))
+
+
+def count(connection: sa.Connection, rulebook: str, rule: str, kind: int, instant: int) -> int:
+    """How many rows of a kind say something of a rule's firings after an instant."""
+    c = t.damping.c
+    of_rule = (c.rulebook == rulebook) & (c.rule == rule) & (c.kind == kind)
+    query = sa.select(sa.func.count()).where(of_rule, c.until > instant)
+    return int(connection.execute(query).scalar_one())
+
+
+def remember(connection: sa.Connection, rulebook: str, memory: Mapping[str, pa.Table]) -> None:
+    """Keep what is to be remembered, by rule."""
+    for rule, rows in sorted(memory.items()):
+        of_rule = {"rulebook": rulebook, "rule": rule}
+        upsert(connection, t.damping, ({**of_rule, **row} for row in rows.to_pylist()))
+
+
+def add_up(connection: sa.Connection, rulebook: str, fired: Firings) -> None:
+    """Add what was dropped of some firings to their rule's totals."""
+    c = t.damped_totals.c
+    for kind, number in sorted(fired.damped.items()):
+        one = {"rulebook": rulebook, "rule": fired.rule, "kind": kind}
+        if not insert_new(connection, t.damped_totals, {**one, "firing_count": number}):
+            same = (c.rulebook == rulebook) & (c.rule == fired.rule) & (c.kind == kind)
+            more = sa.update(t.damped_totals).where(same)
+            connection.execute(more.values(firing_count=c.firing_count + number))
+
+
+def totals(connection: sa.Connection, rulebook: str) -> dict[str, dict[str, int]]:
+    """By rule, how many firings were dropped, by what."""
+    query = sa.select(t.damped_totals).where(t.damped_totals.c.rulebook == rulebook)
+    found: dict[str, dict[str, int]] = {}
+    for row in connection.execute(query.order_by(t.damped_totals.c.kind)):
+        found.setdefault(row.rule, {})[row.kind] = row.firing_count
+    return found
+
+
+def past(connection: sa.Connection, rulebook: str) -> sa.ColumnElement[bool]:
+    """The rows that say nothing of any firing to come: what is detected is behind the last
+    watermark, but conditions that wait may judge older ones."""
+    o, b = t.outbox.c, t.buckets.c
+    waiting = (o.rulebook == rulebook) & t.UNFINISHED & o.state.in_(("pending", "held"))
+    first = sa.select(sa.func.min(o.bucket)).where(waiting, o.kind == "condition")
+    oldest = connection.execute(first).scalar_one_or_none()
+    if oldest is None:
+        query = sa.select(b.watermark).where(b.rulebook == rulebook)
+        newest = query.order_by(b.bucket.desc()).limit(1)
+        return t.damping.c.until <= sa.func.coalesce(newest.scalar_subquery(), 0)
+    begin = sa.select(b.watermark_before).where(b.rulebook == rulebook, b.bucket == oldest)
+    return t.damping.c.until <= begin.scalar_subquery()
