@@ -14,7 +14,7 @@ from benchmarks import lake
 from benchmarks.figure import Figure, rulebook
 from tidegate import Engine
 
-RULES, TARGETS, ROUNDS = 50, 5, 3
+RULES, TARGETS, ROUNDS = 50, 5, 2
 EACH = 10
 READING = ("plan", "capture")
 

@@ -55,7 +55,7 @@ def the_rulebook(store: SqlStore, name: str | None) -> Rulebook:
         names = ", ".join(sorted(known)) or "none"
         what = f"rulebook {name!r} is not in this store" if name else "which rulebook is meant?"
         raise EngineError("no-rulebook", f"{what} (known: {names})", "give --rulebook NAME")
-    return rules.load(known[name].text, file=known[name].file)
+    return known[name].load()
 
 
 def rulebook_status(url: str, name: str | None) -> dict[str, Any]:

@@ -271,8 +271,11 @@ class Store(Protocol):
 
     def release(self, rulebook: str, epoch: int) -> None: ...
 
-    def register(self, rulebook: str, text: str, file: str | None) -> None:
-        """Keep the active rulebook, so that commands that need the store only can use it."""
+    def register(
+        self, rulebook: str, text: str, file: str | None, added: Mapping[str, str] | None = None
+    ) -> int:
+        """Keep the rulebook that runs from now on, with the rules that were put beside its text;
+        the number of its version, which buckets and entries from now on name."""
         ...
 
     def load(self, rulebook: str) -> State: ...

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidegate import rules
 from tidegate.engine.capture.sources import sources
 from tidegate.engine.store import KeptRulebook
 from tidegate.rules.errors import InputError, Place
@@ -19,7 +18,7 @@ def proven_rules(book: Rulebook, kept: KeptRulebook | None) -> frozenset[str]:
     if kept is None:
         return frozenset()
     try:
-        before = rules.load(kept.text, file=kept.file).rules
+        before = kept.load().rules
     except InputError:  # it was of another version of the language
         return frozenset()
     same = (r.name for r in book.rules.values() if _texts(r) == _texts(before.get(r.name)))

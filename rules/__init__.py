@@ -25,19 +25,21 @@ def load(
     settings: Mapping[str, str] | None = None,
     file: str | None = None,
     features: frozenset[str] = frozenset(),
+    added: Mapping[str, str] | None = None,
 ) -> Rulebook:
     """Read and check a rulebook.
 
     `source` is a path, or YAML text (a string with a line break or `: ` in it). `settings` are
     overrides (`--set name=value`). `file` says which file a text came from: relative table paths
     resolve against its folder, and without it they are refused. `features` are names of
-    `rules.unbuilt` that the caller accepts although the engine has not built them.
+    `rules.unbuilt` that the caller accepts although the engine has not built them. `added` are
+    rules that stand beside the text, by name the YAML of each.
 
     Raises `InputError` with every problem of the rulebook; warnings are in `Rulebook.warnings`.
     """
     from tidegate.rules.loader import load_rulebook
 
-    return load_rulebook(source, settings or {}, file, features)
+    return load_rulebook(source, settings or {}, file, features, added or {})
 
 
 def parse(text: str, place: Place | None = None) -> Expression:

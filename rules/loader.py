@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from tidegate.rules.added import with_added
 from tidegate.rules.book import Book
 from tidegate.rules.cascades import cascade_warnings
 from tidegate.rules.check import check
@@ -25,9 +26,10 @@ def load_rulebook(
     settings: Mapping[str, str],
     file: str | None,
     features: frozenset[str],
+    added: Mapping[str, str],
 ) -> Rulebook:
     """See `rules.load`."""
-    return _loaded(source, settings, file, features)
+    return _loaded(source, settings, file, features, added=added)
 
 
 def validated(file: os.PathLike[str], settings: Mapping[str, str]) -> Rulebook:
@@ -52,6 +54,8 @@ def _loaded(
     file: str | None,
     features: frozenset[str],
     doubt: Callable[[Book, Settings, Report], None] | None = None,
+    *,
+    added: Mapping[str, str] | None = None,
 ) -> Rulebook:
     """`doubt`: adds further warnings."""
     if isinstance(source, str) and is_text(source):
@@ -65,6 +69,7 @@ def _loaded(
     override = {name: settings[name] for name in ("yaml_bytes_max",) if name in settings}
     limits = shape_settings(None, override, report)
     node, refused = read_yaml(text, shown, limits.yaml_bytes_max)
+    node = with_added(node, added or {}, limits.yaml_bytes_max)
     report.problems.extend(refused)
     top = RULEBOOK.read(node, report)
     if not isinstance(top, Record):
@@ -92,6 +97,7 @@ def _loaded(
         samples=book.samples,
         sample_places=book.sample_places,
         reads=top.get("reads", ()),
+        added=added or {},
     )
     return replace(loaded, warnings=in_order([*report.warnings, *cascade_warnings(loaded)]))
 

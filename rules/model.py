@@ -333,3 +333,4 @@ class Rulebook:
     sample_places: Mapping[str, Place] = field(default_factory=dict)
     reads: tuple[tuple[str, ...], ...] = ()  # names in parts: what actions may read beside tables
     warnings: tuple[Problem, ...] = ()
+    added: Mapping[str, str] = field(default_factory=dict)  # the YAML of rules beside the text

@@ -3,7 +3,8 @@
 from tidegate.engine.store.keeper import LeaseKeeper
 from tidegate.engine.store.ledger import Ledger
 from tidegate.engine.store.outbox import FINISHED
-from tidegate.engine.store.sqlstore import KeptRulebook, SqlStore, migrate, open_store
+from tidegate.engine.store.sqlstore import SqlStore, migrate, open_store
+from tidegate.engine.store.versions import KeptRulebook
 
 __all__ = [
     "FINISHED",

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from tidegate.engine import plain
 from tidegate.engine.state import State, Taken
-from tidegate.engine.store import disabled, parked, signals
+from tidegate.engine.store import disabled, parked, signals, versions
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import table_from_bytes, table_to_bytes
 from tidegate.engine.store.database import insert_new, upsert
@@ -85,6 +85,7 @@ def insert_bucket(connection: sa.Connection, taken: Taken) -> None:
             watermark=plan.watermark,
             now=plan.now,
             plan=plan_to_text(plan),
+            version=versions.running(connection, plan.rulebook),
             **counts,
             **{f"seconds_{stage}": taken.seconds.get(stage) for stage in STAGES},
         )

@@ -11,7 +11,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from tidegate.engine.entries import Entry, Outcome
-from tidegate.engine.store import controls, damping, runs, signals
+from tidegate.engine.store import controls, damping, runs, signals, versions
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import (
     firings_from_columns,
@@ -85,8 +85,11 @@ def insert_entries(
         replace(entry, number=number, bucket=bucket, place=entry.place or number)
         for number, entry in enumerate(sorted(entries, key=lambda e: e.order), last - count + 1)
     )
-    stored_at = server_now(connection)
-    rows = [{**_row(rulebook, entry), "stored_at": stored_at} for entry in numbered]
+    made = {
+        "stored_at": server_now(connection),
+        "version": versions.running(connection, rulebook),
+    }
+    rows = [{**_row(rulebook, entry), **made} for entry in numbered]
     connection.execute(sa.insert(t.outbox), rows)
     return numbered
 

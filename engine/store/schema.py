@@ -12,7 +12,7 @@ from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import Database
 from tidegate.rules.errors import EngineError
 
-SCHEMA = "0006"  # the last revision in migrations/versions
+SCHEMA = "0007"  # the last revision in migrations/versions
 _VERSIONS = sa.table("tidegate_version", sa.column("version_num", sa.Text))
 _LOCK = 0x7464_6761_7465  # PostgreSQL: one migration at a time
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
@@ -29,20 +28,14 @@ from tidegate.engine.store import (
     posted,
     retention,
     signals,
+    versions,
 )
 from tidegate.engine.store import tables as t
-from tidegate.engine.store.database import Database, insert_new, server_now, upsert
+from tidegate.engine.store.database import Database
 from tidegate.engine.store.schema import migrate_schema, open_schema
 from tidegate.engine.store.shown import Shown
+from tidegate.engine.store.versions import KeptRulebook
 from tidegate.engine.values import Firings, Signal
-
-
-@dataclass(frozen=True, slots=True)
-class KeptRulebook:
-    """The text of a registered rulebook and the file it came from."""
-
-    text: str
-    file: str | None
 
 
 def open_store(url: str, *, create: bool) -> SqlStore:
@@ -124,23 +117,33 @@ class SqlStore(Shown):
 
     # -- rulebooks and controls -----------------------------------------------------------------
 
-    def register(self, rulebook: str, text: str, file: str | None) -> None:
+    def register(
+        self, rulebook: str, text: str, file: str | None, added: Mapping[str, str] | None = None
+    ) -> int:
         with self._database.write() as connection:
-            row = {"name": rulebook, "text": text, "file": file}
-            upsert(connection, t.rulebooks, [{**row, "registered_at": server_now(connection)}])
+            kept = KeptRulebook(text, file, added or {})
+            return versions.register(connection, rulebook, kept)
+
+    def propose(self, rulebook: str, kept: KeptRulebook) -> int:
+        """Ask the engine to take over another version of a rulebook; its number."""
+        with self._database.write() as connection:
+            return versions.propose(connection, rulebook, kept)
+
+    def version(self, rulebook: str, number: int) -> KeptRulebook | None:
+        """One of a rulebook's versions."""
+        with self._database.read() as connection:
+            return versions.version(connection, rulebook, number)
 
     def rulebooks(self) -> Mapping[str, KeptRulebook]:
         """The registered rulebooks by name."""
         with self._database.read() as connection:
-            rows = connection.execute(sa.select(t.rulebooks))
-            return {row.name: KeptRulebook(row.text, row.file) for row in rows}
+            return versions.current(connection)
 
     def introduce(self, rulebook: str, text: str, file: str | None) -> None:
         """Keep a rulebook that the store does not know yet, so that it can say why it did not
         start; one that it knows stays as it was."""
         with self._database.write() as connection:
-            row = {"name": rulebook, "text": text, "file": file}
-            insert_new(connection, t.rulebooks, {**row, "registered_at": server_now(connection)})
+            versions.introduce(connection, rulebook, KeptRulebook(text, file))
 
     def set_stopped(self, rulebook: str, epoch: int, reason: str | None) -> None:
         """Keep why the engine stopped (G7); None once it runs again. Only who has the lease, or had

@@ -66,6 +66,18 @@ rulebooks = Table(
     Column("file", Text),
     Column("registered_at", BigInteger, nullable=False),
     Column("stopped", Message),
+    Column("version", BigInteger, nullable=False, server_default="0"),
+    Column("added", Text, nullable=False, server_default="{}"),
+)
+versions = Table(
+    "versions",
+    metadata,
+    Column("rulebook", Text, primary_key=True),
+    Column("version", BigInteger, primary_key=True, autoincrement=False),
+    Column("text", Text, nullable=False),
+    Column("file", Text),
+    Column("added", Text, nullable=False),
+    Column("registered_at", BigInteger, nullable=False),
 )
 
 # A lease is held while the store's clock is before `expires_at` (G21). `alive_at`: when its holder
@@ -146,6 +158,7 @@ buckets = Table(
     Column("seconds_detect", Float),
     Column("seconds_evaluate", Float),
     Column("seconds_act", Float),
+    Column("version", BigInteger, nullable=False, server_default="0"),
     Index("buckets_by_now", "rulebook", "now", "bucket"),
 )
 
@@ -307,6 +320,7 @@ outbox = Table(
     Column("next_attempt_at", BigInteger, nullable=False, server_default="0"),
     Column("otherwise_at", BigInteger),
     Column("alternative", Integer, nullable=False, server_default="0"),
+    Column("version", BigInteger, nullable=False, server_default="0"),
     _of_bucket(),
     Index("outbox_by_bucket", "rulebook", "bucket", "rule"),
     Index(

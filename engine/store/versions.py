@@ -1,0 +1,108 @@
+"""The texts that a rulebook has had, and which of them runs (G24).
+
+Example: `run` registers version 1. `reload` proposes 2; the engine takes it over between two
+buckets, and registers it. Buckets and entries name the version they were made by.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import sqlalchemy as sa
+
+from tidegate import rules
+from tidegate.engine.store import controls
+from tidegate.engine.store import tables as t
+from tidegate.engine.store.database import insert_new, server_now, upsert
+from tidegate.rules.model import Rulebook
+
+RELOAD = "reload"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRulebook:
+    """The text of a rulebook, the file it came from, and the rules that were put beside it, by name
+    the YAML of each. `version`: 0 for one that has not run yet."""
+
+    text: str
+    file: str | None
+    added: Mapping[str, str] = field(default_factory=dict)
+    version: int = 0
+
+    def load(self, settings: Mapping[str, str] | None = None) -> Rulebook:
+        """The rulebook, read and checked. Raises InputError."""
+        return rules.load(self.text, settings=settings, file=self.file, added=self.added)
+
+
+def current(connection: sa.Connection) -> dict[str, KeptRulebook]:
+    """By name, the rulebooks as they run, or ran last."""
+    return {row.name: _kept(row) for row in connection.execute(sa.select(t.rulebooks))}
+
+
+def version(connection: sa.Connection, rulebook: str, number: int) -> KeptRulebook | None:
+    """One of a rulebook's versions; None if it is forgotten."""
+    c = t.versions.c
+    query = sa.select(t.versions).where(c.rulebook == rulebook, c.version == number)
+    row = connection.execute(query).one_or_none()
+    return None if row is None else _kept(row)
+
+
+def introduce(connection: sa.Connection, rulebook: str, kept: KeptRulebook) -> None:
+    """Keep a rulebook that the store does not know yet; one that it knows stays as it was."""
+    insert_new(connection, t.rulebooks, _row(connection, rulebook, kept, 0))
+
+
+def register(connection: sa.Connection, rulebook: str, kept: KeptRulebook) -> int:
+    """The rulebook runs from now on: the number of its version, a new one unless it is the last."""
+    number = _numbered(connection, rulebook, kept)
+    upsert(connection, t.rulebooks, [_row(connection, rulebook, kept, number)])
+    return number
+
+
+def propose(connection: sa.Connection, rulebook: str, kept: KeptRulebook) -> int:
+    """Ask the engine to take over another version; its number."""
+    number = _numbered(connection, rulebook, kept)
+    controls.add(connection, rulebook, RELOAD, str(number))
+    return number
+
+
+def running(connection: sa.Connection, rulebook: str) -> int:
+    """The number of the version that runs, 0 if none has run yet."""
+    query = sa.select(t.rulebooks.c.version).where(t.rulebooks.c.name == rulebook)
+    return connection.execute(query).scalar_one_or_none() or 0
+
+
+def _numbered(connection: sa.Connection, rulebook: str, kept: KeptRulebook) -> int:
+    c = t.versions.c
+    mine = sa.select(t.versions).where(c.rulebook == rulebook).order_by(c.version.desc())
+    last = connection.execute(mine.limit(1)).one_or_none()
+    number = 1
+    if last is not None:
+        before = _kept(last)
+        if (before.text, before.file, before.added) == (kept.text, kept.file, kept.added):
+            return before.version
+        number = before.version + 1
+    row = _row(connection, rulebook, kept, number)
+    row["rulebook"] = row.pop("name")
+    connection.execute(sa.insert(t.versions).values(row))
+    return number
+
+
+def _row(
+    connection: sa.Connection, rulebook: str, kept: KeptRulebook, number: int
+) -> dict[str, object]:
+    return {
+        "name": rulebook,
+        "text": kept.text,
+        "file": kept.file,
+        "added": json.dumps(dict(kept.added)),
+        "version": number,
+        "registered_at": server_now(connection),
+    }
+
+
+def _kept(row: sa.Row[tuple[object, ...]]) -> KeptRulebook:
+    found = row._mapping
+    return KeptRulebook(found["text"], found["file"], json.loads(found["added"]), found["version"])
