@@ -112,6 +112,8 @@ def version_at(connection: sa.Connection, rulebook: str, table: str, instant: in
 def _forget_replaced(connection: sa.Connection, plan: Plan) -> None:
     """Drops the commits of tables whose range does not follow on their cursor, as after a reset:
     what they were at an instant since then only their logs can say."""
+    if not plan.ranges:
+        return
     c = t.cursors.c
     query = sa.select(c.table_name, c.table_id, c.version).where(
         c.rulebook == plan.rulebook, c.table_name.in_([span.table for span in plan.ranges])
