@@ -16,8 +16,8 @@ def sentence(obstacle: Entry | Parked, rules: Container[str]) -> str:
             f"rule {obstacle.rule} is parked: {obstacle.reason}\n"
             f"    {obstacle.hint}; then `tidegate enable {obstacle.rule}`"
         )
+    entry = f"entry {obstacle.number} of rule {obstacle.rule}"
+    if obstacle.state == "pending" and not obstacle.attempts:
+        return f"{entry} waits for its turn"
     state = "waits for its next attempt" if obstacle.state == "pending" else f"is {obstacle.state}"
-    return (
-        f"entry {obstacle.number} of rule {obstacle.rule} {state}: {obstacle.error or 'not tried'}"
-        f"\n    {way_past(obstacle, rules)}"
-    )
+    return f"{entry} {state}: {obstacle.error or 'not tried'}\n    {way_past(obstacle, rules)}"

@@ -14,6 +14,7 @@ from tidegate.connectors.delta.analyst import group
 from tidegate.connectors.delta.catalog import Catalog, active_session_kept, show
 from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
 from tidegate.connectors.delta.jobs import OverrunError
+from tidegate.connectors.delta.stops import is_gone
 from tidegate.connectors.delta.where import expression
 from tidegate.engine.transitions import transition_table
 from tidegate.engine.values import Answers, Failure, Question
@@ -87,7 +88,8 @@ class DeltaConditions:
             found = self._session.sql(question.condition.text)
             return Answers(self._held(found.select("firing_id")))
         except (*SPARK_ERRORS, OverrunError) as error:
-            return self._failed(question, error)
+            past = is_gone(error) and _past(question, error)
+            return past or self._failed(question, error)
 
     def _said(self, found: DataFrame) -> Answers:
         """What holds, by what was asked."""
@@ -129,6 +131,17 @@ def _alike(questions: Iterable[Question]) -> list[list[Question]]:
         key = (question.asks, text, question.group, question.relation.schema)
         found.setdefault(key, []).append(question)
     return list(found.values())
+
+
+def _past(question: Question, error: BaseException) -> Answers:
+    seen = ", ".join(f"{table} version {v}" for table, v in sorted(question.versions.items()))
+    why = Failure(
+        f"the condition at {question.condition.place} sees what is there no more (VACUUM, or the "
+        f"table's retention): {seen}; a redrive asks of the tables as they are by then",
+        fault(error).details,
+        lasting=True,
+    )
+    return Answers(failed={question.rule: why})
 
 
 def _together(found: Iterable[Answers]) -> Answers:

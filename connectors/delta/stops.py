@@ -123,6 +123,14 @@ def limited(what: str, where: Iterable[str], reset: str = "") -> Iterator[None]:
         ) from error
 
 
+def is_gone(error: BaseException) -> bool:
+    """Whether it says that a version cannot be read any more, whoever asks."""
+    condition = fault(error).condition
+    return condition in ("DELTA_VERSION_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST") or (
+        "BEYOND_DELETED_FILE_RETENTION" in condition
+    )
+
+
 def translated(table: str, first: int, last: int, error: BaseException) -> EngineError:
     """What Spark raised about versions [first, last] of a table."""
     found, text = fault(error), str(error)

@@ -91,6 +91,7 @@ def insert_bucket(connection: sa.Connection, taken: Taken) -> None:
         )
     )
     _add_up(connection, plan.rulebook, counts)
+    _forget_replaced(connection, plan)
     upsert(connection, t.cursors, [_cursor(plan.rulebook, span.cursor) for span in plan.ranges])
     _insert_commits(connection, plan)
     signals.place(connection, plan.rulebook, plan.bucket, plan.signals)
@@ -107,6 +108,23 @@ def version_at(connection: sa.Connection, rulebook: str, table: str, instant: in
     )
     newest = query.order_by(c.instant.desc(), c.version.desc()).limit(1)
     return connection.execute(newest).scalar_one_or_none()
+
+
+def _forget_replaced(connection: sa.Connection, plan: Plan) -> None:
+    """Drops the commits of tables whose range does not follow on their cursor, as after a reset:
+    what they were at an instant since then only their logs can say."""
+    if not plan.ranges:
+        return
+    c = t.cursors.c
+    query = sa.select(c.table_name, c.table_id, c.version).where(
+        c.rulebook == plan.rulebook, c.table_name.in_([span.table for span in plan.ranges])
+    )
+    expected = {name: (table_id, last + 1) for name, table_id, last in connection.execute(query)}
+    for span in plan.ranges:
+        follows = (span.cursor.table_id, span.first)
+        if expected.get(span.table, follows) != follows:
+            of_table = (t.commits.c.rulebook == plan.rulebook, t.commits.c.table_name == span.table)
+            connection.execute(sa.delete(t.commits).where(*of_table))
 
 
 def _insert_commits(connection: sa.Connection, plan: Plan) -> None:

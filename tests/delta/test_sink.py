@@ -372,6 +372,28 @@ def test_g14_a_query_sees_the_pinned_versions(bank: Bank) -> None:
     assert (held(latest), held(1), held(0)) == ({ONE}, {ZERO}, set())
 
 
+def test_g25_a_version_past_retention_is_not_asked_for_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = Lake(spark, tmp_path)
+    path = lake.create("accounts", "account BIGINT, balance DOUBLE")
+    lake.create("alerts", "account BIGINT, text STRING")
+    for balance in (1, 2):
+        lake.sql(f"INSERT INTO {{accounts}} VALUES (7, {balance})")
+    for file in Path(path).glob("*.parquet"):
+        file.unlink()
+    bank = Bank(lake, "S8")
+    text = "SELECT firing_id FROM event JOIN accounts USING (account) WHERE balance > 0"
+    asked = question(text, query=True, tables=["accounts"])
+    for version in (1, 9):  # its files are gone; its log
+        answers = bank.conditions.hold([replace(asked, versions={"accounts": version})])
+        failure = answers.failed["r"]
+        assert failure.lasting
+        assert "bank.yaml:3:5 sees what is there no more (VACUUM" in failure.error
+        assert f"accounts version {version}; a redrive asks" in failure.error
+    bank.catalog.close()
+
+
 def test_s11_a_sample_is_one_value_of_any_year_or_nothing(bank: Bank) -> None:
     def sampled(text: str) -> pa.Scalar | Failure | None:
         return bank.conditions.sample(text, {"accounts": 1})

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.bench import BOOK, Bench
 from tidegate.engine.entries import Entry, Outcome
+from tidegate.engine.obstacles import sentence
 from tidegate.engine.ports import SinkError
 from tidegate.engine.store import Ledger, SqlStore
 from tidegate.engine.values import Answers, Question
@@ -35,6 +36,10 @@ def test_g17_a_failing_entry_holds_its_rule_while_detection_goes_on(store: SqlSt
     bench.clock.later(2)
     bench.drain()
     assert bench.states() == [(1, "held"), (3, "pending")]
+    held, behind = (sentence(o, bench.loop.basis.rulebook.rules) for o in store.obstacles("loop"))
+    assert "entry 1 of rule a is held: [LOCKED] not now" in held
+    assert "\n    it is tried again; or `tidegate redrive 1`" in held
+    assert behind == "entry 3 of rule a waits for its turn"
     assert bench.sink.entries == [("b", 2), ("b", 4)]
     bench.sink.fails = lambda entry: None
     bench.drain()

@@ -262,3 +262,22 @@ def test_g24_a_reset_waits_for_the_plan_that_carries_it_out(store: SqlStore, epo
     assert (second.subject, second.version) == ("transactions", 7)
     make.commit(store, epoch, make.plan(1, controls=(first.id,)))
     assert store.pending_controls("bank") == (second,)
+
+
+def test_g10_g14_what_a_reset_passes_over_is_not_hidden_by_earlier_commits(
+    store: SqlStore, epoch: int
+) -> None:
+    """After a jump in a table's versions, or a new table of its name, only its log knows."""
+    late = make.BEGIN + make.HOUR
+
+    def known(bucket: int, first: int, last: int, table_id: str = "id-of-t") -> int | None:
+        span = make.a_range("t", first, last)
+        span = replace(span, cursor=replace(span.cursor, table_id=table_id))
+        make.commit(store, epoch, make.plan(bucket, ranges=(span,)))
+        return store.version_at("bank", "t", late)
+
+    assert known(1, 0, 3) == 3
+    assert known(2, 4, 4) == 4
+    assert known(3, 9, 8) is None  # reset to its head: nothing was read
+    assert known(4, 9, 9) == 9
+    assert known(5, 10, 9, "another") is None
