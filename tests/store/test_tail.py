@@ -91,7 +91,7 @@ def test_nothing_is_passed_over_and_nothing_comes_twice(
     told += rest(whole)
     again += rest(store.tail(heard, position))
     assert told == again == expected(store, heard)
-    assert len(told) > 5
+    assert len(told) >= 5
 
 
 def rest(tail: Tail) -> list[str]:
