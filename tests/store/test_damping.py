@@ -68,6 +68,16 @@ def test_a_bucket_and_what_it_remembers_are_one_transaction(store: SqlStore, epo
     )
 
 
+def test_a_rule_that_is_taken_out_forgets(store: SqlStore, epoch: int) -> None:
+    activations = {"hot": 1, "other": 1}
+    made = make.plan(activations=activations)
+    memory = dict.fromkeys(activations, cooled(1, 2))
+    make.commit(store, epoch, made, digests=dict.fromkeys(activations, "d"), memory=memory)
+    make.commit(store, epoch, make.plan(2), digests={"other": "edited"})
+    assert known(store) == []
+    assert known(store, "other") == [("a", [1]), ("b", [2])]
+
+
 @pytest.mark.usefixtures("disarm")
 def test_an_outcome_counts_once_however_often_it_is_settled(store: SqlStore, epoch: int) -> None:
     asked = make.entry("hot", kind="condition", target=None, stage=None)
