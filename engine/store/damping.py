@@ -18,7 +18,7 @@ from tidegate.engine.values import Firings
 
 def remembered(connection: sa.Connection, rulebook: str, rule: str, wanted: pa.Table) -> pa.Table:
     """Of the rows `wanted` of a rule those that are there."""
-    found = []
+    found: list[sa.Row[int, str, int, bytes]] = []
     for kind in pc.unique(wanted["kind"]).to_pylist():
         ids = wanted.filter(pc.equal(wanted["kind"], kind))["id"].to_pylist()
         text = orjson.dumps([(one,) for one in ids]).decode()
