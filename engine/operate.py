@@ -83,6 +83,10 @@ def status_of(store: SqlStore, book: Rulebook) -> dict[str, Any]:
         seen = ahead(table, row["version"]) if table is not None else None
         row["commits_behind"] = seen.commits if seen else None
         row["seconds_behind"] = seen.seconds if seen else None
+    for row in status["rules"]:
+        rule = book.rules.get(row["rule"])
+        if rule is not None and rule.dry and row["state"] == "active":
+            row["state"] = "dry"
     known = {row["rule"] for row in status["rules"]}
     status["rules"] += [
         {"rule": rule.name, "state": "not active" if rule.enabled else "disabled"} | _NOTHING
@@ -184,11 +188,21 @@ def redrive_all(url: str, name: str | None, rule: str | None, option: str | None
 
 
 def switch_rule(
-    url: str, name: str | None, kind: str, rule: str, *, purge: bool = False
+    url: str,
+    name: str | None,
+    kind: str,
+    rule: str,
+    *,
+    purge: bool = False,
+    key: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Ask that a rule goes on or stops (G13, G24)."""
+    """Ask that a rule goes on or stops (G13, G24), for all keys or for one."""
     with open_store(url, create=False) as store:
         book = the_rulebook(store, name)
+        if key:
+            of = Rules(store, book.name)
+            version = (of.disable_for if kind == "disable" else of.enable_for)(rule, key)
+            return {"rulebook": book.name, "rule": rule, "key": dict(key), "version": version}
         ask_for_rule(store, book, kind, rule, purge=purge)
         asked = {"asked_for": kind, "rule": rule}
         return {"rulebook": book.name, **asked, "effective": _effective(store, book)}

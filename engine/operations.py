@@ -9,6 +9,10 @@ import click
 from tidegate.engine import output
 from tidegate.engine.options import instant_of, of_store, pairs, the_store
 
+of_key = click.option(
+    "--key", multiple=True, metavar="K=V", help="For this key only: a value of each `per` column."
+)
+
 
 @click.command()
 @click.argument("event")
@@ -207,23 +211,40 @@ def dead(rule: str | None, limit: int, store: str | None, name: str | None, as_j
 
 @click.command()
 @click.argument("rule")
+@of_key
 @of_store
-def enable(rule: str, store: str | None, name: str | None, as_json: bool) -> None:
+def enable(
+    rule: str, key: tuple[str, ...], store: str | None, name: str | None, as_json: bool
+) -> None:
     """Let a rule go on that a limit has parked, or that was disabled."""
     from tidegate.engine.operate import switch_rule
 
-    output.record(switch_rule(the_store(store), name, "enable", rule), as_json=as_json)
+    given = pairs(key, "--key")
+    result = switch_rule(the_store(store), name, "enable", rule, key=given)
+    output.record(result, as_json=as_json)
 
 
 @click.command()
 @click.argument("rule")
 @click.option("--purge", is_flag=True, help="Its actions that are not done yet never run.")
+@of_key
 @of_store
-def disable(rule: str, purge: bool, store: str | None, name: str | None, as_json: bool) -> None:
-    """Stop a rule, and those that use it as an event, until `enable`."""
+def disable(
+    rule: str,
+    purge: bool,
+    key: tuple[str, ...],
+    store: str | None,
+    name: str | None,
+    as_json: bool,
+) -> None:
+    """Stop a rule, and those that use it as an event, until `enable`. For a key it only stops
+    firing."""
     from tidegate.engine.operate import switch_rule
 
-    result = switch_rule(the_store(store), name, "disable", rule, purge=purge)
+    if purge and key:
+        raise click.UsageError("--purge and --key exclude each other")
+    given = pairs(key, "--key")
+    result = switch_rule(the_store(store), name, "disable", rule, purge=purge, key=given)
     output.record(result, as_json=as_json)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tidegate.engine.capture.sources import sources
@@ -12,15 +13,16 @@ from tidegate.rules.model import Rule, Rulebook
 _NOWHERE = Place()
 
 
-def proven_rules(book: Rulebook, kept: KeptRulebook | None) -> frozenset[str]:
-    """The rules whose condition and actions are, word for word, those of the rulebook that ran last
-    on the store (None: none has)."""
-    if kept is None:
-        return frozenset()
+def ran_before(kept: KeptRulebook | None) -> Mapping[str, Rule]:
+    """The rules of the rulebook that ran last on the store (None: none has)."""
     try:
-        before = kept.load().rules
+        return kept.load().rules if kept is not None else {}
     except InputError:  # it was of another version of the language
-        return frozenset()
+        return {}
+
+
+def proven_rules(book: Rulebook, before: Mapping[str, Rule]) -> frozenset[str]:
+    """The rules whose condition and actions are, word for word, those that ran before."""
     same = (r.name for r in book.rules.values() if _texts(r) == _texts(before.get(r.name)))
     return frozenset(same)
 

@@ -5,8 +5,9 @@ engine.rules.put("alarm", "{on: placed, if: amount > 100, do: [{signal: alarmed}
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -42,8 +43,16 @@ class Rules:
             message = f"rule `{name}` stands in the rulebook's own text"
             hint = f"take it out there, or `tidegate disable {name}`"
             raise InputError([Problem("not-put", message, word_place("NAME"), hint)])
-        left = {other: text for other, text in kept.added.items() if other != name}
+        left = {n: text for n, text in kept.added.items() if n.partition("/")[0] != name}
         return self._ask(replace(kept, added=left))
+
+    def disable_for(self, rule: str, key: Mapping[str, str]) -> int:
+        """Keep a rule from firing for a key; returns the version. Raises InputError."""
+        return self._switch(rule, key, off=True)
+
+    def enable_for(self, rule: str, key: Mapping[str, str]) -> int:
+        """Let a rule fire for a key again; returns the version. Raises InputError."""
+        return self._switch(rule, key, off=False)
 
     def list(self) -> list[dict[str, Any]]:
         """A row a rule: `rule`, `on`, `enabled`, and `put`, the YAML of one that was put."""
@@ -58,6 +67,24 @@ class Rules:
             }
             for rule in kept.load().rules.values()
         ]
+
+    def _switch(self, name: str, key: Mapping[str, str], *, off: bool) -> int:
+        kept = newest(self._store, self._rulebook)
+        book = kept.load()
+        rule = book.rules.get(name)
+        if rule is None:
+            raise InputError([unknown("rules", name, book, "RULE")])
+        if {*key} != {*rule.key_names}:
+            names = ", ".join(rule.key_names) or "none: it has no per:"
+            message = f"the key columns of rule `{name}` are {names}"
+            raise InputError([Problem("not-switched", message, word_place("--key"))])
+        known = [{n: str(v) for n, v in one.items()} for one in rule.disabled_for]
+        if (dict(key) in known) is off:
+            message = f"rule `{name}` is {'' if off else 'not '}disabled for this key"
+            raise InputError([Problem("not-switched", message, word_place("--key"))])
+        left = [one for one in known if one != key] + ([dict(key)] if off else [])
+        added = {**kept.added, f"{name}/disabled_for": json.dumps({"disabled_for": left})}
+        return self._ask(replace(kept, added=added))
 
     def _ask(self, kept: KeptRulebook) -> int:
         kept.load()

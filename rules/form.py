@@ -218,6 +218,8 @@ RULE = k.record(
     Key("dedupe", _DEDUPE, "drop firings of a key that repeat"),
     Key("hysteresis", _HYSTERESIS, "fire again only after a reset of the key"),
     Key("ignore_own", s.FLAG, "do not react to what its own actions write"),
+    Key("mode", s.choice("live", "dry"), "dry: all but the actions; default live"),
+    Key("disabled_for", k.listing(ANYTHING), "keys for which the rule does not fire"),
     Key("net", s.choice("firing", "bucket"), "what transition tables sum up; default firing"),
     Key("at_least_once", s.FLAG, "let in actions without a marker, which may be repeated"),
     Key("expire_key_after", LENGTH_ABOVE_0, "forget a key that has been silent"),

@@ -260,6 +260,8 @@ class Rule:
     on_dead: str = "continue"
     precedes: tuple[str, ...] = ()
     follows: tuple[str, ...] = ()
+    dry: bool = False  # all but its actions (mode: dry)
+    disabled_for: tuple[Mapping[str, Any], ...] = ()  # keys, by column
     at_least_once: bool = False  # its statements may be such as leave no marker (G19)
     net: str = "firing"  # | "bucket": what the transition tables sum up
     ignore_own: bool = False  # what its own actions write is no event of it (G22)

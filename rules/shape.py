@@ -204,6 +204,8 @@ def _rule(book: Book, name: str, node: x.Expression, scalar: Scalar, report: Rep
         on_dead=record.get("on_dead", "continue"),
         precedes=_columns(record.get("precedes", ())),
         follows=_columns(record.get("follows", ())),
+        dry=record.get("mode") == "dry",
+        disabled_for=_disabled_for(record, key_names, report),
         at_least_once=record.get("at_least_once", False),
         net=record.get("net", "firing"),
         ignore_own=record.get("ignore_own", False),
@@ -241,6 +243,23 @@ def _coupling(record: Record, report: Report) -> tuple[Coupling, Coupling]:
             f"couple the action {condition} or later",
         )
     return condition, action
+
+
+def _disabled_for(
+    record: Record, key_names: tuple[str, ...], report: Report
+) -> tuple[Mapping[str, Any], ...]:
+    """The keys, by column; of a single column a bare value will do."""
+    found = []
+    for given in map(_plain, record.get("disabled_for", ())):
+        key = given if isinstance(given, dict) else dict.fromkeys(key_names[:1], given)
+        nested = any(value is None or isinstance(value, dict | list) for value in key.values())
+        if nested or set(key) != {*key_names} or not key_names:
+            like = ", ".join(f"{name}: .." for name in key_names)
+            hint = f"write {{{like}}}" if key_names else "a rule without per: has no keys"
+            message = "disabled_for lists keys of the rule"
+            report.add("value", message, record.place("disabled_for"), hint)
+        found.append(key)
+    return tuple(found)
 
 
 def _check_net(record: Record, action: Coupling, report: Report) -> None:

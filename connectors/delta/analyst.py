@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from copy import copy
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -65,6 +66,13 @@ class DeltaAnalyst:
         self._known: dict[Hashable, Any] = {}
         self._actions: dict[tuple[str, str, tuple[str, ...], bool], Reading] = {}
         self._events: dict[pa.Schema, DataFrame] = {}  # empty
+
+    def of(self, rulebook: Rulebook) -> DeltaAnalyst:
+        """An analyst of another rulebook over the same tables: what was analysed is known."""
+        other = copy(self)
+        other._texts = Texts(rulebook)
+        other._known, other._actions = dict(self._known), {}
+        return other
 
     def action(
         self,

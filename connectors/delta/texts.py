@@ -20,6 +20,8 @@ class Texts:
         """The places of the characters of the text that begins at `place`."""
 
         def at(offset: int) -> Place:
+            if place.file != (self._rulebook.file or "<text>"):
+                return place  # of a rule that stands beside the text
             scalar = self._known().get((place.line, place.column))
             if scalar is None or offset > len(scalar.text):
                 return place

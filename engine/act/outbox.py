@@ -77,11 +77,11 @@ def entries_for(
     stage of the rule, rule, key, firing; then deferred ones by stage of the rule, rule; then
     detached ones by rule. A set's statements follow each other.
 
-    Firings for which the condition does not hold, and damped ones, make none; those deeper than
-    `depth_max` make dead ones (G22); those of rules in `failed`, whose condition could not be
-    asked, one dead entry of kind `condition` (G13). Those whose condition is detached, and not
-    `decided`, make one that is to be asked. `later`: by rule, those that come after it
-    (`rules.order.later_ones`).
+    Firings of a dry rule, damped ones, and those for which the condition does not hold, make none.
+    Those deeper than `depth_max` make dead ones (G22). Those of rules in `failed`, whose condition
+    could not be asked, make one dead entry of kind `condition` (G13). Those whose condition is
+    detached, and not `decided`, make one that is to be asked. `later`: by rule, those that come
+    after it (`rules.order.later_ones`).
     """
     stage_of = stages([rules[of_rule.rule] for of_rule in firings], later)
     sets: list[_Set] = []
@@ -92,7 +92,7 @@ def entries_for(
             asked.append(_dead_condition(rule, of_rule, failed[rule.name]))
         elif rule.asks_later and not decided:
             asked.append(_condition(rule, of_rule))
-        else:
+        elif not rule.dry:
             sets += _sets(of_rule, rule, stage_of[rule.name], depth_max, statements[rule.name])
     entries = asked + list(_staged(sets))
     return tuple(

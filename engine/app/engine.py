@@ -193,6 +193,7 @@ class Engine:
             through = self._outages().through
             self._tell_ready()
             through(self._loop.work)
+            through(self._change)
             seen = through(self._loop.visible)
             while not self._stop.is_set() and not through(lambda: self._loop.done(seen)):
                 through(self._change)
@@ -398,13 +399,21 @@ class Engine:
         self._check_webhooks(book)
         self._loop.finish()
         parts = self._opened_parts(book)
-        self._close_parts()
-        self._parts, self.rulebook = parts, book
+        before, self._parts, self.rulebook = self._parts, parts, book
+        if before is not None:
+            before.close(parts)
         return parts.version
 
     def _opened_parts(self, book: Rulebook) -> Parts:
         return open_parts(
-            book, self._store, self._spark, self._lease, self._policy, self.wake, self._stop.is_set
+            book,
+            self._store,
+            self._spark,
+            self._lease,
+            self._policy,
+            self.wake,
+            self._stop.is_set,
+            self._parts,
         )
 
     def _lease_lost(self, error: EngineError) -> None:  # noqa: ARG002

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
 from tidegate.connectors.clock import SystemClock
 from tidegate.connectors.delta.analyst import DeltaAnalyst
+from tidegate.connectors.delta.catalog import Catalog
 from tidegate.connectors.delta.conditions import DeltaConditions
+from tidegate.connectors.delta.events import check_events
 from tidegate.connectors.delta.feed import DeltaFeed
-from tidegate.connectors.delta.jobs import Jobs
 from tidegate.connectors.delta.markers import DeltaMarkers
 from tidegate.connectors.delta.sink import DeltaSink
 from tidegate.connectors.webhook import WebhookPoster
@@ -28,9 +29,29 @@ from tidegate.engine.capture.instants import Instants
 from tidegate.engine.capture.now import Now
 from tidegate.engine.loop import Loop
 from tidegate.engine.policy import Policy
-from tidegate.engine.proven import only_written, proven_rules
+from tidegate.engine.proven import only_written, proven_rules, ran_before
+from tidegate.engine.state import State
 from tidegate.engine.store import LeaseKeeper, SqlStore
-from tidegate.rules.model import Rulebook
+from tidegate.rules.model import Rule, Rulebook
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """A rulebook's tables in Spark, and what was found of its SQL. It serves all texts of the
+    rulebook over the same tables. `stack` closes it."""
+
+    book: Rulebook
+    rules: Mapping[str, Rule]  # that ran before
+    catalog: Catalog
+    analyst: DeltaAnalyst
+    schemas: Mapping[str, str]
+    stack: ExitStack
+
+    def serves(self, given: Rulebook) -> bool:
+        """Whether another text has the same tables, and these are as they were."""
+        limits = (given.settings.statement_seconds_max, self.book.settings.statement_seconds_max)
+        same = (given.tables, given.reads) == (self.book.tables, self.book.reads)
+        return same and limits[0] == limits[1] and schemas_now(self.catalog) == self.schemas
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,37 +60,23 @@ class Parts:
 
     loop: Loop
     version: int
-    _jobs: Jobs
-    _poster: WebhookPoster
-    _stack: ExitStack
+    lake: Lake
+    poster: WebhookPoster
+    stack: ExitStack
 
     def cancel(self) -> None:
         """Nothing that runs may land any more. May be called from any thread."""
-        self._poster.close()
-        self._jobs.cancel()
+        self.poster.close()
+        self.lake.catalog.jobs.cancel()
 
-    def close(self) -> None:
-        self._stack.close()
+    def close(self, successor: Parts | None = None) -> None:
+        """End all of it, but a lake that the successor goes on with."""
+        self.stack.close()
+        if successor is None or successor.lake.stack is not self.lake.stack:
+            self.lake.stack.close()
 
 
 def open_parts(
-    book: Rulebook,
-    store: SqlStore,
-    spark: SparkSession,
-    lease: LeaseKeeper,
-    policy: Policy,
-    wake: Callable[[], None],
-    stopped: Callable[[], bool],
-) -> Parts:
-    """Everything there and checked, and the rulebook registered: nothing can fail after that.
-    Raises InputError and EngineError."""
-    with ExitStack() as stack:
-        loop, jobs, poster = _opened(book, store, spark, lease, policy, wake, stopped, stack)
-        version = store.register(book.name, book.text, absolute(book.file), book.added)
-        return Parts(loop, version, jobs, poster, stack.pop_all())
-
-
-def _opened(
     given: Rulebook,
     store: SqlStore,
     spark: SparkSession,
@@ -77,55 +84,86 @@ def _opened(
     policy: Policy,
     wake: Callable[[], None],
     stopped: Callable[[], bool],
-    stack: ExitStack,
-) -> tuple[Loop, Jobs, WebhookPoster]:
+    before: Parts | None = None,
+) -> Parts:
+    """Everything there and checked, and the rulebook registered: nothing can fail after that.
+    `before`: those of the text that ran until now. Raises InputError and EngineError."""
     settings = given.settings
-    poster = WebhookPoster(
-        policy.webhook_hosts, settings.webhooks_in_flight_max, settings.webhook_seconds_max
-    )
-    state = store.load(given.name)
-    check_cursors(given, store, spark, state)
+    with ExitStack() as stack, ExitStack() as fresh:
+        state = store.load(given.name)
+        check_cursors(given, store, spark, state)
+        if before is not None and before.lake.serves(given):
+            lake = _same_lake(before.lake, given, policy)
+        else:
+            lake = _lake(given, store, spark, lease.epoch, policy, state, fresh)
+        book, catalog = lake.book, lake.catalog
+        poster = WebhookPoster(
+            policy.webhook_hosts, settings.webhooks_in_flight_max, settings.webhook_seconds_max
+        )
+        now = Now(SystemClock(), state.now)
+        digests = {rule.name: detects(rule) for rule in book.rules.values() if rule.enabled}
+        prepare = preparing(book, lake.analyst)
+        sink = DeltaSink(catalog, book, lake.analyst)
+        proven = proven_rules(given, lake.rules)
+        basis = make_basis(book, digests, lake.schemas, state.activations, prepare, proven)
+        targets = basis.targets | {e.target for e in store.open_entries(book.name) if e.target}
+        markers = DeltaMarkers(spark, catalog.locations)
+        check_store(book, store, markers, targets & catalog.locations.keys())
+        loop = Loop(
+            basis=basis,
+            prepare=prepare,
+            store=store,
+            epoch=lease.epoch,
+            check_lease=lease.raise_lost,
+            feed=DeltaFeed(
+                spark,
+                catalog.locations,
+                own_stores={store.id, *store.known_stores(book.name)},
+                jobs=catalog.jobs,
+                seconds_max=settings.statement_seconds_max,
+            ),
+            conditions=DeltaConditions(catalog, settings.statement_seconds_max),
+            asked_later=DeltaConditions(catalog, settings.statement_seconds_max),
+            targets=Targets(sink),
+            runner=open_runner(book, store, lease, sink, poster, now, wake, stack),
+            now=now,
+            instants=Instants(settings.skew_max_seconds * 1_000_000),
+            state=state,
+            stopped=stopped,
+        )
+        stack.callback(loop.close)
+        version = store.register(given.name, given.text, absolute(given.file), given.added)
+        fresh.pop_all()
+        return Parts(loop, version, lake, poster, stack.pop_all())
+
+
+def _lake(
+    given: Rulebook,
+    store: SqlStore,
+    spark: SparkSession,
+    epoch: int,
+    policy: Policy,
+    state: State,
+    fresh: ExitStack,
+) -> Lake:
     kept = store.rulebooks().get(given.name) if state.bucket else None
     spared = only_written(given) if kept is not None else ()
+    stack = fresh.enter_context(ExitStack())
     catalog = stack.enter_context(
-        open_catalog(spark, given, store.id, lease.epoch, policy.functions, spared)
+        open_catalog(spark, given, store.id, epoch, policy.functions, spared)
     )
     schemas = schemas_now(catalog)
     book = with_action_events(given, arrow_schemas(schemas))
     analyst = DeltaAnalyst(catalog, book, policy.functions, policy.at_least_once)
-    now = Now(SystemClock(), state.now)
-    digests = {rule.name: detects(rule) for rule in book.rules.values() if rule.enabled}
-    prepare = preparing(book, analyst)
-    sink = DeltaSink(catalog, book, analyst)
-    proven = proven_rules(given, kept)
-    basis = make_basis(book, digests, schemas, state.activations, prepare, proven)
-    targets = basis.targets | {e.target for e in store.open_entries(book.name) if e.target}
-    markers = DeltaMarkers(spark, catalog.locations)
-    check_store(book, store, markers, targets & catalog.locations.keys())
-    loop = Loop(
-        basis=basis,
-        prepare=prepare,
-        store=store,
-        epoch=lease.epoch,
-        check_lease=lease.raise_lost,
-        feed=DeltaFeed(
-            spark,
-            catalog.locations,
-            own_stores={store.id, *store.known_stores(book.name)},
-            jobs=catalog.jobs,
-            seconds_max=settings.statement_seconds_max,
-        ),
-        conditions=DeltaConditions(catalog, settings.statement_seconds_max),
-        asked_later=DeltaConditions(catalog, settings.statement_seconds_max),
-        targets=Targets(sink),
-        runner=open_runner(book, store, lease, sink, poster, now, wake, stack),
-        now=now,
-        instants=Instants(settings.skew_max_seconds * 1_000_000),
-        state=state,
-        stopped=stopped,
-    )
-    stack.callback(loop.close)
-    return loop, catalog.jobs, poster
+    return Lake(book, ran_before(kept), catalog, analyst, schemas, stack)
+
+
+def _same_lake(lake: Lake, given: Rulebook, policy: Policy) -> Lake:
+    """The lake for another text; its event types are checked."""
+    check_events(lake.catalog.spark, given, lake.catalog.locations, policy.functions)
+    book = with_action_events(given, arrow_schemas(lake.schemas))
+    analyst = lake.analyst.of(book)
+    return replace(lake, book=book, rules=lake.book.rules, analyst=analyst)
 
 
 def absolute(file: str | None) -> str | None:

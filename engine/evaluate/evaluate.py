@@ -13,6 +13,7 @@ from tidegate.engine.evaluate.asof import AsOf
 from tidegate.engine.evaluate.firings import firings_of
 from tidegate.engine.evaluate.prepare import Prepared, PreparedRule
 from tidegate.engine.evaluate.samples import Sampler
+from tidegate.engine.evaluate.silent import without_silent
 from tidegate.engine.ports import Conditions
 from tidegate.engine.values import (
     Answers,
@@ -60,7 +61,10 @@ def evaluate(
             found, why = sampler.with_samples(found)
             unsampled |= {found.rule: why} if why else {}
         if len(found):
-            firings.append(firings_of(plan.rulebook, prepared.rules[found.rule], found))
+            rule = prepared.rules[found.rule]
+            fired = without_silent(firings_of(plan.rulebook, rule, found), rule.silent)
+            if len(fired):
+                firings.append(fired)
     asked = {
         of_rule.rule: _questions(prepared.rules[of_rule.rule], of_rule, plan, as_of)
         for of_rule in firings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ import pyarrow as pa
 from tidegate.engine.entries import Statement
 from tidegate.engine.evaluate.samples import Sample, sample_texts
 from tidegate.engine.evaluate.shape import Shape, all_events, shape_of
+from tidegate.engine.evaluate.silent import silent_keys
 from tidegate.engine.parameters import OLD, SAMPLE
 from tidegate.engine.ports import Analyst
 from tidegate.engine.values import Needs, Reading
@@ -43,6 +44,7 @@ class PreparedRule:
     and `per` read, and the tables' keys. `id_columns`: by event type, the parameters of which an
     occurrence's id is made (G6). `statements`: its actions, in order, then those of `otherwise`.
     `samples`: what its ticks sample; `levels`: when its hysteresis fires, and is rearmed.
+    `silent`: the keys for which it is disabled.
     """
 
     rule: Rule
@@ -53,6 +55,7 @@ class PreparedRule:
     id_columns: Mapping[str, tuple[str, ...]]
     samples: tuple[Sample, ...] = ()
     levels: tuple[Reading, ...] = ()
+    silent: pa.Table = field(default_factory=lambda: pa.table({}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +181,9 @@ def _prepare_rule(
     if any(reading.transitions for reading in (condition, *readings) if reading is not None):
         wanted = wanted.with_metadata(shape.schema.metadata)
     found = tuple(level for level in levels if level is not None)
+    silent = silent_keys(rule, shape.key)
     return PreparedRule(
-        rule, shape, condition, tuple(statements), wanted, ids, tuple(samples), found
+        rule, shape, condition, tuple(statements), wanted, ids, tuple(samples), found, silent
     )
 
 

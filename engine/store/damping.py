@@ -78,8 +78,8 @@ def past(connection: sa.Connection, rulebook: str) -> sa.ColumnElement[bool]:
     watermark, but conditions that wait may judge older ones."""
     o, b = t.outbox.c, t.buckets.c
     waiting = (o.rulebook == rulebook) & t.UNFINISHED & o.state.in_(("pending", "held"))
-    first = sa.select(sa.func.min(o.bucket)).where(waiting, o.kind == "condition")
-    oldest = connection.execute(first).scalar_one_or_none()
+    asked = sa.select(o.bucket).where(waiting, o.kind == "condition")  # few: by their own index
+    oldest = min(connection.execute(asked).scalars(), default=None)
     if oldest is None:
         query = sa.select(b.watermark).where(b.rulebook == rulebook)
         newest = query.order_by(b.bucket.desc()).limit(1)

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from tidegate.engine import plain
 from tidegate.engine.entries import Entry, Fate
-from tidegate.engine.store import damping, disabled, outbox, parked, rejected, timers
+from tidegate.engine.store import damping, disabled, outbox, parked, rejected, timers, versions
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import server_now
 from tidegate.engine.store.holder import is_dead
@@ -53,6 +53,7 @@ def rulebook_status(
         "watermark": plain.instant(last.watermark) if last else None,
         "watermark_micros": last.watermark if last else None,
         "stopped": _stopped(connection, rulebook),
+        "version": versions.running(connection, rulebook),
         **_lease(connection, rulebook),
         **_totals(connection, rulebook),
         "unplaced_signals": sum(unplaced.values()),

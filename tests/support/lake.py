@@ -67,8 +67,10 @@ class Shop(Lake):
         return self.url or f"sqlite:///{self.folder / 'shop.db'}"
 
     @contextmanager
-    def engine(self, **settings: str) -> Iterator[Engine]:
-        with Engine(self.book, spark=self.spark, store=self.store, settings=settings) as engine:
+    def engine(self, *, watch: bool = False, **settings: str) -> Iterator[Engine]:
+        with Engine(
+            self.book, spark=self.spark, store=self.store, settings=settings, watch=watch
+        ) as engine:
             yield engine
 
     def run_once(self) -> tuple[BucketReport, ...]:
