@@ -85,7 +85,7 @@ class Loop:
     _clocks: Clocks = field(init=False)
     _damper: Damper = field(init=False)
     _seconds: dict[str, float] = field(default_factory=dict, init=False)
-    reload_asked: Control | None = field(default=None, init=False)
+    reload_asked: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         book = self.basis.rulebook
@@ -245,7 +245,7 @@ class Loop:
         answers = switched(controls, self.state, self.basis.rulebook).answers
         for control in controls:
             if control.kind == "reload":
-                self.reload_asked = control  # the last one
+                self.reload_asked = True
                 continue
             if control.kind in _OF_ENTRIES:
                 self.runner.carry_out(control, self._present())

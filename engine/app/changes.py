@@ -1,13 +1,22 @@
-"""The file of a rulebook that runs, read again."""
+"""Another text for a rulebook that runs: from its file, or asked for by an operator (G24)."""
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
-from tidegate.engine.store import KeptRulebook
+from tidegate.engine.ports import OutageError
+from tidegate.engine.store import KeptRulebook, SqlStore
+from tidegate.engine.store.versions import RELOAD
+from tidegate.rules.errors import InputError, TidegateError
 from tidegate.rules.loader import read_file
 from tidegate.rules.model import Rulebook
+
+log = logging.getLogger(__name__)
+
+LOST = frozenset({"lease-lost", "spark-lost"})  # what no other text would mend
 
 
 class RulebookFile:
@@ -45,3 +54,69 @@ class RulebookFile:
         except OSError:
             return None
         return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+@dataclass(slots=True)
+class Changes:
+    """Makes the changes of one rulebook between two buckets. `take_over` goes on with another text
+    and returns its version, or raises and leaves everything as it was."""
+
+    store: SqlStore
+    name: str
+    epoch: int
+    file: RulebookFile
+    settings: Mapping[str, str]
+    take_over: Callable[[Rulebook], int]
+    _wanted: tuple[KeptRulebook, int | None] | None = field(default=None, init=False)
+
+    def make(self, added: Mapping[str, str], *, asked: bool) -> bool:
+        """Take over another text, if there is one, or say why not. `added`: the rules beside the
+        present one; `asked`: whether an operator wants something; returns whether he has got his
+        answer. Raises OutageError, and what ends the engine."""
+        if self._wanted is None:
+            self._wanted = self._found(added, asked=asked)
+        if self._wanted is None:
+            return False
+        kept, control = self._wanted
+        try:
+            said = f"version {self.take_over(kept.load(self.settings))} runs"
+            log.info("rulebook %s: %s", self.name, said)
+        except Exception as error:
+            if isinstance(error, OutageError) or getattr(error, "code", "") in LOST:
+                raise
+            known = isinstance(error, TidegateError)
+            why = str(error) if known else f"{type(error).__name__}: {error}"
+            log.error("the changed rulebook is refused, the one there was goes on:\n%s", why)
+            said = f"refused: {why}"
+        self._wanted = None
+        if control is not None:
+            self.answer(said, control)
+        return control is not None
+
+    def answer(self, said: str, last: int | None = None) -> None:
+        """Answer what asks for another text, up to the control `last`, which the answer is for; the
+        others are superseded. Without `last` it is for all."""
+        for control in self.store.pending_controls(self.name):
+            if control.kind == RELOAD and (last is None or control.id <= last):
+                answer = said if last in (None, control.id) else "a later one was taken"
+                self.store.answer(self.name, self.epoch, control.id, answer)
+
+    def _found(
+        self, added: Mapping[str, str], *, asked: bool
+    ) -> tuple[KeptRulebook, int | None] | None:
+        """What is to be taken over, and the control that asks for it. What operators asked for
+        comes before the file, for it was made from the text that the file had before."""
+        try:
+            found = self.file.changed(added)
+        except InputError as error:
+            log.error("the rulebook cannot be read again, the one there was goes on:\n%s", error)
+            found = None
+        if found is None and not asked:
+            return None
+        controls = [c for c in self.store.pending_controls(self.name) if c.kind == RELOAD]
+        kept = self.store.version(self.name, int(controls[-1].subject)) if controls else None
+        if kept is None:
+            return None if found is None else (found, None)
+        if found is not None:
+            self.file.reread()
+        return kept, controls[-1].id

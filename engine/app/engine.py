@@ -18,7 +18,7 @@ from tidegate import rules
 from tidegate.connectors.delta.faults import check_running
 from tidegate.connectors.scheduler import Wakeup
 from tidegate.engine.adopt import MICROS_PER_DAY
-from tidegate.engine.app.changes import RulebookFile
+from tidegate.engine.app.changes import Changes, RulebookFile
 from tidegate.engine.app.failed import told_of_failure
 from tidegate.engine.app.parts import Parts, absolute, open_parts
 from tidegate.engine.app.skew import check_clock
@@ -32,10 +32,9 @@ from tidegate.engine.obstacles import sentence
 from tidegate.engine.options import default_store
 from tidegate.engine.outage import Outages
 from tidegate.engine.policy import load_policy
-from tidegate.engine.ports import OutageError
 from tidegate.engine.rulesdata import Rules, ask_to_reload
 from tidegate.engine.state import BucketReport, Parked
-from tidegate.engine.store import KeptRulebook, LeaseKeeper, open_store
+from tidegate.engine.store import LeaseKeeper, open_store
 from tidegate.engine.webhooks import webhook_problems
 from tidegate.rules.errors import EngineError, InputError, Problem, TidegateError, word_place
 from tidegate.rules.model import Rulebook
@@ -46,7 +45,6 @@ OnBucket = Callable[[BucketReport], None]
 PURGE_EVERY_BUCKETS = 1_000
 PURGED_ROWS = 1_000  # in one transaction
 PURGES_MAX = 100  # transactions one after the other
-LOST = frozenset({"lease-lost", "spark-lost"})  # what no other rulebook would mend
 LOOK_SECONDS = 0.5  # where nothing says when there will be something to take
 
 
@@ -103,7 +101,6 @@ class Engine:
         self._stop = threading.Event()
         self._interrupted = False  # by an error: what the loop knows may be older than the store
         self._wakeup: Wakeup | None = None
-        self._wanted: tuple[KeptRulebook, int | None] | None = None
         self._parts: Parts | None = None
 
     def __enter__(self) -> Self:
@@ -246,7 +243,7 @@ class Engine:
                         on_bucket(report)
                     if report.bucket % PURGE_EVERY_BUCKETS == 0:
                         self._purge()
-                elif self._loop.reload_asked is not None:
+                elif self._loop.reload_asked:
                     continue
                 elif not (self._loop.idle or self._loop.full):
                     self._wakeup.wait(self._loop.wait_seconds)
@@ -324,7 +321,10 @@ class Engine:
         with self._stopping_cause():
             check_clock(store, book)
             self._spark = session_of(self._given_spark, self._spark_conf, stack)
-            self._answer_reloads("the engine was started anew, with its file as it was then")
+            self._changes = Changes(
+                store, book.name, lease.epoch, self._file, self._settings, self._take_over
+            )
+            self._changes.answer("the engine was started anew, with its file as it was then")
             with doing("checking tables and SQL"):
                 self._parts = self._opened_parts(self.rulebook)
 
@@ -343,51 +343,10 @@ class Engine:
             self._check_webhooks(self.rulebook)
 
     def _change(self) -> None:
-        """Take over another rulebook, if one is asked for; or say why not, and go on as before."""
-        if self._wanted is None:
-            self._wanted = self._changed()
-        if self._wanted is None:
-            return
-        kept, control = self._wanted
-        try:
-            said = f"version {self._take_over(kept.load(self._settings))} runs"
-            log.info("rulebook %s: %s", self.rulebook.name, said)
-        except (InputError, EngineError) as error:
-            if isinstance(error, OutageError) or getattr(error, "code", "") in LOST:
-                raise
-            log.error("the changed rulebook is refused, the one there was goes on:\n%s", error)
-            said = f"refused: {error}"
-        self._wanted = None
-        if control is not None:
-            self._answer_reloads(said, control)
-
-    def _changed(self) -> tuple[KeptRulebook, int | None] | None:
-        """What is to be taken over, and the control that asks for it. What operators asked for
-        comes before the file, for it was made from the text that the file had before."""
-        try:
-            found = self._file.changed(self.rulebook.added)
-        except InputError as error:
-            log.error("the rulebook cannot be read again, the one there was goes on:\n%s", error)
-            found = None
-        if found is None and self._loop.reload_asked is None:
-            return None
-        asked = [c for c in self._store.pending_controls(self.rulebook.name) if c.kind == "reload"]
-        if not asked:
-            return None if found is None else (found, None)
-        if found is not None:
-            self._file.reread()
-        kept = self._store.version(self.rulebook.name, int(asked[-1].subject))
-        return None if kept is None else (kept, asked[-1].id)
-
-    def _answer_reloads(self, said: str, last: int | None = None) -> None:
-        """Answer what asks for another rulebook, up to a control; the others were superseded."""
-        name = self.rulebook.name
-        for control in self._store.pending_controls(name):
-            if control.kind == "reload" and (last is None or control.id <= last):
-                answer = said if control.id == (last or control.id) else "a later one was taken"
-                self._store.answer(name, self._epoch, control.id, answer)
-        if self._parts is not None:
-            self._loop.reload_asked = None
+        """Take over another rulebook, if one is asked for."""
+        added, asked = self.rulebook.added, self._loop.reload_asked
+        if self._changes.make(added, asked=asked):
+            self._loop.reload_asked = False
 
     def _take_over(self, book: Rulebook) -> int:
         """Go on with another rulebook from what the store has; its version. Raises InputError and
