@@ -25,10 +25,10 @@ def tell(taken: Taken) -> None:
         unasked = {entry.rule for entry in taken.entries if entry.kind == "condition"}
         for fired in taken.firings:
             if fired.rule not in unasked:
-                log.info("%s %s", fired.rule, _fired(fired))
+                log.info("%s %s", fired.rule, fired_text(fired))
 
 
-def _fired(fired: Firings) -> str:
+def fired_text(fired: Firings) -> str:
     """`fired for 2 keys`; a firing whose condition does not hold is none."""
     table = fired.firings
     held = table.filter(fired.through)

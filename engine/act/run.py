@@ -22,6 +22,7 @@ from tidegate.engine.act.queues import Queues, Waiting
 from tidegate.engine.entries import Control, Entry, Fate, Outcome
 from tidegate.engine.failpoints import failpoint
 from tidegate.engine.ports import SinkError
+from tidegate.engine.told import fired_text
 from tidegate.engine.values import Failure, Firings
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Rulebook
@@ -310,6 +311,8 @@ class Runner:
             self._timed[entry.number] = replace(timed, firing_ids=entry.firing_ids)
         if outcome.state in OPEN:
             self.queues.put([Waiting(entry, entry.next_attempt_at, tried=True)])
+        if before.kind == "condition" and outcome.firings is not None:
+            log.info("%s %s", before.rule, fired_text(outcome.firings))
         if outcome.state in ("held", "dead") and before.state != outcome.state:
             log.error("%s", _stopped(entry, self.rulebook))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -110,7 +111,7 @@ class Reads(EveryIdAnalyst):
 
 
 def test_g14_each_coupling_sees_its_versions(
-    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Three commits in one bucket; the detached condition is asked after it."""
     text = BOOK[: BOOK.index("  a:")] + "".join(
@@ -121,7 +122,10 @@ def test_g14_each_coupling_sees_its_versions(
     bench = Bench(store, commits=3, text=text)
     bench.conditions = noting = Noting()
     bench.restart()
-    bench.drain()
+    with caplog.at_level(logging.INFO):
+        bench.drain()
+    told = [r.getMessage() for r in caplog.records if "fired" in r.getMessage()]
+    assert sorted(told) == [f"{m} fired 3 times" for m in ("deferred", "detached", "immediate")]
     assert sorted(noting.asked[:4], key=str) == [
         ("deferred", {"t": 2}, [0, 1, 2]),
         *(("immediate", {"t": n}, [n]) for n in range(3)),
