@@ -57,7 +57,7 @@ http = click.option(
     help="Register this rulebook first; its default store is used.",
 )
 @store_url
-@click.option("--rulebook", "name", metavar="NAME", help="Where a store has several.")
+@click.option("--rulebook", "name", metavar="NAME", help="Only that one, where a store has several.")
 @policy_file
 def serve(
     http: Address,
@@ -69,7 +69,7 @@ def serve(
     """Take signals over HTTP, and tell programs what rules detect; `run` does the rest.
 
     POST /signals/EVENT takes a JSON object of fields, or an array of them; its answer 202 says that
-    they are in the store. GET /events/stream?name=RULE sends what happens. GET /openapi.json
+    they are in the store, in every rulebook that declares EVENT. GET /events/stream?name=RULE sends what happens. GET /openapi.json
     describes it all.
 
     Only this machine is listened to, unless the policy names keys, as in `inbox_keys: {till:
