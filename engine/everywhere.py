@@ -29,9 +29,11 @@ def declared_signals(
     if declared:
         return declared
     if len(books) == 1:
-        declared_signal(*books.values(), event, allowed)
+        declared_signal(next(iter(books.values())), event, allowed)
     known = {e.name for b in books.values() for e in b.events.values() if _is_signal(e)}
-    hint = did_you_mean(event[:SHOWN_MAX], sorted(n for n in known if allowed is None or n in allowed))
+    hint = did_you_mean(
+        event[:SHOWN_MAX], sorted(n for n in known if allowed is None or n in allowed)
+    )
     message = f"no rulebook declares a signal `{shortened(event, SHOWN_MAX)}` ({_names(books)})"
     raise InputError([Problem("unknown-signal", message, word_place("EVENT"), hint)])
 
@@ -72,7 +74,7 @@ def heard_in(books: Books, name: str, allowed: Container[str] | None = None) -> 
     """A rule or a signal by name, of the one rulebook that has it. Raises InputError as `heard`
     does, and `which-rulebook`."""
     if len(books) == 1:
-        return heard(*books.values(), name, "name", allowed)
+        return heard(next(iter(books.values())), name, "name", allowed)
     having = [n for n, b in books.items() if name in b.rules or _is_signal(b.events.get(name))]
     if len(having) == 1:
         return heard(books[having[0]], name, "name", allowed)
@@ -84,7 +86,9 @@ def heard_in(books: Books, name: str, allowed: Container[str] | None = None) -> 
     if declaring:
         return heard(declaring[0], name, "name", allowed)
     known = {n for b in books.values() for n in (*b.rules, *filter(_of(b), b.events))}
-    hint = did_you_mean(name[:SHOWN_MAX], sorted(n for n in known if allowed is None or n in allowed))
+    hint = did_you_mean(
+        name[:SHOWN_MAX], sorted(n for n in known if allowed is None or n in allowed)
+    )
     message = f"no rulebook has a rule or signal `{name[:SHOWN_MAX]}` ({_names(books)})"
     raise InputError([Problem("unknown-name", message, word_place("name"), hint)])
 

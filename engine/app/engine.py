@@ -14,7 +14,6 @@ from typing import Any, Self
 
 from pyspark.sql import SparkSession
 
-from tidegate import rules
 from tidegate.connectors.clock import SystemClock
 from tidegate.connectors.delta.analyst import DeltaAnalyst
 from tidegate.connectors.delta.conditions import DeltaConditions
@@ -31,7 +30,8 @@ from tidegate.engine.adopt import MICROS_PER_DAY, check_store
 from tidegate.engine.app.acting import open_runner
 from tidegate.engine.app.failed import told_of_failure
 from tidegate.engine.app.skew import check_clock
-from tidegate.engine.app.starting import check_cursors, session_of
+from tidegate.engine.app.standby import own_text, wait_for_end, warm_up
+from tidegate.engine.app.starting import check_cursors, load_allowed, session_of
 from tidegate.engine.app.tables import arrow_schemas, open_catalog, preparing, schemas_now
 from tidegate.engine.askrule import ask_for_rule
 from tidegate.engine.basis import detects, make_basis
@@ -48,8 +48,7 @@ from tidegate.engine.policy import load_policy
 from tidegate.engine.proven import only_written, proven_rules
 from tidegate.engine.state import BucketReport, Parked
 from tidegate.engine.store import LeaseKeeper, open_store
-from tidegate.engine.webhooks import webhook_problems
-from tidegate.rules.errors import EngineError, InputError, TidegateError
+from tidegate.rules.errors import EngineError, TidegateError
 from tidegate.rules.model import Rulebook
 
 log = logging.getLogger(__name__)
@@ -68,7 +67,9 @@ class Engine:
     default one is started (and stopped at the end); `store`: a database URL, by default SQLite
     beside the rulebook; `settings` override the rulebook's; `spark_conf` configures a session that
     is started here; `policy`: the file of what the operator allows, by default TIDEGATE_POLICY;
-    `lease_wait_seconds`: how long to wait for another engine of the same rulebook to end.
+    `lease_wait_seconds`: how long to wait for another engine of the same rulebook to end;
+    `standby`: entering prepares all, and then waits for that end for ever; `stop` ends it, too, by
+    EngineError `standby-ended`. For several rulebooks see `Engines`.
 
     What it does is told on the loggers under `tidegate`, level INFO.
 
@@ -86,26 +87,24 @@ class Engine:
         self,
         rulebook: str | os.PathLike[str] | Rulebook,
         *,
-        spark: SparkSession | None = None,
+        spark: SparkSession | Callable[[], SparkSession] | None = None,
         store: str | None = None,
         settings: Mapping[str, str] | None = None,
         spark_conf: Mapping[str, str] | None = None,
         policy: str | os.PathLike[str] | None = None,
         lease_wait_seconds: float = 0,
+        standby: bool = False,
     ) -> None:
         with told_of_failure(rulebook, store):
-            self.rulebook = (
-                rulebook
-                if isinstance(rulebook, Rulebook)
-                else rules.load(rulebook, settings=settings or {})
-            )
             self._policy = load_policy(policy)
-            if refused := webhook_problems(self.rulebook, self._policy, os.environ):
-                raise InputError(refused)
+            self._load = partial(load_allowed, rulebook, dict(settings or {}), self._policy)
+            self.rulebook = self._load()
         self.store_url = store or self._default_store()
         self._given_spark = spark
         self._spark_conf = dict(spark_conf or {})
         self._lease_wait_seconds = lease_wait_seconds
+        self._standby = standby
+        self.waiting = threading.Event()  # a standby is prepared, and another engine runs
         self._open = False
         self._told_ready = False
         self._stop = threading.Event()
@@ -291,12 +290,20 @@ class Engine:
             wait_seconds=self._lease_wait_seconds,
             given_up=self._stop,
         )
-        stack.enter_context(lease)
+        take = partial(stack.enter_context, lease)
+        if self._standby:
+            self._spark = session_of(self._given_spark, self._spark_conf, stack)
+            warm_up(book, store, self._spark, self._policy)
+            wait_for_end(book, store, take, self.waiting, self._stop)
+            book = self.rulebook = own_text(book, store, self._load)
+        else:
+            take()
         self._epoch = lease.epoch
         store.introduce(book.name, book.text, _absolute(book.file))
         with self._stopping_cause():
             check_clock(store, book)
-            self._spark = session_of(self._given_spark, self._spark_conf, stack)
+            if not self._standby:
+                self._spark = session_of(self._given_spark, self._spark_conf, stack)
             with doing("checking tables and SQL"):
                 return self._loop_of(book, lease, stack)
 

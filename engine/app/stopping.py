@@ -1,4 +1,4 @@
-"""How an engine is ended from outside."""
+"""How engines are ended from outside."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import threading
 from types import FrameType
 
 from tidegate.engine.app.engine import Engine
+from tidegate.engine.app.several import Engines
 
 
-def stop_on_signals(engine: Engine) -> None:
-    """SIGTERM and Ctrl-C end the engine after the bucket in hand; a second one at once."""
+def stop_on_signals(engine: Engine | Engines) -> None:
+    """SIGTERM and Ctrl-C end engines after the buckets in hand; a second one at once."""
 
     def handler(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
         signal.signal(number, signal.SIG_DFL)

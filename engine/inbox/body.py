@@ -160,7 +160,7 @@ def _id_of(event: SignalEvent, id_name: str, item: Any, *, ids_needed: bool) -> 
     """The id that a client gives, taken out of the item. Raises InputError."""
     if not isinstance(item, dict):
         raise _wrong(event, "", "signal-object", "a signal is an object of fields")
-    signal_id = item.pop(id_name, None)
+    signal_id: str | None = item.pop(id_name, None)
     if signal_id is not None:
         check_id(event, signal_id, id_name)
     elif ids_needed:
