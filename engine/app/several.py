@@ -151,7 +151,11 @@ class Engines:
 
     def run_once(self, on_bucket: OnBucket | None = None) -> dict[str, tuple[BucketReport, ...]]:
         """See `Engine.run_once`; the reports by rulebook."""
-        found = self._all(lambda name, engine: engine.run_once(self._teller(name, on_bucket)))
+
+        def run(name: str, engine: Engine) -> tuple[BucketReport, ...]:
+            return engine.run_once(on_bucket=self._teller(name, on_bucket))
+
+        found = self._all(run)
         return {name: reports or () for name, reports in found.items()}
 
     def run(

@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.conftest import SIGNALS, Tidegate
 from tests.support import make
-from tidegate import Engine
+from tidegate import Engine, rules
 from tidegate.engine import output
 from tidegate.engine.store import open_store
 from tidegate.rules.errors import EngineError
