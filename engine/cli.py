@@ -21,6 +21,7 @@ from tidegate.engine.options import (
     store_url,
     the_store,
 )
+from tidegate.engine.whose import is_heard
 from tidegate.rules.errors import EngineError, InputError, TidegateError
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def main(verbose: bool) -> None:
     """Event-condition-action rules on Delta tables, exactly once, on Spark."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(output.LogFormatter())
+    handler.addFilter(is_heard)
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     logging.getLogger("tidegate").setLevel(logging.DEBUG if verbose else logging.INFO)
     logging.getLogger("py4j").setLevel(logging.WARNING)

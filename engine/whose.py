@@ -1,12 +1,15 @@
-"""Whose rulebook a log line is of, where a process runs several."""
+"""Whose a log line is: of which rulebook, where a process runs several; or of nobody."""
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 
 _NAME: ContextVar[str] = ContextVar("rulebook", default="")
+_HUSHED: ContextVar[bool] = ContextVar("hushed", default=False)
 
 
 def speak_for(rulebook: str) -> None:
@@ -23,3 +26,17 @@ def thread_of(call: Callable[..., None], *args: object, name: str) -> threading.
     """A daemon that speaks for whom its maker speaks."""
     run = copy_context().run
     return threading.Thread(target=run, args=(call, *args), name=name, daemon=True)
+
+
+@contextmanager
+def hushed() -> Iterator[None]:
+    """What is logged in here, and in threads of `thread_of`, `is_heard` leaves out."""
+    token = _HUSHED.set(True)
+    try:
+        yield
+    finally:
+        _HUSHED.reset(token)
+
+
+def is_heard(record: logging.LogRecord) -> bool:  # noqa: ARG001, a filter of a handler
+    return not _HUSHED.get()

@@ -29,8 +29,9 @@ from tidegate.engine.actionevents import with_action_events
 from tidegate.engine.adopt import MICROS_PER_DAY, check_store
 from tidegate.engine.app.acting import open_runner
 from tidegate.engine.app.failed import told_of_failure
+from tidegate.engine.app.rehearsal import rehearse
 from tidegate.engine.app.skew import check_clock
-from tidegate.engine.app.standby import own_text, wait_for_end, warm_up
+from tidegate.engine.app.standby import own_text, took, wait_for_end, warm_up
 from tidegate.engine.app.starting import check_cursors, load_allowed, session_of
 from tidegate.engine.app.tables import arrow_schemas, open_catalog, preparing, schemas_now
 from tidegate.engine.askrule import ask_for_rule
@@ -291,18 +292,20 @@ class Engine:
             given_up=self._stop,
         )
         take = partial(stack.enter_context, lease)
-        if self._standby:
+        waits = self._standby and not took(take)
+        if waits:
             self._spark = session_of(self._given_spark, self._spark_conf, stack)
             warm_up(book, store, self._spark, self._policy)
+            rehearse(type(self), self._spark, lambda: store.holder(book.name) is not None)
             wait_for_end(book, store, take, self.waiting, self._stop)
             book = self.rulebook = own_text(book, store, self._load)
-        else:
+        elif not self._standby:
             take()
         self._epoch = lease.epoch
         store.introduce(book.name, book.text, _absolute(book.file))
         with self._stopping_cause():
             check_clock(store, book)
-            if not self._standby:
+            if not waits:
                 self._spark = session_of(self._given_spark, self._spark_conf, stack)
             with doing("checking tables and SQL"):
                 return self._loop_of(book, lease, stack)

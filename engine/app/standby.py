@@ -28,6 +28,17 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 0.25  # between two looks at the other engine's lease
 
 
+def took(take: Callable[[], object]) -> bool:
+    """Whether `take` has taken the lease; False if another engine has it."""
+    try:
+        take()
+    except EngineError as error:
+        if error.code != "lease-held":
+            raise
+        return False
+    return True
+
+
 def warm_up(book: Rulebook, store: SqlStore, spark: SparkSession, policy: Policy) -> None:
     """All that a start does before its loop, for nothing: what is wrong is said now, and Java has
     compiled and read by then what the start needs. Raises InputError, EngineError."""
@@ -62,7 +73,7 @@ def wait_for_end(
             while not stopped.is_set():
                 try:
                     holder = store.holder(book.name)
-                    if holder is None and _taken(take):
+                    if holder is None and took(take):
                         if told:
                             log.info("taking over rulebook %s", book.name)
                         return
@@ -103,17 +114,6 @@ def own_text(book: Rulebook, store: SqlStore, load: Callable[[], Rulebook]) -> R
             found.file or "its own",
         )
     return found
-
-
-def _taken(take: Callable[[], object]) -> bool:
-    """False if another one was faster."""
-    try:
-        take()
-    except EngineError as error:
-        if error.code != "lease-held":
-            raise
-        return False
-    return True
 
 
 class _Place:
