@@ -296,7 +296,8 @@ class Engine:
         if waits:
             self._spark = session_of(self._given_spark, self._spark_conf, stack)
             warm_up(book, store, self._spark, self._policy)
-            rehearse(type(self), self._spark, lambda: store.holder(book.name) is not None)
+            if self._spark is not self._given_spark:  # a user's has run before
+                rehearse(type(self), self._spark, lambda: store.holder(book.name) is not None)
             wait_for_end(book, store, take, self.waiting, self._stop)
             book = self.rulebook = own_text(book, store, self._load)
         elif not self._standby:

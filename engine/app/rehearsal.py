@@ -29,20 +29,12 @@ tables:
 events:
   changed: {{on: insert, table: watched, where: id > 0}}
 rules:
-  one:
-    on: changed
-    do: [{{sql: INSERT INTO written SELECT id FROM event}}]
-  two:
+  pairs:
     on: changed ; changed
     per: id
     if: {{sql: SELECT firing_id FROM event}}
-    do:
-      - sql: >
-          MERGE INTO written w USING (SELECT DISTINCT id FROM event) e ON w.id = e.id
-          WHEN MATCHED THEN UPDATE SET id = e.id
+    do: [{{sql: INSERT INTO written SELECT id FROM event}}]
 """
-
-
 _TABLE = (
     "CREATE TABLE {} (id BIGINT) USING delta TBLPROPERTIES ("
     "delta.enableChangeDataFeed = true, delta.enableInCommitTimestamps = true)"

@@ -12,7 +12,6 @@ from typing import Any, Self, TypeVar
 
 from pyspark.sql import SparkSession
 
-from tidegate.connectors.delta.session import check_session
 from tidegate.engine.app.engine import Engine
 from tidegate.engine.app.member import Member, worst_of
 from tidegate.engine.app.starting import session_of
@@ -62,7 +61,7 @@ class Engines:
         if several and store is None:
             message = "several rulebooks have no default store in common"
             raise EngineError("no-store", message, "name its URL (store=)")
-        self._given_spark = spark
+        self._spark = spark or SparkSession.getActiveSession()
         self._spark_conf = dict(spark_conf or {})
         self._starting = threading.Lock()
         self._telling = threading.Lock()
@@ -70,7 +69,7 @@ class Engines:
         def made(rulebook: Given) -> Engine:
             return Engine(
                 rulebook,
-                spark=self._session,
+                spark=self._spark or self._session,
                 store=store,
                 settings=settings,
                 policy=policy,
@@ -89,9 +88,6 @@ class Engines:
         with ExitStack() as stack:
             self._store = stack.enter_context(open_store(self.store_url, create=True))
             self._sessions = stack.enter_context(ExitStack())
-            self._spark = self._given_spark or SparkSession.getActiveSession()
-            if self._spark is not None:
-                check_session(self._spark)
             stack.callback(self._close)
             opened = {member: member.open() for member in self._members.values()}
             while not all(future.done() or m.waits for m, future in opened.items()):
