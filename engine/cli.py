@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from tidegate.engine.options import (
     store_url,
     the_store,
 )
+from tidegate.engine.whose import is_heard
 from tidegate.rules.errors import EngineError, InputError, TidegateError
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def main(verbose: bool) -> None:
     """Event-condition-action rules on Delta tables, exactly once, on Spark."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(output.LogFormatter())
+    handler.addFilter(is_heard)
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     logging.getLogger("tidegate").setLevel(logging.DEBUG if verbose else logging.INFO)
     logging.getLogger("py4j").setLevel(logging.WARNING)
@@ -80,9 +82,10 @@ spark_conf = click.option(
 )
 
 
-def exit_code(error: TidegateError) -> int:
+def exit_code(error: Exception) -> int:
     """3 where the engine failed, but not for what it was asked wrongly."""
-    return OF_THE_CALLER.get(getattr(error, "code", ""), error.exit_code)
+    own = getattr(error, "exit_code", EngineError.exit_code)
+    return OF_THE_CALLER.get(getattr(error, "code", ""), own)
 
 
 @main.command()
@@ -218,12 +221,23 @@ def _leave_out_pandas() -> None:
 
 
 @main.command()
-@rulebook_file
+@click.argument(
+    "rulebooks",
+    metavar="RULEBOOK..",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+)
 @click.option("--once", is_flag=True, help="Everything visible at the start, then end.")
 @click.option("--until-idle", is_flag=True, help="End when there is nothing left to do.")
 @click.option("--poll", default="500ms", show_default=True, help="Pause between two looks.")
 @click.option("--watch", is_flag=True, help="Take the file over when it changes.")
 @click.option("--lease-wait", default="0", metavar="D", help="Wait so long for another engine.")
+@click.option(
+    "--standby",
+    is_flag=True,
+    help="Prepare all, wait until no other engine runs the rulebook, then go on in its place.",
+)
 @click.option(
     "--if-held",
     type=click.Choice(["fail", "skip"]),
@@ -239,12 +253,13 @@ def _leave_out_pandas() -> None:
 @policy_file
 @as_json
 def run(
-    rulebook: Path,
+    rulebooks: tuple[Path, ...],
     once: bool,
     until_idle: bool,
     poll: str,
     watch: bool,
     lease_wait: str,
+    standby: bool,
     if_held: str,
     http: Address | None,
     verbose: bool,
@@ -254,46 +269,53 @@ def run(
     policy: Path | None,
     as_json: bool,
 ) -> None:
-    """Run a rulebook on its tables."""
-    from tidegate.engine.app import Engine, stop_on_signals
+    """Run a rulebook on its tables; or several on one store, each with a loop of its own.
+
+    Settings are those of each rulebook: so many actions of each run in parallel. What stops one is
+    told at once, and the others go on; the exit code is the worst of all.
+    """
+    from tidegate.engine.app import Engines
+    from tidegate.engine.running import run_engines
 
     if once and until_idle:
         raise click.UsageError("--once and --until-idle exclude each other")
     poll_seconds = seconds_of(poll, "--poll")
     if not poll_seconds:
         raise click.UsageError("--poll takes a duration above 0")
-    engine = Engine(
-        rulebook,
-        store=the_store(store, rulebook),
+    wait_seconds = seconds_of(lease_wait, "--lease-wait")
+    if standby and (once or until_idle or wait_seconds or if_held == "skip"):
+        raise click.UsageError(
+            "--standby waits for ever, and goes on for ever: it goes with none of "
+            "--once, --until-idle, --lease-wait and --if-held skip"
+        )
+    if len(rulebooks) > 1 and not store:
+        raise click.UsageError("several rulebooks need one store: --store URL, or TIDEGATE_STORE")
+    engines = Engines(
+        rulebooks,
+        store=the_store(store, rulebooks[0]),
         settings=pairs(settings, "--set"),
         spark_conf=pairs(spark_conf, "--spark-conf"),
         policy=policy,
-        lease_wait_seconds=seconds_of(lease_wait, "--lease-wait"),
+        lease_wait_seconds=wait_seconds,
+        standby=standby,
         watch=watch,
+        skip_held=if_held == "skip",
     )
-    stop_on_signals(engine)
-    verbose = verbose or log.isEnabledFor(logging.DEBUG)
-    report = output.bucket_printer(as_json=as_json, stages=verbose)
     try:
-        with ExitStack() as stack:
-            inbox = stack.enter_context(serving.inbox_at(http, policy)) if http else None
-            stack.enter_context(engine)
-            if inbox is not None:
-                stack.callback(inbox.close)
-                serving.begin_beside(engine, inbox)
-            stop_on_signals(engine)  # again: a Spark that was started has set its own
-            if once:
-                engine.run_once(on_bucket=report)
-            else:
-                engine.run(poll_seconds=poll_seconds, until_idle=until_idle, on_bucket=report)
-            left = engine.obstacles() if once or until_idle else ()
-    except EngineError as error:
-        if error.code != "lease-held" or if_held == "fail":
+        left = run_engines(
+            engines,
+            partial(serving.inbox_at, http, policy) if http else None,
+            output.bucket_printer(
+                as_json=as_json, stages=verbose or log.isEnabledFor(logging.DEBUG)
+            ),
+            once=once,
+            until_idle=until_idle,
+            poll_seconds=poll_seconds,
+        )
+    except Exception as error:
+        if len(rulebooks) == 1 or error not in engines.failures.values():
             raise
-        log.debug("%s", error.message)
-        left = ()
-    for obstacle in left:
-        output.say(obstacle, err=True)
+        raise SystemExit(exit_code(error)) from error  # it was told when it happened
     raise SystemExit(OBSTRUCTED if left else 0)
 
 

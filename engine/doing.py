@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+from tidegate.engine.whose import thread_of
+
 log = logging.getLogger(__name__)
 
 FIRST_SECONDS = 10.0  # then after twice as long, and so on
@@ -42,7 +44,7 @@ def doing(what: str) -> Iterator[None]:
 def telling(now: Callable[[], Stage | None]) -> Iterator[None]:
     """Tells what `now` says, from a thread, when that is the same for long."""
     ended = threading.Event()
-    thread = threading.Thread(target=_tell, args=(now, ended), name="doing", daemon=True)
+    thread = thread_of(_tell, now, ended, name="doing")
     thread.start()
     try:
         yield

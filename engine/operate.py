@@ -10,7 +10,7 @@ from typing import Any
 from tidegate import rules
 from tidegate.engine.askrule import ask_for_rule
 from tidegate.engine.chosen import Chosen, unknown
-from tidegate.engine.explicit import make_signal
+from tidegate.engine.everywhere import make_signals
 from tidegate.engine.locallog import ahead
 from tidegate.engine.rulesdata import Rules, ask_to_reload
 from tidegate.engine.store import FINISHED, SqlStore, open_store
@@ -33,19 +33,30 @@ def raise_signal(
     fields: Mapping[str, str | None],
     signal_id: str | None,
 ) -> dict[str, Any]:
-    """Insert one explicit occurrence, unplaced (G4); `rulebook_file` is registered first.
+    """Insert one explicit occurrence, unplaced (G4), into every rulebook that declares it, or into
+    the one of a `name`; `rulebook_file` is registered first, and meant then.
 
     Raises InputError for an unknown event or field, EngineError `signal-conflict` for an id that
     stands for another body.
     """
     loaded = rules.load(rulebook_file) if rulebook_file else None
     with open_store(url, create=loaded is not None) as store:
-        book = loaded or the_rulebook(store, name)
-        signal = make_signal(book, event, fields, signal_id, store.wall(), text=True)
+        books = {loaded.name: loaded} if loaded else the_rulebooks(store, name)
+        raised = make_signals(books, event, fields, signal_id, store.wall(), text=True)
         if loaded:
             store.register(loaded.name, loaded.text, loaded.file)
-        fresh = store.raise_signal(book.name, signal)
-        return {"rulebook": book.name, "event": event, "id": signal.id, "inserted": fresh}
+        fresh = store.raise_everywhere(raised)
+        id = next(iter(raised.values())).id
+        return {"event": event, "id": id, "inserted": fresh, "rulebooks": [*raised]}
+
+
+def the_rulebooks(store: SqlStore, name: str | None) -> dict[str, Rulebook]:
+    """All rulebooks of a store, or the one of a name. Raises EngineError `no-rulebook`."""
+    known = store.rulebooks()
+    if name is not None or len(known) < 2:
+        book = the_rulebook(store, name)
+        return {book.name: book}
+    return {name: rules.load(kept.text, file=kept.file) for name, kept in sorted(known.items())}
 
 
 def the_rulebook(store: SqlStore, name: str | None) -> Rulebook:

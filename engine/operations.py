@@ -35,7 +35,8 @@ def signal(
     name: str | None,
     as_json: bool,
 ) -> None:
-    """Raise an explicit event, durably."""
+    """Raise an explicit event, durably: in every rulebook of the store that declares it, or in that
+    of --rulebook or --rulebook-file alone."""
     from tidegate.engine.operate import raise_signal
 
     given: dict[str, str | None] = {**pairs(fields, "a field")}
@@ -50,7 +51,7 @@ def signal(
         given,
         signal_id,
     )
-    output.record(result, as_json=as_json)
+    output.summary(result, as_json=as_json)
 
 
 @click.command()

@@ -22,6 +22,7 @@ from tidegate.engine.printable import in_json, in_line, printable, shortened
 from tidegate.engine.screen.firings import entry_lines, firing_lines
 from tidegate.engine.screen.status import status_lines
 from tidegate.engine.screen.text import plain, screen_width, wrapped
+from tidegate.engine.whose import speaker
 from tidegate.rules.errors import Problem
 from tidegate.rules.model import Rulebook
 
@@ -77,7 +78,8 @@ class LogFormatter(logging.Formatter):
         first = record.levelname
         if record.levelno == logging.INFO:
             first = time.strftime("%H:%M:%S", time.localtime(record.created))
-        return printable(f"{first} {super().format(record)}")
+        whose = f"{name}: " if (name := speaker()) else ""
+        return printable(f"{first} {whose}{super().format(record)}")
 
 
 def json_line(value: Mapping[str, Any]) -> None:
@@ -162,13 +164,15 @@ def _problem(problem: Problem) -> dict[str, Any]:
     }
 
 
-def bucket_printer(*, as_json: bool, stages: bool = False) -> Callable[[BucketReport], None]:
-    """A callback that prints one line a bucket, for people with `stages` the seconds of each."""
+def bucket_printer(*, as_json: bool, stages: bool = False) -> Callable[[str, BucketReport], None]:
+    """A callback that prints one line a bucket, for people with `stages` the seconds of each; with
+    its rulebook's name, if it gets one."""
 
-    def as_line(report: BucketReport) -> None:
-        json_line(dataclasses.asdict(report))
+    def as_line(rulebook: str, report: BucketReport) -> None:
+        named = {"rulebook": rulebook} if rulebook else {}
+        json_line(named | dataclasses.asdict(report))
 
-    def as_text(report: BucketReport) -> None:
+    def as_text(rulebook: str, report: BucketReport) -> None:
         parts = (
             _count(report.rows, "row"),
             _count(report.detections, "detection"),
@@ -180,7 +184,9 @@ def bucket_printer(*, as_json: bool, stages: bool = False) -> Callable[[BucketRe
         known = [name for name in STAGES if name in report.seconds]
         each = ", ".join(f"{name} {report.seconds[name]:.3f}" for name in known)
         at = time.strftime("%H:%M:%S")
-        line = f"{at} bucket {report.bucket}: {', '.join(parts)}{f' ({each})' if stages else ''}"
+        whose = f"{rulebook}: " if rulebook else ""
+        line = f"{at} {whose}bucket {report.bucket}: {', '.join(parts)}"
+        line += f" ({each})" if stages else ""
         _lines(wrapped(line, screen_width()))
 
     return as_line if as_json else as_text

@@ -14,7 +14,6 @@ from tidegate.engine import output
 from tidegate.engine.options import of_store, policy_file, seconds_of, store_url, the_store
 
 if TYPE_CHECKING:
-    from tidegate.engine.app import Engine
     from tidegate.engine.inbox import Address, Inbox
 
 
@@ -57,7 +56,9 @@ http = click.option(
     help="Register this rulebook first; its default store is used.",
 )
 @store_url
-@click.option("--rulebook", "name", metavar="NAME", help="Where a store has several.")
+@click.option(
+    "--rulebook", "name", metavar="NAME", help="Only that one, where a store has several."
+)
 @policy_file
 def serve(
     http: Address,
@@ -69,8 +70,8 @@ def serve(
     """Take signals over HTTP, and tell programs what rules detect; `run` does the rest.
 
     POST /signals/EVENT takes a JSON object of fields, or an array of them; its answer 202 says that
-    they are in the store. GET /events/stream?name=RULE sends what happens. GET /openapi.json
-    describes it all.
+    they are in the store, in every rulebook that declares EVENT. GET /events/stream?name=RULE sends
+    what happens. GET /openapi.json describes it all.
 
     Only this machine is listened to, unless the policy names keys, as in `inbox_keys: {till:
     [atm_empty]}`, whose secret is in the variable TIDEGATE_SECRET_TILL.
@@ -131,13 +132,6 @@ def inbox_at(address: Address, policy: Path | None) -> Inbox:
     from tidegate.engine.policy import load_policy
 
     return Inbox(address, load_policy(policy))
-
-
-def begin_beside(engine: Engine, inbox: Inbox) -> None:
-    """Answer for a rulebook while its engine runs: what comes in wakes it."""
-    inbox.begin(
-        engine.store_url, engine.rulebook.name, given=engine.rulebook, on_written=engine.wake
-    )
 
 
 COMMANDS = (serve, listen)

@@ -1,13 +1,17 @@
-"""What tests share: one Spark session for the whole run of a worker, and Java that starts light."""
+"""What tests share: one Spark session for the whole run of a worker, Java that starts light, and
+the databases that a store can be on."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+from tests.support import postgres
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,3 +48,28 @@ def spark() -> Iterator[SparkSession]:
     session = start_session("tidegate-tests", {"spark.master": "local[2]", **INTERPRETED})
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[postgres.Server]:
+    """A PostgreSQL server, where the machine has its programs."""
+    yield from postgres.running()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a store that does not exist yet, on each of both databases."""
+    return _new_url(request, tmp_path)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
+def slow_store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The same for what takes seconds."""
+    return _new_url(request, tmp_path)
+
+
+def _new_url(request: pytest.FixtureRequest, folder: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{folder / 'store.db'}"
+    server: postgres.Server = request.getfixturevalue("server")
+    return server.new_url()

@@ -83,7 +83,7 @@ def test_a_buckets_line_with_its_stages_fits_a_screen(
     monkeypatch.delenv("COLUMNS", raising=False)
     seconds = dict.fromkeys(doing.STAGES, 1234.5678)
     output.bucket_printer(as_json=False, stages=True)(
-        BucketReport(123_456, 1, 1_234_567, 1_234_567, 1_234_567, 1_234_567, 1_234_567, seconds)
+        "", BucketReport(123_456, 1, 1_234_567, 1_234_567, 1_234_567, 1_234_567, 1_234_567, seconds)
     )
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 100

@@ -8,6 +8,8 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
+from tidegate.engine.whose import thread_of
+
 T = TypeVar("T")
 
 
@@ -28,9 +30,7 @@ class Crew(Generic[T]):
         self._tasks.put((call, future))
         if not self._idle.acquire(blocking=False) and self._made < self.size:
             self._made += 1
-            threading.Thread(
-                target=self._work, name=f"{self._name}-{self._made}", daemon=True
-            ).start()
+            thread_of(self._work, name=f"{self._name}-{self._made}").start()
         return future
 
     def close(self) -> None:

@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -14,15 +15,16 @@ from typing import Any, Self
 
 from pyspark.sql import SparkSession
 
-from tidegate import rules
 from tidegate.connectors.delta.faults import check_running
 from tidegate.connectors.scheduler import Wakeup
 from tidegate.engine.adopt import MICROS_PER_DAY
 from tidegate.engine.app.changes import Changes, RulebookFile
 from tidegate.engine.app.failed import told_of_failure
 from tidegate.engine.app.parts import Parts, absolute, open_parts
+from tidegate.engine.app.rehearsal import rehearse
 from tidegate.engine.app.skew import check_clock
-from tidegate.engine.app.starting import session_of
+from tidegate.engine.app.standby import own_text, took, wait_for_end, warm_up
+from tidegate.engine.app.starting import load_allowed, session_of
 from tidegate.engine.askrule import ask_for_rule
 from tidegate.engine.detector.detect import detect
 from tidegate.engine.doing import Quiet, doing, telling, watching_text
@@ -55,8 +57,10 @@ class Engine:
     default one is started (and stopped at the end); `store`: a database URL, by default SQLite
     beside the rulebook; `settings` override the rulebook's; `spark_conf` configures a session that
     is started here; `policy`: the file of what the operator allows, by default TIDEGATE_POLICY;
-    `lease_wait_seconds`: how long to wait for another engine of the same rulebook to end; `watch`:
-    whether the rulebook's file is taken over when it changes.
+    `lease_wait_seconds`: how long to wait for another engine of the same rulebook to end;
+    `standby`: entering prepares all, and then waits for that end for ever; `stop` ends it, too, by
+    EngineError `standby-ended`; `watch`: whether the rulebook's file is taken over when it changes.
+    For several rulebooks see `Engines`.
 
     What it does is told on the loggers under `tidegate`, level INFO.
 
@@ -74,28 +78,28 @@ class Engine:
         self,
         rulebook: str | os.PathLike[str] | Rulebook,
         *,
-        spark: SparkSession | None = None,
+        spark: SparkSession | Callable[[], SparkSession] | None = None,
         store: str | None = None,
         settings: Mapping[str, str] | None = None,
         spark_conf: Mapping[str, str] | None = None,
         policy: str | os.PathLike[str] | None = None,
         lease_wait_seconds: float = 0,
+        standby: bool = False,
         watch: bool = False,
     ) -> None:
         with told_of_failure(rulebook, store):
-            self.rulebook = (
-                rulebook
-                if isinstance(rulebook, Rulebook)
-                else rules.load(rulebook, settings=settings or {})
-            )
             self._policy = load_policy(policy)
-            self._check_webhooks(self.rulebook)
+            self._load = partial(load_allowed, rulebook, dict(settings or {}), self._policy)
+            self.rulebook = self._load()
         self._settings = dict(settings or {})
+        self._watch = watch
         self._file = RulebookFile(self.rulebook, watched=watch)
         self.store_url = store or self._default_store()
         self._given_spark = spark
         self._spark_conf = dict(spark_conf or {})
         self._lease_wait_seconds = lease_wait_seconds
+        self._standby = standby
+        self.waiting = threading.Event()  # a standby is prepared, and another engine runs
         self._open = False
         self._told_ready = False
         self._stop = threading.Event()
@@ -315,12 +319,26 @@ class Engine:
             wait_seconds=self._lease_wait_seconds,
             given_up=self._stop,
         )
-        stack.enter_context(lease)
+        take = partial(stack.enter_context, lease)
+        waits = self._standby and not took(take)
+        if waits:
+            self._spark = session_of(self._given_spark, self._spark_conf, stack)
+            warm_up(book, store, self._spark, self._policy)
+            if self._spark is not self._given_spark:  # a user's has run before
+                rehearse(type(self), self._spark, lambda: store.holder(book.name) is not None)
+            wait_for_end(book, store, take, self.waiting, self._stop)
+            book = self.rulebook = own_text(book, store, self._load)
+        elif not self._standby:
+            take()
         self._lease, self._epoch = lease, lease.epoch
+        self._add_rules()
+        self._file = RulebookFile(self.rulebook, watched=self._watch)
+        book = self.rulebook
         store.introduce(book.name, book.text, absolute(book.file))
         with self._stopping_cause():
             check_clock(store, book)
-            self._spark = session_of(self._given_spark, self._spark_conf, stack)
+            if not waits:
+                self._spark = session_of(self._given_spark, self._spark_conf, stack)
             self._changes = Changes(
                 store, book.name, lease.epoch, self._file, self._settings, self._take_over
             )
@@ -336,10 +354,8 @@ class Engine:
         """The rules that were put beside the rulebook's text, while it ran or before."""
         kept = self._store.rulebooks().get(self.rulebook.name)
         if kept is not None and kept.added and not self.rulebook.added:
-            file, settings = self.rulebook.file, self._settings
-            self.rulebook = rules.load(
-                self.rulebook.text, file=file, settings=settings, added=kept.added
-            )
+            own = self.rulebook
+            self.rulebook = replace(kept, text=own.text, file=own.file).load(self._settings)
             self._check_webhooks(self.rulebook)
 
     def _change(self) -> None:

@@ -1,25 +1,45 @@
-"""What an engine needs before its loop: a session, and tables that go on where they were left."""
+"""What an engine needs before its loop: a rulebook, a session, and tables that go on where they
+were left."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 
 from pyspark.sql import SparkSession
 
+from tidegate import rules
 from tidegate.connectors.delta.feed import DeltaFeed
 from tidegate.connectors.delta.session import check_session, start_session, stop_session
 from tidegate.engine.capture.resets import with_resets
+from tidegate.engine.policy import Policy
 from tidegate.engine.state import State
 from tidegate.engine.store import SqlStore
+from tidegate.engine.webhooks import webhook_problems
+from tidegate.rules.errors import InputError
 from tidegate.rules.model import Rulebook
 
 
+def load_allowed(
+    rulebook: str | os.PathLike[str] | Rulebook, settings: Mapping[str, str], policy: Policy
+) -> Rulebook:
+    """A rulebook, whose webhooks the policy lets through. Raises InputError."""
+    book = rulebook if isinstance(rulebook, Rulebook) else rules.load(rulebook, settings=settings)
+    if refused := webhook_problems(book, policy, os.environ):
+        raise InputError(refused)
+    return book
+
+
 def session_of(
-    given: SparkSession | None, conf: Mapping[str, str], stack: ExitStack
+    given: SparkSession | Callable[[], SparkSession] | None,
+    conf: Mapping[str, str],
+    stack: ExitStack,
 ) -> SparkSession:
-    """The session that is given, checked; or one that is started, and stopped with the stack unless
-    it ran before."""
+    """The session that is given, or got, checked; or one that is started, and stopped with the
+    stack unless it ran before."""
+    if callable(given):
+        return given()
     if given is not None:
         check_session(given)
         return given

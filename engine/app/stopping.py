@@ -1,4 +1,4 @@
-"""How an engine is ended from outside, or told to read its file again."""
+"""How engines are ended from outside, or told to read their files again."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import threading
 from types import FrameType
 
 from tidegate.engine.app.engine import Engine
+from tidegate.engine.app.several import Engines
 
 
-def stop_on_signals(engine: Engine) -> None:
-    """SIGTERM and Ctrl-C end the engine after the bucket in hand; a second one at once. SIGHUP has
-    it read its file again."""
+def stop_on_signals(engine: Engine | Engines) -> None:
+    """SIGTERM and Ctrl-C end engines after the buckets in hand; a second one at once. SIGHUP has
+    them read their files again."""
 
     def handler(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
         signal.signal(number, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""The inbox alone, for a rulebook that is run elsewhere, or later."""
+"""The inbox alone, for rulebooks that are run elsewhere, or later."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 
 from tidegate import rules
 from tidegate.engine.inbox.server import Address, Inbox
-from tidegate.engine.operate import the_rulebook
 from tidegate.engine.policy import load_policy
 from tidegate.engine.store import open_store
 
@@ -26,6 +25,5 @@ def serve(
         with open_store(url, create=loaded is not None) as store:
             if loaded is not None:
                 store.register(loaded.name, loaded.text, loaded.file)
-            book = loaded or the_rulebook(store, name)
-        inbox.begin(url, book.name)
+        inbox.begin(url, loaded.name if loaded is not None else name)
         stop.wait()

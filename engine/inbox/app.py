@@ -14,8 +14,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from tidegate.engine.explicit import declared_signal
-from tidegate.engine.inbox.body import read_signals
+from tidegate.engine.everywhere import declared_signals
+from tidegate.engine.inbox.body import Declared, read_signals
 from tidegate.engine.inbox.keys import Guard, Key
 from tidegate.engine.inbox.metrics import CONTENT_TYPE, Metrics
 from tidegate.engine.inbox.openapi import openapi
@@ -28,7 +28,7 @@ from tidegate.engine.inbox.writer import FullError, Writer
 from tidegate.engine.signing import SIGNATURE
 from tidegate.engine.store.posted import Posted, Taken
 from tidegate.rules.errors import EngineError, InputError, TidegateError
-from tidegate.rules.model import Settings, SignalEvent
+from tidegate.rules.model import Settings
 
 BYTES_IN_LOOP = 16_384  # larger bodies are read in a thread, for others not to wait
 READERS = 2
@@ -37,9 +37,17 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class App:
-    """Requests in, answers out; one for each rulebook and process."""
+    """Requests in, answers out. `waits`: whether the engines of this process wait for others."""
 
-    def __init__(self, source: Source, writer: Writer, guard: Guard, settings: Settings) -> None:
+    def __init__(
+        self,
+        source: Source,
+        writer: Writer,
+        guard: Guard,
+        settings: Settings,
+        waits: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._waits = waits
         self._source = source
         self._writer = writer
         self._guard = guard
@@ -104,7 +112,7 @@ class App:
         finally:
             self._bodies.release(body)
         await self._write(posted)
-        return answer({"ids": posted.ids}, 202)
+        return answer({"ids": posted.ids, "rulebooks": sorted(posted.texts)}, 202)
 
     def _admit(self, request: Request, body: bytes | None = None) -> Key | None:
         """Who sends it; None: to be asked again with the body. Raises Refusal."""
@@ -129,12 +137,12 @@ class App:
     def _is_signed(self, request: Request) -> bool:
         return bool(self._guard.keys) and SIGNATURE in request.headers
 
-    async def _declared(self, key: Key | None, event: str) -> SignalEvent:
+    async def _declared(self, key: Key | None, event: str) -> Declared:
         """The signal of that name, which the key may raise."""
-        book = await self._source.book()
+        books = await self._source.books()
         allowed = None if key is None else key.raises
         try:
-            declared = declared_signal(book, event, allowed)
+            declared = declared_signals(books, event, allowed)
         except InputError as error:
             (problem,) = error.problems
             raise Refusal(404, problem.code, problem.message, problem.hint, close=True) from None
@@ -144,7 +152,7 @@ class App:
             raise Refusal(403, "not-allowed", message, hint, close=True)
         return declared
 
-    async def _read(self, declared: SignalEvent, body: bytes, *, ids_needed: bool) -> Posted:
+    async def _read(self, declared: Declared, body: bytes, *, ids_needed: bool) -> Posted:
         most = self._settings.inbox_batch_max
         read = partial(read_signals, declared, body, most, ids_needed=ids_needed)
         if len(body) <= BYTES_IN_LOOP:
@@ -178,7 +186,7 @@ class App:
 
     async def _openapi(self, request: Request) -> Response:
         self._known(request)
-        return answer(openapi(await self._source.book(), self._settings, self._guard.keys))
+        return answer(openapi(await self._source.books(), self._settings, self._guard.keys))
 
     async def _show_metrics(self, request: Request) -> Response:
         self._known(request)
@@ -193,10 +201,13 @@ class App:
         if await self._asked() is None:
             message = "the store cannot be asked, or does not know the rulebook"
             raise Refusal(503, "not-ready", message, "its log says more")
+        if self._waits():
+            message = "another engine runs the rulebook; this one takes over when that ends"
+            raise Refusal(503, "standby", message, "its signals are taken here, too")
         return answer({"status": "ready"})
 
-    async def _asked(self) -> dict[str, Any] | None:
-        """The rulebook's status, None while it cannot be had."""
+    async def _asked(self) -> dict[str, dict[str, Any]] | None:
+        """The rulebooks' status, None while it cannot be had."""
         try:
             return await self._source.status.get()
         except TidegateError:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from typing import Any
 
 from tidegate.engine import plain
+from tidegate.engine.everywhere import of_rulebook
 from tidegate.engine.explicit import check_id
 from tidegate.engine.fields import PROBLEMS_MAX, check_fields
 from tidegate.engine.inbox.refusal import Refusal
@@ -23,24 +24,31 @@ _SERIAL_BITS = 46
 _random = random.Random()  # noqa: S311, seeded by the system: ids are unlike, and no secret
 
 
-def id_name(event: SignalEvent) -> str:
+Declared = Mapping[str, SignalEvent]
+"""One signal's declarations, by rulebook."""
+
+
+def id_name(declared: Iterable[SignalEvent]) -> str:
     """What a signal's id is called in its object: `id`, unless that is one of its fields."""
-    return "$id" if "id" in event.fields else "id"
+    return "$id" if any("id" in event.fields for event in declared) else "id"
 
 
-def read_signals(event: SignalEvent, body: bytes, batch_max: int, *, ids_needed: bool) -> Posted:
-    """The signals of a body: one object, or an array of them, in its order. Raises Refusal with
-    every field that is wrong, up to PROBLEMS_MAX."""
+def read_signals(declared: Declared, body: bytes, batch_max: int, *, ids_needed: bool) -> Posted:
+    """The signals of a body: one object, or an array of them, in its order; each fits all of its
+    declarations. Raises Refusal with every field that is wrong, up to PROBLEMS_MAX."""
     items, single = _items(_parse(body), batch_max)
-    name = id_name(event)
+    name = id_name(declared.values())
+    forms = _forms(declared)
+    event = next(iter(declared.values()))
     ids: list[str] = []
-    texts: list[str] = []
+    texts: list[list[str]] = [[] for _ in forms]
     problems: list[Problem] = []
     drawn = new_ids(len(items))
     given = False
     for number, item in enumerate(items):
         try:
-            signal_id, fields = _one(event, name, item, ids_needed=ids_needed)
+            signal_id = _id_of(event, name, item, ids_needed=ids_needed)
+            fitted = _fitted(forms, item)
         except InputError as error:
             problems += _placed(error, event, None if single else number)
             if len(problems) >= PROBLEMS_MAX:
@@ -48,13 +56,15 @@ def read_signals(event: SignalEvent, body: bytes, batch_max: int, *, ids_needed:
             continue
         given = given or signal_id is not None
         ids.append(next(drawn) if signal_id is None else signal_id)
-        texts.append(plain.canonical(fields))
+        for of_form, fields in zip(texts, fitted, strict=True):
+            of_form.append(plain.canonical(fields))
     if problems:
         first = problems[0]
         raise Refusal(
             400, first.code, first.message, first.hint, first.place.path, problems[:PROBLEMS_MAX]
         )
-    return Posted(event.name, ids, texts, fresh=not given)
+    of_books = {b: t for form, t in zip(forms, texts, strict=True) for b in form.books}
+    return Posted(event.name, ids, of_books, fresh=not given)
 
 
 def new_ids(count: int) -> Iterator[str]:
@@ -124,20 +134,54 @@ def _items(value: Any, batch_max: int) -> tuple[list[Any], bool]:
     return value, False
 
 
-def _one(
-    event: SignalEvent, id_name: str, item: Any, *, ids_needed: bool
-) -> tuple[str | None, Mapping[str, Any]]:
-    """The id that a client gives, and the fields as they are stored. Raises InputError."""
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A declaration, and the rulebooks that have it alike; `whose`: to be told with a problem."""
+
+    event: SignalEvent
+    books: list[str]
+    whose: bool
+
+
+def _forms(declared: Declared) -> list[_Form]:
+    """The declarations that differ: a body is judged once by each."""
+    found: list[_Form] = []
+    for book, event in declared.items():
+        same = next((form for form in found if form.event.fields == event.fields), None)
+        if same is None:
+            alike = all(other.fields == event.fields for other in declared.values())
+            found.append(_Form(event, [book], whose=not alike))
+        else:
+            same.books.append(book)
+    return found
+
+
+def _id_of(event: SignalEvent, id_name: str, item: Any, *, ids_needed: bool) -> str | None:
+    """The id that a client gives, taken out of the item. Raises InputError."""
     if not isinstance(item, dict):
         raise _wrong(event, "", "signal-object", "a signal is an object of fields")
-    signal_id = item.pop(id_name, None)
+    signal_id: str | None = item.pop(id_name, None)
     if signal_id is not None:
         check_id(event, signal_id, id_name)
     elif ids_needed:
         hint = "without one, who sees the request could send it again"
         message = f"a signed signal needs an id: {id_name}"
         raise _wrong(event, id_name, "signal-id", message, hint)
-    return signal_id, check_fields(event, item)
+    return signal_id
+
+
+def _fitted(forms: Sequence[_Form], item: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The fields as they are stored, by form. Raises InputError with all that is wrong."""
+    fitted: list[dict[str, Any]] = []
+    problems: list[Problem] = []
+    for form in forms:
+        try:
+            fitted.append(check_fields(form.event, item))
+        except InputError as error:
+            problems += of_rulebook(error, ", ".join(form.books), several=form.whose)
+    if problems:
+        raise InputError(problems)
+    return fitted
 
 
 def _wrong(event: SignalEvent, path: str, code: str, message: str, hint: str = "") -> InputError:

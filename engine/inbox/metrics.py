@@ -1,4 +1,4 @@
-"""What a monitor reads: the rulebook's status, and the inbox's own counts."""
+"""What a monitor reads: the rulebooks' status, and the inbox's own counts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["CONTENT_TYPE", "Metrics"]
 
 
 class Metrics:
-    """Counts of this inbox, and the status of its rulebook as figures."""
+    """Counts of this inbox, and the status of its rulebooks as figures."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -47,10 +47,16 @@ class Metrics:
         if repeated:
             self._signals.labels("repeated").inc(repeated)
 
-    def text(self, status: Status | None) -> bytes:
+    def text(self, of_books: Mapping[str, Status] | None) -> bytes:
         """In Prometheus' text format; without a status, `tidegate_store_up` is 0."""
         registry = CollectorRegistry()
-        registry.register(_Collected([*_figures(self._source.name, status)]))
+        merged: dict[str, Metric] = {}
+        for name in self._source.known:
+            for figure in _figures(name, None if of_books is None else of_books.get(name)):
+                merged.setdefault(figure.name, figure)
+                if merged[figure.name] is not figure:
+                    merged[figure.name].samples += figure.samples
+        registry.register(_Collected([*merged.values()]))
         return generate_latest(self._own) + generate_latest(registry)
 
 

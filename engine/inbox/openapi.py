@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -29,36 +29,40 @@ _REFUSALS = {
 }
 
 
-def openapi(book: Rulebook, settings: Settings, keys: Sequence[object]) -> Json:
+def openapi(books: Mapping[str, Rulebook], settings: Settings, keys: Sequence[object]) -> Json:
     """A path for each signal; `keys` say whether a client has to show who it is."""
-    signals = [event for event in book.events.values() if isinstance(event, SignalEvent)]
-    paths = {f"/signals/{event.name}": {"post": _post(event, settings)} for event in signals}
+    signals: dict[str, list[SignalEvent]] = {}
+    for event in (event for book in books.values() for event in book.events.values()):
+        if isinstance(event, SignalEvent):
+            signals.setdefault(event.name, []).append(event)
+    paths = {f"/signals/{event}": {"post": _post(event, settings)} for event in signals}
+    text = {"type": "array", "items": {"type": "string"}}
     schemes: Json = {
         "bearer": {"type": "http", "scheme": "bearer"},
         "signature": {"type": "apiKey", "in": "header", "name": SIGNATURE},
     }
     return {
         "openapi": "3.1.0",
-        "info": {"title": f"signals of {book.name}", "version": version("tidegate")},
+        "info": {"title": f"signals of {', '.join(books)}", "version": version("tidegate")},
         **({"security": [{name: []} for name in schemes]} if keys else {}),
         "paths": {**paths, "/events/stream": {"get": _stream()}},
         "components": {
             "schemas": {
-                "Raised": _object({"ids": {"type": "array", "items": {"type": "string"}}}),
+                "Raised": _object({"ids": text, "rulebooks": text}),
                 "Refused": _refused(),
-                **{f"signal.{event.name}": _signal(event) for event in signals},
+                **{f"signal.{event}": _signals(declared) for event, declared in signals.items()},
             },
             **({"securitySchemes": schemes} if keys else {}),
         },
     }
 
 
-def _post(event: SignalEvent, settings: Settings) -> Json:
-    one = {"$ref": f"#/components/schemas/signal.{event.name}"}
+def _post(event: str, settings: Settings) -> Json:
+    one = {"$ref": f"#/components/schemas/signal.{event}"}
     many = {"type": "array", "items": one, "minItems": 1, "maxItems": settings.inbox_batch_max}
     return {
-        "operationId": f"raise_{event.name}",
-        "summary": f"Raise {event.name}: one, or all of an array at one instant, durably",
+        "operationId": f"raise_{event}",
+        "summary": f"Raise {event}: one, or all of an array at one instant, durably",
         "requestBody": {"required": True, "content": _json({"oneOf": [one, many]})},
         "responses": {
             "202": _says("in the store", _json({"$ref": "#/components/schemas/Raised"})),
@@ -69,7 +73,8 @@ def _post(event: SignalEvent, settings: Settings) -> Json:
 
 def _stream() -> Json:
     text = {"schema": {"type": "string"}}
-    names = [("name", "query", True), ("since", "query", False), ("Last-Event-ID", "header", False)]
+    more = [("rulebook", "query"), ("since", "query"), ("Last-Event-ID", "header")]
+    names = [("name", "query", True), *((name, where, False) for name, where in more)]
     return {
         "operationId": "listen",
         "summary": "Wait for what a rule detects, or for a signal: server-sent events",
@@ -93,11 +98,21 @@ def _stream() -> Json:
     }
 
 
-def _signal(event: SignalEvent) -> Json:
+def _signals(declared: Sequence[SignalEvent]) -> Json:
+    """What fits all declarations of a signal."""
+    name = id_name(declared)
+    forms: list[Json] = []
+    for event in declared:
+        if (form := _signal(event, name)) not in forms:
+            forms.append(form)
+    return forms[0] if len(forms) == 1 else {"allOf": forms}
+
+
+def _signal(event: SignalEvent, id_name: str) -> Json:
     signal_id = {"type": "string", "minLength": 1, "maxLength": ID_CHARACTERS_MAX}
     fields = {name: _schema(arrow_type(ddl)) for name, ddl in event.fields.items()}
     own = {"description": "the same id and fields again are one occurrence", **signal_id}
-    made = _object({**fields, id_name(event): own}, [*event.fields])
+    made = _object({**fields, id_name: own}, [*event.fields])
     return {**made, "additionalProperties": False}
 
 

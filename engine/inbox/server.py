@@ -23,7 +23,7 @@ from tidegate.engine.inbox.writer import Writer
 from tidegate.engine.policy import Policy
 from tidegate.engine.store import SqlStore, open_store
 from tidegate.rules.errors import EngineError
-from tidegate.rules.model import Rulebook, Settings
+from tidegate.rules.model import Settings
 
 log = logging.getLogger(__name__)
 STOP_SECONDS = 30  # for requests in hand
@@ -76,19 +76,20 @@ class Inbox:
     def begin(
         self,
         store_url: str,
-        rulebook: str,
-        given: Rulebook | None = None,
+        rulebook: str | None = None,
+        limits: Settings | None = None,
         on_written: Callable[[], None] = lambda: None,
+        waits: Callable[[], bool] = lambda: False,
     ) -> Self:
-        """Answer from now on, in a thread: for the rulebook that is `given`, or the one that the
-        store keeps under its name."""
+        """Answer from now on, in a thread: for the rulebook that the store keeps under that name,
+        or for all of them; within `limits`, by default theirs."""
         store: SqlStore = self._stack.enter_context(open_store(store_url, create=False))
-        source = Source(store, rulebook, given)
-        limits = source.limits
+        source = Source(store, rulebook)
+        limits = limits or source.limits
         _check_window(limits)
-        writer = Writer(store, rulebook, on_written)
+        writer = Writer(store, on_written)
         self._stack.callback(writer.close)
-        app = App(source, writer, Guard(self._keys, limits.inbox_window_seconds), limits)
+        app = App(source, writer, Guard(self._keys, limits.inbox_window_seconds), limits, waits)
         server = _server(app, limits)
         thread = threading.Thread(
             target=server.run, args=([self._socket],), name="inbox", daemon=True
@@ -99,7 +100,7 @@ class Inbox:
             time.sleep(_BEGIN_SECONDS)
         if not thread.is_alive():
             raise EngineError("inbox-failed", f"the inbox at {self.address} does not begin")
-        log.info("inbox of %s at http://%s", rulebook, self.address)
+        log.info("inbox of %s at http://%s", ", ".join(source.known), self.address)
         return self
 
     def __enter__(self) -> Self:

@@ -1,14 +1,17 @@
-"""What the inbox knows of its rulebook, at most a second old."""
+"""What the inbox knows of its rulebooks, at most a second old."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Generic, TypeVar
 
-from tidegate.engine.operate import status_of, the_rulebook
+from tidegate import rules
+from tidegate.engine.inbox.limits import strictest
+from tidegate.engine.operate import status_of, the_rulebooks
 from tidegate.engine.store import SqlStore
 from tidegate.rules.errors import TidegateError
 from tidegate.rules.model import Rulebook, Settings
@@ -39,34 +42,53 @@ class Kept(Generic[Value]):
 
 
 class Source:
-    """The rulebook that is `given` (of an engine that runs), or the one that the store keeps."""
+    """The rulebooks that the inbox answers for, as the store keeps them: the one of a `name`, or
+    all. Raises EngineError `no-rulebook` where there is none."""
 
-    def __init__(self, store: SqlStore, name: str, given: Rulebook | None = None) -> None:
+    def __init__(self, store: SqlStore, name: str | None = None) -> None:
         self.store = store
-        self.name = name
-        self._given = given
-        self._book = given or the_rulebook(store, name)
+        self._name = name
+        self.known: dict[str, Rulebook] = the_rulebooks(store, name)
         self._registered = Kept(self._load, FRESH_SECONDS)
-        self.status: Kept[dict[str, Any]] = Kept(self._status, FRESH_SECONDS)
-        self.last_bucket = Kept(lambda: store.last_bucket(name), LOOK_SECONDS)
+        self._last: dict[str, Kept[int]] = {}
+        self.status: Kept[dict[str, dict[str, Any]]] = Kept(self._status, FRESH_SECONDS)
 
     @property
     def limits(self) -> Settings:
-        return self._book.settings
+        return strictest(book.settings for book in self.known.values())
 
-    async def book(self) -> Rulebook:
-        return self._book if self._given else await self._registered.get()
+    async def books(self) -> Mapping[str, Rulebook]:
+        return await self._registered.get()
 
-    def _load(self) -> Rulebook:
-        """The rulebook as it was registered last; while that cannot be had, the one before."""
+    async def last_bucket(self, name: str) -> int:
+        """The number of a rulebook's last bucket."""
+        kept = self._last.get(name)
+        if kept is None:
+            ask = partial(self.store.last_bucket, name)
+            kept = self._last.setdefault(name, Kept(ask, LOOK_SECONDS))
+        return await kept.get()
+
+    def _load(self) -> Mapping[str, Rulebook]:
+        """The rulebooks as they were registered last; while one cannot be had, as it was before."""
         try:
-            kept = self.store.rulebooks().get(self.name)
-            if kept is not None and kept.text != self._book.text:
-                self._book = the_rulebook(self.store, self.name)
+            kept = self.store.rulebooks()
         except TidegateError as error:
-            log.warning("the inbox goes on with the rulebook that it has: %s", error)
-        return self._book
+            log.warning("the inbox goes on with the rulebooks that it has: %s", error)
+            return self.known
+        for name, row in kept.items():
+            known = self.known.get(name)
+            if self._name in (None, name) and (known is None or known.text != row.text):
+                try:
+                    self.known = {**self.known, name: rules.load(row.text, file=row.file)}
+                except TidegateError as error:
+                    log.warning("the inbox cannot take rulebook %s as it is now: %s", name, error)
+        return self.known
 
-    def _status(self) -> dict[str, Any]:
-        status = status_of(self.store, self._book)
-        return {**status, "stage_seconds": self.store.stage_seconds(self.name)}
+    def _status(self) -> dict[str, dict[str, Any]]:
+        return {
+            name: {
+                **status_of(self.store, book),
+                "stage_seconds": self.store.stage_seconds(name),
+            }
+            for name, book in self.known.items()
+        }

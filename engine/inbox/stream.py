@@ -14,7 +14,8 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from tidegate.engine.heard import heard
+from tidegate.engine.everywhere import heard_in
+from tidegate.engine.heard import SHOWN_MAX
 from tidegate.engine.inbox.keys import Key
 from tidegate.engine.inbox.refusal import Refusal
 from tidegate.engine.inbox.requests import busy
@@ -22,6 +23,7 @@ from tidegate.engine.inbox.source import LOOK_SECONDS, Source
 from tidegate.engine.screen.text import plain
 from tidegate.engine.store.tail import Item, Tail
 from tidegate.rules.errors import EngineError, InputError
+from tidegate.rules.model import Rulebook
 
 KEEPALIVE_SECONDS = 15.0
 _STATUS = {"bad-position": 400, "position-gone": 410}
@@ -45,22 +47,23 @@ class Streams:
             raise busy(f"{self._streams_max} programs wait already (inbox_streams_max)")
         self.open_count += 1  # before anything is waited for: others open theirs meanwhile
         try:
-            return _Stream(self, self._events(await self._tail(request, key)))
+            return _Stream(self, self._events(*await self._tail(request, key)))
         except BaseException:
             self.open_count -= 1
             raise
 
-    async def _tail(self, request: Request, key: Key) -> Tail:
+    async def _tail(self, request: Request, key: Key) -> tuple[str, Tail]:
         name = request.query_params.get("name", "")
         since = request.headers.get("last-event-id") or request.query_params.get("since")
-        book = await self._source.book()
+        books = await self._source.books()
         try:
-            wanted = heard(book, name, "name", key.hears)
+            wanted = heard_in(_chosen(books, request), name, key.hears)
             if key.hears is not None and name not in key.hears:
                 hint = "the operator's policy lists what it may: listen_keys"
                 raise Refusal(403, "not-allowed", f"this key may not wait for `{name}`", hint)
             begin = partial(self._source.store.tail, wanted, since)
-            return await anyio.to_thread.run_sync(begin, limiter=self._readers)
+            tail = await anyio.to_thread.run_sync(begin, limiter=self._readers)
+            return wanted.rulebook, tail
         except InputError as error:
             (problem,) = error.problems
             status = 404 if problem.code == "unknown-name" else 400
@@ -74,18 +77,18 @@ class Streams:
         take = partial(tail.take, PAGE_ITEMS)
         return await anyio.to_thread.run_sync(take, limiter=self._readers)
 
-    async def _events(self, tail: Tail) -> AsyncIterator[bytes]:
+    async def _events(self, rulebook: str, tail: Tail) -> AsyncIterator[bytes]:
         """Items as they come; in silence, now and then the position."""
         yield _block(f"retry: 1000\nid: {tail.position}")
         told = time.monotonic()
         try:
             while not self.stopping:
-                last = await self._source.last_bucket.get()
+                last = await self._source.last_bucket(rulebook)
                 if items := await self._take(tail):
                     yield b"".join(_event(position, item) for position, item in items)
                     told = time.monotonic()
                     continue
-                while not self.stopping and await self._source.last_bucket.get() == last:
+                while not self.stopping and await self._source.last_bucket(rulebook) == last:
                     if time.monotonic() - told > KEEPALIVE_SECONDS:
                         yield _block(f": keepalive\nid: {tail.position}")
                         told = time.monotonic()
@@ -110,6 +113,17 @@ class _Stream(StreamingResponse):
             await super().__call__(scope, receive, send)
         finally:
             self._streams.open_count -= 1
+
+
+def _chosen(books: Mapping[str, Rulebook], request: Request) -> Mapping[str, Rulebook]:
+    """All rulebooks, or the one that `rulebook` names. Raises Refusal."""
+    name = request.query_params.get("rulebook")
+    if name is None:
+        return books
+    if name not in books:
+        said = f"there is no rulebook `{name[:SHOWN_MAX]}`"
+        raise Refusal(404, "no-rulebook", said, f"known: {', '.join(sorted(books))}")
+    return {name: books[name]}
 
 
 def _event(position: str, item: Mapping[str, Any]) -> bytes:

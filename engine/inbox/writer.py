@@ -34,16 +34,15 @@ class _Waiting:
 
 
 class Writer:
-    """Writes requests of one rulebook durably, in the order in which they came; all that wait when
+    """Writes requests durably, in the order in which they came; all that wait when
     a transaction begins are part of it, and each is answered for itself.
 
     `on_written` is called after each transaction. Times of receipt are the store's, and later for
     each request than for the one before.
     """
 
-    def __init__(self, store: SqlStore, rulebook: str, on_written: Callable[[], None]) -> None:
+    def __init__(self, store: SqlStore, on_written: Callable[[], None]) -> None:
         self._store = store
-        self._rulebook = rulebook
         self._on_written = on_written
         self._waiting: deque[_Waiting] = deque()
         self._signals = 0  # that wait
@@ -97,7 +96,7 @@ class Writer:
             now = max(self._store.wall(), self._last + 1)
             self._last = now + len(requests) - 1
             received_at = range(now, self._last + 1)
-            answers = self._store.raise_posted(self._rulebook, requests, received_at)
+            answers = self._store.raise_posted(requests, received_at)
         except EngineError as error:
             self._tell(error)
             return [error] * len(requests)

@@ -34,13 +34,18 @@ def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
 
 def _state(status: Mapping[str, Any]) -> str:
     if holder := status["lease_holder"]:
-        machine, _, process = holder.rpartition("/")[0].rpartition("/")
-        return f"running ({f'process {process} on {machine}' if process else holder})"
+        waits = f", {_process(status['standby'])} is its standby" if status["standby"] else ""
+        return f"running ({_process(holder)}{waits})"
     if status["stopped"]:
         return f"stopped: {status['stopped']}"
     if status["vanished"]:
         return "stopped: its process ended without a word (killed?); `tidegate run` goes on"
     return "stopped (not running); `tidegate run` goes on" if status["bucket"] else "never run yet"
+
+
+def _process(holder: str) -> str:
+    machine, _, process = holder.rpartition("/")[0].rpartition("/")
+    return f"process {process} on {machine}" if process else holder
 
 
 def _progress(status: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from typing import Self
 
 from tidegate.engine.ports import Store
 from tidegate.engine.store.holder import this_holder
+from tidegate.engine.whose import thread_of
 from tidegate.rules.errors import EngineError
 
 log = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ class LeaseKeeper:
         self._wait_seconds = wait_seconds
         self._given_up = given_up or threading.Event()
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="lease", daemon=True)
+        self._thread = thread_of(self._keep, name="lease")
         self.lost: EngineError | None = None
 
     def __enter__(self) -> Self:

@@ -79,6 +79,11 @@ def lost(rulebook: str, epoch: int, holder: str) -> EngineError:
     )
 
 
+def standby_of(rulebook: str) -> str:
+    """The lease of the engine that waits for a rulebook's; no rulebook has such a name."""
+    return f"{rulebook}/standby"
+
+
 def holder(connection: sa.Connection, rulebook: str) -> str | None:
     """Who holds the lease; None if it is free, expired, or its holder's process has ended."""
     found = connection.execute(_row(rulebook)).one_or_none()

@@ -21,15 +21,16 @@ from tidegate.engine.store.tables import signals
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """The signals of one request, of one event type: all of them are inserted, or none.
+    """The signals of one request, of one event type: all of them are inserted, into each of its
+    rulebooks, or none.
 
-    `texts` are their fields as `plain.text` has them. `fresh`: the ids were drawn here, so that
-    none of them can be taken.
+    `texts` are, by rulebook, their fields as `plain.text` has them. `fresh`: the ids were drawn
+    here, so that none of them can be taken.
     """
 
     event: str
     ids: Sequence[str]
-    texts: Sequence[str]
+    texts: Mapping[str, Sequence[str]]
     fresh: bool
 
 
@@ -45,55 +46,68 @@ class RacedError(Exception):
     """Another transaction has inserted one of the ids meanwhile: look again."""
 
 
-Known = dict[str, tuple[str, str]]  # by id: event and fields
+Known = dict[tuple[str, str], tuple[str, str]]  # by rulebook and id: event and fields
+_New = tuple[Taken | None, Known]
 
 
 def insert(
-    connection: sa.Connection, rulebook: str, requests: Sequence[Posted], received_at: Sequence[int]
+    connection: sa.Connection, requests: Sequence[Posted], received_at: Sequence[int]
 ) -> list[Taken | int]:
-    """Insert the signals of several requests, unplaced; by request, how many of its signals were
-    not there yet. The signals of a request are received at one instant.
+    """Insert the signals of several requests, unplaced; by request, how many of its signals some
+    rulebook had not yet. The signals of a request are received at one instant.
 
     A request that gives an id which stands for another event or other fields is refused alone.
     Raises RacedError, after which nothing may be committed.
     """
-    given = [id for posted in requests if not posted.fresh for id in posted.ids]
-    known = _known(connection, rulebook, given) if given else {}
+    known = _all_known(connection, requests)
     found: list[Taken | int] = []
-    rows: list[tuple[str, str, str, int]] = []
+    rows: list[tuple[str, str, str, str, int]] = []
     for posted, at in zip(requests, received_at, strict=True):
+        event = posted.event
         if posted.fresh:
             found.append(len(posted.ids))
-            rows.extend(zip(posted.ids, repeat(posted.event), posted.texts, repeat(at)))
+            for book, texts in posted.texts.items():
+                rows.extend(zip(repeat(book), posted.ids, repeat(event), texts, repeat(at)))
             continue
         taken, new = _new(posted, known)
         known.update(new)
-        found.append(len(new) if taken is None else taken)
-        rows.extend((id, event, text, at) for id, (event, text) in new.items())
+        found.append(len({id for _, id in new}) if taken is None else taken)
+        rows.extend((book, id, event, text, at) for (book, id), (_, text) in new.items())
     rows.sort()  # in one order everywhere, else two writers could wait for each other
     if rows:
         statement = _statements(connection.dialect.name == "sqlite").insert
-        parameters = {"rows": orjson.dumps(rows).decode(), "rulebook": rulebook}
-        if connection.execute(statement, parameters).rowcount < len(rows):
+        if connection.execute(statement, {"rows": _json(rows)}).rowcount < len(rows):
             raise RacedError
     return found
 
 
-def _new(posted: Posted, known: Mapping[str, tuple[str, str]]) -> tuple[Taken | None, Known]:
+def _new(posted: Posted, known: Mapping[tuple[str, str], tuple[str, str]]) -> _New:
     """The signals that are not known; or the first one whose id stands for another."""
     new: Known = {}
-    for number, (id, text) in enumerate(zip(posted.ids, posted.texts, strict=True)):
-        body = (posted.event, text)
-        if (known.get(id) or new.setdefault(id, body)) != body:
-            return Taken(number, id), {}
+    for number, id in enumerate(posted.ids):
+        for book, texts in posted.texts.items():
+            body = (posted.event, texts[number])
+            if (known.get((book, id)) or new.setdefault((book, id), body)) != body:
+                return Taken(number, id), {}
     return None, new
 
 
-def _known(connection: sa.Connection, rulebook: str, ids: Sequence[str]) -> Known:
-    """Those of the ids that are there."""
+def _all_known(connection: sa.Connection, requests: Sequence[Posted]) -> Known:
+    """Those of the ids that clients gave which are there."""
+    given: dict[str, list[str]] = {}
+    for posted in requests:
+        for book in () if posted.fresh else posted.texts:
+            given.setdefault(book, []).extend(posted.ids)
     query = _statements(connection.dialect.name == "sqlite").known
-    given = {"rows": orjson.dumps([(id,) for id in ids]).decode(), "rulebook": rulebook}
-    return {row.id: (row.event, row.fields) for row in connection.execute(query, given)}
+    return {
+        (book, row.id): (row.event, row.fields)
+        for book, ids in given.items()
+        for row in connection.execute(query, {"rows": _json([(id,) for id in ids]), "book": book})
+    }
+
+
+def _json(rows: Sequence[tuple[str | int, ...]]) -> str:
+    return orjson.dumps(rows).decode()
 
 
 class _Statements(NamedTuple):
@@ -105,9 +119,9 @@ class _Statements(NamedTuple):
 def _statements(of_sqlite: bool) -> _Statements:
     """Made once: to make them takes longer than to run them."""
     c = signals.c
-    rulebook = sa.bindparam("rulebook", type_=sa.Text)
-    values = unpacked(of_sqlite, [c.id, c.event, c.fields, c.received_at])
-    whole = values.add_columns(rulebook.label("rulebook"), sa.literal(0).label("depth"))
+    values = unpacked(of_sqlite, [c.rulebook, c.id, c.event, c.fields, c.received_at])
+    whole = values.add_columns(sa.literal(0).label("depth"))
     wanted = unpacked(of_sqlite, [c.id])
-    known = sa.select(c.id, c.event, c.fields).where(c.rulebook == rulebook, c.id.in_(wanted))
+    of_book = c.rulebook == sa.bindparam("book", type_=sa.Text)
+    known = sa.select(c.id, c.event, c.fields).where(of_book, c.id.in_(wanted))
     return _Statements(insert_from(of_sqlite, signals, whole), known)

@@ -255,13 +255,20 @@ class SqlStore(Shown):
         with self._database.write() as connection:
             return signals.raise_signal(connection, rulebook, signal)
 
+    def raise_everywhere(self, raised: Mapping[str, Signal]) -> bool:
+        """Insert a signal into each of these rulebooks, or into none; whether any of them did not
+        have it. See `raise_signal`."""
+        with self._database.write() as connection:
+            found = [signals.raise_signal(connection, *one) for one in sorted(raised.items())]
+        return any(found)
+
     def raise_posted(
-        self, rulebook: str, requests: Sequence[posted.Posted], received_at: Sequence[int]
+        self, requests: Sequence[posted.Posted], received_at: Sequence[int]
     ) -> list[posted.Taken | int]:
         """See `engine.store.posted.insert`."""
         while True:
             with suppress(posted.RacedError), self._database.write() as connection:
-                return posted.insert(connection, rulebook, requests, received_at)
+                return posted.insert(connection, requests, received_at)
 
     def unplaced_signals(
         self, rulebook: str, events: Collection[str], watermark: int, limit: int

@@ -9,7 +9,16 @@ import sqlalchemy as sa
 
 from tidegate.engine import plain
 from tidegate.engine.entries import Entry, Fate
-from tidegate.engine.store import damping, disabled, outbox, parked, rejected, timers, versions
+from tidegate.engine.store import (
+    damping,
+    disabled,
+    lease,
+    outbox,
+    parked,
+    rejected,
+    timers,
+    versions,
+)
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import server_now
 from tidegate.engine.store.holder import is_dead
@@ -29,14 +38,14 @@ def rulebook_status(
     UTC; lists hold mappings or names.
 
     `stopped` says why the engine stopped, None if it did not; `vanished` is the holder of a lease
-    that ended without a word. `adjusted_commits` are those whose instant had to be moved (G1);
-    they, firings and `rejected_rows` count what is forgotten, too. `rules` count also the entries
-    that are not finished. `entries` are, of each state, the first that are not finished: a pending
-    one that has an error has failed and will be tried again; `commands` are the ways past a held or
-    a dead one: one whose rule is not among `rules`, if they are given, can only be skipped. A
-    signal whose event is not among the `declared` ones, if they are given, waits for a rulebook
-    that declares it. `answered` is what came of what was asked for last: a bucket carried it out,
-    or it was answered.
+    that ended without a word; `standby` waits for the lease. `adjusted_commits` are those whose
+    instant had to be moved (G1); they, firings and `rejected_rows` count what is forgotten, too.
+    `rules` count also the entries that are not finished. `entries` are, of each state, the first
+    that are not finished: a pending one that has an error has failed and will be tried again;
+    `commands` are the ways past a held or a dead one: one whose rule is not among `rules`, if they
+    are given, can only be skipped. A signal whose event is not among the `declared` ones, if they
+    are given, waits for a rulebook that declares it. `answered` is what came of what was asked for
+    last: a bucket carried it out, or it was answered.
     """
     b = t.buckets.c
     last = connection.execute(
@@ -55,6 +64,7 @@ def rulebook_status(
         "stopped": _stopped(connection, rulebook),
         "version": versions.running(connection, rulebook),
         **_lease(connection, rulebook),
+        "standby": lease.holder(connection, lease.standby_of(rulebook)),
         **_totals(connection, rulebook),
         "unplaced_signals": sum(unplaced.values()),
         "timers_pending": timers.count(connection, rulebook),

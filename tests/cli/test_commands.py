@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.conftest import SIGNALS, Tidegate
 from tests.support import make
-from tidegate import Engine
+from tidegate import Engine, rules
 from tidegate.engine import output
 from tidegate.engine.store import open_store
 from tidegate.rules.errors import EngineError
@@ -327,8 +327,9 @@ def test_ctrl_c_is_no_wrong_input(
 class StartingEngine:
     """Gets a SIGTERM before it has started."""
 
-    def __init__(self, *_: object, **__: object) -> None:
-        self.stopped = threading.Event()
+    def __init__(self, file: Path, *, store: str, **_: object) -> None:
+        self.rulebook, self.store_url = rules.load(file), store
+        self.stopped, self.waiting = threading.Event(), threading.Event()
         self.stop = self.stopped.set
 
     def __enter__(self) -> StartingEngine:
@@ -346,7 +347,7 @@ class StartingEngine:
 def test_a_signal_ends_an_engine_that_is_still_starting(
     tidegate: Tidegate, doors: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidegate.engine.app.Engine", StartingEngine)
+    monkeypatch.setattr("tidegate.engine.app.several.Engine", StartingEngine)
     before = [(number, signal.getsignal(number)) for number in (signal.SIGTERM, signal.SIGINT)]
     try:
         result = tidegate("run", doors)
@@ -387,7 +388,7 @@ class HeldEngine(StartingEngine):
 def test_what_stands_in_the_way_is_told_without_acting_on_the_terminal(
     tidegate: Tidegate, doors: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidegate.engine.app.Engine", HeldEngine)
+    monkeypatch.setattr("tidegate.engine.app.several.Engine", HeldEngine)
     monkeypatch.setattr("tidegate.engine.app.stop_on_signals", lambda _: None)
     result = tidegate("run", "--once", doors)
     told = "entry 1 is held: \\x1b]0;name\\x07\n    `tidegate skip 1`\n"

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from tests.support.lake import Lake
 
@@ -138,3 +139,22 @@ def test_user_metadata_is_in_the_commit(table: Table, spark: SparkSession) -> No
     session.sql(f"INSERT INTO delta.`{table.lake.path('t')}` VALUES (7, 7)")
     log = table.lake.log("t", table.version()).read_text()
     assert '"userMetadata":"{\\"tidegate\\": 1}"' in log
+
+
+def test_g21_a_marker_that_another_writer_has_set_meanwhile_is_a_conflict(
+    table: Table, lake: Lake
+) -> None:
+    """A writer that had looked for its marker before it slept does not land."""
+    jvm: Any = lake.spark._jvm
+    delta = jvm.org.apache.spark.sql.delta
+    none = jvm.scala.Option.empty()
+    log = delta.DeltaLog.forTable(lake.spark._jsparkSession, lake.path("t"))
+    stale = log.startTransaction(none, none)
+    assert stale.txnVersion("slept") == -1
+    assert table.added("INSERT INTO {t} VALUES (9, 9)", "slept", 1) == 1
+    nothing = getattr(getattr(jvm, "scala.collection.immutable.Nil$"), "MODULE$")
+    by_hand = getattr(delta.DeltaOperations, "ManualUpdate$")
+    before = table.version()
+    with pytest.raises(Py4JJavaError, match="ConcurrentTransactionException"):
+        stale.commit(nothing, getattr(by_hand, "MODULE$"))
+    assert table.version() == before

@@ -291,6 +291,26 @@ def test_conflicting_writers_of_one_table_all_land(bank: Bank) -> None:
     assert dict(bank.rows("accounts")) == {7: before[7] - 2 * 130, 8: before[8] - 2 * 5}
 
 
+def test_g21_of_two_engines_with_one_entry_one_lands(bank: Bank) -> None:
+    """One of them has slept past its lease, with the entry in hand."""
+    catalog = Catalog(bank.lake.spark, bank.book, bank.store, 2)
+    catalog.open()
+    other = DeltaSink(catalog, bank.book, DeltaAnalyst(catalog, bank.book))
+    entries = [bank.entry(f"INSERT INTO alerts SELECT 1, 'both {n}'") for n in range(3)]
+    for entry in entries:
+        threads = [
+            threading.Thread(target=sink.run, args=(entry, FIRED)) for sink in (bank.sink, other)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert bank.sink.fate(entry, FIRED) is other.fate(entry, FIRED) is Fate.EFFECT
+    found = [text for _, text in bank.rows("alerts") if text.startswith("both")]
+    assert found == ["both 0", "both 1", "both 2"]
+    catalog.close()
+
+
 def test_a_statement_past_its_time_is_cancelled(bank: Bank) -> None:
     book = replace(bank.book, settings=Settings(statement_seconds_max=1))
     slow = DeltaSink(bank.catalog, book, DeltaAnalyst(bank.catalog, book))

@@ -65,13 +65,17 @@ def serve(store: SqlStore) -> Iterator[Serve]:
     writers: list[Writer] = []
 
     def made(
-        *, guarded: bool = False, settings: Mapping[str, str] | None = None, clock: float = 0
+        *,
+        guarded: bool = False,
+        settings: Mapping[str, str] | None = None,
+        clock: float = 0,
+        name: str | None = None,
     ) -> TestClient:
         book = rules.load(BOOK, settings=settings or {})
         keys: tuple[Key, ...] = load_keys(POLICY, SECRETS) if guarded else ()
-        writers.append(Writer(store, "shop", lambda: None))
+        writers.append(Writer(store, lambda: None))
         guard = Guard(keys, book.settings.inbox_window_seconds, lambda: clock)
-        app = App(Source(store, "shop", book), writers[-1], guard, book.settings)
+        app = App(Source(store, name), writers[-1], guard, book.settings)
         client = TestClient(app.asgi, base_url="http://127.0.0.1")
         client.__enter__()  # one event loop for all of its requests
         clients.append(client)
@@ -100,6 +104,6 @@ def live(url: str, store: SqlStore) -> Iterator[Callable[..., Address]]:
             book = rules.load(BOOK, settings=settings)
             inbox = Inbox(parse_address("127.0.0.1:0"), policy or Policy())
             stack.callback(inbox.close)
-            return inbox.begin(url, "shop", book).address
+            return inbox.begin(url, "shop", book.settings).address
 
         yield begun

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import sqlalchemy as sa
 
 from tests.support.bench import BOOK, Bench
 from tests.support.make import BEGIN, SECOND
-from tidegate.engine.store import SqlStore
+from tidegate.engine.store import SqlStore, open_store
 from tidegate.engine.values import Signal
 
 TOLD = (
@@ -21,6 +22,14 @@ settings: {signals_max: 2}
 """
 )
 TOLD = TOLD.replace("events: {", "events: {told: {signal: {id: bigint}}, ")
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[SqlStore]:
+    """On both databases."""
+    with open_store(store_url, create=True) as opened:
+        opened.register("loop", BOOK, None)
+        yield opened
 
 
 def tell(store: SqlStore, number: int, event: str = "told", fields: Any = None) -> None:

@@ -11,15 +11,12 @@ import pytest
 import sqlalchemy as sa
 
 from tests.simulate.judge import BOOK, EFFECTS, AllHold, Analyst, every_entry, judge
-from tests.store.conftest import server
 from tests.support import postgres
 from tests.support.bench import Bench
 from tests.support.memory import Clock, MemoryFeed, MemorySink
 from tidegate.engine.store import SqlStore, open_store
 from tidegate.engine.store.tables import metadata
 from tidegate.rules.errors import EngineError
-
-__all__ = ["server"]
 
 SECONDS_MAX = 30  # for what takes some milliseconds
 PLACES = {

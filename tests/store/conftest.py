@@ -7,22 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import postgres
 from tidegate.engine.store import SqlStore, open_store
 
 
-@pytest.fixture(scope="session")
-def server() -> Iterator[postgres.Server]:
-    yield from postgres.running()
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of a store that does not exist yet."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'store.db'}"
-    server: postgres.Server = request.getfixturevalue("server")
-    return server.new_url()
+@pytest.fixture
+def url(store_url: str) -> str:
+    return store_url
 
 
 @pytest.fixture

@@ -1,4 +1,9 @@
-"""A private PostgreSQL server for one test run: on a socket in a temporary folder, no network."""
+"""A private PostgreSQL server for one test run: on a socket in a temporary folder, no network.
+
+    python -m tests.support.postgres
+
+says whether this machine has the programs for it.
+"""
 
 from __future__ import annotations
 
@@ -100,3 +105,12 @@ def start() -> Server:
     server = Server(folder, command, options)
     server.begin()
     return server
+
+
+if __name__ == "__main__":
+    found = {name: find(name) for name in ("initdb", "postgres", "pg_dump")}
+    lacking = [name for name, path in found.items() if path is None]
+    if lacking:
+        print(f"PostgreSQL: no {', '.join(lacking)} here; its tests are skipped")
+    else:
+        print(f"PostgreSQL: tests run on {found['postgres']}, too")

@@ -1,0 +1,80 @@
+"""A standby's rehearsal: a small engine takes a bucket and acts on it, in a lake of its own that is
+thrown away. Java and the detector have loaded and compiled by then what a takeover needs."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+
+from tidegate.connectors.delta.catalog import active_session_kept
+from tidegate.connectors.delta.session import new_session
+from tidegate.engine.doing import doing
+from tidegate.engine.whose import hushed
+
+if TYPE_CHECKING:
+    from tidegate.engine.app.engine import Engine
+
+log = logging.getLogger(__name__)
+
+_BOOK = """\
+rulebook: tidegate_rehearsal
+tables:
+  watched: {{path: "{folder}/watched", key: [id]}}
+  written: {{path: "{folder}/written", key: [id]}}
+events:
+  changed: {{on: insert, table: watched, where: id > 0}}
+rules:
+  pairs:
+    on: changed ; changed
+    per: id
+    if: {{sql: SELECT firing_id FROM event}}
+    do: [{{sql: INSERT INTO written SELECT id FROM event}}]
+"""
+_TABLE = (
+    "CREATE TABLE {} (id BIGINT) USING delta TBLPROPERTIES ("
+    "delta.enableChangeDataFeed = true, delta.enableInCommitTimestamps = true)"
+)
+
+
+class _CutShortError(Exception):
+    """The standby is wanted."""
+
+
+def rehearse(engine: type[Engine], spark: SparkSession, has_time: Callable[[], bool]) -> None:
+    """Run it, while there is time; what goes wrong only makes the takeover slower."""
+    try:
+        with (
+            doing("rehearsing"),
+            hushed(),
+            active_session_kept(spark),
+            tempfile.TemporaryDirectory(prefix="tidegate-") as folder,
+        ):
+            _run(engine, new_session(spark), Path(folder), has_time)
+    except _CutShortError:
+        log.debug("the rehearsal was cut short")
+    except Exception as error:
+        log.warning("the standby could not rehearse: %s", error)
+
+
+def _run(
+    engine: type[Engine], session: SparkSession, folder: Path, has_time: Callable[[], bool]
+) -> None:
+    def step(text: str, name: str) -> None:
+        if not has_time():
+            raise _CutShortError
+        session.sql(text.format(f"delta.`{folder.as_uri()}/{name}`"))
+
+    for name in ("watched", "written"):
+        step(_TABLE, name)
+    book, store = _BOOK.format(folder=folder.as_uri()), f"sqlite:///{folder / 'rehearsal.db'}"
+    with engine(book, spark=session, store=store) as running:
+        running.run_once()
+        for rows in ("(1), (2)", "(1)"):
+            step(f"INSERT INTO {{}} VALUES {rows}", "watched")  # noqa: S608, no text of others
+        if has_time():
+            running.run_once()

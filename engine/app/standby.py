@@ -1,0 +1,150 @@
+"""An engine that waits for another one's end, with all at hand that its own beginning needs."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from pyspark.sql import SparkSession
+
+from tidegate.connectors.delta.analyst import DeltaAnalyst
+from tidegate.engine.actionevents import with_action_events
+from tidegate.engine.app.skew import check_clock
+from tidegate.engine.app.tables import arrow_schemas, open_catalog, preparing, schemas_now
+from tidegate.engine.doing import doing
+from tidegate.engine.policy import Policy
+from tidegate.engine.ports import OutageError
+from tidegate.engine.proven import only_written
+from tidegate.engine.store import SqlStore
+from tidegate.engine.store.holder import this_holder
+from tidegate.engine.store.lease import standby_of
+from tidegate.rules.errors import EngineError, TidegateError
+from tidegate.rules.model import Rulebook
+
+log = logging.getLogger(__name__)
+LOOK_SECONDS = 0.25  # between two looks at the other engine's lease
+
+
+def took(take: Callable[[], object]) -> bool:
+    """Whether `take` has taken the lease; False if another engine has it."""
+    try:
+        take()
+    except EngineError as error:
+        if error.code != "lease-held":
+            raise
+        return False
+    return True
+
+
+def warm_up(book: Rulebook, store: SqlStore, spark: SparkSession, policy: Policy) -> None:
+    """All that a start does before its loop, for nothing: what is wrong is said now, and Java has
+    compiled and read by then what the start needs. Raises InputError, EngineError."""
+    check_clock(store, book)
+    ran = store.last_bucket(book.name) > 0
+    kept = store.rulebooks().get(book.name)
+    spared = only_written(book) if ran and kept is not None else ()
+    name = f"{store.id}_standby"
+    with (
+        doing("checking tables and SQL"),
+        open_catalog(spark, book, name, None, policy.functions, spared) as catalog,
+    ):
+        schemas = schemas_now(catalog)
+        judged = with_action_events(book, arrow_schemas(schemas))
+        analyst = DeltaAnalyst(catalog, judged, policy.functions, policy.at_least_once)
+        preparing(judged, analyst)(schemas, ())
+
+
+def wait_for_end(
+    book: Rulebook,
+    store: SqlStore,
+    take: Callable[[], object],
+    waiting: threading.Event,
+    stopped: threading.Event,
+) -> None:
+    """Until no engine runs the rulebook and `take` has taken its lease. `waiting` is set meanwhile.
+    A store that is away is waited for, too. Raises EngineError `standby-ended` once `stopped`."""
+    place = _Place(book, store)
+    told = away = False
+    with place:
+        try:
+            while not stopped.is_set():
+                try:
+                    holder = store.holder(book.name)
+                    if holder is None and took(take):
+                        if told:
+                            log.info("taking over rulebook %s", book.name)
+                        return
+                    place.keep()
+                    away = False
+                except OutageError as error:
+                    if not away:
+                        log.warning("%s\n    the standby waits on", error.message)
+                    away, holder = True, None
+                if holder is not None and not told:
+                    told = True
+                    log.info("standby, ready to take over: %s runs %s", holder, book.name)
+                waiting.set()
+                stopped.wait(LOOK_SECONDS)
+        finally:
+            waiting.clear()
+    raise EngineError("standby-ended", f"the standby of rulebook {book.name} was stopped")
+
+
+def own_text(book: Rulebook, store: SqlStore, load: Callable[[], Rulebook]) -> Rulebook:
+    """The rulebook to take over with: as its file is now, where the other engine ran another text
+    than this one has. Another text than the file's is told, and left."""
+    kept = store.rulebooks().get(book.name)
+    if kept is None or kept.text == book.text:
+        return book
+    try:
+        found = load()
+    except TidegateError as error:
+        log.warning("goes on with the rulebook as it was, for now it is wrong:\n%s", error)
+        found = book
+    if found.name != book.name:
+        found = book
+    if kept.text != found.text:
+        log.warning(
+            "the engine before ran another text of rulebook %s (from %s); this one goes on with %s",
+            book.name,
+            kept.file or "a text",
+            found.file or "its own",
+        )
+    return found
+
+
+class _Place:
+    """The place of the first standby of a rulebook: a lease of its own, by which `status` knows
+    it. Others wait without one until it is free."""
+
+    def __init__(self, book: Rulebook, store: SqlStore) -> None:
+        self._name = standby_of(book.name)
+        self._seconds = book.settings.lease_seconds
+        self._store = store
+        self._epoch: int | None = None
+        self._due = 0.0
+
+    def keep(self) -> None:
+        """Take or renew it, when it is time."""
+        if time.monotonic() < self._due:
+            return
+        self._due = time.monotonic() + self._seconds / 3
+        try:
+            if self._epoch is None:
+                self._epoch = self._store.acquire(self._name, this_holder(), self._seconds)
+            else:
+                self._store.renew(self._name, self._epoch, self._seconds)
+        except EngineError as error:
+            if error.code not in ("lease-held", "lease-lost"):
+                raise
+            self._epoch = None
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None:
+        if self._epoch is not None:
+            with suppress(EngineError):
+                self._store.release(self._name, self._epoch)
