@@ -283,6 +283,7 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
         "watermark_micros": make.BEGIN + make.HOUR,
         "timers_pending": 0,
         "stopped": "transactions is gone",
+        "standby": None,
         "version": 1,
         "lease_holder": "one",
         "adjusted_commits": 2,
