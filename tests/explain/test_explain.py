@@ -313,7 +313,10 @@ def test_of_many_edges_the_first_are_shown_and_the_others_counted(
     assert (len(only["triggers"]), only["triggers_more"]) == (7, 2)
 
 
-def test_what_damps_a_rule_is_shown_with_what_it_remembers(tmp_path: Path) -> None:
+def test_what_damps_a_rule_is_shown_with_what_it_remembers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
     file = tmp_path / "hot.yaml"
     file.write_text(
         "rulebook: hot\nevents: {t: {signal: {d: int, x: int}}}\n"
