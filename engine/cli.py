@@ -222,6 +222,7 @@ def _leave_out_pandas() -> None:
 @click.option("--once", is_flag=True, help="Everything visible at the start, then end.")
 @click.option("--until-idle", is_flag=True, help="End when there is nothing left to do.")
 @click.option("--poll", default="500ms", show_default=True, help="Pause between two looks.")
+@click.option("--watch", is_flag=True, help="Take the file over when it changes.")
 @click.option("--lease-wait", default="0", metavar="D", help="Wait so long for another engine.")
 @click.option(
     "--if-held",
@@ -242,6 +243,7 @@ def run(
     once: bool,
     until_idle: bool,
     poll: str,
+    watch: bool,
     lease_wait: str,
     if_held: str,
     http: Address | None,
@@ -267,6 +269,7 @@ def run(
         spark_conf=pairs(spark_conf, "--spark-conf"),
         policy=policy,
         lease_wait_seconds=seconds_of(lease_wait, "--lease-wait"),
+        watch=watch,
     )
     stop_on_signals(engine)
     verbose = verbose or log.isEnabledFor(logging.DEBUG)

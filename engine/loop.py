@@ -85,6 +85,7 @@ class Loop:
     _clocks: Clocks = field(init=False)
     _damper: Damper = field(init=False)
     _seconds: dict[str, float] = field(default_factory=dict, init=False)
+    reload_asked: Control | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         book = self.basis.rulebook
@@ -246,6 +247,9 @@ class Loop:
         controls = self._controls(arrived)
         answers = switched(controls, self.state, self.basis.rulebook).answers
         for control in controls:
+            if control.kind == "reload":
+                self.reload_asked = control  # the last one
+                continue
             if control.kind in _OF_ENTRIES:
                 self.runner.carry_out(control, self._present())
                 done += 1

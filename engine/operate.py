@@ -12,11 +12,13 @@ from tidegate.engine.askrule import ask_for_rule
 from tidegate.engine.chosen import Chosen, unknown
 from tidegate.engine.explicit import make_signal
 from tidegate.engine.locallog import ahead
+from tidegate.engine.rulesdata import Rules, ask_to_reload
 from tidegate.engine.store import FINISHED, SqlStore, open_store
 from tidegate.engine.store import migrate as migrate_schema
 from tidegate.engine.store.address import parse_url, redacted
 from tidegate.engine.upcoming import held_back, next_timers
 from tidegate.rules.errors import EngineError, InputError, Problem, word_place
+from tidegate.rules.loader import read_file
 from tidegate.rules.model import Rulebook, Table
 from tidegate.rules.tableevents import table_events
 
@@ -257,3 +259,33 @@ def _no_entry(number: int, word: str = "ENTRY") -> Problem:
     message = f"there is no entry {number} (any more)"
     hint = "`tidegate status` lists those that are not finished"
     return Problem("no-entry", message, word_place(word), hint)
+
+
+def reload_rulebook(url: str, name: str | None, file: Path | None) -> dict[str, Any]:
+    """`tidegate reload`. Raises InputError with all that is wrong with the file."""
+    with open_store(url, create=False) as store:
+        book = the_rulebook(store, name)
+        return {"rulebook": book.name, "version": ask_to_reload(store, book, file)}
+
+
+def rules_of(url: str, name: str | None) -> list[dict[str, Any]]:
+    """`tidegate rules list`."""
+    with open_store(url, create=False) as store:
+        return Rules(store, the_rulebook(store, name).name).list()
+
+
+def put_rule(
+    url: str, name: str | None, rule: str, text: str | None, file: Path | None
+) -> dict[str, Any]:
+    """`tidegate rules put`. Raises InputError with all that is wrong with the rule."""
+    definition = text if text is not None else read_file(str(file))
+    with open_store(url, create=False) as store:
+        book = the_rulebook(store, name).name
+        return {"rulebook": book, "version": Rules(store, book).put(rule, definition)}
+
+
+def drop_rule(url: str, name: str | None, rule: str) -> dict[str, Any]:
+    """`tidegate rules drop`."""
+    with open_store(url, create=False) as store:
+        book = the_rulebook(store, name).name
+        return {"rulebook": book, "version": Rules(store, book).drop(rule)}

@@ -227,4 +227,78 @@ def disable(rule: str, purge: bool, store: str | None, name: str | None, as_json
     output.record(result, as_json=as_json)
 
 
-COMMANDS = (signal, status, reset, firings, rejected, dead, skip, redrive, enable, disable)
+@click.command()
+@click.argument(
+    "file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@of_store
+def reload(file: Path | None, store: str | None, name: str | None, as_json: bool) -> None:
+    """Have the engine that runs take over a changed rulebook, by default from its file."""
+    from tidegate.engine.operate import reload_rulebook
+
+    output.record(reload_rulebook(the_store(store), name, file), as_json=as_json)
+
+
+@click.group()
+def rules() -> None:
+    """Rules as data: beside the rulebook's file, taken over while the engine runs."""
+
+
+@rules.command("list")
+@of_store
+def list_(store: str | None, name: str | None, as_json: bool) -> None:
+    """The rules, and which of them were put."""
+    from tidegate.engine.operate import rules_of
+
+    output.mappings("rules", rules_of(the_store(store), name), as_json=as_json)
+
+
+@rules.command()
+@click.argument("rule")
+@click.argument("text", required=False)
+@click.option(
+    "--file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The rule's YAML, in place of TEXT.",
+)
+@of_store
+def put(
+    rule: str,
+    text: str | None,
+    file: Path | None,
+    store: str | None,
+    name: str | None,
+    as_json: bool,
+) -> None:
+    """Put a rule beside the rulebook's file: `put alarm '{on: placed, do: ..}'`."""
+    from tidegate.engine.operate import put_rule
+
+    if (text is None) == (file is None):
+        raise click.UsageError("say either TEXT or --file")
+    output.record(put_rule(the_store(store), name, rule, text, file), as_json=as_json)
+
+
+@rules.command()
+@click.argument("rule")
+@of_store
+def drop(rule: str, store: str | None, name: str | None, as_json: bool) -> None:
+    """Drop a rule that was put."""
+    from tidegate.engine.operate import drop_rule
+
+    output.record(drop_rule(the_store(store), name, rule), as_json=as_json)
+
+
+COMMANDS = (
+    signal,
+    status,
+    reset,
+    firings,
+    rejected,
+    dead,
+    skip,
+    redrive,
+    enable,
+    disable,
+    reload,
+    rules,
+)

@@ -34,7 +34,9 @@ def _texts(rule: Rule | None) -> object:
     if rule is None:
         return None
     condition = rule.condition
+    levels = rule.damping.hysteresis if rule.damping else None
     return (
         (condition.text, condition.query) if condition is not None else (),
+        (levels.fire.text, levels.rearm.text) if levels is not None else (),
         [replace(action, place=_NOWHERE) for action in rule.actions],
     )

@@ -37,15 +37,15 @@ def _fired(fired: Firings) -> str:
         keys = held.group_by(list(fired.key_names)).aggregate([]).num_rows
     dropped = sum(fired.damped.values())
     failed = len(fired) - count - dropped
-    damped = f"; {dropped:,} more damped" if dropped else ""
+    rest = f"; its condition does not hold for {failed:,} more" if failed else ""
     if not count and dropped:
-        return f"did not fire: {_count(dropped, 'firing')} damped"
+        return f"did not fire: {_count(dropped, 'firing')} damped{rest}"
     if not count:
         return f"did not fire: its condition holds for none of {_count(len(fired), 'detection')}"
+    rest += f"; {dropped:,} more damped" if dropped else ""
     times = "fired" if count == max(keys, 1) else f"fired {count:,} times"
     of = f" for {_count(keys, 'key')}" if keys else ""
-    rest = f"; its condition does not hold for {failed:,} more" if failed else ""
-    return f"{times}{of}{rest}{damped}"
+    return f"{times}{of}{rest}"
 
 
 def _count(number: int, noun: str) -> str:

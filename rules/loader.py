@@ -62,7 +62,7 @@ def _loaded(
         text = source
     else:
         file = os.fspath(source)
-        text = _read(file)
+        text = read_file(file)
     shown = file or "<text>"
     report = Report()
     # The size limit guards the reader itself, so only --set can change it.
@@ -119,7 +119,8 @@ def in_order(problems: list[Problem]) -> tuple[Problem, ...]:
     return tuple(sorted(unique, key=lambda p: (p.place.file, p.place.line, p.place.column)))
 
 
-def _read(file: str) -> str:
+def read_file(file: str) -> str:
+    """The text of a rulebook's file. Raises InputError."""
     place = word_place(file)
     try:
         with open(file, "rb") as stream:

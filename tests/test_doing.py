@@ -51,6 +51,8 @@ def test_which_rules_fired_is_told_without_a_value(caplog: pytest.LogCaptureFixt
         make.firings("c", 3, account_id=pa.array([7, 7, 8])),
         make.firings("d", 1, condition=pa.array(["failed"])),
         make.firings("e", 2),
+        make.firings("f", 2, damped=pa.array([None, "cooldown"])),
+        make.firings("g", 1, damped=pa.array(["throttle"])),
     ]
     dead = make.entry("e", 0, kind="condition", state="dead", error="[DIVIDE_BY_ZERO] no", number=9)
     tell(Taken(make.plan(), Carried({}), {}, tuple(fired), (dead,)))
@@ -60,6 +62,8 @@ def test_which_rules_fired_is_told_without_a_value(caplog: pytest.LogCaptureFixt
         "b fired for 2 keys; its condition does not hold for 1 more",
         "c fired 3 times for 2 keys",
         "d did not fire: its condition holds for none of 1 detection",
+        "f fired for 1 key; 1 more damped",
+        "g did not fire: 1 firing damped",
     ]
 
 
@@ -79,7 +83,7 @@ def test_a_buckets_line_with_its_stages_fits_a_screen(
     monkeypatch.delenv("COLUMNS", raising=False)
     seconds = dict.fromkeys(doing.STAGES, 1234.5678)
     output.bucket_printer(as_json=False, stages=True)(
-        BucketReport(123_456, 1, 1_234_567, 1_234_567, 1_234_567, 1_234_567, seconds)
+        BucketReport(123_456, 1, 1_234_567, 1_234_567, 1_234_567, 1_234_567, 1_234_567, seconds)
     )
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 100

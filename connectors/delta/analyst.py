@@ -277,7 +277,7 @@ class DeltaAnalyst:
         columns = self._expression(plan, locate)
         found = grouped.schema[-1].dataType.simpleString()
         if not cast and found != kind:
-            message = f"`if` is {found}, not {kind}"
+            message = f"the condition is {found}, not {kind}"
             raise InputError([Problem("sql-type", message, locate(0), "write a comparison")])
         return columns
 

@@ -6,6 +6,7 @@ import logging
 import secrets
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from tidegate.rules.model import Rulebook, Table
 LOCAL_RELATION_BYTES = 262_144
 
 log = logging.getLogger(__name__)
+_COUNT = count(1)
 _UNRESOLVED = (
     "TABLE_OR_VIEW_NOT_FOUND",
     "SCHEMA_NOT_FOUND",
@@ -40,11 +42,12 @@ _CREATE = "create it before the engine starts, or correct its path or name"
 
 
 class Catalog:
-    """The database `tidegate_<rulebook>_<store id>_<epoch>`, and sessions that use it.
+    """The database `tidegate_<rulebook>_<store id>_<epoch>_<n>`, and sessions that use it.
 
     It stands in the session catalog of `spark` (in memory unless the user's own session says
     otherwise), holds no data, and is dropped by `close`. It is of one engine only: another one has
-    another epoch, and without a lease there is a random word in the epoch's place.
+    another epoch, and without a lease there is a random word in the epoch's place. An engine that
+    takes over a changed rulebook has a second one for a moment: they are counted.
     """
 
     def __init__(
@@ -55,7 +58,8 @@ class Catalog:
         self.store_id = store_id
         self._epoch = epoch
         self._prefix = f"tidegate_{rulebook.name}_{store_id}_".lower()
-        self.database = f"{self._prefix}{secrets.token_hex(4) + 'x' if epoch is None else epoch}"
+        whose = f"{secrets.token_hex(4)}x" if epoch is None else str(epoch)
+        self.database = f"{self._prefix}{whose}_{next(_COUNT)}"
         self.locations: Mapping[str, str] = {}
         self._tables = rulebook.tables
         self._own = new_session(spark)  # a user's may put variables into texts
@@ -120,7 +124,7 @@ class Catalog:
             return []
         rows = self.spark.sql("SHOW DATABASES IN spark_catalog LIKE 'tidegate*'").collect()
         names = [row[0] for row in rows if row[0].startswith(self._prefix)]
-        epochs = {name: name.removeprefix(self._prefix) for name in names}
+        epochs = {name: name.removeprefix(self._prefix).partition("_")[0] for name in names}
         return [n for n, epoch in epochs.items() if epoch.isdecimal() and int(epoch) < self._epoch]
 
     def _drop(self, database: str) -> None:

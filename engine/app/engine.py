@@ -15,28 +15,15 @@ from typing import Any, Self
 from pyspark.sql import SparkSession
 
 from tidegate import rules
-from tidegate.connectors.clock import SystemClock
-from tidegate.connectors.delta.analyst import DeltaAnalyst
-from tidegate.connectors.delta.conditions import DeltaConditions
 from tidegate.connectors.delta.faults import check_running
-from tidegate.connectors.delta.feed import DeltaFeed
-from tidegate.connectors.delta.jobs import Jobs
-from tidegate.connectors.delta.markers import DeltaMarkers
-from tidegate.connectors.delta.sink import DeltaSink
 from tidegate.connectors.scheduler import Wakeup
-from tidegate.connectors.webhook import WebhookPoster
-from tidegate.engine.act.targets import Targets
-from tidegate.engine.actionevents import with_action_events
-from tidegate.engine.adopt import MICROS_PER_DAY, check_store
-from tidegate.engine.app.acting import open_runner
+from tidegate.engine.adopt import MICROS_PER_DAY
+from tidegate.engine.app.changes import RulebookFile
 from tidegate.engine.app.failed import told_of_failure
+from tidegate.engine.app.parts import Parts, absolute, open_parts
 from tidegate.engine.app.skew import check_clock
-from tidegate.engine.app.starting import check_cursors, session_of
-from tidegate.engine.app.tables import arrow_schemas, open_catalog, preparing, schemas_now
+from tidegate.engine.app.starting import session_of
 from tidegate.engine.askrule import ask_for_rule
-from tidegate.engine.basis import detects, make_basis
-from tidegate.engine.capture.instants import Instants
-from tidegate.engine.capture.now import Now
 from tidegate.engine.detector.detect import detect
 from tidegate.engine.doing import Quiet, doing, telling, watching_text
 from tidegate.engine.explicit import make_signal
@@ -45,11 +32,12 @@ from tidegate.engine.obstacles import sentence
 from tidegate.engine.options import default_store
 from tidegate.engine.outage import Outages
 from tidegate.engine.policy import load_policy
-from tidegate.engine.proven import only_written, proven_rules
+from tidegate.engine.ports import OutageError
+from tidegate.engine.rulesdata import Rules, ask_to_reload
 from tidegate.engine.state import BucketReport, Parked
-from tidegate.engine.store import LeaseKeeper, open_store
+from tidegate.engine.store import KeptRulebook, LeaseKeeper, open_store
 from tidegate.engine.webhooks import webhook_problems
-from tidegate.rules.errors import EngineError, InputError, TidegateError
+from tidegate.rules.errors import EngineError, InputError, Problem, TidegateError, word_place
 from tidegate.rules.model import Rulebook
 
 log = logging.getLogger(__name__)
@@ -58,6 +46,7 @@ OnBucket = Callable[[BucketReport], None]
 PURGE_EVERY_BUCKETS = 1_000
 PURGED_ROWS = 1_000  # in one transaction
 PURGES_MAX = 100  # transactions one after the other
+LOST = frozenset({"lease-lost", "spark-lost"})  # what no other rulebook would mend
 LOOK_SECONDS = 0.5  # where nothing says when there will be something to take
 
 
@@ -68,7 +57,8 @@ class Engine:
     default one is started (and stopped at the end); `store`: a database URL, by default SQLite
     beside the rulebook; `settings` override the rulebook's; `spark_conf` configures a session that
     is started here; `policy`: the file of what the operator allows, by default TIDEGATE_POLICY;
-    `lease_wait_seconds`: how long to wait for another engine of the same rulebook to end.
+    `lease_wait_seconds`: how long to wait for another engine of the same rulebook to end; `watch`:
+    whether the rulebook's file is taken over when it changes.
 
     What it does is told on the loggers under `tidegate`, level INFO.
 
@@ -92,6 +82,7 @@ class Engine:
         spark_conf: Mapping[str, str] | None = None,
         policy: str | os.PathLike[str] | None = None,
         lease_wait_seconds: float = 0,
+        watch: bool = False,
     ) -> None:
         with told_of_failure(rulebook, store):
             self.rulebook = (
@@ -100,8 +91,9 @@ class Engine:
                 else rules.load(rulebook, settings=settings or {})
             )
             self._policy = load_policy(policy)
-            if refused := webhook_problems(self.rulebook, self._policy, os.environ):
-                raise InputError(refused)
+            self._check_webhooks(self.rulebook)
+        self._settings = dict(settings or {})
+        self._file = RulebookFile(self.rulebook, watched=watch)
         self.store_url = store or self._default_store()
         self._given_spark = spark
         self._spark_conf = dict(spark_conf or {})
@@ -111,11 +103,13 @@ class Engine:
         self._stop = threading.Event()
         self._interrupted = False  # by an error: what the loop knows may be older than the store
         self._wakeup: Wakeup | None = None
-        self._jobs: Jobs | None = None
+        self._wanted: tuple[KeptRulebook, int | None] | None = None
+        self._parts: Parts | None = None
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            self._loop = self._opened(stack)
+            self._opened(stack)
+            stack.callback(self._close_parts)
             self._stack = stack.pop_all()
         self._open = True
         return self
@@ -163,6 +157,27 @@ class Engine:
         ask_for_rule(self._store, self.rulebook, "disable", rule, purge=purge)
         self.wake()
 
+    def reload(self, source: str | os.PathLike[str] | None = None) -> int:
+        """Ask for another rulebook of the same name, a path or YAML text, by default the file there
+        is: from the next bucket on, if it fits the tables; else it is refused, and the one there is
+        goes on. Returns the number of its version. Raises InputError."""
+        self._check_open("reload")
+        version = ask_to_reload(self._store, self.rulebook, source)
+        self.wake()
+        return version
+
+    def reread(self) -> None:
+        """Take over the rulebook's file as it is now. May be called from a signal handler."""
+        self._file.reread()
+        # Not here: the interrupted thread may hold the lock that `wake` takes.
+        threading.Thread(target=self.wake).start()
+
+    @property
+    def rules(self) -> Rules:
+        """The rules as data: listed, put beside the rulebook's text, dropped."""
+        self._check_open("rules")
+        return Rules(self._store, self.rulebook.name, self.wake)
+
     def wake(self) -> None:
         """Look at once whether there is something to take. May be called from any thread."""
         if self._wakeup is not None:
@@ -180,6 +195,7 @@ class Engine:
             through(self._loop.work)
             seen = through(self._loop.visible)
             while not self._stop.is_set() and not through(lambda: self._loop.done(seen)):
+                through(self._change)
                 report = through(self._loop.bucket)
                 if report is not None:
                     reports.append(report)
@@ -220,6 +236,7 @@ class Engine:
             through = self._outages().through
             self._tell_ready()
             while not self._wakeup.stopped:
+                through(self._change)
                 report = through(self._loop.bucket)
                 if report is not None:
                     self._tell_ready()
@@ -228,6 +245,8 @@ class Engine:
                         on_bucket(report)
                     if report.bucket % PURGE_EVERY_BUCKETS == 0:
                         self._purge()
+                elif self._loop.reload_asked is not None:
+                    continue
                 elif not (self._loop.idle or self._loop.full):
                     self._wakeup.wait(self._loop.wait_seconds)
                 elif (until_idle and not self._loop.waiting) or (on_idle is not None and on_idle()):
@@ -253,6 +272,17 @@ class Engine:
         if self._wakeup is not None:
             self._wakeup.stop()
 
+    @property
+    def _loop(self) -> Loop:
+        if self._parts is None:
+            raise ValueError("an engine that is not open has no loop")
+        return self._parts.loop
+
+    def _close_parts(self) -> None:
+        if self._parts is not None:
+            self._parts.close()
+            self._parts = None
+
     def _default_store(self) -> str:
         if self.rulebook.file is None:
             raise EngineError(
@@ -275,14 +305,10 @@ class Engine:
             self._told_ready = True
             log.info("ready, %s", watching_text(watching))
 
-    def _opened(self, stack: ExitStack) -> Loop:
-        book = self.rulebook
+    def _opened(self, stack: ExitStack) -> None:
         self._store = store = stack.enter_context(open_store(self.store_url, create=True))
-        self._poster = WebhookPoster(
-            self._policy.webhook_hosts,
-            book.settings.webhooks_in_flight_max,
-            book.settings.webhook_seconds_max,
-        )
+        self._add_rules()
+        book = self.rulebook
         lease = LeaseKeeper(
             store,
             book.name,
@@ -292,69 +318,99 @@ class Engine:
             given_up=self._stop,
         )
         stack.enter_context(lease)
-        self._epoch = lease.epoch
-        store.introduce(book.name, book.text, _absolute(book.file))
+        self._lease, self._epoch = lease, lease.epoch
+        store.introduce(book.name, book.text, absolute(book.file))
         with self._stopping_cause():
             check_clock(store, book)
             self._spark = session_of(self._given_spark, self._spark_conf, stack)
+            self._answer_reloads("the engine was started anew, with its file as it was then")
             with doing("checking tables and SQL"):
-                return self._loop_of(book, lease, stack)
+                self._parts = self._opened_parts(self.rulebook)
 
-    def _loop_of(self, book: Rulebook, lease: LeaseKeeper, stack: ExitStack) -> Loop:
-        """The loop, once everything that it needs is there and checked."""
-        store, spark = self._store, self._spark
-        state = store.load(book.name)
-        check_cursors(self.rulebook, store, spark, state)
-        functions = self._policy.functions
-        kept = store.rulebooks().get(book.name) if state.bucket else None
-        spared = only_written(book) if kept is not None else ()
-        catalog = stack.enter_context(
-            open_catalog(spark, self.rulebook, store.id, lease.epoch, functions, spared)
+    def _check_webhooks(self, book: Rulebook) -> None:
+        if refused := webhook_problems(book, self._policy, os.environ):
+            raise InputError(refused)
+
+    def _add_rules(self) -> None:
+        """The rules that were put beside the rulebook's text, while it ran or before."""
+        kept = self._store.rulebooks().get(self.rulebook.name)
+        if kept is not None and kept.added and not self.rulebook.added:
+            file, settings = self.rulebook.file, self._settings
+            self.rulebook = rules.load(
+                self.rulebook.text, file=file, settings=settings, added=kept.added
+            )
+            self._check_webhooks(self.rulebook)
+
+    def _change(self) -> None:
+        """Take over another rulebook, if one is asked for; or say why not, and go on as before."""
+        if self._wanted is None:
+            self._wanted = self._changed()
+        if self._wanted is None:
+            return
+        kept, control = self._wanted
+        try:
+            said = f"version {self._take_over(kept.load(self._settings))} runs"
+            log.info("rulebook %s: %s", self.rulebook.name, said)
+        except (InputError, EngineError) as error:
+            if isinstance(error, OutageError) or getattr(error, "code", "") in LOST:
+                raise
+            log.error("the changed rulebook is refused, the one there was goes on:\n%s", error)
+            said = f"refused: {error}"
+        self._wanted = None
+        if control is not None:
+            self._answer_reloads(said, control)
+
+    def _changed(self) -> tuple[KeptRulebook, int | None] | None:
+        """What is to be taken over, and the control that asks for it. What operators asked for
+        comes before the file, for it was made from the text that the file had before."""
+        try:
+            found = self._file.changed(self.rulebook.added)
+        except InputError as error:
+            log.error("the rulebook cannot be read again, the one there was goes on:\n%s", error)
+            found = None
+        if found is None and self._loop.reload_asked is None:
+            return None
+        asked = [c for c in self._store.pending_controls(self.rulebook.name) if c.kind == "reload"]
+        if not asked:
+            return None if found is None else (found, None)
+        if found is not None:
+            self._file.reread()
+        kept = self._store.version(self.rulebook.name, int(asked[-1].subject))
+        return None if kept is None else (kept, asked[-1].id)
+
+    def _answer_reloads(self, said: str, last: int | None = None) -> None:
+        """Answer what asks for another rulebook, up to a control; the others were superseded."""
+        name = self.rulebook.name
+        for control in self._store.pending_controls(name):
+            if control.kind == "reload" and (last is None or control.id <= last):
+                answer = said if control.id == (last or control.id) else "a later one was taken"
+                self._store.answer(name, self._epoch, control.id, answer)
+        if self._parts is not None:
+            self._loop.reload_asked = None
+
+    def _take_over(self, book: Rulebook) -> int:
+        """Go on with another rulebook from what the store has; its version. Raises InputError and
+        EngineError where it cannot run; everything is as before then."""
+        if book.name != self.rulebook.name:
+            message = f"this is the rulebook {book.name!r}, and {self.rulebook.name!r} runs"
+            place = word_place(book.file or "<text>")
+            raise InputError([Problem("other-rulebook", message, place)])
+        self._check_webhooks(book)
+        self._loop.finish()
+        parts = self._opened_parts(book)
+        self._close_parts()
+        self._parts, self.rulebook = parts, book
+        return parts.version
+
+    def _opened_parts(self, book: Rulebook) -> Parts:
+        return open_parts(
+            book, self._store, self._spark, self._lease, self._policy, self.wake, self._stop.is_set
         )
-        self._jobs = catalog.jobs
-        schemas = schemas_now(catalog)
-        book = with_action_events(book, arrow_schemas(schemas))
-        analyst = DeltaAnalyst(catalog, book, functions, self._policy.at_least_once)
-        now = Now(SystemClock(), state.now)
-        digests = {rule.name: detects(rule) for rule in book.rules.values() if rule.enabled}
-        prepare = preparing(book, analyst)
-        sink = DeltaSink(catalog, book, analyst)
-        proven = proven_rules(self.rulebook, kept)
-        basis = make_basis(book, digests, schemas, state.activations, prepare, proven)
-        targets = basis.targets | {e.target for e in store.open_entries(book.name) if e.target}
-        markers = DeltaMarkers(spark, catalog.locations)
-        check_store(book, store, markers, targets & catalog.locations.keys())
-        loop = Loop(
-            basis=basis,
-            prepare=prepare,
-            store=store,
-            epoch=lease.epoch,
-            check_lease=lease.raise_lost,
-            feed=DeltaFeed(
-                spark,
-                catalog.locations,
-                own_stores={store.id, *store.known_stores(book.name)},
-                jobs=catalog.jobs,
-                seconds_max=book.settings.statement_seconds_max,
-            ),
-            conditions=DeltaConditions(catalog, book.settings.statement_seconds_max),
-            asked_later=DeltaConditions(catalog, book.settings.statement_seconds_max),
-            targets=Targets(sink),
-            runner=open_runner(book, store, lease, sink, self._poster, now, self.wake, stack),
-            now=now,
-            instants=Instants(book.settings.skew_max_seconds * 1_000_000),
-            state=state,
-            stopped=self._stop.is_set,
-        )
-        stack.callback(loop.close)
-        store.register(book.name, book.text, _absolute(book.file))
-        return loop
 
     def _lease_lost(self, error: EngineError) -> None:  # noqa: ARG002
         """From the lease's thread: nothing that runs may land any more (G21)."""
-        self._poster.close()
-        if self._jobs is not None:
-            self._jobs.cancel()
+        if self._parts is not None:
+            self._parts.cancel()
 
     def _outages(self) -> Outages:
         seconds = self.rulebook.settings.outage_max_seconds
@@ -394,8 +450,3 @@ class Engine:
         for _ in range(PURGES_MAX):
             if self._stop.is_set() or forget(firings, history, PURGED_ROWS) < PURGED_ROWS:
                 return
-
-
-def _absolute(file: str | None) -> str | None:
-    """Commands that need the store only are called from other folders."""
-    return file and os.path.abspath(file)

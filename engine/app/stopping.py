@@ -1,4 +1,4 @@
-"""How an engine is ended from outside."""
+"""How an engine is ended from outside, or told to read its file again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from tidegate.engine.app.engine import Engine
 
 
 def stop_on_signals(engine: Engine) -> None:
-    """SIGTERM and Ctrl-C end the engine after the bucket in hand; a second one at once."""
+    """SIGTERM and Ctrl-C end the engine after the bucket in hand; a second one at once. SIGHUP has
+    it read its file again."""
 
     def handler(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
         signal.signal(number, signal.SIG_DFL)
@@ -19,3 +20,4 @@ def stop_on_signals(engine: Engine) -> None:
 
     signal.signal(signal.SIGTERM, handler)
     signal.signal(signal.SIGINT, handler)
+    signal.signal(signal.SIGHUP, lambda *_: engine.reread())

@@ -115,8 +115,9 @@ def _asked(firings: Firings, rule: Rule, answers: Answers, some: Int64) -> Asked
     if damping is not None and damping.dedupe is not None:
         by = [name for name in damping.dedupe.by if name not in firings.key_names]
         all_keys = key_ids(firings.firings.select(firings.key_names), len(firings))
-        rows = firings.relation.select(by)
-        hashes = row_hash(rows) if by else np.zeros((len(firings.relation), 2), np.uint64)
+        there = [name for name in by if name in firings.relation.column_names]  # it may be edited
+        rows = firings.relation.select(there)
+        hashes = row_hash(rows) if there else np.zeros((len(firings.relation), 2), np.uint64)
         repeats = repeat_ids(all_keys, by, hashes, _offsets(firings))
         same = as_hex(repeats[some])
     if damping is not None and damping.hysteresis is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from tidegate.engine.explain.damping import damps
 from tidegate.engine.explain.graph import Nodes
 from tidegate.engine.explain.model import Explained, Rule, Stores, Warned
 from tidegate.rules import expression as x
@@ -64,6 +65,7 @@ def _rule(
         stores,
         tuple(dict.fromkeys(_timers(rule.on, book))),
         tuple(sorted(triggers.written[rule.name])),
+        tuple(damps(rule, book)),
     )
 
 

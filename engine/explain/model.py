@@ -51,10 +51,23 @@ class Stores:
 
 
 @dataclass(frozen=True, slots=True)
+class Damps:
+    """What damps a rule, as it is `said`. It remembers at most `instants_max` instants per key
+    (None: a bound that holds for all keys together), for so long (None: until something else
+    happens); `why` says so."""
+
+    kind: str
+    said: str
+    instants_max: int | None
+    forgets_micros: int | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """One rule. normalised: its expression as it is detected; root: the id of the node that detects
     it; searched: one of its nodes is; stores: by context, its own one first; timers: what makes it
-    act without an event; writes: tables that its actions write."""
+    act without an event; writes: tables that its actions write; damping: what drops firings."""
 
     name: str
     expression: str
@@ -67,6 +80,7 @@ class Rule:
     stores: Mapping[str, Stores]
     timers: tuple[str, ...]
     writes: tuple[str, ...]
+    damping: tuple[Damps, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,9 @@ def _rule(rule: Rule) -> Iterator[str]:
         yield f"  timer       {timer}"
     if rule.writes:
         yield f"  writes      {', '.join(rule.writes)}"
+    for one in rule.damping:
+        yield f"  {one.kind:<10}  {one.said}"
+        yield f"              remembers {one.why}"
     (_, own), *others = rule.stores.items()
     yield f"  stores      {_stores(own)}"
     yield f"              {own.why}"

@@ -16,7 +16,7 @@ from tidegate.engine.ids import as_hex, key_ids, repeat_ids
 from tidegate.engine.values import Batch, Detections, UInt64
 from tidegate.rules.model import Damping, Dedupe, Rulebook
 
-_FORGOTTEN_FROM = 10_000
+FORGOTTEN_FROM = 10_000
 
 
 @dataclass(slots=True)
@@ -24,7 +24,7 @@ class _Memory:
     """What is remembered of one rule, by kind and id: until when, and the instants."""
 
     rows: dict[tuple[int, str], tuple[int, bytes]] = field(default_factory=dict)
-    full: int = _FORGOTTEN_FROM
+    full: int = field(default_factory=lambda: FORGOTTEN_FROM)
 
     def recall(self, wanted: pa.Table) -> pa.Table:
         asked = zip(wanted["kind"].to_pylist(), wanted["id"].to_pylist(), strict=True)
@@ -40,7 +40,7 @@ class _Memory:
             self.rows[kind, id] = until, instants
         if len(self.rows) > self.full:
             self.rows = {one: row for one, row in self.rows.items() if row[0] > instant}
-            self.full = max(_FORGOTTEN_FROM, 2 * len(self.rows))
+            self.full = max(FORGOTTEN_FROM, 2 * len(self.rows))
 
 
 class Damper:

@@ -158,7 +158,8 @@ def set_acted(connection: sa.Connection, rulebook: str, bucket: int, seconds: fl
 
 
 def save_activations(connection: sa.Connection, plan: Plan, digests: Mapping[str, str]) -> None:
-    """The rules in `digests` are those active after the bucket; any other is forgotten.
+    """The rules in `digests` are those active after the bucket; any other is forgotten, with what
+    its damping remembers.
 
     Raises ValueError for one that neither the plan nor the store knows an instant of.
     """
@@ -176,7 +177,9 @@ def save_activations(connection: sa.Connection, plan: Plan, digests: Mapping[str
                 {"rulebook": plan.rulebook, "rule": rule, "instant": instant, "digest": digest}
             )
     upsert(connection, t.activations, rows)
-    _delete(connection, t.activations, t.activations.c.rule, plan.rulebook, set(old) - set(digests))
+    gone = set(old) - set(digests)
+    for table in (t.activations, t.damping):
+        _delete(connection, table, table.c.rule, plan.rulebook, gone)
 
 
 def save_carried(connection: sa.Connection, rulebook: str, carried: Carried) -> None:

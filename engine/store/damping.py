@@ -7,6 +7,7 @@ from functools import cache
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from tidegate.engine.damp.memory import MEMORY
@@ -17,10 +18,12 @@ from tidegate.engine.values import Firings
 
 def remembered(connection: sa.Connection, rulebook: str, rule: str, wanted: pa.Table) -> pa.Table:
     """Of the rows `wanted` of a rule those that are there."""
-    rows = list(zip(wanted["kind"].to_pylist(), wanted["id"].to_pylist(), strict=True))
-    given = {"rows": orjson.dumps(rows).decode(), "rulebook": rulebook, "rule": rule}
-    query = _query(connection.dialect.name == "sqlite")
-    found = connection.execute(query, given).all()
+    found: list[sa.Row[int, str, int, bytes]] = []
+    for kind in pc.unique(wanted["kind"]).to_pylist():
+        ids = wanted.filter(pc.equal(wanted["kind"], kind))["id"].to_pylist()
+        text = orjson.dumps([(one,) for one in ids]).decode()
+        given = {"rows": text, "rulebook": rulebook, "rule": rule, "kind": kind}
+        found += connection.execute(_query(connection.dialect.name == "sqlite"), given).all()
     columns = zip(*found, strict=True) if found else [()] * len(MEMORY)
     arrays = [pa.array(c, f.type) for c, f in zip(columns, MEMORY, strict=True)]
     return pa.table(arrays, schema=MEMORY)
@@ -30,11 +33,9 @@ def remembered(connection: sa.Connection, rulebook: str, rule: str, wanted: pa.T
 def _query(of_sqlite: bool) -> sa.Select[int, str, int, bytes]:
     """Made once: to make it takes longer than to run it."""
     c = t.damping.c
-    wanted = unpacked(of_sqlite, [c.kind, c.id]).cte("wanted")
-    same = (c.kind == wanted.c.kind) & (c.id == wanted.c.id)
-    query = sa.select(c.kind, c.id, c.until, c.instants).select_from(wanted)
-    query = query.join(t.damping, same)
-    return query.where(c.rulebook == sa.bindparam("rulebook"), c.rule == sa.bindparam("rule"))
+    query = sa.select(c.kind, c.id, c.until, c.instants)
+    query = query.where(c.rulebook == sa.bindparam("rulebook"), c.rule == sa.bindparam("rule"))
+    return query.where(c.kind == sa.bindparam("kind"), c.id.in_(unpacked(of_sqlite, [c.id])))
 
 
 def count(connection: sa.Connection, rulebook: str, rule: str, kind: int, instant: int) -> int:

@@ -65,11 +65,13 @@ def test_run_once_reacts_and_reports(tidegate: Tidegate, shop: Shop) -> None:
     result = tidegate("run", shop.book, "--once", "--json")
     assert result.exit_code == 0
     (bucket,) = (json.loads(line) for line in result.stdout.splitlines())
-    assert {k: bucket[k] for k in ("bucket", "rows", "detections", "firings", "entries")} == {
+    shown = ("bucket", "rows", "detections", "firings", "damped", "entries")
+    assert {k: bucket[k] for k in shown} == {
         "bucket": 2,
         "rows": 2,
         "detections": 2,
         "firings": 2,
+        "damped": 0,
         "entries": 1,
     }
     assert shop.logged() == {(1, 5): 1, (3, 7): 1}

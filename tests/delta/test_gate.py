@@ -343,7 +343,7 @@ def test_conditions_are_expressions_over_the_rows_of_one_firing(
 
 EXPRESSIONS_REFUSED = {
     "amount > 3": ("sql-analysis", "a bare name is for key columns"),
-    "sum(amount)": ("sql-type", "`if` is double, not boolean"),
+    "sum(amount)": ("sql-type", "the condition is double, not boolean"),
     "sum(nope) > 1": ("sql-analysis", "row before is `old`) and firing_id, event_type"),
     "sum(amount) > 1 AS x": ("sql-alias", "AS x"),
     "sum(amount) > 1; DROP TABLE alerts": ("sql-syntax", "';'"),

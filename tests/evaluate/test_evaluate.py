@@ -17,7 +17,7 @@ from tidegate.engine.evaluate.asof import AsOf
 from tidegate.engine.evaluate.evaluate import evaluate
 from tidegate.engine.evaluate.prepare import Prepared, prepare
 from tidegate.engine.values import Answers, Detections, Failure, Firings, Plan, Question
-from tidegate.rules.model import Rule
+from tidegate.rules.model import Damping, Hysteresis, Rule
 
 PLAN = Plan("bank", 4, 0, 100, 100, pinned={"moves": 3})
 AS_OF = AsOf({}, MemoryFeed(0), PLAN, lambda *_: None)
@@ -117,6 +117,24 @@ def test_g15_all_conditions_are_asked_together_and_only_of_rules_that_fired() ->
     assert [f.firings["condition"].to_pylist() for f in result] == [
         ["failed", "held"], ["failed", "held"], ["none", "none"],
     ]  # fmt: skip
+
+
+def test_hysteresis_is_asked_together_with_the_condition_or_alone() -> None:
+    asked = Asked()
+    damping = Damping(Hysteresis(condition("amount kind"), condition("amount")))
+    both = rule("moved and moved", name="both", condition=condition("amount"), damping=damping)
+    prepared, found = setup(both, rule("moved and moved", name="alone", damping=damping))
+    result = evaluate(prepared, found, PLAN, asked, AS_OF)
+    (call,) = asked.calls
+    assert [(q.rule, q.asks, q.condition.text) for q in call] == [
+        ("both", "if", "amount"),
+        ("both", "fire", "amount kind"),
+        ("both", "rearm", "amount"),
+        ("alone", "fire", "amount kind"),
+        ("alone", "rearm", "amount"),
+    ]
+    conditions = {f.rule: f.firings["condition"].to_pylist() for f in result.firings}
+    assert conditions == {"alone": ["none", "none"], "both": ["failed", "held"]}
 
 
 def test_no_condition_no_question() -> None:

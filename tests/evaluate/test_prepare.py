@@ -14,7 +14,7 @@ from tidegate.engine.detector.edges import BEGIN, with_edges
 from tidegate.engine.evaluate.prepare import Prepared, prepare
 from tidegate.engine.values import Reading
 from tidegate.rules.errors import InputError, Problem
-from tidegate.rules.model import Rule, SignalAction, Webhook
+from tidegate.rules.model import Damping, Dedupe, Hysteresis, Rule, SignalAction, Webhook
 
 
 def prepared(*rules: Rule, events: Any = EVENTS) -> Prepared:
@@ -171,3 +171,20 @@ def test_s10_the_beginning_of_an_update_has_its_columns_and_no_old() -> None:
         prepare(with_edges(wrong, wrong.events), SCHEMAS, ListedAnalyst())
     alone = with_edges(rulebook(rule("begin_of changed")), book.events)
     assert "old" not in prepare(alone, SCHEMAS, ListedAnalyst()).rules["r"].shape.schema.names
+
+
+def test_what_damps_a_rule_is_read_as_its_condition_is() -> None:
+    levels = Hysteresis(condition("kind"), condition("amount"))
+    of = rule("moved", damping=Damping(levels, Dedupe(("account",), 1)))
+    found = prepared(of)
+    assert found.needs.ids == {("r", "moved"): ("account", "amount", "kind")}
+    read = [reading.columns for reading in found.rules["r"].levels]
+    assert read == [{"kind"}, {"amount"}]
+
+
+def test_dedupe_by_what_only_the_table_shows_not_to_be_a_column() -> None:
+    with pytest.raises(InputError) as caught:
+        prepared(rule("changed", damping=Damping(dedupe=Dedupe(("amuont", "old", "owner"), 1))))
+    said = [(p.code, p.message.rpartition(" ")[2], p.hint) for p in caught.value.problems]
+    assert said[0] == ("unknown-column", "amuont", "did you mean 'amount'?")
+    assert said[1][:2] == ("unknown-column", "old")

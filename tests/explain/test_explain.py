@@ -311,3 +311,32 @@ def test_of_many_edges_the_first_are_shown_and_the_others_counted(
     assert ".. and 18 more" in explain(file)
     only = as_json(file, "r3")
     assert (len(only["triggers"]), only["triggers_more"]) == (7, 2)
+
+
+def test_what_damps_a_rule_is_shown_with_what_it_remembers(tmp_path: Path) -> None:
+    file = tmp_path / "hot.yaml"
+    file.write_text(
+        "rulebook: hot\nevents: {t: {signal: {d: int, x: int}}}\n"
+        "settings: {dedupe_keys_max: 5000}\n"
+        "rules:\n  r:\n    on: t\n    per: d\n    do: {signal: {t: {d: d, x: x}}}\n"
+        "    cooldown: 10 min\n    throttle: 3 per 1 h\n    dedupe: {by: x, within: 1 d}\n"
+        "    hysteresis: {fire: x > 80, rearm: x < 70}\n  s: {on: t}\n"
+    )
+    lines = explain(file).splitlines()
+    at = lines.index("  hysteresis  fire x > 80; rearm x < 70")
+    assert [line.split()[0] for line in lines[at : at + 8 : 2]] == [
+        "hysteresis", "dedupe", "cooldown", "throttle",
+    ]  # fmt: skip
+    assert "for 1 day, at most 5,000 (dedupe_keys_max)" in lines[at + 3]
+    assert lines[at + 7].strip() == "remembers at most 3 instants per key, for 1 h"
+    rules = json.loads(explain(file, format_="json"))["rules"]
+    kept = [
+        (one["kind"], one["instants_max"], one["forgets_micros"]) for one in rules[0]["damping"]
+    ]
+    assert kept == [
+        ("hysteresis", 0, None),
+        ("dedupe", None, 86_400_000_000),
+        ("cooldown", 1, 600_000_000),
+        ("throttle", 3, 3_600_000_000),
+    ]
+    assert rules[1]["damping"] == []

@@ -215,6 +215,22 @@ def test_an_edited_rule_keeps_what_it_remembers_while_its_key_is_the_same(store:
     assert fates(live, "now")[3:] == [None]
 
 
+def test_firings_that_were_stored_without_a_column_are_judged_without_it(store: SqlStore) -> None:
+    live = Live(store, book("cooldown: 100 s"), "narrow", BEGIN - SECOND)
+    live.reads = frozenset({"level"})
+    live.restart()
+    Told.fails = Failure("[NO] not now")
+    live.signal([temp(1, 0)])
+    live.drain(BEGIN + SECOND)
+    Told.fails = None
+    live.edit(book("dedupe: {by: note, within: 100 s}"))
+    live.signal([temp(2, 5), temp(3, 6)])
+    live.drain(BEGIN + 90 * SECOND)
+    live.loop.work()
+    assert fates(live, "later") == [None, None, "dedupe"]
+    assert len(acted_on(live, "later")) == 2
+
+
 def test_firings_of_a_condition_that_failed_are_judged_when_it_is_redriven(
     store: SqlStore,
 ) -> None:

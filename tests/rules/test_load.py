@@ -66,7 +66,7 @@ def test_what_is_refused_brings_no_warning_of_its_own(tmp_path: Path) -> None:
     file.write_text(
         "rulebook: b\nevents:\n  a: {on: insert, table: t}\n  c: {on: inserted, table: t}\n"
         "  d: {signal: {}}\ntables: {t: {path: /t}}\n"
-        "rules:\n  r: {on: a ; paied or c, per: k, cooldown: 5 min}\n"
+        "rules:\n  r: {on: a ; paied or c, per: k, expire_key_after: 5 min}\n"
         "  s: {on: begin_of s, do: [{signal: d}]}\n  p: {on: 'P(a, [5 ms], a)'}\n"
     )
     with pytest.raises(InputError) as caught:
@@ -74,7 +74,7 @@ def test_what_is_refused_brings_no_warning_of_its_own(tmp_path: Path) -> None:
     assert [p.message for p in caught.value.problems] == [
         "'inserted' is not one of insert, update, delete, change, transaction",
         "unknown event 'paied'",
-        "'rule key cooldown' is not built yet",
+        "'rule key expire_key_after' is not built yet",
     ]
     told = [w.message for w in caught.value.warnings if "`run`" in w.message]
     assert told == ["a period below 1,000 ms is refused in `run`"]
@@ -82,11 +82,11 @@ def test_what_is_refused_brings_no_warning_of_its_own(tmp_path: Path) -> None:
 
 def test_one_feature_can_be_accepted_alone() -> None:
     text = "rulebook: b\nevents: {a: {signal: {}}}\nrules:\n"
-    text += "  q: {on: a, cooldown: 5 min}\n  r: {on: a, throttle: 3 per 1 h}\n"
-    cooldown, throttle = ("'rule key cooldown' is", "'rule key throttle' is")
-    assert [p.message[: len(cooldown)] for p in refused(text)] == [cooldown, throttle]
-    left = refused(text, features=frozenset({"rule key cooldown"}))
-    assert [p.message[: len(throttle)] for p in left] == [throttle]
+    text += "  q: {on: a, expire_key_after: 5 min}\n  r: {on: a, granularity: set}\n"
+    expires, sets = ("'rule key expire_key_after' is", "'rule key granularity' is")
+    assert [p.message.partition(" not")[0] for p in refused(text)] == [expires, sets]
+    left = refused(text, features=frozenset({"rule key expire_key_after"}))
+    assert [p.message.partition(" not")[0] for p in left] == [sets]
 
 
 def test_s11_the_shortest_period_that_may_run_is_a_setting() -> None:

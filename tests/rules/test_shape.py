@@ -13,6 +13,7 @@ from tidegate.rules.errors import InputError
 from tidegate.rules.model import (
     Context,
     Coupling,
+    Dedupe,
     Retry,
     Rule,
     Rulebook,
@@ -23,6 +24,7 @@ from tidegate.rules.model import (
     Sql,
     Start,
     TableEvent,
+    Throttle,
     Webhook,
 )
 from tidegate.rules.unbuilt import all_features
@@ -284,11 +286,28 @@ def test_yaml_is_the_core_schema_of_1_2() -> None:
 
 
 def test_options_are_kept_as_plain_values() -> None:
-    rule = one_rule("on: a, throttle: {firings: 3, per: [x, 1]}, cooldown: 5 s")
+    rule = one_rule("on: a, granularity: {firings: 3, per: [x, 1]}, expire_key_after: 5 s")
     assert rule.options == {
-        "throttle": {"firings": 3, "per": ["x", 1]},
-        "cooldown": 5_000_000,
+        "granularity": {"firings": 3, "per": ["x", 1]},
+        "expire_key_after": 5_000_000,
     }
+
+
+def test_what_damps_a_rule() -> None:
+    keys = "throttle: 3 per 90 min, cooldown: 5 s, dedupe: {by: x, within: PT1M}"
+    keys += ", hysteresis: {fire: x > 1, rearm: x < 1}"
+    text = f"rulebook: b\nevents: {{a: {{signal: {{x: int}}}}}}\nrules: {{r: {{on: a, {keys}}}}}\n"
+    rule = load(text).rules["r"]
+    assert rule.damping is not None
+    assert rule.damping.throttle == Throttle(3, 5_400_000_000)
+    assert rule.damping.cooldown_micros == 5_000_000
+    assert rule.damping.dedupe == Dedupe(("x",), 60_000_000)
+    assert rule.damping.hysteresis is not None
+    levels = (rule.damping.hysteresis.fire, rule.damping.hysteresis.rearm)
+    assert [(level.text, level.query) for level in levels] == [("x > 1", False), ("x < 1", False)]
+    assert rule.asks
+    assert not one_rule("on: a, cooldown: 5 s").asks
+    assert one_rule("on: a").damping is None
 
 
 def test_g22_a_rule_may_ignore_its_own_writes() -> None:

@@ -54,6 +54,17 @@ rules:
   tells: {on: row, per: id, do: [{signal: {told: {id: id + 0}}}]}
   heard: {on: told, do: [{sql: INSERT INTO out SELECT id FROM event}]}
   pair: {on: row ; row, context: chronicle}
+  rare:
+    on: row
+    cooldown: 2 s
+    dedupe: {by: [id], within: 1 d}
+    do: [{sql: INSERT INTO out SELECT id FROM event}]
+  later:
+    on: row
+    if: id >= 0
+    coupling: detached
+    throttle: 1 per 2 s
+    do: [{sql: INSERT INTO out SELECT id FROM event}]
   sampled:
     on: "P*(load, [1 h]: 'SELECT max(id) FROM t', load)"
     context: continuous
@@ -64,6 +75,7 @@ EFFECTS = {
     **{("single", n): 1 for n in (0, 1, 2)},  # the first is skipped, its alternative done
     **{("begun", n): 1 for n in (0, 1, 2)},
     **{("heard", n): 1 for n in (0, 1, 2, 100)},
+    **{(rule, n): 1 for rule in ("rare", "later") for n in (0, 2)},  # the second is damped
 }
 LATE = ("heard", "begun")  # by signals of the engine's own: at instants that depend on the calls
 LATER = BEGIN + 7_200 * SECOND
@@ -273,6 +285,8 @@ class Scenario(Bench):
             "carried": {name: table.to_pydict() for name, table in state.carried.tables.items()},
             "firings": Counter(f["firing_id"] for f in firings if f["rule"] not in LATE),
             "late": Counter(f["rule"] for f in firings if f["rule"] in LATE),
+            "damped": Counter((f["rule"], f["damped"]) for f in firings if "damped" in f),
+            "counted": {r["rule"]: r["damped"] for r in self.real.status("loop")["rules"]},
             "samples": sampled(firings),
             "answers": answers,
             "unplaced": self.real.unplaced_by_event("loop"),
@@ -318,3 +332,6 @@ def assert_complete(found: Mapping[str, Any]) -> None:
     assert found["effects"] == EFFECTS
     assert (found["stuck"], found["out of order"], found["unplaced"]) == (0, 0, {})
     assert found["samples"] == [[1]]
+    assert found["damped"] == {("rare", "cooldown"): 1, ("later", "throttle"): 1}
+    counted = {rule: damped for rule, damped in found["counted"].items() if damped}
+    assert counted == {"rare": {"cooldown": 1}, "later": {"throttle": 1}}

@@ -254,7 +254,7 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
     assert status.pop("lease_until") > "2026"
     for asked in status["answered"]:
         assert asked.pop("asked_at") > "2026"
-    idle = {"last_fired": None, "firings": 0, "pending": 0, "held": 0, "dead": 0}
+    idle = {"last_fired": None, "firings": 0, "damped": {}, "pending": 0, "held": 0, "dead": 0}
     assert status.pop("rules") == [
         {"rule": "b", "state": "active", **idle},
         {
@@ -262,6 +262,7 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
             "state": "active",
             "last_fired": "2026-03-02T09:02:00Z",
             "firings": 2,
+            "damped": {},
             "pending": 2,
             "held": 1,
             "dead": 1,

@@ -34,6 +34,7 @@ def bucket(store: SqlStore, epoch: int, number: int, draw: random.Random) -> Non
             rule,
             bucket=number,
             condition=pa.array(draw.choices(["none", "held", "failed"], k=count)),
+            damped=pa.array(draw.choices([*[None] * 6, "throttle"], k=count), pa.string()),
         )
         for rule in "abc"
         if (count := draw.randint(0, 3))
@@ -53,7 +54,7 @@ def expected(store: SqlStore, heard: Heard) -> list[str]:
     """All that a program is told of, one after the other."""
     if not heard.is_signal:
         found = store.firings("bank", rule=heard.name)
-        told = [f for f in found if f["condition"] != "failed"]
+        told = [f for f in found if f["condition"] != "failed" and "damped" not in f]
         order = {f["firing_id"]: n for n, f in enumerate(told)}
         return sorted(order, key=lambda one: (told[order[one]]["bucket"], order[one]))
     c = t.signals.c
@@ -90,7 +91,7 @@ def test_nothing_is_passed_over_and_nothing_comes_twice(
     told += rest(whole)
     again += rest(store.tail(heard, position))
     assert told == again == expected(store, heard)
-    assert len(told) > 5
+    assert len(told) >= 5
 
 
 def rest(tail: Tail) -> list[str]:
