@@ -85,3 +85,35 @@ def test_g21_a_lease_that_is_lost_ends_the_run_before_anything_is_listed(store: 
     with pytest.raises(EngineError, match="another engine runs it"):
         bench.loop.bucket()
     assert (bench.loop.state.bucket, bench.feed.read_spans) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("broken", "mended", "says"),
+    [
+        ("max_page_count = 1", "max_page_count = 1000000", "database or disk is full"),
+        ("query_only = ON", "query_only = OFF", "attempt to write a readonly database"),
+    ],
+)
+def test_g07_a_store_that_is_full_or_may_not_be_written_stops_by_name_and_loses_nothing(
+    store: SqlStore, broken: str, mended: str, says: str
+) -> None:
+    bench = Bench(store, commits=2)
+    bench.drain()
+    pragma(store, broken)
+    with pytest.raises(EngineError, match=says) as stopped:
+        for _ in range(200):  # till the pages that are free are used up
+            bench.feed.commits += 1
+            bench.drain()
+    assert stopped.value.code == "store-failed"
+    assert "the last bucket committed stands" in stopped.value.hint
+    pragma(store, mended)
+    bench.restart()
+    bench.drain()
+    assert bench.sink.effects == bench.expected()
+    assert bench.states() == []
+
+
+def pragma(store: SqlStore, text: str) -> None:
+    """Of the one connection that a test's store has."""
+    with store._database._reading.connect() as connection:
+        connection.exec_driver_sql(f"PRAGMA {text}")

@@ -11,7 +11,6 @@ that sleeps past its lease: another engine takes over, does all there is, and th
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -310,7 +309,6 @@ class Matrix:
         patch.setattr(failpoints, "_end_process", end)
         patch.setattr(failpoints, "_wait", wait)
         patch.setattr(basis, "Detector", detector)
-        logging.getLogger("tidegate").setLevel(logging.CRITICAL)
 
     def run(self, point: str, life: Life, cells: Sequence[tuple[str, int, int]]) -> None:
         """The cells of a point, one after the other, in one life."""

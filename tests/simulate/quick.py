@@ -6,8 +6,10 @@ What does not depend on the seed is made once: the rulebook, prepared statements
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -152,3 +154,13 @@ def simulate_all(drawn: Iterable[int], kept: Path = KEPT) -> Simulated:
     else:
         kept.unlink(missing_ok=True)
     return found
+
+
+@contextmanager
+def silence() -> Iterator[None]:
+    """What thousands of faults would tell is not written down."""
+    log = logging.getLogger("tidegate")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    yield
+    log.setLevel(level)

@@ -20,7 +20,7 @@ from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Table
 
 STORE = {  # how often each call fails before, and after its transaction
-    "commit": 0.1,
+    "commit": 0.15,
     "settle": 0.04,
     "answer": 0.35,
     "acted": 0.3,

@@ -3,7 +3,6 @@ pass, once and twice: lost = duplicate = out of order = corrupt = 0 (G16b, G21).
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterator
 from itertools import product
@@ -14,6 +13,7 @@ import pytest
 import tidegate
 from tests.simulate.matrix import COUNTERS, Clients, Dying, Kept, KeptDying, Life, Matrix
 from tests.simulate.planted import PLANTED
+from tests.simulate.quick import silence
 from tests.support.memorystore import MemoryStore
 from tidegate.engine.failpoints import KINDS, arm
 from tidegate.engine.store import open_store
@@ -43,11 +43,9 @@ NOTHING = dict.fromkeys(COUNTERS, 0)
 
 @pytest.fixture(autouse=True)
 def _unarmed() -> Iterator[None]:
-    log = logging.getLogger("tidegate")
-    level = log.level
-    yield
+    with silence():
+        yield
     arm("")
-    log.setLevel(level)
 
 
 def test_every_point_is_somewhere_in_the_matrix() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.simulate import quick
 from tests.simulate.planted import PLANTED
-from tests.simulate.quick import COUNTERS, detector, simulate, simulate_all
+from tests.simulate.quick import COUNTERS, detector, silence, simulate, simulate_all
 from tests.simulate.simulation import FAULTS
 from tidegate.engine import basis
 
@@ -20,9 +20,9 @@ NOTHING = dict.fromkeys(COUNTERS, 0)
 
 
 @pytest.fixture(autouse=True)
-def _quickly(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+def _quickly(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(basis, "Detector", detector)
-    with caplog.at_level("CRITICAL"):
+    with silence():
         yield
 
 

@@ -202,7 +202,7 @@ def test_g21_a_bug_in_renewing_does_not_end_the_keeper(sqlite_url: str) -> None:
         with LeaseKeeper(store, "bank", 1) as keeper:
             assert not threading.Event().wait(1.5)
             keeper.check()
-            with pytest.raises(EngineError, match="lease-held|is run by"):
+            with pytest.raises(EngineError, match="is run by"):
                 store.acquire("bank", "two", 1)
         arm("")
 
