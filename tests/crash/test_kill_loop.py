@@ -63,7 +63,7 @@ class Kills:
             wait_for(lambda: self.copied(moved))
             left = [stage for stage in NAMES if not self.stages[stage]]
             self.grow()
-            if left and self.chance.random() < 0.7:
+            if left and (self.rounds > ROUNDS or self.chance.random() < 0.7):
                 self.aim(self.chance.choice(left))
             else:
                 time.sleep(self.chance.uniform(0, 4))

@@ -101,9 +101,7 @@ def test_g07_a_store_that_is_full_or_may_not_be_written_stops_by_name_and_loses_
     bench.drain()
     pragma(store, broken)
     with pytest.raises(EngineError, match=says) as stopped:
-        for _ in range(200):  # till the pages that are free are used up
-            bench.feed.commits += 1
-            bench.drain()
+        go_on(bench, 200)  # till the pages that are free are used up
     assert stopped.value.code == "store-failed"
     assert "the last bucket committed stands" in stopped.value.hint
     pragma(store, mended)
@@ -111,6 +109,12 @@ def test_g07_a_store_that_is_full_or_may_not_be_written_stops_by_name_and_loses_
     bench.drain()
     assert bench.sink.effects == bench.expected()
     assert bench.states() == []
+
+
+def go_on(bench: Bench, commits: int) -> None:
+    for _ in range(commits):
+        bench.feed.commits += 1
+        bench.drain()
 
 
 def pragma(store: SqlStore, text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -43,15 +43,17 @@ class Killed(BaseException):
 
 
 class Chance:
-    """Draws the faults; `hit` counts those that really happened. None once `over`."""
+    """Draws the faults; `hit` counts those that really happened. None once `over`, and none of
+    those that are `spared`."""
 
     def __init__(self, seed: int, hit: Counter[str]) -> None:
         self.random = random.Random(seed)
         self.hit = hit
         self.over = False
+        self.spared: Collection[str] = ()
 
     def now(self, what: str, share: float) -> bool:
-        if self.over or self.random.random() >= share:
+        if self.over or what in self.spared or self.random.random() >= share:
             return False
         self.hit[what] += 1
         return True
@@ -80,7 +82,7 @@ class FaultyStore:
             return real
 
         def call(*given: Any) -> Any:
-            if name == "commit" and self._chance.now("taken over before a commit", 0.03):
+            if name == "commit" and self._chance.now("taken over before a commit", 0.1):
                 self._take_over()
             self._chance.fails(f"store.{name} before", STORE[name])
             found = real(*given)
