@@ -16,7 +16,7 @@ from tests.simulate.quick import Quick, detector, silence
 from tests.support.memorystore import MemoryStore
 from tidegate.engine import basis
 
-SEEDS = 60
+SEEDS = 100
 
 
 class Killed(Quick):

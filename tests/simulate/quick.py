@@ -44,7 +44,7 @@ class Quick(Simulation):
     """A few steps under faults, and then without until all is done."""
 
     text = BOOK
-    steps = 2
+    steps = 3
     rounds_max = 12
 
     def write(self, text: str) -> None:
@@ -60,9 +60,10 @@ class Quick(Simulation):
         return Still(self.sink)
 
     def live(self) -> None:
-        chance = self.chance.random
-        for _ in range(self.steps):
-            self.feed.commits += 1 + chance.randrange(2)
+        chance, self.chance.times = self.chance.random, 1.5
+        for n in range(self.steps):
+            if n == 0 or (n == 1 and chance.random() < 0.4):
+                self.feed.commits += chance.choice((1, 1, 2))
             self.clock.later(chance.choice((0.1, 1, 5, 70)))
             if chance.random() < (0.5 if self.real.open_entries("loop") else 0.05):
                 self.ask()

@@ -51,9 +51,10 @@ class Chance:
         self.hit = hit
         self.over = False
         self.spared: Collection[str] = ()
+        self.times = 1.0  # as often as elsewhere
 
     def now(self, what: str, share: float) -> bool:
-        if self.over or what in self.spared or self.random.random() >= share:
+        if self.over or what in self.spared or self.random.random() >= share * self.times:
             return False
         self.hit[what] += 1
         return True
