@@ -111,6 +111,46 @@ def test_g07_a_store_that_is_full_or_may_not_be_written_stops_by_name_and_loses_
     assert bench.states() == []
 
 
+@pytest.mark.parametrize(
+    ("port", "method", "code"),
+    [
+        ("feed", "head", "table-replaced"),
+        ("feed", "head", "table-restored"),
+        ("feed", "head", "feed-off"),
+        ("feed", "read", "table-replaced"),
+        ("feed", "read", "files-missing"),
+        ("feed", "read", "spark-lost"),
+        ("sink", "run", "spark-lost"),
+        ("sink", "fate", "spark-lost"),
+    ],
+)
+def test_g07_what_no_wait_mends_stops_by_name_in_mid_run_and_loses_nothing(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch, port: str, method: str, code: str
+) -> None:
+    """At the second call of several; a later run goes on where this one ended."""
+    bench = Bench(store, commits=2)
+    bench.drain()
+    bench.feed.commits = 5
+    calls: list[int] = []
+    real = getattr(getattr(bench, port), method)
+
+    def broken(*given: object) -> object:
+        calls.append(1)
+        if len(calls) == 1 and method != "read":
+            return real(*given)
+        raise EngineError(code, "as it is now, nothing can go on", "mend it")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(getattr(bench, port), method, broken)
+        with pytest.raises(EngineError) as stopped:
+            go_on(bench, 3)
+    assert stopped.value.code == code
+    bench.restart()
+    bench.drain()
+    assert bench.sink.effects == bench.expected()
+    assert bench.states() == []
+
+
 def go_on(bench: Bench, commits: int) -> None:
     for _ in range(commits):
         bench.feed.commits += 1
