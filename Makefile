@@ -6,7 +6,7 @@ RUN = $(VENV)/bin/python
 STAMP = $(VENV)/.installed
 WORKERS = -n 2 --dist loadfile  # tests of a file share what they made
 
-.PHONY: install demo test test-long mutants lint bench clean
+.PHONY: install demo test test-long test-kill mutants lint bench clean
 
 install: $(STAMP)
 
@@ -18,6 +18,9 @@ test: $(STAMP)
 
 test-long: $(STAMP)
 	$(RUN) -m pytest $(WORKERS) -m "long or not long" --hypothesis-profile=others
+
+test-kill: $(STAMP)
+	$(RUN) -m pytest tests/crash/test_kill_loop.py -m kill -s
 
 mutants: $(STAMP)
 	$(RUN) -m tests.mutants

@@ -1,21 +1,34 @@
 """Named points at which a test makes the engine fail, as a crash or a full disk would.
 
-`TIDEGATE_FAILPOINTS="name=exit[:nth],name=raise[:nth]"` arms them when the process starts: the
-nth pass (default the first) through `failpoint(name)` ends the process at once, without any
-clean-up, or raises. Unarmed, a failpoint is one look at an empty mapping.
+`TIDEGATE_FAILPOINTS="name=exit[:nth][xtimes],.."` arms them when the process starts: the nth pass
+(default the first) through `failpoint(name)`, and so many in all from there on (default one), do
+what the kind says. Unarmed, a failpoint is one look at an empty mapping.
+
+    exit   ends the process at once, without any clean-up
+    raise  raises
+    late   raises once the next transaction of the store is committed: its answer is lost
+    delay  waits DELAY_SECONDS, then goes on
 """
 
 from __future__ import annotations
 
 import os
 import re
+import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidegate.rules.errors import EngineError
 
 VARIABLE = "TIDEGATE_FAILPOINTS"
 EXIT_CODE = 86
-_ITEM = re.compile(r"(?P<name>[\w.]+)=(?P<action>exit|raise)(:(?P<nth>[1-9]\d*))?")
+DELAY_SECONDS = 0.2
+KINDS = ("exit", "raise", "late", "delay")
+COMMITTED = "transaction.committed"
+_ITEM = re.compile(
+    rf"(?P<name>[\w.]+)=(?P<kind>{'|'.join(KINDS)})(:(?P<nth>[1-9]\d*))?(x(?P<times>[1-9]\d*))?"
+)
 
 
 class FailpointError(Exception):
@@ -24,8 +37,9 @@ class FailpointError(Exception):
 
 @dataclass
 class _Armed:
-    action: str
+    kind: str
     passes_left: int
+    times_left: int
 
 
 def failpoint(name: str) -> None:
@@ -45,21 +59,45 @@ def arm(text: str) -> None:
             raise EngineError(
                 "bad-failpoints",
                 f"{VARIABLE}: {item!r} is no failpoint",
-                "write name=exit, name=raise or name=exit:3 (the third pass), comma separated",
+                "write name=exit, name=raise, name=late or name=delay, with :3 behind it for the "
+                "third pass, x2 for two passes, comma separated",
             )
-        _armed[match["name"]] = _Armed(match["action"], int(match["nth"] or 1))
+        _arm(match["name"], match["kind"], int(match["nth"] or 1), int(match["times"] or 1))
+
+
+def _arm(name: str, kind: str, nth: int = 1, times: int = 1) -> None:
+    _armed[name] = _Armed(kind, nth - 1, times)
 
 
 def _pass(name: str) -> None:
-    point = _armed.get(name)
-    if point is None:
-        return
-    point.passes_left -= 1
-    if point.passes_left == 0:
-        if point.action == "exit":
-            os._exit(EXIT_CODE)
+    kind = _kind_now(name)
+    if kind == "exit":
+        _end_process(EXIT_CODE)
+    elif kind == "delay":
+        _wait(DELAY_SECONDS)
+    elif kind == "late" and name != COMMITTED:
+        _arm(COMMITTED, "raise")
+    elif kind is not None:
         raise FailpointError(f"failpoint {name}")
 
 
+def _kind_now(name: str) -> str | None:
+    """What this pass through a point does; counts it."""
+    with _lock:
+        point = _armed.get(name)
+        if point is None:
+            return None
+        if point.passes_left:
+            point.passes_left -= 1
+            return None
+        point.times_left -= 1
+        if not point.times_left:
+            del _armed[name]
+        return point.kind
+
+
+_end_process: Callable[[int], object] = os._exit
+_wait: Callable[[float], object] = time.sleep
 _armed: dict[str, _Armed] = {}
+_lock = threading.Lock()
 arm(os.environ.get(VARIABLE, ""))

@@ -182,6 +182,7 @@ class Loop:
         was lost may have been committed. Raises OutageError while it is still away."""
         name = self.basis.rulebook.name
         self.state = self.store.load(name)
+        failpoint("recover.loaded")
         self.runner.load(self.store.open_entries(name))
         active = self.state.activations
         digests = {r: active[r] for r in self.basis.digests if r in active}
@@ -223,7 +224,9 @@ class Loop:
         """The clock, and only then what waits in the store: what comes later is of a later plan."""
         now = self.now()
         name, signals = self.basis.rulebook.name, self._sources.signals
-        return now, self.store.arrivals(name, self.epoch, signals)
+        arrived = self.store.arrivals(name, self.epoch, signals)
+        failpoint("look.after")
+        return now, arrived
 
     def _controls(self, arrived: Arrivals) -> tuple[Control, ...]:
         name = self.basis.rulebook.name
@@ -262,6 +265,7 @@ class Loop:
         book, used_of = self.basis.rulebook, self.basis.capture.used
         controls = self._controls(arrived)  # 1. the clock was read,
         rulebook, state = with_resets(book, self.state, controls)
+        failpoint("list.before")
         listing = self._list(rulebook, state, now)  # 2. then every source is listed
         listing = replace(listing, received=arrived.first_received)
         before = watermark_before(state, listing)
@@ -280,6 +284,7 @@ class Loop:
         self.idle = plan is None and visible is None
         if plan is None:
             return None
+        failpoint("plan.chosen")
         with looking_at_tables():
             plan = pin(plan, rulebook, self.feed)
         failpoint("plan.after")
@@ -299,10 +304,13 @@ class Loop:
     def _take(self, plan: Plan) -> tuple[Basis, Taken]:
         """All that a bucket is, before anything of it is stored: it can be done again."""
         basis = basis_for(self.basis, plan, self.prepare)
+        failpoint("basis.after")
         with self._timed("capture"):
             bucket = basis.capture.capture(plan, self.feed, self._clocks)  # 4. read exactly that
+        failpoint("detect.before")
         with self._timed("detect"):  # 5. what happened
             detected = detect(_of(basis), self.state, bucket, basis.rulebook.settings)
+        failpoint("detect.after")
         with self._timed("evaluate"):  # 6. firings, and whose condition holds
             history = partial(self.store.version_at, basis.rulebook.name)
             as_of = AsOf(basis.rulebook.tables, self.feed, plan, history)
@@ -312,6 +320,7 @@ class Loop:
                 basis.prepared, detected.found, plan, self.conditions, as_of, sampler
             )
             damped = self._damper.damp(evaluated.firings, basis.rulebook.rules, evaluated.answers)
+        failpoint("evaluate.after")
         entries = entries_for(  # 7. what is to be done
             damped.firings,
             evaluated.failed,
@@ -346,6 +355,7 @@ class Loop:
         """8. One transaction; then basis and state are those that it was taken with. Nothing is
         computed after it that could fail and leave its entries behind (G16b)."""
         after = self._after(basis, taken)
+        failpoint("take.after")
         with self._timed("commit"):
             numbered = self.store.commit(self.epoch, taken)
         self.basis, self.state = basis, after
@@ -358,6 +368,7 @@ class Loop:
         for span in plan.ranges:
             self.instants.forget(span.cursor.table_id, span.cursor.version)
         self.runner.add(taken.entries, taken.firings)
+        failpoint("queue.added")
         tell(taken)
         self._run()  # 9. marked statements, 10. each settled
         self.targets.wrote({entry.target for entry in taken.entries if entry.target})

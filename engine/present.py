@@ -11,6 +11,7 @@ from tidegate.engine.basis import Basis
 from tidegate.engine.damp.damper import Damper
 from tidegate.engine.entries import Entry, Outcome
 from tidegate.engine.evaluate.evaluate import decided, questions_of
+from tidegate.engine.failpoints import failpoint
 from tidegate.engine.outage import looking_at_tables
 from tidegate.engine.ports import Conditions, Feed, SinkError
 from tidegate.engine.values import Answers, Firings
@@ -39,6 +40,7 @@ class Present:
             if why := answers.failed.get(rule.name):
                 raise SinkError(why.error, why.details)
             firings = decided(firings, rule, answers)
+        failpoint("condition.asked")
         successors = self._successors(entry, firings)
         return replace(done(entry), successors=successors, firings=firings, answers=answers)
 

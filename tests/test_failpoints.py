@@ -6,10 +6,20 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tidegate.engine.failpoints import EXIT_CODE, VARIABLE, FailpointError, arm, failpoint
+from tidegate.engine import failpoints
+from tidegate.engine.failpoints import (
+    COMMITTED,
+    EXIT_CODE,
+    VARIABLE,
+    FailpointError,
+    arm,
+    failpoint,
+)
+from tidegate.engine.store import open_store
 from tidegate.rules.errors import EngineError
 
 
@@ -41,13 +51,38 @@ def test_an_armed_point_fails_at_its_pass_only() -> None:
     assert passes("other", 4) == []
 
 
+def test_a_point_may_fail_at_several_passes() -> None:
+    arm("first=raise:2x3")
+    assert passes("first", 6) == [2, 3, 4]
+
+
+def test_an_answer_is_lost_after_the_next_commit(tmp_path: Path) -> None:
+    with open_store(f"sqlite:///{tmp_path}/store.db", create=True) as store:
+        arm("first=late")
+        failpoint("first")
+        with pytest.raises(FailpointError, match=COMMITTED):
+            store.ask("bank", "enable", "a")
+        store.ask("bank", "enable", "b")
+        assert [asked.subject for asked in store.pending_controls("bank")] == ["a", "b"]
+
+
+def test_a_point_may_take_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(failpoints, "_wait", slept.append)
+    arm("first=delay:2")
+    assert passes("first", 3) == []
+    assert slept == [failpoints.DELAY_SECONDS]
+
+
 def test_arming_again_forgets_what_was_armed() -> None:
     arm("first=raise")
     arm("second=raise")
     assert passes("first", 1) == []
 
 
-@pytest.mark.parametrize("bad", ["first", "first=stop", "first=exit:0", "first=exit:x", "=exit"])
+@pytest.mark.parametrize(
+    "bad", ["first", "first=stop", "first=exit:0", "first=exit:x", "=exit", "first=exitx0"]
+)
 def test_what_cannot_be_read_is_refused(bad: str) -> None:
     with pytest.raises(EngineError, match=f"{VARIABLE}: '{bad}' is no failpoint"):
         arm(f"fine=raise,{bad}")

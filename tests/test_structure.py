@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from tidegate.engine.compiled import kernel_modules
 
 ROOT = Path(__file__).parent.parent
 FOLDER = Path(tidegate.__file__).parent
+TEST, CLAUSE, CLAUSES = re.compile(r"^def (test_\w+)", re.MULTILINE), re.compile(r"_g(\d\d)"), 31
 STAGES = ("capture", "detector", "evaluate", "act", "store")
 
 
@@ -82,6 +84,12 @@ def test_kernels_are_made_of_kernel_modules_alone() -> None:
     allowed = tuple(names | {"engine.compiled", "engine.values"})
     outside = [e for name in names for e in edges_from(name) if e[1].startswith("engine")]
     assert not [e for e in outside if not e[1].startswith(allowed)]
+
+
+def test_each_clause_of_the_guarantees_is_shown_by_a_test_that_names_it() -> None:
+    text = "".join(file.read_text() for file in (ROOT / "tests").rglob("test_*.py"))
+    named = {number for name in TEST.findall(text) for number in CLAUSE.findall(name)}
+    assert {f"{number:02}" for number in range(1, CLAUSES + 1)} - named == set()
 
 
 def test_each_operator_has_its_table_of_histories() -> None:

@@ -86,6 +86,7 @@ class Runner:
             for e in listed
             if e.state in OPEN
         )
+        failpoint("queue.loaded")
 
     def add(self, entries: Iterable[Entry], firings: Iterable[Firings]) -> None:
         """Entries that were stored just now, with the firings of their bucket."""

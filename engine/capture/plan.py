@@ -11,6 +11,7 @@ from operator import itemgetter
 from tidegate.engine.capture.clocks import NO_CLOCKS, Clocks
 from tidegate.engine.capture.instants import Instants
 from tidegate.engine.capture.sources import Sources
+from tidegate.engine.failpoints import failpoint
 from tidegate.engine.grid import MILLISECOND, after_watermark, ceil_watermark, floor_watermark
 from tidegate.engine.ports import Feed, TableHead, Unplaced
 from tidegate.engine.schemas import check_schema
@@ -68,6 +69,7 @@ def list_sources(
         taken = len(head.commits)
         left_out = fixed[taken] if head.left_out else None
         heads[name] = replace(head, commits=fixed[:taken], left_out=left_out)
+        failpoint("list.table")
     earliest = None
     if state.watermark is None:
         asked = ((rulebook.tables[n], heads[n], column) for n, column in _times(rulebook))

@@ -15,6 +15,7 @@ from tidegate.engine.capture.eventtime import timed
 from tidegate.engine.capture.images import changed
 from tidegate.engine.capture.request import EventRequest, TableRequest, table_request
 from tidegate.engine.capture.transactions import transactions
+from tidegate.engine.failpoints import failpoint
 from tidegate.engine.fields import fitting
 from tidegate.engine.hashing import row_hash
 from tidegate.engine.ids import column_set, occurrence_ids, signal_ids
@@ -88,7 +89,9 @@ class Capture:
             request = self._request(span.table, span.cursor.schema)
             if request is None:
                 continue
+            failpoint("read.before")
             found = feed.read(request.table, span, request.read)
+            failpoint("read.after")
             rows += found.num_rows
             changes = arrange(found, span, request)
             table = _TableCapture(request, span, changes, feed, plan)

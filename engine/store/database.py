@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 
+from tidegate.engine.failpoints import COMMITTED, failpoint
 from tidegate.engine.ports import OutageError
 from tidegate.engine.store.address import parse_url, redacted, without_secrets
 from tidegate.rules.errors import EngineError
@@ -80,6 +81,7 @@ class Database:
         with self._errors(), self._writing.begin() as connection:
             yield connection
             self._check_file(connection)
+        failpoint(COMMITTED)
 
     def _check_file(self, connection: sa.Connection) -> None:
         """A file that was removed or replaced takes what is written, and nobody finds it again."""

@@ -104,7 +104,8 @@ class LeaseKeeper:
             try:
                 self._store.renew(self._rulebook, self.epoch, self._seconds)
                 self._renewed, doubted = begun, False
-            except EngineError as error:
+            except Exception as failure:  # whatever it is, the lease must not run out unnoticed
+                error = _as_known(failure)
                 if error.code == "lease-lost":
                     self.lost = error
                     self._stop_work(error)
@@ -117,3 +118,9 @@ class LeaseKeeper:
     def _stop_work(self, error: EngineError) -> None:
         if self._on_loss is not None:
             self._on_loss(error)
+
+
+def _as_known(error: Exception) -> EngineError:
+    if isinstance(error, EngineError):
+        return error
+    return EngineError("store-failed", f"{type(error).__name__}: {error}")

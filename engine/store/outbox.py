@@ -11,6 +11,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from tidegate.engine.entries import Entry, Outcome
+from tidegate.engine.failpoints import failpoint
 from tidegate.engine.store import controls, damping, runs, signals, versions
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import (
@@ -217,6 +218,7 @@ def settle(connection: sa.Connection, rulebook: str, outcome: Outcome) -> tuple[
         return ()
     if outcome.state == DONE:
         signals.raise_by_entry(connection, rulebook, entry, outcome.signals)
+        failpoint("settle.signals")
         if outcome.asks is not None:
             controls.add(connection, rulebook, *outcome.asks)
     if outcome.firings is not None:

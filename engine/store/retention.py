@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from tidegate.engine.failpoints import failpoint
 from tidegate.engine.store import buckets, damping, runs
 from tidegate.engine.store import tables as t
 
@@ -54,6 +55,7 @@ def purge(
     old = _last_before(connection, rulebook, firings_before)
     _forget_entries(step, old)
     _forget_firings(step, old)
+    failpoint("purge.middle")
     if step.left > 0:
         step.left -= runs.forget(connection, rulebook, step.left)
     old = _last_before(connection, rulebook, history_before)

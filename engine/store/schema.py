@@ -8,6 +8,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from tidegate import migrations
+from tidegate.engine.failpoints import failpoint
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import Database
 from tidegate.rules.errors import EngineError
@@ -62,6 +63,7 @@ def migrate_schema(database: Database) -> tuple[str | None, str]:
             config.set_main_option("script_location", str(Path(migrations.__file__).parent))
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
+            failpoint("migrate.before")
         if found is None:
             row = {"one": 1, "store_id": uuid.uuid4().hex, "last_entry": 0}
             connection.execute(sa.insert(t.meta), row)

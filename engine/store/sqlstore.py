@@ -101,11 +101,14 @@ class SqlStore(Shown):
 
     def acquire(self, rulebook: str, holder: str, seconds: int) -> int:
         with self._database.write() as connection:
-            return lease.acquire(connection, rulebook, holder, seconds)
+            epoch = lease.acquire(connection, rulebook, holder, seconds)
+            failpoint("lease.acquired")
+        return epoch
 
     def renew(self, rulebook: str, epoch: int, seconds: int) -> None:
         with self._database.write() as connection:
             lease.renew(connection, rulebook, epoch, seconds)
+            failpoint("lease.renewed")
 
     def check_lease(self, rulebook: str, epoch: int) -> None:
         with self._database.read() as connection:
@@ -122,7 +125,9 @@ class SqlStore(Shown):
     ) -> int:
         with self._database.write() as connection:
             kept = KeptRulebook(text, file, added or {})
-            return versions.register(connection, rulebook, kept)
+            number = versions.register(connection, rulebook, kept)
+            failpoint("register.before")
+        return number
 
     def propose(self, rulebook: str, kept: KeptRulebook) -> int:
         """Ask the engine to take over another version of a rulebook; its number."""
@@ -177,6 +182,7 @@ class SqlStore(Shown):
         with self._database.write() as connection:
             lease.check(connection, rulebook, epoch)
             controls.answer(connection, rulebook, control, text)
+            failpoint("answer.before")
 
     def pending_controls(self, rulebook: str) -> tuple[Control, ...]:
         with self._database.read() as connection:
@@ -221,6 +227,7 @@ class SqlStore(Shown):
             for table in resets:
                 controls.add(connection, rulebook, "reset", table)
             passed = known.pass_signals(connection, rulebook) if pass_signals else (0, 0)
+            failpoint("adopt.before")
         self._id = new
         return passed
 
@@ -234,15 +241,19 @@ class SqlStore(Shown):
         plan = taken.plan
         with self._database.write() as connection:
             lease.check(connection, plan.rulebook, epoch)
+            failpoint("commit.begun")
             buckets.insert_bucket(connection, taken)
+            failpoint("commit.bucket")
             buckets.save_activations(connection, plan, taken.digests)
             buckets.save_carried(connection, plan.rulebook, taken.carried)
+            failpoint("commit.carried")
             buckets.insert_rejected(connection, plan, taken.rejected)
             parked.enable(connection, plan.rulebook, plan.enabled)
             parked.save(connection, taken)
             disabled.save(connection, taken)
             failpoint("commit.middle")
             outbox.insert_firings(connection, plan, taken.firings)
+            failpoint("commit.firings")
             damping.remember(connection, plan.rulebook, taken.memory)
             numbered = outbox.insert_entries(connection, plan.rulebook, plan.bucket, taken.entries)
             failpoint("commit.before")
@@ -253,7 +264,9 @@ class SqlStore(Shown):
 
     def raise_signal(self, rulebook: str, signal: Signal) -> bool:
         with self._database.write() as connection:
-            return signals.raise_signal(connection, rulebook, signal)
+            new = signals.raise_signal(connection, rulebook, signal)
+            failpoint("signal.raised")
+        return new
 
     def raise_everywhere(self, raised: Mapping[str, Signal]) -> bool:
         """Insert a signal into each of these rulebooks, or into none; whether any of them did not
@@ -268,7 +281,9 @@ class SqlStore(Shown):
         """See `engine.store.posted.insert`."""
         while True:
             with suppress(posted.RacedError), self._database.write() as connection:
-                return posted.insert(connection, requests, received_at)
+                found = posted.insert(connection, requests, received_at)
+                failpoint("posted.before")
+                return found
 
     def unplaced_signals(
         self, rulebook: str, events: Collection[str], watermark: int, limit: int
@@ -302,21 +317,26 @@ class SqlStore(Shown):
     def settle(self, rulebook: str, epoch: int, outcomes: Sequence[Outcome]) -> tuple[Entry, ...]:
         with self._database.write() as connection:
             lease.check(connection, rulebook, epoch)
+            failpoint("settle.begun")
             found = [outbox.settle(connection, rulebook, outcome) for outcome in outcomes]
             failpoint("settle.before")
+        failpoint("settle.after")
         return tuple(successor for successors in found for successor in successors)
 
     def tell(self, rulebook: str, epoch: int, told: Sequence[Signal]) -> None:
         with self._database.write() as connection:
             lease.check(connection, rulebook, epoch)
             signals.tell(connection, rulebook, told)
+            failpoint("tell.before")
 
     def do_otherwise(
         self, rulebook: str, epoch: int, entry: Entry, made: Sequence[Entry]
     ) -> tuple[Entry, ...]:
         with self._database.write() as connection:
             lease.check(connection, rulebook, epoch)
-            return outbox.do_otherwise(connection, rulebook, entry, made)
+            stored = outbox.do_otherwise(connection, rulebook, entry, made)
+            failpoint("otherwise.stored")
+        return stored
 
     def dead_in_a_row(self, rulebook: str, entry: Entry, limit: int) -> int:
         with self._database.read() as connection:
@@ -327,7 +347,9 @@ class SqlStore(Shown):
     ) -> int:
         with self._database.write() as connection:
             lease.check(connection, rulebook, epoch)
-            return retention.purge(connection, rulebook, firings_before, history_before, rows_max)
+            gone = retention.purge(connection, rulebook, firings_before, history_before, rows_max)
+            failpoint("purge.before")
+        return gone
 
     def version_at(self, rulebook: str, table: str, instant: int) -> int | None:
         with self._database.read() as connection:
@@ -345,6 +367,7 @@ class SqlStore(Shown):
         with self._database.write() as connection:
             lease.check(connection, rulebook, epoch)
             buckets.set_acted(connection, rulebook, bucket, seconds)
+            failpoint("acted.before")
 
     def obstacles(self, rulebook: str) -> tuple[Entry | Parked, ...]:
         with self._database.read() as connection:

@@ -29,9 +29,10 @@ _TABLES = {
 
 @dataclass(frozen=True)
 class Lake:
-    """A folder with `crash.yaml`, its tables and its store."""
+    """A folder with `crash.yaml`, its tables and its store, unless that has a `url` elsewhere."""
 
     folder: Path
+    url: str = ""
 
     @property
     def rulebook(self) -> Path:
@@ -39,7 +40,7 @@ class Lake:
 
     @property
     def store(self) -> str:
-        return f"sqlite:///{self.folder / 'crash.db'}"
+        return self.url or f"sqlite:///{self.folder / 'crash.db'}"
 
     def table(self, name: str) -> str:
         return f"delta.`{self.folder / 'lake' / name}`"

@@ -103,6 +103,33 @@ def test_an_insert_of_nothing_records_it(table: Table) -> None:
     assert table.marker("insert nothing") == 3
 
 
+def test_g20_a_restore_keeps_markers(table: Table) -> None:
+    insert = "INSERT INTO {t} VALUES (5, 5)"
+    before = table.version()
+    assert table.added(insert, "restored", 3) == 1
+    assert table.added(f"RESTORE {{t}} TO VERSION AS OF {before}", None) == 1
+    assert table.marker("restored") == 3
+    assert table.added(insert, "restored", 3) == 0
+
+
+def test_g20_an_expired_marker_repeats_the_write(spark: SparkSession, tmp_path: Path) -> None:
+    """The reason that a target which keeps its markers too short is refused."""
+    lake = Lake(spark, tmp_path)
+    lake.create("t", "id BIGINT, n BIGINT")
+    table = Table(lake)
+    assert table.added("INSERT INTO {t} VALUES (1, 1)", "expired", 3) == 1
+    assert table.added("INSERT INTO {t} VALUES (1, 1)", "expired", 3) == 0
+    option = "'delta.setTransactionRetentionDuration' = 'interval 0 hours'"
+    table.added(f"ALTER TABLE {{t}} SET TBLPROPERTIES ({option})", None)
+    assert table.added("INSERT INTO {t} VALUES (1, 1)", "expired", 3) == 1
+
+
+def test_g14_no_update_goes_through_an_old_version(table: Table) -> None:
+    for old in ("{t} VERSION AS OF 0", f"delta.`{table.lake.path('t')}@v0`"):
+        with pytest.raises(Exception, match=r"(?i)syntax|time.travel|version"):
+            table.added(f"UPDATE {old} SET n = 0", None)
+
+
 def test_settings_of_one_session_are_not_those_of_another(
     table: Table, spark: SparkSession
 ) -> None:

@@ -272,7 +272,9 @@ def test_g27_a_constraint_that_comes_later_stops_the_write(
     with pytest.raises(InputError, match="the CHECK constraint late of the target dated"):
         judge.analyst.statement("r", text, HERE, EVENT, (), at_least_once=False)
     spark.sql(f"ALTER TABLE {table} DROP CONSTRAINT late")
-    assert judge.analyst.statement("r", text, HERE, EVENT, (), at_least_once=False).target == "dated"
+    assert (
+        judge.analyst.statement("r", text, HERE, EVENT, (), at_least_once=False).target == "dated"
+    )
 
 
 def test_g27_the_operator_may_let_in_a_function(

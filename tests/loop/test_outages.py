@@ -85,3 +85,79 @@ def test_g21_a_lease_that_is_lost_ends_the_run_before_anything_is_listed(store: 
     with pytest.raises(EngineError, match="another engine runs it"):
         bench.loop.bucket()
     assert (bench.loop.state.bucket, bench.feed.read_spans) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("broken", "mended", "says"),
+    [
+        ("max_page_count = 1", "max_page_count = 1000000", "database or disk is full"),
+        ("query_only = ON", "query_only = OFF", "attempt to write a readonly database"),
+    ],
+)
+def test_g07_a_store_that_is_full_or_may_not_be_written_stops_by_name_and_loses_nothing(
+    store: SqlStore, broken: str, mended: str, says: str
+) -> None:
+    bench = Bench(store, commits=2)
+    bench.drain()
+    pragma(store, broken)
+    with pytest.raises(EngineError, match=says) as stopped:
+        go_on(bench, 200)  # till the pages that are free are used up
+    assert stopped.value.code == "store-failed"
+    assert "the last bucket committed stands" in stopped.value.hint
+    pragma(store, mended)
+    bench.restart()
+    bench.drain()
+    assert bench.sink.effects == bench.expected()
+    assert bench.states() == []
+
+
+@pytest.mark.parametrize(
+    ("port", "method", "code"),
+    [
+        ("feed", "head", "table-replaced"),
+        ("feed", "head", "table-restored"),
+        ("feed", "head", "feed-off"),
+        ("feed", "read", "table-replaced"),
+        ("feed", "read", "files-missing"),
+        ("feed", "read", "spark-lost"),
+        ("sink", "run", "spark-lost"),
+        ("sink", "fate", "spark-lost"),
+    ],
+)
+def test_g07_what_no_wait_mends_stops_by_name_in_mid_run_and_loses_nothing(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch, port: str, method: str, code: str
+) -> None:
+    """At the second call of several; a later run goes on where this one ended."""
+    bench = Bench(store, commits=2)
+    bench.drain()
+    bench.feed.commits = 5
+    calls: list[int] = []
+    real = getattr(getattr(bench, port), method)
+
+    def broken(*given: object) -> object:
+        calls.append(1)
+        if len(calls) == 1 and method != "read":
+            return real(*given)
+        raise EngineError(code, "as it is now, nothing can go on", "mend it")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(getattr(bench, port), method, broken)
+        with pytest.raises(EngineError) as stopped:
+            go_on(bench, 3)
+    assert stopped.value.code == code
+    bench.restart()
+    bench.drain()
+    assert bench.sink.effects == bench.expected()
+    assert bench.states() == []
+
+
+def go_on(bench: Bench, commits: int) -> None:
+    for _ in range(commits):
+        bench.feed.commits += 1
+        bench.drain()
+
+
+def pragma(store: SqlStore, text: str) -> None:
+    """Of the one connection that a test's store has."""
+    with store._database._reading.connect() as connection:
+        connection.exec_driver_sql(f"PRAGMA {text}")

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from tests.support.analysts import EveryIdAnalyst
 from tests.support.memory import MemorySink
+from tests.support.memorystore import MemoryStore
 from tidegate.engine.act.attempt import firings_of_entry
 from tidegate.engine.entries import Entry
 from tidegate.engine.store import SqlStore
@@ -35,6 +36,7 @@ rules:
   tells: {on: row, per: id, do: [{signal: {told: {id: id}}}]}
   heard: {on: told, do: [{sql: INSERT INTO out SELECT id FROM event}]}
 """
+AnyStore = SqlStore | MemoryStore
 EFFECTS = {"a": 1, "twice": 2, "single": 1, "asked": 1, "heard": 1}  # of one row
 
 
@@ -70,38 +72,45 @@ def fields_of(firings: Firings) -> pa.Table:
 
 
 def judge(
-    store: SqlStore, sink: MemorySink, commits: int, rulebook: str = "loop"
+    store: AnyStore,
+    sink: MemorySink,
+    commits: int,
+    rulebook: str = "loop",
+    effects: Mapping[str, int] = EFFECTS,
 ) -> dict[str, int]:
-    """How many effects of BOOK are lost, doubled, in a wrong order; and how many entries are left,
-    after `commits` of a row each."""
+    """How many effects are lost, duplicates, out of order, corrupt (nothing may have them); and how
+    many entries are left, after `commits` of a row each. `effects`: of one row, by rule."""
     entries = every_entry(store, rulebook)
     passed = passed_over(store, entries)
     told = [n for n in range(commits) if not passed["tells", n]]
     wanted = Counter(
         {
             (rule, n): times - passed[rule, n]
-            for rule, times in EFFECTS.items()
+            for rule, times in effects.items()
             for n in (told if rule == "heard" else range(commits))
         }
     )
     found = sink.effects
     return {
         "lost": sum(max(0, n - found[one]) for one, n in wanted.items()),
-        "doubled": sum(max(0, n - wanted[one]) for one, n in found.items()),
+        "duplicate": sum(max(0, n - wanted[one]) for one, n in found.items() if wanted[one] > 0),
         "out of order": out_of_order(sink, entries),
+        "corrupt": sum(n for one, n in found.items() if wanted[one] <= 0),
         "stuck": sum(entry.state in ("pending", "held") for entry in entries),
     }
 
 
-def every_entry(store: SqlStore, rulebook: str = "loop") -> list[Entry]:
+def every_entry(store: AnyStore, rulebook: str = "loop") -> list[Entry]:
     """All entries that the store has of a rulebook, by number."""
+    if isinstance(store, MemoryStore):
+        return [entry for _, entry in sorted(store.entries.items())]
     c = outbox.c
     query = sa.select(outbox).where(c.rulebook == rulebook).order_by(c.number)
     with store._database.read() as connection:
         return [to_entry(row) for row in connection.execute(query)]
 
 
-def passed_over(store: SqlStore, entries: Sequence[Entry]) -> Counter[tuple[str, int]]:
+def passed_over(store: AnyStore, entries: Sequence[Entry]) -> Counter[tuple[str, int]]:
     """The (rule, id) of entries that an operator skipped, or whose condition failed for good."""
     found: Counter[tuple[str, int]] = Counter()
     for entry in entries:
@@ -110,7 +119,7 @@ def passed_over(store: SqlStore, entries: Sequence[Entry]) -> Counter[tuple[str,
     return found
 
 
-def ids_of(store: SqlStore, entry: Entry, rulebook: str = "loop") -> list[int]:
+def ids_of(store: AnyStore, entry: Entry, rulebook: str = "loop") -> list[int]:
     """The ids of the rows that an entry is for."""
     firings = store.entry_firings(rulebook, entry.bucket, entry.rule)
     of_entry = firings if entry.kind == "condition" else firings_of_entry(entry, firings)

@@ -19,7 +19,6 @@ from tests.support.make import BEGIN, SECOND
 from tests.support.memory import WIDER, Clock, MemoryFeed, MemorySink
 from tidegate.engine.adopt import check_store
 from tidegate.engine.entries import Entry
-from tidegate.engine.failpoints import FailpointError
 from tidegate.engine.markers import Marked, Noted, Notes, parse_marker
 from tidegate.engine.ports import OutageError, SinkError, TableHead
 from tidegate.engine.store import SqlStore, open_store
@@ -203,7 +202,6 @@ class Scenario(Bench):
         self.memory_feed, self.landed = LaterFeed(2), RefusingSink()
         self.memory_feed.schemas = {2: WIDER}
         self.feed: Any = calls.through("Feed", self.memory_feed)
-        self.raised = 0
         self.sink: Any = calls.through("Sink", self.landed)
         self.conditions = calls.through("Conditions", AllHold())
         self.clock = Clock()
@@ -232,10 +230,6 @@ class Scenario(Bench):
         try:
             do()
         except OutageError:
-            self.loop.recover()
-            do()
-        except FailpointError:  # a bug that the same process goes on after
-            self.raised += 1
             self.loop.recover()
             do()
         except (Killed, RuntimeError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support import make
+from tidegate.engine.failpoints import FailpointError, arm
 from tidegate.engine.state import Taken
 from tidegate.engine.store import SqlStore
 from tidegate.engine.values import Carried
@@ -76,3 +77,15 @@ def test_g21_a_store_is_adopted_by_the_lease_holder_while_nothing_else_runs(
     assert lost.value.code == "lease-lost"
     assert (store.id, store.known_stores("bank")) == (before, frozenset())
     assert store.pending_controls("bank") == ()
+
+
+@pytest.mark.parametrize("how", ["raise", "late"])
+def test_g20_an_adoption_that_fails_is_whole_or_nothing(store: SqlStore, how: str) -> None:
+    epoch, before = store.acquire("bank", "one", 60), store.id
+    arm(f"adopt.before={how}")
+    with pytest.raises(FailpointError):
+        store.adopt("bank", epoch, ["other"])
+    known = {before, "other"} if how == "late" else set()
+    assert store.known_stores("bank") == known
+    store.adopt("bank", epoch, ["other"])
+    assert {before, "other"} <= store.known_stores("bank")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.support import make
+from tidegate.engine.failpoints import arm
 from tidegate.engine.ports import OutageError
 from tidegate.engine.store import LeaseKeeper, SqlStore, open_store
 from tidegate.engine.store.holder import this_holder
@@ -193,6 +194,17 @@ def test_g21_a_lease_that_ran_out_unrenewed_stops_the_work_and_is_asked_for(take
         else:
             assert store.renewed.wait(10)
             keeper.check()
+
+
+def test_g21_a_bug_in_renewing_does_not_end_the_keeper(sqlite_url: str) -> None:
+    with open_store(sqlite_url, create=True) as store:
+        arm("lease.renewed=raise")
+        with LeaseKeeper(store, "bank", 1) as keeper:
+            assert not threading.Event().wait(1.5)
+            keeper.check()
+            with pytest.raises(EngineError, match="is run by"):
+                store.acquire("bank", "two", 1)
+        arm("")
 
 
 def test_g03_the_store_has_a_clock(store: SqlStore) -> None:

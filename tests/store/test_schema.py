@@ -17,11 +17,12 @@ from alembic.script import ScriptDirectory
 
 from tests.support import make, postgres
 from tidegate import migrations
+from tidegate.engine.failpoints import FailpointError, arm
 from tidegate.engine.store import migrate, open_store
 from tidegate.engine.store.address import parse_url, without_secrets
 from tidegate.engine.store.blobs import table_to_bytes
 from tidegate.engine.store.database import Database
-from tidegate.engine.store.schema import SCHEMA
+from tidegate.engine.store.schema import SCHEMA, version
 from tidegate.engine.store.tables import metadata
 from tidegate.rules.errors import EngineError
 
@@ -44,6 +45,20 @@ def test_migrations_make_the_tables_that_the_code_uses(url: str) -> None:
         options = {"compare_type": True, "version_table": "tidegate_version"}
         context = MigrationContext.configure(connection, opts=options)
         assert compare_metadata(context, metadata) == []
+
+
+@pytest.mark.parametrize("how", ["raise", "raise:1x2", "late"])
+def test_a_migration_that_fails_leaves_no_half_of_itself(url: str, how: str) -> None:
+    """Its transaction is rolled back, or its answer alone is lost: the next one goes on."""
+    arm(f"migrate.before={how}")
+    for _ in range(how.count("x2") + 1):
+        with pytest.raises(FailpointError):
+            migrate(url)
+        with Database(url).read() as connection:
+            assert version(connection) == (SCHEMA if how == "late" else None)
+    migrate(url)
+    with open_store(url, create=False) as store:
+        assert store.last_entry() == 0
 
 
 def test_a_store_of_the_first_schema_keeps_its_firings_and_counts(url: str) -> None:

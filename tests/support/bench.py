@@ -12,6 +12,7 @@ from tests.support.analysts import EveryIdAnalyst
 from tests.support.make import SECOND
 from tests.support.memory import SCHEMA, Clock, MemoryFeed, MemorySink
 from tidegate import rules
+from tidegate.engine.act.executors import Executor
 from tidegate.engine.act.run import Runner
 from tidegate.engine.act.targets import Targets
 from tidegate.engine.actionevents import with_action_events
@@ -78,13 +79,13 @@ class Bench:
             asked_later=self.conditions,
             runner=Runner(
                 book,
-                executors(self.sink, self.clock),
+                self.executors(),
                 self.ledger,
                 lambda: None,
                 self.clock,
                 Alone(),
             ),
-            targets=Targets(self.sink),
+            targets=self.targets(),
             now=self.clock,
             instants=Instants(10 * SECOND),
             state=state,
@@ -94,6 +95,12 @@ class Bench:
         self.prepared.append(schemas)
         arrow = {name: arrow_schema(schema) for name, schema in schemas.items()}
         return prepare(self.running, arrow, self.analyst(), proven)
+
+    def executors(self) -> Mapping[str, Executor]:
+        return executors(self.sink, self.clock)
+
+    def targets(self) -> Targets:
+        return Targets(self.sink)
 
     def analyst(self) -> Analyst:
         return EveryIdAnalyst(self.unfit)

@@ -11,6 +11,7 @@ from tidegate.engine.act.executors import Present, done
 from tidegate.engine.act.kinds.fields import fields_of
 from tidegate.engine.act.queues import Waiting
 from tidegate.engine.entries import Entry, Fate, Outcome
+from tidegate.engine.failpoints import failpoint
 from tidegate.engine.ports import Sink, SinkError
 from tidegate.engine.values import Firings, Signal
 
@@ -30,6 +31,7 @@ class Signals:
         signals = signals_of(entry, firings, self.sink, self.now())
         for event in dict.fromkeys(signal.event for signal in signals):
             log.info("%s raised %s, signals: %d", entry.rule, event, len(signals))
+        failpoint("signal.made")
         return replace(done(entry), signals=signals)
 
     def seal(self, entry: Entry, firings: Firings) -> Fate:  # noqa: ARG002

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tidegate.engine.act.executors import NoEffectError, Present, done
 from tidegate.engine.act.queues import Waiting
 from tidegate.engine.entries import Entry, Fate, Outcome
+from tidegate.engine.failpoints import failpoint
 from tidegate.engine.ports import Sink, SinkError
 from tidegate.engine.values import Firings
 
@@ -23,7 +24,9 @@ class Statements:
         if waiting.tried:
             fate = self.sink.fate(entry, firings)
         if fate is Fate.ABSENT:
+            failpoint("statement.before")
             self.sink.run(entry, firings)
+            failpoint("statement.after")
             fate = self.sink.fate(entry, firings)
         if fate is not Fate.EFFECT:
             raise NoEffectError(fate)
@@ -34,8 +37,10 @@ class Statements:
         fate = self.sink.fate(entry, firings)
         if fate is not Fate.ABSENT:
             return fate
+        failpoint("seal.before")
         try:
             self.sink.seal(entry)
+            failpoint("seal.after")
         except SinkError:
             fate = self.sink.fate(entry, firings)
             if fate in (Fate.ABSENT, Fate.UNKNOWN):

@@ -14,6 +14,7 @@ from tidegate.engine.act.executors import Present, SomeFailedError, done
 from tidegate.engine.act.kinds.fields import fields_of
 from tidegate.engine.act.queues import Waiting
 from tidegate.engine.entries import Entry, Fate, Outcome
+from tidegate.engine.failpoints import failpoint
 from tidegate.engine.moments import python_rows
 from tidegate.engine.ports import Sink, SinkError
 from tidegate.engine.values import Firings
@@ -36,7 +37,10 @@ class Webhooks:
         """Send the entry's firings. Raises SomeFailedError."""
         entry = waiting.entry
         ids: list[str] = firings.hex_ids().to_pylist()
-        answers = self.poster.post(self._posts(entry, firings, ids))
+        posts = self._posts(entry, firings, ids)
+        failpoint("webhook.before")
+        answers = self.poster.post(posts)
+        failpoint("webhook.sent")
         if all(answer.error is None for answer in answers):
             return done(entry)
         raise _failed(ids, answers)

@@ -1,0 +1,48 @@
+"""Failpoints on real tables: of those that the small lake reaches, each one, in each way; in the
+normal suite a few that are drawn."""
+
+from __future__ import annotations
+
+import random
+import re
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import tidegate
+from tests.crash.conftest import Crash, finish
+from tests.crash.lake import Lake
+from tests.crash.verdict import Verdict, judge
+from tidegate.engine.failpoints import EXIT_CODE
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+UNREACHED = """adopt.before answer.before condition.asked lease.renewed migrate.before
+    otherwise.after otherwise.stored pass.sealed posted.before purge.before purge.middle
+    recover.loaded seal.after seal.before signal.raised tell.before webhook.before webhook.sent"""
+ENGINE = Path(tidegate.__file__).parent / "engine"
+POINTS = {
+    name
+    for file in ENGINE.rglob("*.py")
+    for name in re.findall(r'failpoint\("([\w.]+)"\)', file.read_text(encoding="utf-8"))
+}
+KINDS = ("exit", "exit:2", "raise", "raise:2", "late")
+CELLS = sorted(f"{p}={kind}" for p, kind in product(POINTS - {*UNREACHED.split()}, KINDS))
+DRAWN = random.Random("a few").sample([cell for cell in CELLS if "exit" in cell], 3)
+LONG = [pytest.param(cell, marks=pytest.mark.long) for cell in CELLS if cell not in DRAWN]
+
+
+@pytest.mark.parametrize("cell", [*DRAWN, *LONG])
+def test_g16b_a_failure_at_a_point_loses_doubles_and_disorders_nothing(
+    spark: SparkSession, lake: Lake, uncrashed: Lake, crash: Crash, cell: str
+) -> None:
+    code = crash(lake, cell)
+    if cell.endswith("=exit"):
+        assert code == EXIT_CODE, "the point was not reached"
+    finish(spark, lake)
+    assert judge(lake) == Verdict()
+    for table in ("totals", "effects"):
+        assert lake.rows(table) == uncrashed.rows(table)

@@ -1,0 +1,96 @@
+"""Faults of an engine that are put into the fakes, to show that what judges it sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+import pytest
+
+from tests.support.memory import MemorySink
+from tests.support.memorystore import MemoryStore
+from tidegate.engine.act.executors import Present
+from tidegate.engine.act.run import Runner
+from tidegate.engine.entries import Entry, Fate, Outcome
+from tidegate.engine.state import Taken
+from tidegate.engine.values import Firings, Signal
+
+
+def no_marker(patch: pytest.MonkeyPatch) -> None:
+    """A statement leaves nothing by which a later attempt could know it."""
+    fate = MemorySink.fate
+
+    def run(sink: MemorySink, entry: Entry, firings: Firings) -> None:
+        sink.entries.append((entry.rule, entry.number))
+        sink.effects.update((entry.rule, n) for n in firings.relation["id"].to_pylist())
+        sink.commits.append((entry.app_id, entry.number, firings.hex_ids().to_pylist()))
+
+    def asked(sink: MemorySink, entry: Entry, firings: Firings) -> Fate:
+        found = fate(sink, entry, firings)
+        last = sink.commits[-1][:2] if sink.commits else None
+        if found is Fate.EFFECT and last == (entry.app_id, entry.number):
+            sink.commits.append(("", 0, None))  # asked once, by who has run it
+            return found
+        return Fate.ABSENT
+
+    patch.setattr(MemorySink, "run", run)
+    patch.setattr(MemorySink, "fate", asked)
+
+
+def settled_before_it_ran(patch: pytest.MonkeyPatch) -> None:
+    """An entry is done in the store before its statement begins."""
+    begin = Runner._begin
+
+    def begun(runner: Runner, entry: Entry, firings: Firings, present: Present) -> None:
+        begin(runner, entry, firings, present)
+        if entry.kind == "sql":
+            runner.outbox.settle([Outcome(entry, "done", entry.attempts + 1)])
+
+    patch.setattr(Runner, "_begin", begun)
+
+
+def no_epoch_check(patch: pytest.MonkeyPatch) -> None:
+    """An engine whose lease another one has writes all the same."""
+    commit = MemoryStore.commit
+
+    def committed(store: MemoryStore, _: int, taken: Taken) -> tuple[Entry, ...]:
+        for signal in taken.plan.signals:
+            store.signals[signal.id].bucket = None
+        plan = replace(taken.plan, bucket=store.state.bucket + 1)
+        return commit(store, store.epoch, replace(taken, plan=plan))
+
+    patch.setattr(MemoryStore, "check_lease", lambda *_: None)
+    patch.setattr(MemoryStore, "commit", committed)
+
+
+def cursor_ahead(patch: pytest.MonkeyPatch) -> None:
+    """What the store keeps of a table is a version more than was read."""
+    commit = MemoryStore.commit
+
+    def committed(store: MemoryStore, epoch: int, taken: Taken) -> tuple[Entry, ...]:
+        numbered = commit(store, epoch, taken)
+        ahead = {n: replace(c, version=c.version + 1) for n, c in store.state.cursors.items()}
+        store.state = replace(store.state, cursors=ahead)
+        return numbered
+
+    patch.setattr(MemoryStore, "commit", committed)
+
+
+def signals_by_id(patch: pytest.MonkeyPatch) -> None:
+    """Signals are taken by a cursor over their ids, not by whether a bucket has claimed them."""
+    waiting = MemoryStore._waiting
+
+    def after(store: MemoryStore, events: Collection[str]) -> Sequence[Signal]:
+        last = max((s for s, kept in store.signals.items() if kept.bucket is not None), default="")
+        return [signal for signal in waiting(store, events) if signal.id > last]
+
+    patch.setattr(MemoryStore, "_waiting", after)
+
+
+PLANTED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "no marker": no_marker,
+    "settled before it ran": settled_before_it_ran,
+    "no epoch check": no_epoch_check,
+    "cursor ahead": cursor_ahead,
+    "signals by id": signals_by_id,
+}

@@ -1,0 +1,261 @@
+"""An engine over memory, under faults that a seed draws."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+
+from tests.simulate.judge import BOOK, AllHold, Analyst, AnyStore
+from tests.support.bench import Bench
+from tests.support.memory import Clock, MemoryFeed, MemorySink
+from tidegate.engine.entries import Entry, Fate
+from tidegate.engine.ports import OutageError, ReadRequest, SinkError
+from tidegate.engine.values import Answers, Failure, Firings, Question, TableRange
+from tidegate.rules.errors import EngineError
+from tidegate.rules.model import Table
+
+STORE = {  # how often each call fails before, and after its transaction
+    "commit": 0.15,
+    "settle": 0.04,
+    "answer": 0.35,
+    "acted": 0.3,
+    "arrivals": 0.04,
+    "load": 0.04,
+    "entry_firings": 0.04,
+}
+FAULTS = [
+    *(f"store.{name} {when}" for name in STORE for when in ("before", "after")),
+    *(f"sink.run {what}" for what in ("refused", "late", "before", "lost", "after")),
+    *("sink.seal refused", "sink.seal after", "sink.fate", "sink.fate unknown"),
+    *("taken over in a statement", "taken over before a commit"),
+    *("feed.version", "feed.read", "a condition fails for good"),
+    *("skip", "redrive"),
+]
+
+
+class Killed(BaseException):
+    """The process ends here: nothing of it catches this."""
+
+
+class Chance:
+    """Draws the faults; `hit` counts those that really happened. None once `over`, and none of
+    those that are `spared`."""
+
+    def __init__(self, seed: int, hit: Counter[str]) -> None:
+        self.random = random.Random(seed)
+        self.hit = hit
+        self.over = False
+        self.spared: Collection[str] = ()
+        self.times = 1.0  # as often as elsewhere
+
+    def now(self, what: str, share: float) -> bool:
+        if self.over or what in self.spared or self.random.random() >= share * self.times:
+            return False
+        self.hit[what] += 1
+        return True
+
+    def fails(self, where: str, share: float = 0.04) -> None:
+        """Ends the process, or the connection, or is a bug."""
+        errors: list[BaseException] = [
+            Killed(),
+            OutageError("store-unreachable", "away"),
+            RuntimeError("a bug"),
+        ]
+        if self.now(where, share):
+            raise self.random.choice(errors)
+
+
+class FaultyStore:
+    """A store each of whose calls may fail, before or after its transaction; another engine may
+    take over just before a bucket is committed."""
+
+    def __init__(self, store: AnyStore, chance: Chance, take_over: Callable[[], None]) -> None:
+        self._store, self._chance, self._take_over = store, chance, take_over
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(self._store, name)
+        if name not in STORE:
+            return real
+
+        def call(*given: Any) -> Any:
+            if name == "commit" and self._chance.now("taken over before a commit", 0.1):
+                self._take_over()
+            self._chance.fails(f"store.{name} before", STORE[name])
+            found = real(*given)
+            self._chance.fails(f"store.{name} after", STORE[name])
+            return found
+
+        return call
+
+
+class FaultySink(MemorySink):
+    """Statements fail before and after they land, land late, or while another engine takes over."""
+
+    def __init__(self, chance: Chance, take_over: Callable[[], None]) -> None:
+        super().__init__()
+        self.chance, self.take_over = chance, take_over
+        self.under_way: list[tuple[Entry, Firings]] = []  # thought lost, may still land
+
+    def run(self, entry: Entry, firings: Firings) -> None:
+        if self.chance.now("sink.run refused", 0.15):
+            raise SinkError("[NO] not now")
+        if self.chance.now("sink.run late", 0.05):
+            self.under_way.append((entry, firings))
+            raise SinkError("[IO] no answer")
+        if self.chance.now("taken over in a statement", 0.02):
+            self.take_over()
+        self.chance.fails("sink.run before")
+        super().run(entry, firings)
+        if self.chance.now("sink.run lost", 0.05):
+            raise SinkError("[IO] no answer")
+        self.chance.fails("sink.run after")
+
+    def seal(self, entry: Entry) -> None:
+        if self.chance.now("sink.seal refused", 0.2):
+            raise SinkError("[NO] not now")
+        super().seal(entry)
+        self.chance.fails("sink.seal after", 0.2)
+
+    def fate(self, entry: Entry, firings: Firings) -> Fate:
+        if self.chance.now("sink.fate unknown", 0.05):
+            return Fate.UNKNOWN
+        self.chance.fails("sink.fate")
+        return super().fate(entry, firings)
+
+    def land(self) -> None:
+        """One of those that were thought lost."""
+        if self.under_way:
+            late = self.under_way.pop(self.chance.random.randrange(len(self.under_way)))
+            MemorySink.run(self, *late)
+
+
+class FaultyFeed(MemoryFeed):
+    def __init__(self, chance: Chance) -> None:
+        super().__init__(0)
+        self.chance = chance
+
+    def version(self, table: Table) -> int:
+        self.chance.fails("feed.version", 0.1)
+        return super().version(table)
+
+    def read(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
+        if self.chance.now("feed.read", 0.1):
+            raise OSError("no space left on device")
+        return super().read(table, span, request)
+
+
+class FaultyConditions(AllHold):
+    def __init__(self, chance: Chance) -> None:
+        self.chance = chance
+
+    def hold(self, questions: Sequence[Question]) -> Answers:
+        if self.chance.now("a condition fails for good", 0.1):
+            return Answers(failed={q.rule: Failure("[NO] never") for q in questions})
+        return super().hold(questions)
+
+
+class Simulation(Bench):
+    """Faults, commits, restarts, operators and time in random order; then none of them."""
+
+    text = BOOK
+    steps = 30
+
+    def __init__(self, store: AnyStore, seed: int, hit: Counter[str]) -> None:
+        self.chance = Chance(seed, hit)
+        self.real = store
+        self.store: Any = FaultyStore(store, self.chance, self.take_over)
+        self.feed = FaultyFeed(self.chance)
+        self.sink = FaultySink(self.chance, self.take_over)
+        self.clock = Clock()
+        self.conditions = FaultyConditions(self.chance)
+        self.write(self.text)
+        self.begin()
+
+    def begin(self) -> None:
+        """A process starts, as often as it takes."""
+        while True:
+            with suppress(Killed, OutageError, RuntimeError):
+                return self.restart()
+
+    def analyst(self) -> Analyst:
+        return Analyst()
+
+    def restart(self) -> None:
+        super().restart()
+        epoch = self.loop.epoch
+        self.loop.runner.check = lambda: self.real.check_lease("loop", epoch)
+
+    def take_over(self) -> None:
+        """Another engine goes on while this one is in a statement, or stands before a commit."""
+        mine = self.loop
+        self.begin()
+        try:
+            self.loop.bucket()
+        except (Killed, EngineError, RuntimeError) as error:
+            if not foreseen(error):
+                raise
+        self.loop = mine
+
+    def live(self) -> None:
+        chance = self.chance.random
+        for _ in range(self.steps):
+            self.feed.commits += chance.randrange(3)
+            self.clock.later(chance.choice((0.1, 1, 5, 70)))
+            if chance.random() < 0.2:
+                self.ask()
+            if chance.random() < 0.1:
+                self.sink.land()
+            self.step()
+        self.chance.over = True
+        for _ in range(8):
+            self.begin()
+            self.sink.land()
+            self.drain()
+            self.again()
+            self.clock.later(100)
+        assert not self.real.pending_controls("loop")
+
+    def again(self) -> None:
+        """The operator asks once more for what was refused after a seal had landed."""
+        for entry in self.real.open_entries("loop"):
+            if entry.fate == "sealed":
+                self.real.ask("loop", "redrive", str(entry.number))
+
+    def step(self) -> None:
+        """What one engine does until something fails; then it goes on, or another one begins."""
+        try:
+            self.loop.bucket()
+        except (Killed, EngineError, RuntimeError) as error:
+            if not foreseen(error):
+                raise
+            if not isinstance(error, Killed) and not self.stale():
+                with suppress(Killed, OutageError, RuntimeError):
+                    return self.loop.recover()
+            self.begin()
+
+    def stale(self) -> bool:
+        try:
+            self.real.check_lease("loop", self.loop.epoch)
+        except EngineError as error:
+            return error.code == "lease-lost"
+        return False
+
+    def ask(self) -> None:
+        """An operator, of an entry that is open, or of none."""
+        kind = self.chance.random.choice(("skip", "redrive"))
+        numbers = [entry.number for entry in self.real.open_entries("loop")]
+        number = self.chance.random.choice(numbers or [self.real.last_entry() + 1])
+        self.real.ask("loop", kind, str(number))
+        self.chance.hit[kind] += 1
+
+
+def foreseen(error: BaseException) -> bool:
+    """Whether a fault may bring it: no bucket out of turn, say."""
+    if not isinstance(error, EngineError) or isinstance(error, OutageError):
+        return True
+    return error.code in ("lease-lost", "bucket-failed")

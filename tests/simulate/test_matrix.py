@@ -1,0 +1,86 @@
+"""Every failpoint, raised at, ended at, slept at, or after its commit; at the first and at a later
+pass, once and twice: lost = duplicate = out of order = corrupt = 0 (G16b, G21)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+import tidegate
+from tests.simulate.matrix import COUNTERS, Clients, Dying, Kept, KeptDying, Life, Matrix
+from tests.simulate.planted import PLANTED
+from tests.simulate.quick import silence
+from tests.support.memorystore import MemoryStore
+from tidegate.engine.failpoints import KINDS, arm
+from tidegate.engine.store import open_store
+
+ENGINE = Path(tidegate.__file__).parent / "engine"
+POINTS = {
+    name
+    for file in ENGINE.rglob("*.py")
+    for name in re.findall(r'failpoint\("([\w.]+)"\)', file.read_text(encoding="utf-8"))
+}
+CELLS = [*product(KINDS, (1, 2), (1, 2))]
+LIVES: dict[type[Life], str] = {
+    Life: """look.after list.before list.table plan.chosen plan.after basis.after read.before
+        read.after detect.before detect.after evaluate.after take.after queue.added queue.loaded
+        action.before statement.before statement.after signal.made webhook.before webhook.sent
+        condition.asked action.after_commit action.between recover.loaded""",
+    Dying: "otherwise.after seal.before seal.after pass.sealed",
+    Kept: """commit.begun commit.bucket commit.carried commit.middle commit.firings commit.before
+        commit.after settle.begun settle.signals settle.before settle.after acted.before""",
+    Clients: """lease.acquired lease.renewed register.before signal.raised posted.before
+        purge.middle purge.before""",
+    KeptDying: "tell.before otherwise.stored answer.before",
+}
+ELSEWHERE = {"migrate.before", "adopt.before"}  # tests/store
+NOTHING = dict.fromkeys(COUNTERS, 0)
+
+
+@pytest.fixture(autouse=True)
+def _unarmed() -> Iterator[None]:
+    with silence():
+        yield
+    arm("")
+
+
+def test_every_point_is_somewhere_in_the_matrix() -> None:
+    named = [name for names in LIVES.values() for name in names.split()]
+    assert sorted([*named, *ELSEWHERE]) == sorted(POINTS)
+    assert len(POINTS) >= 29
+
+
+@pytest.mark.parametrize("kind", LIVES)
+def test_g16b_no_failure_at_any_point_loses_doubles_or_disorders_anything(
+    kind: type[Life], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    matrix = Matrix(monkeypatch)
+    if kind in (Life, Dying):
+        for point in LIVES[kind].split():
+            matrix.run(point, kind(MemoryStore()), CELLS)
+    else:
+        with open_store(f"sqlite:///{tmp_path}/store.db", create=True) as store:
+            life = kind(store)
+            for point in LIVES[kind].split():
+                matrix.run(point, life, CELLS)
+    found = matrix.outcome
+    print({name: found.counters[name] for name in COUNTERS})
+    print({point: found.happened[point, "exit"] for point in LIVES[kind].split()})
+    assert (found.wrong, found.untold) == ({}, [])
+    for point, how in product(LIVES[kind].split(), KINDS):
+        assert found.happened[point, how] == 6, (point, how)
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_g16_a_planted_fault_shows(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    PLANTED[fault](monkeypatch)
+    matrix = Matrix(monkeypatch)
+    for point in ("take.after", "statement.before", "statement.after", "recover.loaded"):
+        matrix.run(point, Life(MemoryStore()), CELLS)
+    counters = matrix.outcome.counters
+    print(fault, {name: counters[name] for name in COUNTERS})
+    assert any(counters[name] for name in COUNTERS)
