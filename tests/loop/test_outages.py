@@ -118,7 +118,7 @@ def test_g07_a_store_that_is_full_or_may_not_be_written_stops_by_name_and_loses_
         ("feed", "head", "table-restored"),
         ("feed", "head", "feed-off"),
         ("feed", "read", "table-replaced"),
-        ("feed", "read", "files-missing"),
+        ("feed", "read", "version-gone"),
         ("feed", "read", "spark-lost"),
         ("sink", "run", "spark-lost"),
         ("sink", "fate", "spark-lost"),
