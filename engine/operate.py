@@ -22,7 +22,14 @@ from tidegate.rules.loader import read_file
 from tidegate.rules.model import Rulebook, Table
 from tidegate.rules.tableevents import table_events
 
-_NOTHING = {"last_fired": None, "firings": 0, "damped": {}, "pending": 0, "held": 0, "dead": 0}
+_NOTHING: Mapping[str, Any] = {
+    "last_fired": None,
+    "firings": 0,
+    "damped": {},
+    "pending": 0,
+    "held": 0,
+    "dead": 0,
+}
 
 
 def raise_signal(
@@ -100,7 +107,7 @@ def status_of(store: SqlStore, book: Rulebook) -> dict[str, Any]:
             row["state"] = "dry"
     known = {row["rule"] for row in status["rules"]}
     status["rules"] += [
-        {"rule": rule.name, "state": "not active" if rule.enabled else "disabled"} | _NOTHING
+        {"rule": rule.name, "state": "not active" if rule.enabled else "disabled", **_NOTHING}
         for rule in book.rules.values()
         if rule.name not in known
     ]

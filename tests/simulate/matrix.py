@@ -254,8 +254,8 @@ class Clients(Kept):
         one, two = next(self.numbers), next(self.numbers)
         signal = Signal(f"client-{one}", "told", {"id": one}, self.clock())
         self.through(lambda: self.store.raise_signal("loop", signal))
-        post = Posted("told", [f"client-{two}"], [f'{{"id":{two}}}'], False)
-        self.through(lambda: self.store.raise_posted("loop", [post], [self.clock()]))
+        post = Posted("told", [f"client-{two}"], {"loop": [f'{{"id":{two}}}']}, False)
+        self.through(lambda: self.store.raise_posted([post], [self.clock()]))
         self.told += [one, two]
         self.rest()
         self.through(lambda: self.store.renew("loop", self.loop.epoch, 600))
