@@ -51,11 +51,13 @@ def test_g24_what_is_unchanged_keeps_its_state_and_what_does_not_fit_is_refused(
         engine.run_once()
         shop.order((1, 5))
         engine.run_once()
-        engine.reload(BOOK + f'  big: {{on: large, do: ["{INSERT.format("big")}"]}}\n')
+        settings = "settings: {lease_seconds: 77}\n"
+        engine.reload(f'{BOOK}  big: {{on: large, do: ["{INSERT.format("big")}"]}}\n{settings}')
         with pytest.raises(InputError, match="unknown event 'lage'"):
             engine.rules.put("wrong", "{on: lage}")
         engine.rules.put("more", f'{{on: large, do: ["{INSERT.format("more")}"]}}')
         engine.run_once()
+        assert engine._lease.seconds == 77
         shop.order((1, 15))
         engine.run_once()
         assert shop.logged() == Counter({("pair", 1, 5): 1, ("pair", 1, 15): 1, ("big", 1, 15): 1,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from pyspark.sql import SparkSession
 
@@ -44,6 +44,7 @@ from tidegate.rules.model import Rulebook
 log = logging.getLogger(__name__)
 
 OnBucket = Callable[[BucketReport], None]
+Answer = TypeVar("Answer")
 PURGE_EVERY_BUCKETS = 1_000
 PURGED_ROWS = 1_000  # in one transaction
 PURGES_MAX = 100  # transactions one after the other
@@ -190,7 +191,7 @@ class Engine:
         self._check_open("run_once")
         reports = []
         with self._stopping_cause(), telling(lambda: self._loop.stage):
-            through = self._outages().through
+            through = self._through
             self._tell_ready()
             through(self._loop.work)
             through(self._change)
@@ -234,7 +235,7 @@ class Engine:
         ):
             if self._stop.is_set():
                 return
-            through = self._outages().through
+            through = self._through
             self._tell_ready()
             while not self._wakeup.stopped:
                 through(self._change)
@@ -381,6 +382,7 @@ class Engine:
         self._loop.finish()
         parts = self._opened_parts(book)
         before, self._parts, self.rulebook = self._parts, parts, book
+        self._lease.seconds = book.settings.lease_seconds
         if before is not None:
             before.close(parts)
         return parts.version
@@ -402,9 +404,11 @@ class Engine:
         if self._parts is not None:
             self._parts.cancel()
 
-    def _outages(self) -> Outages:
+    def _through(self, call: Callable[[], Answer]) -> Answer:
+        """The answer of `call`, outages waited out as the rulebook says now."""
         seconds = self.rulebook.settings.outage_max_seconds
-        return Outages(seconds, self._stop.wait, self._recover, self._stop.is_set)
+        outages = Outages(seconds, self._stop.wait, self._recover, self._stop.is_set)
+        return outages.through(call)
 
     def _recover(self) -> None:
         check_running(self._spark)
