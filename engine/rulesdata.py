@@ -79,15 +79,19 @@ class Rules:
 
 
 def _dropped(kept: KeptRulebook, name: str) -> Mapping[str, str]:
-    """The rules beside a text without one of them."""
+    """The rules beside a text without one of them; or without the keys for which a rule was
+    disabled that is gone."""
+    left = {n: text for n, text in kept.added.items() if n.partition("/")[0] != name}
     if name not in kept.added:
         book = kept.load()
+        if name not in book.rules and left != kept.added:
+            return left
         if name not in book.rules:
             raise InputError([unknown("rules", name, book, "NAME")])
         message = f"rule `{name}` stands in the rulebook's own text"
         hint = f"take it out there, or `tidegate disable {name}`"
         raise InputError([Problem("not-put", message, word_place("NAME"), hint)])
-    return {n: text for n, text in kept.added.items() if n.partition("/")[0] != name}
+    return left
 
 
 def _switched(

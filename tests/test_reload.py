@@ -102,6 +102,7 @@ def test_g24_rules_put_or_dropped_while_another_engine_runs_or_none_are_those_of
             wait_for(lambda: "gone" in other.rulebook.rules, threading.Event())
             engine.rules.drop("gone")
             engine.rules.put("later", "{on: more}")
+            engine.rules.disable_for("pair", {"id": "9"})
             engine.run_once()
             engine.__exit__(None, None, None)
             entered.result()
@@ -110,11 +111,13 @@ def test_g24_rules_put_or_dropped_while_another_engine_runs_or_none_are_those_of
             other.__exit__(None, None, None)
             data = Rules(store, "shop")
             data.drop("later")
+            data.enable_for("pair", {"id": "9"})
             data.put("more", more(50))
             data.put("unfit", '{on: large, do: ["INSERT INTO log SELECT nothing FROM event"]}')
             data.drop("unfit")
             data.put("last", "{on: more}")
             store.register("shop", BOOK + "# signalled\n", None)
+    shop.book.write_text(BOOK.replace("per: id", "per: amount"))  # 9 was no key of it
     with shop.engine() as engine:
         assert [*engine.rulebook.rules] == ["pair", "more"]
         engine.run_once()

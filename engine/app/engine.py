@@ -352,13 +352,17 @@ class Engine:
 
     def _add_rules(self) -> None:
         """The rules beside the rulebook's text are those that ran last. What somebody has dropped
-        since is left out: it may be why no engine starts."""
+        since is left out, and keys that he enabled: they may be why no engine starts."""
         name, own = self.rulebook.name, self.rulebook
         kept = self._store.rulebooks().get(name)
         if kept is None:
             return
         asked = self._store.newest(name).added
-        added = {path: text for path, text in kept.added.items() if path in asked}
+        added = {
+            path: asked[path] if "/" in path else text
+            for path, text in kept.added.items()
+            if path in asked
+        }
         if added != own.added:
             self.rulebook = replace(kept, text=own.text, file=own.file, added=added).load(
                 self._settings

@@ -99,6 +99,20 @@ def test_keys_are_enabled_in_the_words_that_a_command_has_for_them(store: SqlSto
     assert store.newest("bank").load().rules["r"].disabled_for == ({"k": "false"},)
 
 
+def test_keys_that_were_disabled_of_a_rule_that_is_gone_can_be_dropped(store: SqlStore) -> None:
+    switch = {"s/disabled_for": '{"disabled_for": [{"k": 7}]}'}
+    store.register("bank", TEXT, None, switch)
+    back = TEXT.replace("r: {on: a, per: k}", "r: {on: a}, s: {on: a}")
+    with pytest.raises(InputError, match="disabled_for lists keys"):
+        ask_to_reload(store, load(TEXT), back)
+    Rules(store, "bank").drop("s")
+    ask_to_reload(store, load(TEXT), back)
+    assert store.newest("bank").added == {}
+    for name, said in (("s", "own text"), ("t", "`t`")):
+        with pytest.raises(InputError, match=said):
+            Rules(store, "bank").drop(name)
+
+
 def test_a_file_that_is_registered_for_its_signals_keeps_what_was_put_beside_it(
     store: SqlStore,
 ) -> None:
