@@ -11,13 +11,14 @@ import sqlalchemy as sa
 
 from tests.support import make
 from tidegate import load
-from tidegate.engine.app.changes import RulebookFile
+from tidegate.engine.app.changes import Changes, RulebookFile
 from tidegate.engine.inbox import source
 from tidegate.engine.operate import the_rulebooks
 from tidegate.engine.rulesdata import Rules, ask_to_reload
 from tidegate.engine.store import KeptRulebook, SqlStore
 from tidegate.engine.store import tables as t
 from tidegate.rules.errors import InputError
+from tidegate.rules.model import Rulebook
 
 TEXT = "rulebook: bank\nevents: {a: {signal: {k: bigint}}}\nrules: {r: {on: a, per: k}}\n"
 
@@ -148,3 +149,26 @@ def test_a_watched_file_that_changed_before_its_engine_was_ready_is_seen(tmp_pat
     assert found is not None
     assert found.text.endswith("lease\n")
     assert file.changed({}) is None
+
+
+def test_g24_what_an_operator_asked_for_comes_first_and_a_changed_file_then(
+    store: SqlStore, tmp_path: Path
+) -> None:
+    path, taken = tmp_path / "bank.yaml", []
+    path.write_text(TEXT)
+    book = load(path)
+    epoch = store.acquire("bank", "one", 60)
+    store.register("bank", TEXT, str(path))
+
+    def take_over(changed: Rulebook) -> int:
+        taken.append((changed.text, [*changed.added]))
+        return store.register("bank", changed.text, changed.file, changed.added)
+
+    changes = Changes(store, "bank", epoch, RulebookFile(book, watched=True), {}, take_over)
+    Rules(store, "bank").put("s", "{on: a}")
+    path.write_text(TEXT + "# more\n")
+    changes.make({}, asked=True)
+    for _ in range(2):
+        changes.make({"s": "{on: a}"}, asked=False)
+    assert taken == [(TEXT, ["s"]), (TEXT + "# more\n", ["s"])]
+    assert store.pending_controls("bank") == ()
