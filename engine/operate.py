@@ -22,7 +22,14 @@ from tidegate.rules.loader import read_file
 from tidegate.rules.model import Rulebook, Table
 from tidegate.rules.tableevents import table_events
 
-_NOTHING = {"last_fired": None, "firings": 0, "damped": {}, "pending": 0, "held": 0, "dead": 0}
+_NOTHING: dict[str, Any] = {
+    "last_fired": None,
+    "firings": 0,
+    "damped": {},
+    "pending": 0,
+    "held": 0,
+    "dead": 0,
+}
 
 
 def raise_signal(
