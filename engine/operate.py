@@ -63,7 +63,7 @@ def the_rulebooks(store: SqlStore, name: str | None) -> dict[str, Rulebook]:
     if name is not None or len(known) < 2:
         book = the_rulebook(store, name)
         return {book.name: book}
-    return {name: rules.load(kept.text, file=kept.file) for name, kept in sorted(known.items())}
+    return {name: kept.load() for name, kept in sorted(known.items())}
 
 
 def the_rulebook(store: SqlStore, name: str | None) -> Rulebook:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from tidegate.engine.chosen import unknown
+from tidegate.engine.keytext import key_text
 from tidegate.engine.store import KeptRulebook, SqlStore
 from tidegate.rules.errors import EngineError, InputError, Problem, word_place
 from tidegate.rules.loader import is_text, read_file
@@ -30,21 +31,14 @@ class Rules:
     def put(self, name: str, text: str) -> int:
         """Put a rule beside the rulebook's text, or in the place of one that was put: `text` is its
         YAML, as it stands under `rules:`. Returns the version. Raises InputError."""
-        kept = newest(self._store, self._rulebook)
-        return self._ask(replace(kept, added={**kept.added, name: text}))
+        if "/" in name:  # it would be a part of another rule
+            message, hint = f"{name!r} is not a name", "letters, digits and _, not a keyword"
+            raise InputError([Problem("name", message, word_place("NAME"), hint)])
+        return self._ask(lambda kept: {**kept.added, name: text})
 
     def drop(self, name: str) -> int:
         """Drop a rule that was put; returns the version. Raises InputError."""
-        kept = newest(self._store, self._rulebook)
-        if name not in kept.added:
-            book = kept.load()
-            if name not in book.rules:
-                raise InputError([unknown("rules", name, book, "NAME")])
-            message = f"rule `{name}` stands in the rulebook's own text"
-            hint = f"take it out there, or `tidegate disable {name}`"
-            raise InputError([Problem("not-put", message, word_place("NAME"), hint)])
-        left = {n: text for n, text in kept.added.items() if n.partition("/")[0] != name}
-        return self._ask(replace(kept, added=left))
+        return self._ask(lambda kept: _dropped(kept, name))
 
     def disable_for(self, rule: str, key: Mapping[str, str]) -> int:
         """Keep a rule from firing for a key; returns the version. Raises InputError."""
@@ -56,7 +50,7 @@ class Rules:
 
     def list(self) -> list[dict[str, Any]]:
         """A row a rule: `rule`, `on`, `enabled`, and `put`, the YAML of one that was put."""
-        kept = newest(self._store, self._rulebook)
+        kept = self._store.newest(self._rulebook)
         off = self._store.disabled(self._rulebook)
         return [
             {
@@ -69,35 +63,55 @@ class Rules:
         ]
 
     def _switch(self, name: str, key: Mapping[str, str], *, off: bool) -> int:
-        kept = newest(self._store, self._rulebook)
-        book = kept.load()
-        rule = book.rules.get(name)
-        if rule is None:
-            raise InputError([unknown("rules", name, book, "RULE")])
-        if {*key} != {*rule.key_names}:
-            names = ", ".join(rule.key_names) or "none: it has no per:"
-            message = f"the key columns of rule `{name}` are {names}"
-            raise InputError([Problem("not-switched", message, word_place("--key"))])
-        known = [{n: str(v) for n, v in one.items()} for one in rule.disabled_for]
-        if (dict(key) in known) is off:
-            message = f"rule `{name}` is {'' if off else 'not '}disabled for this key"
-            raise InputError([Problem("not-switched", message, word_place("--key"))])
-        left = [one for one in known if one != key] + ([dict(key)] if off else [])
-        added = {**kept.added, f"{name}/disabled_for": json.dumps({"disabled_for": left})}
-        return self._ask(replace(kept, added=added))
+        return self._ask(lambda kept: _switched(kept, name, key, off=off))
 
-    def _ask(self, kept: KeptRulebook) -> int:
-        kept.load()
-        version = self._store.propose(self._rulebook, kept)
+    def _ask(self, added: Callable[[KeptRulebook], Mapping[str, str]]) -> int:
+        """Ask for the newest version with other rules beside its text; once more where somebody has
+        asked for another meanwhile."""
+        version = None
+        while version is None:
+            before = self._store.newest(self._rulebook)
+            kept = replace(before, added=added(before))
+            kept.load()
+            version = self._store.propose(self._rulebook, kept, before.version)
         self._wake()
         return version
 
 
-def newest(store: SqlStore, rulebook: str) -> KeptRulebook:
-    """The version that was asked for last, or else runs."""
-    asked = [c for c in store.pending_controls(rulebook) if c.kind == "reload"]
-    found = store.version(rulebook, int(asked[-1].subject)) if asked else None
-    return found or store.rulebooks()[rulebook]
+def _dropped(kept: KeptRulebook, name: str) -> Mapping[str, str]:
+    """The rules beside a text without one of them; or without the keys for which a rule was
+    disabled that is gone."""
+    left = {n: text for n, text in kept.added.items() if n.partition("/")[0] != name}
+    if name not in kept.added:
+        book = kept.load()
+        if name not in book.rules and left != kept.added:
+            return left
+        if name not in book.rules:
+            raise InputError([unknown("rules", name, book, "NAME")])
+        message = f"rule `{name}` stands in the rulebook's own text"
+        hint = f"take it out there, or `tidegate disable {name}`"
+        raise InputError([Problem("not-put", message, word_place("NAME"), hint)])
+    return left
+
+
+def _switched(
+    kept: KeptRulebook, name: str, key: Mapping[str, str], *, off: bool
+) -> Mapping[str, str]:
+    """The rules beside a text, with one that is disabled for a key, or is not any more."""
+    book = kept.load()
+    rule = book.rules.get(name)
+    if rule is None:
+        raise InputError([unknown("rules", name, book, "RULE")])
+    if {*key} != {*rule.key_names}:
+        names = ", ".join(rule.key_names) or "none: it has no per:"
+        message = f"the key columns of rule `{name}` are {names}"
+        raise InputError([Problem("not-switched", message, word_place("--key"))])
+    known = [{n: key_text(v) for n, v in one.items()} for one in rule.disabled_for]
+    if (dict(key) in known) is off:
+        message = f"rule `{name}` is {'' if off else 'not '}disabled for this key"
+        raise InputError([Problem("not-switched", message, word_place("--key"))])
+    left = [one for one in known if one != key] + ([dict(key)] if off else [])
+    return {**kept.added, f"{name}/disabled_for": json.dumps({"disabled_for": left})}
 
 
 def ask_to_reload(
@@ -105,7 +119,7 @@ def ask_to_reload(
 ) -> int:
     """Ask for another text of a rulebook, a path or YAML, by default its file as it is now; the
     number of its version. Raises InputError."""
-    kept = newest(store, book.name)
+    kept = store.newest(book.name)
     if source is None and kept.file is None:
         message = f"rulebook `{book.name}` came from no file"
         raise EngineError("no-rulebook", message, "name the file to take over")
@@ -121,4 +135,5 @@ def ask_to_reload(
         place = word_place(changed.file or "<text>")
         hint = "a rulebook keeps its name: its state in the store is under it"
         raise InputError([Problem("other-rulebook", message, place, hint)])
-    return store.propose(book.name, changed)
+    version = store.propose(book.name, changed, kept.version)
+    return version if version is not None else ask_to_reload(store, book, source)

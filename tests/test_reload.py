@@ -5,12 +5,16 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.lake import Shop
+from tidegate import Engine
 from tidegate.engine.operate import rulebook_status
+from tidegate.engine.rulesdata import Rules
+from tidegate.engine.store import open_store
 from tidegate.rules.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,11 +51,13 @@ def test_g24_what_is_unchanged_keeps_its_state_and_what_does_not_fit_is_refused(
         engine.run_once()
         shop.order((1, 5))
         engine.run_once()
-        engine.reload(BOOK + f'  big: {{on: large, do: ["{INSERT.format("big")}"]}}\n')
+        settings = "settings: {lease_seconds: 77}\n"
+        engine.reload(f'{BOOK}  big: {{on: large, do: ["{INSERT.format("big")}"]}}\n{settings}')
         with pytest.raises(InputError, match="unknown event 'lage'"):
             engine.rules.put("wrong", "{on: lage}")
         engine.rules.put("more", f'{{on: large, do: ["{INSERT.format("more")}"]}}')
         engine.run_once()
+        assert engine._lease.seconds == 77
         shop.order((1, 15))
         engine.run_once()
         assert shop.logged() == Counter({("pair", 1, 5): 1, ("pair", 1, 15): 1, ("big", 1, 15): 1,
@@ -78,6 +84,48 @@ def test_g24_what_is_unchanged_keeps_its_state_and_what_does_not_fit_is_refused(
             ["pair"],
             ({"id": "2"},),
         )
+
+
+def test_g24_rules_put_or_dropped_while_another_engine_runs_or_none_are_those_of_the_next(
+    shop: Shop,
+) -> None:
+    def more(amount: int) -> str:
+        return f'{{on: large, if: max(amount) > {amount}, do: ["{INSERT.format("more")}"]}}'
+
+    with shop.engine() as engine:
+        engine.rules.put("more", more(1))
+        engine.rules.put("gone", "{on: large}")
+        engine.run_once()
+        other = Engine(shop.book, spark=shop.spark, store=shop.store, lease_wait_seconds=600)
+        with open_store(shop.store, create=False) as store, ThreadPoolExecutor(1) as beside:
+            entered = beside.submit(other.__enter__)
+            wait_for(lambda: "gone" in other.rulebook.rules, threading.Event())
+            engine.rules.drop("gone")
+            engine.rules.put("later", "{on: more}")
+            engine.rules.disable_for("pair", {"id": "9"})
+            engine.run_once()
+            engine.__exit__(None, None, None)
+            entered.result()
+            assert [*other.rulebook.rules] == ["pair", "later", "more"]
+            other.run_once()
+            other.__exit__(None, None, None)
+            data = Rules(store, "shop")
+            data.drop("later")
+            data.enable_for("pair", {"id": "9"})
+            data.put("more", more(50))
+            data.put("unfit", '{on: large, do: ["INSERT INTO log SELECT nothing FROM event"]}')
+            data.drop("unfit")
+            data.put("last", "{on: more}")
+            store.register("shop", BOOK + "# signalled\n", None)
+    shop.book.write_text(BOOK.replace("per: id", "per: amount"))  # 9 was no key of it
+    with shop.engine() as engine:
+        assert [*engine.rulebook.rules] == ["pair", "more"]
+        engine.run_once()
+        assert [*engine.rulebook.rules] == ["pair", "last", "more"]
+        shop.order((1, 15), (2, 60))
+        engine.run_once()
+    assert shop.logged() == Counter({("more", 2, 60): 1})
+    assert not rulebook_status(shop.store, "shop")["asked_for"]
 
 
 def test_a_watched_file_is_taken_over_and_a_broken_one_is_not(

@@ -110,3 +110,5 @@ def test_a_standby_goes_on_with_its_own_file_and_says_where_the_other_had_anothe
     assert again() == BOOK
     assert "unknown event" in caplog.text
     assert "ran another text of rulebook shop" in caplog.text
+    file.write_text(BOOK.replace("rulebook: shop", "rulebook: other"))
+    assert again() == BOOK

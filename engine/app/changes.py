@@ -19,6 +19,11 @@ log = logging.getLogger(__name__)
 LOST = frozenset({"lease-lost", "spark-lost"})  # what no other text would mend
 
 
+def absolute(file: str | None) -> str | None:
+    """Commands that need the store only are called from other folders."""
+    return file and os.path.abspath(file)
+
+
 class RulebookFile:
     """It is read again when it has changed, if it is `watched`, and after each `reread`."""
 
@@ -26,8 +31,12 @@ class RulebookFile:
         self._path = book.file
         self._watched = watched
         self._text = book.text
-        self._seen = self._state()
+        self._seen: tuple[int, ...] | None = None  # it may have changed since it was read
         self._asked = False
+
+    def runs(self, text: str) -> None:
+        """The engine begins with this text of it."""
+        self._text = text
 
     def reread(self) -> None:
         """May be called from a signal handler."""
@@ -46,7 +55,7 @@ class RulebookFile:
         if text == self._text and not asked:
             return None
         self._text = text
-        return KeptRulebook(text, os.path.abspath(self._path), added)
+        return KeptRulebook(text, absolute(self._path), added)
 
     def _state(self) -> tuple[int, ...] | None:
         try:
@@ -69,14 +78,26 @@ class Changes:
     take_over: Callable[[Rulebook], int]
     _wanted: tuple[KeptRulebook, int | None] | None = field(default=None, init=False)
 
-    def make(self, added: Mapping[str, str], *, asked: bool) -> bool:
+    def begin(self, book: Rulebook) -> None:
+        """The engine starts with its file as it is: other texts that were asked for before are
+        answered so, but rules that were put meanwhile are asked for anew, beside this text."""
+        pending = [c for c in self.store.pending_controls(self.name) if c.kind == RELOAD]
+        if not pending:
+            return
+        added = self.store.newest(self.name).added
+        if added != book.added:
+            self.store.propose(self.name, KeptRulebook(book.text, absolute(book.file), added))
+        said = "the engine was started anew, with its file as it was then"
+        self.answer(said, pending[-1].id)
+
+    def make(self, added: Mapping[str, str], *, asked: bool) -> None:
         """Take over another text, if there is one, or say why not. `added`: the rules beside the
-        present one; `asked`: whether an operator wants something; returns whether he has got his
-        answer. Raises OutageError, and what ends the engine."""
+        present one; `asked`: whether an operator wants something. Raises OutageError, and what ends
+        the engine."""
         if self._wanted is None:
             self._wanted = self._found(added, asked=asked)
         if self._wanted is None:
-            return False
+            return
         kept, control = self._wanted
         try:
             said = f"version {self.take_over(kept.load(self.settings))} runs"
@@ -91,14 +112,13 @@ class Changes:
         self._wanted = None
         if control is not None:
             self.answer(said, control)
-        return control is not None
 
-    def answer(self, said: str, last: int | None = None) -> None:
+    def answer(self, said: str, last: int) -> None:
         """Answer what asks for another text, up to the control `last`, which the answer is for; the
-        others are superseded. Without `last` it is for all."""
+        others are superseded."""
         for control in self.store.pending_controls(self.name):
-            if control.kind == RELOAD and (last is None or control.id <= last):
-                answer = said if last in (None, control.id) else "a later one was taken"
+            if control.kind == RELOAD and control.id <= last:
+                answer = said if control.id == last else "a later one was taken"
                 self.store.answer(self.name, self.epoch, control.id, answer)
 
     def _found(

@@ -11,16 +11,16 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from pyspark.sql import SparkSession
 
 from tidegate.connectors.delta.faults import check_running
 from tidegate.connectors.scheduler import Wakeup
 from tidegate.engine.adopt import MICROS_PER_DAY
-from tidegate.engine.app.changes import Changes, RulebookFile
+from tidegate.engine.app.changes import Changes, RulebookFile, absolute
 from tidegate.engine.app.failed import told_of_failure
-from tidegate.engine.app.parts import Parts, absolute, open_parts
+from tidegate.engine.app.parts import Parts, open_parts
 from tidegate.engine.app.rehearsal import rehearse
 from tidegate.engine.app.skew import check_clock
 from tidegate.engine.app.standby import own_text, took, wait_for_end, warm_up
@@ -44,6 +44,7 @@ from tidegate.rules.model import Rulebook
 log = logging.getLogger(__name__)
 
 OnBucket = Callable[[BucketReport], None]
+Answer = TypeVar("Answer")
 PURGE_EVERY_BUCKETS = 1_000
 PURGED_ROWS = 1_000  # in one transaction
 PURGES_MAX = 100  # transactions one after the other
@@ -92,7 +93,6 @@ class Engine:
             self._load = partial(load_allowed, rulebook, dict(settings or {}), self._policy)
             self.rulebook = self._load()
         self._settings = dict(settings or {})
-        self._watch = watch
         self._file = RulebookFile(self.rulebook, watched=watch)
         self.store_url = store or self._default_store()
         self._given_spark = spark
@@ -191,7 +191,7 @@ class Engine:
         self._check_open("run_once")
         reports = []
         with self._stopping_cause(), telling(lambda: self._loop.stage):
-            through = self._outages().through
+            through = self._through
             self._tell_ready()
             through(self._loop.work)
             through(self._change)
@@ -235,7 +235,7 @@ class Engine:
         ):
             if self._stop.is_set():
                 return
-            through = self._outages().through
+            through = self._through
             self._tell_ready()
             while not self._wakeup.stopped:
                 through(self._change)
@@ -332,8 +332,8 @@ class Engine:
             take()
         self._lease, self._epoch = lease, lease.epoch
         self._add_rules()
-        self._file = RulebookFile(self.rulebook, watched=self._watch)
         book = self.rulebook
+        self._file.runs(book.text)
         store.introduce(book.name, book.text, absolute(book.file))
         with self._stopping_cause():
             check_clock(store, book)
@@ -342,7 +342,7 @@ class Engine:
             self._changes = Changes(
                 store, book.name, lease.epoch, self._file, self._settings, self._take_over
             )
-            self._changes.answer("the engine was started anew, with its file as it was then")
+            self._changes.begin(book)
             with doing("checking tables and SQL"):
                 self._parts = self._opened_parts(self.rulebook)
 
@@ -351,18 +351,29 @@ class Engine:
             raise InputError(refused)
 
     def _add_rules(self) -> None:
-        """The rules that were put beside the rulebook's text, while it ran or before."""
-        kept = self._store.rulebooks().get(self.rulebook.name)
-        if kept is not None and kept.added and not self.rulebook.added:
-            own = self.rulebook
-            self.rulebook = replace(kept, text=own.text, file=own.file).load(self._settings)
+        """The rules beside the rulebook's text are those that ran last. What somebody has dropped
+        since is left out, and keys that he enabled: they may be why no engine starts."""
+        name, own = self.rulebook.name, self.rulebook
+        kept = self._store.rulebooks().get(name)
+        if kept is None:
+            return
+        asked = self._store.newest(name).added
+        added = {
+            path: asked[path] if "/" in path else text
+            for path, text in kept.added.items()
+            if path in asked
+        }
+        if added != own.added:
+            self.rulebook = replace(kept, text=own.text, file=own.file, added=added).load(
+                self._settings
+            )
             self._check_webhooks(self.rulebook)
 
     def _change(self) -> None:
         """Take over another rulebook, if one is asked for."""
         added, asked = self.rulebook.added, self._loop.reload_asked
-        if self._changes.make(added, asked=asked):
-            self._loop.reload_asked = False
+        self._changes.make(added, asked=asked)
+        self._loop.reload_asked = False  # the next look finds what is left
 
     def _take_over(self, book: Rulebook) -> int:
         """Go on with another rulebook from what the store has; its version. Raises InputError and
@@ -375,6 +386,7 @@ class Engine:
         self._loop.finish()
         parts = self._opened_parts(book)
         before, self._parts, self.rulebook = self._parts, parts, book
+        self._lease.seconds = book.settings.lease_seconds
         if before is not None:
             before.close(parts)
         return parts.version
@@ -396,9 +408,11 @@ class Engine:
         if self._parts is not None:
             self._parts.cancel()
 
-    def _outages(self) -> Outages:
+    def _through(self, call: Callable[[], Answer]) -> Answer:
+        """The answer of `call`, outages waited out as the rulebook says now."""
         seconds = self.rulebook.settings.outage_max_seconds
-        return Outages(seconds, self._stop.wait, self._recover, self._stop.is_set)
+        outages = Outages(seconds, self._stop.wait, self._recover, self._stop.is_set)
+        return outages.through(call)
 
     def _recover(self) -> None:
         check_running(self._spark)

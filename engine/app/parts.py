@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from tidegate.engine.act.targets import Targets
 from tidegate.engine.actionevents import with_action_events
 from tidegate.engine.adopt import check_store
 from tidegate.engine.app.acting import open_runner
+from tidegate.engine.app.changes import absolute
 from tidegate.engine.app.starting import check_cursors
 from tidegate.engine.app.tables import arrow_schemas, open_catalog, preparing, schemas_now
 from tidegate.engine.basis import detects, make_basis
@@ -164,8 +164,3 @@ def _same_lake(lake: Lake, given: Rulebook, policy: Policy) -> Lake:
     book = with_action_events(given, arrow_schemas(lake.schemas))
     analyst = lake.analyst.of(book)
     return replace(lake, book=book, rules=lake.book.rules, analyst=analyst)
-
-
-def absolute(file: str | None) -> str | None:
-    """Commands that need the store only are called from other folders."""
-    return file and os.path.abspath(file)

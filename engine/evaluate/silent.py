@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.hashing import row_hash
+from tidegate.engine.keytext import key_text
 from tidegate.engine.values import Firings
 from tidegate.rules.errors import InputError, Problem
 from tidegate.rules.model import Rule
@@ -22,7 +23,7 @@ def silent_keys(rule: Rule, key: pa.Schema) -> pa.Table:
     one that is none."""
     columns = {}
     for field in key:
-        texts = [_text(given[field.name]) for given in rule.disabled_for]
+        texts = [key_text(given[field.name]) for given in rule.disabled_for]
         try:
             columns[field.name] = pa.array(texts, pa.string()).cast(field.type)
         except pa.ArrowException:
@@ -44,7 +45,3 @@ def without_silent(firings: Firings, silent: pa.Table) -> Firings:
     kept = replace(firings, firings=firings.firings.filter(pa.array(left)))
     rows = pc.is_in(firings.relation["firing_id"], kept.hex_ids())
     return replace(kept, relation=firings.relation.filter(rows))
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

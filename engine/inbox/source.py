@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from tidegate import rules
 from tidegate.engine.inbox.limits import strictest
 from tidegate.engine.operate import status_of, the_rulebooks
 from tidegate.engine.store import SqlStore
@@ -77,9 +76,10 @@ class Source:
             return self.known
         for name, row in kept.items():
             known = self.known.get(name)
-            if self._name in (None, name) and (known is None or known.text != row.text):
+            same = known is not None and (known.text, known.added) == (row.text, row.added)
+            if self._name in (None, name) and not same:
                 try:
-                    self.known = {**self.known, name: rules.load(row.text, file=row.file)}
+                    self.known = {**self.known, name: row.load()}
                 except TidegateError as error:
                     log.warning("the inbox cannot take rulebook %s as it is now: %s", name, error)
         return self.known

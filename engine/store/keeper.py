@@ -22,11 +22,12 @@ WAIT_SECONDS = 1.0  # between two looks at a lease that another engine has
 class LeaseKeeper:
     """Takes a rulebook's lease on entry, renews it in a thread, gives it back on exit.
 
-    The lease is renewed at a third of its time. It is lost when another engine has it: `lost` is
-    set then. A lease that could not be renewed before it ran out, as the store is away, is in
-    doubt: `check` fails until the store answers, and says then whether it is lost. `on_loss` is
-    called in both cases, once, from the thread. Where another engine has the lease, entry waits for
-    it up to `wait_seconds`, unless `given_up` is set; then it raises EngineError `lease-held`.
+    The lease is renewed at a third of its time, `seconds`, which may be set while it is kept. It is
+    lost when another engine has it: `lost` is set then. A lease that could not be renewed before it
+    ran out, as the store is away, is in doubt: `check` fails until the store answers, and says then
+    whether it is lost. `on_loss` is called in both cases, once, from the thread. Where another
+    engine has the lease, entry waits for it up to `wait_seconds`, unless `given_up` is set; then it
+    raises EngineError `lease-held`.
     """
 
     epoch: int
@@ -43,7 +44,7 @@ class LeaseKeeper:
     ) -> None:
         self._store = store
         self._rulebook = rulebook
-        self._seconds = seconds
+        self.seconds = seconds
         self._on_loss = on_loss
         self._wait_seconds = wait_seconds
         self._given_up = given_up or threading.Event()
@@ -87,7 +88,7 @@ class LeaseKeeper:
         while True:
             self._renewed = time.monotonic()
             try:
-                return self._store.acquire(self._rulebook, this_holder(), self._seconds)
+                return self._store.acquire(self._rulebook, this_holder(), self.seconds)
             except EngineError as error:
                 left = end - time.monotonic()
                 if error.code != "lease-held" or left <= 0 or self._given_up.is_set():
@@ -99,10 +100,10 @@ class LeaseKeeper:
 
     def _keep(self) -> None:
         doubted = False
-        while not self._ended.wait(self._seconds / 3):
+        while not self._ended.wait(self.seconds / 3):
             begun = time.monotonic()
             try:
-                self._store.renew(self._rulebook, self.epoch, self._seconds)
+                self._store.renew(self._rulebook, self.epoch, self.seconds)
                 self._renewed, doubted = begun, False
             except Exception as failure:  # whatever it is, the lease must not run out unnoticed
                 error = _as_known(failure)
@@ -111,7 +112,7 @@ class LeaseKeeper:
                     self._stop_work(error)
                     return
                 log.warning("the lease was not renewed, trying again: %s", error.message)
-                if begun - self._renewed >= self._seconds and not doubted:
+                if begun - self._renewed >= self.seconds and not doubted:
                     doubted = True
                     self._stop_work(error)
 

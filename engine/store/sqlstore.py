@@ -123,16 +123,26 @@ class SqlStore(Shown):
     def register(
         self, rulebook: str, text: str, file: str | None, added: Mapping[str, str] | None = None
     ) -> int:
+        """Say that a rulebook runs, or is to run; the number of its version. Without `added` the
+        rules beside its text stay as they are kept."""
         with self._database.write() as connection:
-            kept = KeptRulebook(text, file, added or {})
-            number = versions.register(connection, rulebook, kept)
+            if added is None:
+                kept = versions.current(connection).get(rulebook)
+                added = kept.added if kept is not None else {}
+            number = versions.register(connection, rulebook, KeptRulebook(text, file, added))
             failpoint("register.before")
         return number
 
-    def propose(self, rulebook: str, kept: KeptRulebook) -> int:
-        """Ask the engine to take over another version of a rulebook; its number."""
+    def propose(self, rulebook: str, kept: KeptRulebook, after: int | None = None) -> int | None:
+        """Ask the engine to take over another version of a rulebook; its number, or None where the
+        newest is not the version `after`."""
         with self._database.write() as connection:
-            return versions.propose(connection, rulebook, kept)
+            return versions.propose(connection, rulebook, kept, after)
+
+    def newest(self, rulebook: str) -> KeptRulebook:
+        """The version that was asked for last, or else runs."""
+        with self._database.read() as connection:
+            return versions.newest(connection, rulebook)
 
     def version(self, rulebook: str, number: int) -> KeptRulebook | None:
         """One of a rulebook's versions."""

@@ -56,13 +56,27 @@ def introduce(connection: sa.Connection, rulebook: str, kept: KeptRulebook) -> N
 
 def register(connection: sa.Connection, rulebook: str, kept: KeptRulebook) -> int:
     """The rulebook runs from now on: the number of its version, a new one unless it is the last."""
+    _lock(connection, rulebook)
     number = _numbered(connection, rulebook, kept)
     upsert(connection, t.rulebooks, [_row(connection, rulebook, kept, number)])
     return number
 
 
-def propose(connection: sa.Connection, rulebook: str, kept: KeptRulebook) -> int:
-    """Ask the engine to take over another version; its number."""
+def newest(connection: sa.Connection, rulebook: str) -> KeptRulebook:
+    """The version that was asked for last, or else runs. Raises KeyError if there is none."""
+    asked = [c for c in controls.pending(connection, rulebook) if c.kind == RELOAD]
+    found = version(connection, rulebook, int(asked[-1].subject)) if asked else None
+    return found or current(connection)[rulebook]
+
+
+def propose(
+    connection: sa.Connection, rulebook: str, kept: KeptRulebook, after: int | None = None
+) -> int | None:
+    """Ask the engine to take over another version; its number. None, and nothing is asked for,
+    where the newest is not the version `after`, from which it was made."""
+    _lock(connection, rulebook)
+    if after is not None and newest(connection, rulebook).version != after:
+        return None
     number = _numbered(connection, rulebook, kept)
     controls.add(connection, rulebook, RELOAD, str(number))
     return number
@@ -72,6 +86,12 @@ def running(connection: sa.Connection, rulebook: str) -> int:
     """The number of the version that runs, 0 if none has run yet."""
     query = sa.select(t.rulebooks.c.version).where(t.rulebooks.c.name == rulebook)
     return connection.execute(query).scalar_one_or_none() or 0
+
+
+def _lock(connection: sa.Connection, rulebook: str) -> None:
+    """One at a time gives a rulebook its next version; in SQLite any transaction that writes."""
+    named = sa.select(t.rulebooks.c.name).where(t.rulebooks.c.name == rulebook)
+    connection.execute(named.with_for_update())
 
 
 def _numbered(connection: sa.Connection, rulebook: str, kept: KeptRulebook) -> int:

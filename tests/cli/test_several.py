@@ -106,6 +106,11 @@ def test_g04_a_signal_goes_to_every_rulebook_that_declares_it_or_to_none(
     assert unplaced(url) == [1, 1]
     told = tidegate(*both).stdout
     assert "rulebooks: doors, windows\n" in told
+    with open_store(url, create=False) as store:
+        ids = [store.unplaced_signals(n, ["opened"], 0, 9).signals[-1].id for n in
+               ("doors", "windows")]  # fmt: skip
+    assert ids[0] == ids[1] != "x"
+    assert ids[0] in told
     one = json.loads(tidegate(*both, "--rulebook", "windows", "--json").stdout)
     assert one["rulebooks"] == ["windows"]
     rung = json.loads(tidegate("signal", "rung", "--store", url, "--json").stdout)

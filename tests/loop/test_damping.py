@@ -302,3 +302,23 @@ def test_g13_a_dedupe_that_remembers_too_much_parks_its_rule_until_it_has_forgot
         store.purge("much", live.loop.epoch, 0, 0, 1_000)
     with store._database.read() as connection:
         assert connection.execute(count).scalar_one() == 2 < before
+
+
+def test_g13_a_rule_is_parked_once_by_two_limits_and_goes_on_once_it_has_forgotten(
+    store: SqlStore,
+) -> None:
+    limits = Settings(dedupe_keys_max=1, firings_per_rule_per_minute_max=1)
+    whole = book("dedupe: {by: note, within: 60 s}")
+    whole = replace(whole, rules={"now": whole.rules["now"]}, settings=limits)
+    live = Live(store, whole, "both", BEGIN - SECOND)
+    live.signal([temp(n, 0, note=str(n)) for n in range(2)])
+    live.drain(BEGIN + SECOND)
+    for n in (2, 3):
+        live.signal([temp(n, n)])
+        live.drain(BEGIN + (n + 1) * SECOND)
+    (parked,) = store.status("both")["parked_rules"]
+    assert parked["passed_over"] == 2
+    assert "(firings_per_rule_per_minute_max)" in parked["reason"]
+    store.ask("both", "enable", "now")
+    live.drain(BEGIN + 130 * SECOND)  # a bucket without a firing
+    assert store.status("both")["parked_rules"] == []

@@ -86,3 +86,16 @@ def test_g09_rules_that_begin_together_share_what_is_equal(store: SqlStore) -> N
     engine.edit(q="(b and a) ; d")
     assert engine.happens("d") == {"q": 1}
     assert engine.nodes().keys() < shared.keys()
+
+
+def test_g24_what_was_seen_of_a_table_that_is_gone_is_not_waited_for(store: SqlStore) -> None:
+    """As in the middle of `run --once`, whose rulebook is changed between two buckets."""
+    engine = Bench(store, commits=1)
+    engine.drain()
+    engine.feed.commits = 3
+    seen = engine.loop.visible()
+    assert not engine.loop.done(seen)
+    engine.write("rulebook: loop\nevents: {rung: {signal: {}}}\nrules: {heard: {on: rung}}\n")
+    engine.restart()
+    engine.drain()
+    assert engine.loop.done(seen)

@@ -160,13 +160,15 @@ class Away:
     def __init__(self) -> None:
         self.back, self.taken = threading.Event(), False
         self.renewed = threading.Event()
+        self.seconds = 0
 
     def acquire(self, *_: object) -> int:
         return 1
 
     def release(self, *_: object) -> None: ...
 
-    def renew(self, *_: object) -> None:
+    def renew(self, _rulebook: str, _epoch: int, seconds: int) -> None:
+        self.seconds = seconds
         self.check_lease()
         self.renewed.set()
 
@@ -194,6 +196,11 @@ def test_g21_a_lease_that_ran_out_unrenewed_stops_the_work_and_is_asked_for(take
         else:
             assert store.renewed.wait(10)
             keeper.check()
+            keeper.seconds = 2  # the rulebook has another lease_seconds now
+            for _ in range(2):
+                store.renewed.clear()
+                assert store.renewed.wait(10)
+            assert store.seconds == 2
 
 
 def test_g21_a_bug_in_renewing_does_not_end_the_keeper(sqlite_url: str) -> None:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
 import sqlalchemy as sa
 
 from tests.support import make
-from tidegate.engine.rulesdata import Rules, ask_to_reload, newest
+from tidegate import load
+from tidegate.engine.app.changes import Changes, RulebookFile
+from tidegate.engine.inbox import source
+from tidegate.engine.operate import the_rulebooks
+from tidegate.engine.rulesdata import Rules, ask_to_reload
 from tidegate.engine.store import KeptRulebook, SqlStore
 from tidegate.engine.store import tables as t
+from tidegate.rules.errors import InputError
+from tidegate.rules.model import Rulebook
 
 TEXT = "rulebook: bank\nevents: {a: {signal: {k: bigint}}}\nrules: {r: {on: a, per: k}}\n"
 
@@ -39,15 +50,125 @@ def test_g24_rules_as_data_build_on_what_was_asked_for_last(store: SqlStore) -> 
     assert [(r["rule"], r["put"]) for r in data.list()] == [
         ("r", None), ("q", "{on: a}"), ("s", "{on: r ; a}"),
     ]  # fmt: skip
-    assert newest(store, "bank").load().rules["r"].disabled_for == ({"k": "7"},)
+    assert store.newest("bank").load().rules["r"].disabled_for == ({"k": "7"},)
     assert store.rulebooks()["bank"].added == {}  # nothing of it runs yet
     assert data.enable_for("r", {"k": "7"}) == 5
     assert data.drop("s") == 6
-    book = newest(store, "bank").load()
+    book = store.newest("bank").load()
     assert ([*book.rules], book.rules["r"].disabled_for) == (["r", "q"], ())
     assert ask_to_reload(store, book, TEXT + "# more\n") == 7
-    assert [*newest(store, "bank").load().rules] == ["r", "q"]  # what was put stays
+    assert [*store.newest("bank").load().rules] == ["r", "q"]  # what was put stays
     asked = [c for c in store.pending_controls("bank") if c.kind == "reload"]
     assert [c.subject for c in asked] == ["2", "3", "4", "5", "6", "7"]
     status = store.status("bank")
     assert (status["version"], len(status["asked_for"])) == (1, 6)
+
+
+def test_g24_what_two_operators_put_at_once_is_both_there(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.register("bank", TEXT, None)
+    ask, others = store.newest, ["s", "t"]
+
+    def asked(rulebook: str) -> KeptRulebook:
+        found = ask(rulebook)
+        if others:  # somebody else, between the look and what comes of it
+            name = others.pop()
+            store.propose(rulebook, replace(found, added={**found.added, name: "{on: a}"}))
+        return found
+
+    monkeypatch.setattr(store, "newest", asked)
+    Rules(store, "bank").put("u", "{on: a}")
+    assert [*ask("bank").load().rules] == ["r", "s", "t", "u"]
+    others.append("w")
+    ask_to_reload(store, load(TEXT), TEXT + "# more\n")
+    assert (ask("bank").text, "w" in ask("bank").added) == (TEXT + "# more\n", True)
+
+
+def test_a_rule_of_the_file_is_not_changed_by_putting_a_part_of_it(store: SqlStore) -> None:
+    store.register("bank", TEXT, None)
+    with pytest.raises(InputError, match="'r/x' is not a name"):
+        Rules(store, "bank").put("r/x", "{do: []}")
+
+
+def test_keys_are_enabled_in_the_words_that_a_command_has_for_them(store: SqlStore) -> None:
+    flags = TEXT.replace("k: bigint", "k: boolean").replace(
+        "per: k", "per: k, disabled_for: [true, false]"
+    )
+    store.register("bank", flags, None)
+    Rules(store, "bank").enable_for("r", {"k": "true"})
+    assert store.newest("bank").load().rules["r"].disabled_for == ({"k": "false"},)
+
+
+def test_keys_that_were_disabled_of_a_rule_that_is_gone_can_be_dropped(store: SqlStore) -> None:
+    switch = {"s/disabled_for": '{"disabled_for": [{"k": 7}]}'}
+    store.register("bank", TEXT, None, switch)
+    back = TEXT.replace("r: {on: a, per: k}", "r: {on: a}, s: {on: a}")
+    with pytest.raises(InputError, match="disabled_for lists keys"):
+        ask_to_reload(store, load(TEXT), back)
+    Rules(store, "bank").drop("s")
+    ask_to_reload(store, load(TEXT), back)
+    assert store.newest("bank").added == {}
+    for name, said in (("s", "own text"), ("t", "`t`")):
+        with pytest.raises(InputError, match=said):
+            Rules(store, "bank").drop(name)
+
+
+def test_a_file_that_is_registered_for_its_signals_keeps_what_was_put_beside_it(
+    store: SqlStore,
+) -> None:
+    text = TEXT.replace("r: {on: a, per: k}", "r: {on: s}")  # of the file, and uses what was put
+    store.register("bank", text, None, {"s": "{on: a}"})
+    store.register("shop", "rulebook: shop\n", None)
+    assert [*the_rulebooks(store, None)["bank"].rules] == ["r", "s"]
+    store.register("bank", TEXT, None)
+    assert store.rulebooks()["bank"].added == {"s": "{on: a}"}
+    store.register("bank", TEXT, None, {})
+    assert store.rulebooks()["bank"].added == {}
+
+
+def test_an_inbox_follows_the_rules_that_are_put(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "FRESH_SECONDS", 0)
+    store.register("bank", TEXT, None)
+    known = source.Source(store)
+    for added in ({"s": "{on: a}"}, {}):
+        store.register("bank", TEXT, None, added)
+        assert [*asyncio.run(known.books())["bank"].rules] == ["r", *added]
+
+
+def test_a_watched_file_that_changed_before_its_engine_was_ready_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "bank.yaml"
+    path.write_text(TEXT)
+    book = load(path)
+    path.write_text(TEXT + "# while it waited for its lease\n")
+    file = RulebookFile(book, watched=True)
+    file.runs(book.text)
+    found = file.changed({})
+    assert found is not None
+    assert found.text.endswith("lease\n")
+    assert file.changed({}) is None
+
+
+def test_g24_what_an_operator_asked_for_comes_first_and_a_changed_file_then(
+    store: SqlStore, tmp_path: Path
+) -> None:
+    path, taken = tmp_path / "bank.yaml", []
+    path.write_text(TEXT)
+    book = load(path)
+    epoch = store.acquire("bank", "one", 60)
+    store.register("bank", TEXT, str(path))
+
+    def take_over(changed: Rulebook) -> int:
+        taken.append((changed.text, [*changed.added]))
+        return store.register("bank", changed.text, changed.file, changed.added)
+
+    changes = Changes(store, "bank", epoch, RulebookFile(book, watched=True), {}, take_over)
+    Rules(store, "bank").put("s", "{on: a}")
+    path.write_text(TEXT + "# more\n")
+    changes.make({}, asked=True)
+    for _ in range(2):
+        changes.make({"s": "{on: a}"}, asked=False)
+    assert taken == [(TEXT, ["s"]), (TEXT + "# more\n", ["s"])]
+    assert store.pending_controls("bank") == ()
