@@ -72,7 +72,7 @@ class Rules:
         while version is None:
             before = self._store.newest(self._rulebook)
             kept = replace(before, added=added(before))
-            kept.load()
+            kept.judged()
             version = self._store.propose(self._rulebook, kept, before.version)
         self._wake()
         return version
@@ -129,7 +129,7 @@ def ask_to_reload(
     else:
         path = os.path.abspath(given)
         changed = replace(kept, text=read_file(path), file=path)
-    loaded = changed.load()
+    loaded = changed.judged()
     if loaded.name != book.name:
         message = f"this is the rulebook `{loaded.name}`, not `{book.name}`"
         place = word_place(changed.file or "<text>")

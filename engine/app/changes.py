@@ -34,9 +34,11 @@ class RulebookFile:
         self._seen: tuple[int, ...] | None = None  # it may have changed since it was read
         self._asked = False
 
-    def runs(self, text: str) -> None:
-        """The engine begins with this text of it."""
-        self._text = text
+    def runs(self, book: Rulebook) -> None:
+        """The engine goes on with this rulebook, perhaps from another file."""
+        if absolute(book.file) != absolute(self._path):
+            self._path, self._seen = book.file, None
+        self._text = book.text
 
     def reread(self) -> None:
         """May be called from a signal handler."""
@@ -100,7 +102,7 @@ class Changes:
             return
         kept, control = self._wanted
         try:
-            said = f"version {self.take_over(kept.load(self.settings))} runs"
+            said = f"version {self.take_over(kept.judged(self.settings))} runs"
             log.info("rulebook %s: %s", self.name, said)
         except Exception as error:
             if isinstance(error, OutageError) or getattr(error, "code", "") in LOST:

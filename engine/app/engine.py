@@ -333,7 +333,7 @@ class Engine:
         self._lease, self._epoch = lease, lease.epoch
         self._add_rules()
         book = self.rulebook
-        self._file.runs(book.text)
+        self._file.runs(book)
         store.introduce(book.name, book.text, absolute(book.file))
         with self._stopping_cause():
             check_clock(store, book)
@@ -385,6 +385,7 @@ class Engine:
         self._check_webhooks(book)
         self._loop.finish()
         parts = self._opened_parts(book)
+        self._file.runs(book)
         before, self._parts, self.rulebook = self._parts, parts, book
         self._lease.seconds = book.settings.lease_seconds
         if before is not None:

@@ -35,6 +35,13 @@ class KeptRulebook:
         """The rulebook, read and checked. Raises InputError."""
         return rules.load(self.text, settings=settings, file=self.file, added=self.added)
 
+    def judged(self, settings: Mapping[str, str] | None = None) -> Rulebook:
+        """The rulebook, to be taken over. Raises InputError, too, where its text does not stand
+        without the rules beside it: a start reads it alone first."""
+        if self.added:
+            rules.load(self.text, settings=settings, file=self.file)
+        return self.load(settings)
+
 
 def current(connection: sa.Connection) -> dict[str, KeptRulebook]:
     """By name, the rulebooks as they run, or ran last."""

@@ -58,6 +58,8 @@ def test_g24_rules_as_data_build_on_what_was_asked_for_last(store: SqlStore) -> 
     assert ([*book.rules], book.rules["r"].disabled_for) == (["r", "q"], ())
     assert ask_to_reload(store, book, TEXT + "# more\n") == 7
     assert [*store.newest("bank").load().rules] == ["r", "q"]  # what was put stays
+    with pytest.raises(InputError, match="unknown event 'q'"):
+        ask_to_reload(store, book, TEXT.replace("{on: a,", "{on: q ; a,"))  # q is put
     asked = [c for c in store.pending_controls("bank") if c.kind == "reload"]
     assert [c.subject for c in asked] == ["2", "3", "4", "5", "6", "7"]
     status = store.status("bank")
