@@ -51,7 +51,7 @@ def raise_signal(
         books = {loaded.name: loaded} if loaded else the_rulebooks(store, name)
         raised = make_signals(books, event, fields, signal_id, store.wall(), text=True)
         if loaded:
-            store.register(loaded.name, loaded.text, loaded.file)
+            keep_given(store, loaded)
         fresh = store.raise_everywhere(raised)
         id = next(iter(raised.values())).id
         return {"event": event, "id": id, "inserted": fresh, "rulebooks": [*raised]}
@@ -64,6 +64,13 @@ def the_rulebooks(store: SqlStore, name: str | None) -> dict[str, Rulebook]:
         book = the_rulebook(store, name)
         return {book.name: book}
     return {name: kept.load() for name, kept in sorted(known.items())}
+
+
+def keep_given(store: SqlStore, book: Rulebook) -> None:
+    """Keep a rulebook that a command was given, unless an engine runs one of its name: then what
+    runs stays what the store says that runs."""
+    if store.holder(book.name) is None:
+        store.register(book.name, book.text, book.file)
 
 
 def the_rulebook(store: SqlStore, name: str | None) -> Rulebook:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tidegate import rules
 from tidegate.engine.inbox.server import Address, Inbox
+from tidegate.engine.operate import keep_given
 from tidegate.engine.policy import load_policy
 from tidegate.engine.store import open_store
 
@@ -24,6 +25,6 @@ def serve(
     with Inbox(address, load_policy(policy)) as inbox:
         with open_store(url, create=loaded is not None) as store:
             if loaded is not None:
-                store.register(loaded.name, loaded.text, loaded.file)
+                keep_given(store, loaded)
         inbox.begin(url, loaded.name if loaded is not None else name)
         stop.wait()

@@ -429,3 +429,18 @@ def test_an_engine_that_is_not_open_says_what_to_write(doors: Path) -> None:
     for call in (engine.run_once, engine.run, engine.obstacles, lambda: engine.signal("closed")):
         with pytest.raises(EngineError, match=r"write `with Engine\(..\) as engine:`"):
             call()  # type: ignore[operator]
+
+
+def test_what_runs_stays_what_runs_when_a_signal_brings_another_text(
+    tidegate: Tidegate, doors: Path, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path / 'own.db'}"
+    with open_store(url, create=True) as store:
+        store.register("doors", doors.read_text(), str(doors))
+        store.acquire("doors", "machine/1/7", 600)
+        other = tmp_path / "other.yaml"
+        other.write_text(doors.read_text() + "\n# another text\n")
+        at = ("--rulebook-file", str(other), "--store", url)
+        assert tidegate("signal", "opened", "door=7", "by=x", *at).exit_code == 0
+        kept = store.rulebooks()["doors"]
+        assert (kept.text, kept.version) == (doors.read_text(), 1)
