@@ -24,13 +24,11 @@ from tests.crash.conftest import ROOT, finish
 from tests.crash.lake import Lake, Rows
 from tests.crash.staged import NAMES, stage_in
 from tests.crash.verdict import Verdict, judge
-from tests.store.conftest import server
 from tests.support import postgres
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["server"]
 
 ROUNDS = int(os.environ.get("TIDEGATE_KILL_ROUNDS", "20"))
 PROGRESS_SECONDS_MAX = 180

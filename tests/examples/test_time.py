@@ -113,7 +113,7 @@ class Later(SystemClock):
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> type[Later]:
-    monkeypatch.setattr("tidegate.engine.app.engine.SystemClock", Later)
+    monkeypatch.setattr("tidegate.engine.app.parts.SystemClock", Later)
     monkeypatch.setattr("tidegate.engine.app.engine.check_clock", lambda *_: None)
     monkeypatch.setattr(Later, "ahead", 0)
     return Later
