@@ -106,6 +106,7 @@ def ready(said: Path) -> str:
     return str(found.get("status") or found["error"]["code"])
 
 
+@pytest.mark.long
 def test_a_rehearsal_runs_to_its_end_or_is_cut_short_and_leaves_nothing(
     spark: SparkSession, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -125,6 +126,7 @@ def test_a_rehearsal_runs_to_its_end_or_is_cut_short_and_leaves_nothing(
     assert spark.sql("SHOW DATABASES").collect() == before
 
 
+@pytest.mark.long
 def test_g21_a_standby_goes_on_where_the_active_engine_was_killed_or_slept(
     shop: Shop,
 ) -> None:
