@@ -17,10 +17,10 @@ PORTS = ("Store", "Feed", "Sink", "Conditions")
 
 
 def some(made: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Every twentieth call of each method from the first on, each with the next fault in turn."""
+    """Every sixteenth call of each method from the first on, each with the next fault in turn."""
     seen, faults = Counter[str](), cycle(FAULTS)
     for number, name in enumerate(made):
-        if seen[name] % 20 == 0:
+        if seen[name] % 16 == 0:
             yield number, next(faults)
         seen[name] += 1
 
