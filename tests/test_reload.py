@@ -128,6 +128,7 @@ def test_g24_rules_put_or_dropped_while_another_engine_runs_or_none_are_those_of
     assert not rulebook_status(shop.store, "shop")["asked_for"]
 
 
+@pytest.mark.long
 def test_a_watched_file_is_taken_over_and_a_broken_one_is_not(
     shop: Shop, caplog: pytest.LogCaptureFixture
 ) -> None:

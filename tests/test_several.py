@@ -102,6 +102,7 @@ def test_g07_two_rulebooks_in_one_process_hear_one_signal_and_one_stops_alone(
         assert status["bank"]["stopped"] is None
 
 
+@pytest.mark.long
 def test_run_names_the_rulebook_of_each_line_and_ends_with_the_worst_code(
     lake: Lake, tidegate: Tidegate, caplog: pytest.LogCaptureFixture
 ) -> None:
