@@ -146,7 +146,7 @@ def test_a_watched_file_that_changed_before_its_engine_was_ready_is_seen(tmp_pat
     book = load(path)
     path.write_text(TEXT + "# while it waited for its lease\n")
     file = RulebookFile(book, watched=True)
-    file.runs(book.text)
+    file.runs(book)
     found = file.changed({})
     assert found is not None
     assert found.text.endswith("lease\n")
