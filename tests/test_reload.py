@@ -86,6 +86,7 @@ def test_g24_what_is_unchanged_keeps_its_state_and_what_does_not_fit_is_refused(
         )
 
 
+@pytest.mark.long
 def test_g24_rules_put_or_dropped_while_another_engine_runs_or_none_are_those_of_the_next(
     shop: Shop,
 ) -> None:

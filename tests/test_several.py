@@ -57,6 +57,7 @@ def files(lake: Lake) -> list[Path]:
     return [lake.folder / f"{name}.yaml" for name in NAMES]
 
 
+@pytest.mark.long
 def test_g07_two_rulebooks_in_one_process_hear_one_signal_and_one_stops_alone(
     lake: Lake, slow_store_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
