@@ -1,4 +1,4 @@
-"""Outbox entries: what they are, what may become of them, what operators ask about them."""
+"""The outbox: statements, entries, the outcomes of attempts; what operators ask for."""
 
 from __future__ import annotations
 

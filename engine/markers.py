@@ -1,4 +1,4 @@
-"""Markers: what the tables that actions write say of the stores that wrote them (G16, G20)."""
+"""Markers: the last entry of each store that a target's log shows (G16, G20)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that look at what an engine did, and those that get it past what stands in its way."""
+"""Commands of an operator: what an engine did, what stands in its way, what it is to change."""
 
 from __future__ import annotations
 

@@ -216,6 +216,10 @@ class Sink(Protocol):
         ...
 
 
+LOST = frozenset({"lease-lost", "spark-lost"})
+"""The codes of errors that end an engine, whatever it was at."""
+
+
 class OutageError(EngineError):
     """Something that may pass by itself: the store or a table cannot be reached just now."""
 

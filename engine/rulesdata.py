@@ -72,7 +72,7 @@ class Rules:
         while version is None:
             before = self._store.newest(self._rulebook)
             kept = replace(before, added=added(before))
-            kept.judged()
+            kept.judged(self._rulebook)
             version = self._store.propose(self._rulebook, kept, before.version)
         self._wake()
         return version
@@ -129,11 +129,6 @@ def ask_to_reload(
     else:
         path = os.path.abspath(given)
         changed = replace(kept, text=read_file(path), file=path)
-    loaded = changed.judged()
-    if loaded.name != book.name:
-        message = f"this is the rulebook `{loaded.name}`, not `{book.name}`"
-        place = word_place(changed.file or "<text>")
-        hint = "a rulebook keeps its name: its state in the store is under it"
-        raise InputError([Problem("other-rulebook", message, place, hint)])
+    changed.judged(book.name)
     version = store.propose(book.name, changed, kept.version)
     return version if version is not None else ask_to_reload(store, book, source)

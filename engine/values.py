@@ -9,7 +9,7 @@ are Arrow. All values are immutable by convention: nobody writes into an array i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -302,12 +302,10 @@ class Reading:
 class Question:
     """A rule's condition, asked of its firings in one bucket.
 
-    `asks`: what an answer says: `if` the condition holds; `fire` and `rearm` are those of its
-    hysteresis.
-    `group`: the columns with one value a firing that an expression names; `tables`: the declared
-    tables that a query names, `versions` those at which it sees them: a table without one is not
-    there.
-    `transitions`: the transition tables that it names.
+    `asks`: `if` for the condition itself; `fire` or `rearm` for one of its hysteresis. `group`: the
+    columns that an expression names and that have one value a firing. `tables`: the declared tables
+    that a query names. `versions`: by table, the version that is read; a table without one did not
+    exist then. `transitions`: the transition tables that it names.
     """
 
     rule: str
@@ -398,6 +396,14 @@ class Firings:
             return {}
         counts = pc.value_counts(self.firings[DAMPED].drop_null()).to_pylist()
         return {one["values"]: one["counts"] for one in counts}
+
+    def some(self, chosen: pa.Array | pa.ChunkedArray) -> Firings:
+        """Those that are `chosen`, a truth value each, with their rows of the relation."""
+        if pc.all(chosen).as_py():
+            return self
+        kept = replace(self, firings=self.firings.filter(chosen))
+        rows = pc.is_in(self.relation["firing_id"], kept.hex_ids())
+        return replace(kept, relation=self.relation.filter(rows))
 
     def hex_ids(self) -> pa.StringArray:
         """The firing ids as they stand in the relation."""

@@ -271,8 +271,8 @@ def with_node(kind: Kind) -> Kind:
 def hint_for(
     word: str, known: Iterable[str], words: Words | None, report: Report, keys: Collection[str] = ()
 ) -> str:
-    """The known name that a word stands for, else the nearest one. `keys`: those written beside it;
-    of several names that it may stand for it is the first that is not among them."""
+    """The known name that a word stands for, else the nearest one. Where it may stand for several
+    names, the first is meant that is not among `keys`, which are written beside it."""
     other = (words or {}).get(word.lower())
     if isinstance(other, tuple):
         other = next((name for name in other if name not in keys), other[-1])

@@ -14,14 +14,12 @@ from tidegate.engine.act.edges import END, FAILED, edge_signals
 from tidegate.engine.act.executors import Executor, NoEffectError, Outbox, Present, SomeFailedError
 from tidegate.engine.act.queues import Waiting
 from tidegate.engine.entries import Entry, Fate, Outcome
-from tidegate.engine.ports import OutageError, SinkError
+from tidegate.engine.ports import LOST, OutageError, SinkError
 from tidegate.engine.values import Failure, Firings
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Retry, Rulebook
 
 log = logging.getLogger(__name__)
-
-LOST = frozenset({"lease-lost", "spark-lost"})  # what ends the engine, not an entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +167,4 @@ def firings_of_entry(entry: Entry, firings: Firings) -> Firings:
         chosen = pc.is_in(firings.hex_ids(), pa.array(entry.firing_ids, pa.string()))
     else:
         chosen = firings.through
-    if pc.all(chosen).as_py():
-        return firings
-    kept = replace(firings, firings=firings.firings.filter(chosen))
-    rows = pc.is_in(firings.relation["firing_id"], kept.hex_ids())
-    return replace(kept, relation=firings.relation.filter(rows))
+    return firings.some(chosen)

@@ -34,7 +34,8 @@ class Stamp:
     now: int = 0
 
     def on(self, entry: Entry, *, asked: bool = False) -> Entry:
-        """`asked`: it stands for the condition that made it, which was asked in its turn."""
+        """The entry with its marker. `asked`: a detached condition has made it; its marker's app id
+        is that of such entries, for their numbers do not follow those of their queue."""
         app_id = f"tidegate/{self.store_id}/{self.rulebook}/{entry.rule}"
         if entry.alternative:
             app_id += "/otherwise"

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from tidegate.engine.ports import OutageError
+from tidegate.engine.ports import LOST, OutageError
 from tidegate.engine.store import KeptRulebook, SqlStore
 from tidegate.engine.store.versions import RELOAD
 from tidegate.rules.errors import InputError, TidegateError
@@ -15,8 +15,6 @@ from tidegate.rules.loader import read_file
 from tidegate.rules.model import Rulebook
 
 log = logging.getLogger(__name__)
-
-LOST = frozenset({"lease-lost", "spark-lost"})  # what no other text would mend
 
 
 def absolute(file: str | None) -> str | None:
@@ -102,7 +100,7 @@ class Changes:
             return
         kept, control = self._wanted
         try:
-            said = f"version {self.take_over(kept.judged(self.settings))} runs"
+            said = f"version {self.take_over(kept.judged(self.name, self.settings))} runs"
             log.info("rulebook %s: %s", self.name, said)
         except Exception as error:
             if isinstance(error, OutageError) or getattr(error, "code", "") in LOST:

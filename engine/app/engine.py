@@ -24,7 +24,7 @@ from tidegate.engine.app.parts import Parts, open_parts
 from tidegate.engine.app.rehearsal import rehearse
 from tidegate.engine.app.skew import check_clock
 from tidegate.engine.app.standby import own_text, took, wait_for_end, warm_up
-from tidegate.engine.app.starting import load_allowed, session_of
+from tidegate.engine.app.starting import check_allowed, load_allowed, session_of
 from tidegate.engine.askrule import ask_for_rule
 from tidegate.engine.detector.detect import detect
 from tidegate.engine.doing import Quiet, doing, telling, watching_text
@@ -37,8 +37,7 @@ from tidegate.engine.policy import load_policy
 from tidegate.engine.rulesdata import Rules, ask_to_reload
 from tidegate.engine.state import BucketReport, Parked
 from tidegate.engine.store import LeaseKeeper, open_store
-from tidegate.engine.webhooks import webhook_problems
-from tidegate.rules.errors import EngineError, InputError, Problem, TidegateError, word_place
+from tidegate.rules.errors import EngineError, TidegateError
 from tidegate.rules.model import Rulebook
 
 log = logging.getLogger(__name__)
@@ -88,11 +87,11 @@ class Engine:
         standby: bool = False,
         watch: bool = False,
     ) -> None:
+        self._settings = dict(settings or {})
         with told_of_failure(rulebook, store):
             self._policy = load_policy(policy)
-            self._load = partial(load_allowed, rulebook, dict(settings or {}), self._policy)
+            self._load = partial(load_allowed, rulebook, self._settings, self._policy)
             self.rulebook = self._load()
-        self._settings = dict(settings or {})
         self._file = RulebookFile(self.rulebook, watched=watch)
         self.store_url = store or self._default_store()
         self._given_spark = spark
@@ -346,10 +345,6 @@ class Engine:
             with doing("checking tables and SQL"):
                 self._parts = self._opened_parts(self.rulebook)
 
-    def _check_webhooks(self, book: Rulebook) -> None:
-        if refused := webhook_problems(book, self._policy, os.environ):
-            raise InputError(refused)
-
     def _add_rules(self) -> None:
         """The rules beside the rulebook's text are those that ran last. What somebody has dropped
         since is left out, and keys that he enabled: they may be why no engine starts."""
@@ -367,7 +362,7 @@ class Engine:
             self.rulebook = replace(kept, text=own.text, file=own.file, added=added).load(
                 self._settings
             )
-            self._check_webhooks(self.rulebook)
+            check_allowed(self.rulebook, self._policy)
 
     def _change(self) -> None:
         """Take over another rulebook, if one is asked for."""
@@ -376,13 +371,9 @@ class Engine:
         self._loop.reload_asked = False  # the next look finds what is left
 
     def _take_over(self, book: Rulebook) -> int:
-        """Go on with another rulebook from what the store has; its version. Raises InputError and
-        EngineError where it cannot run; everything is as before then."""
-        if book.name != self.rulebook.name:
-            message = f"this is the rulebook {book.name!r}, and {self.rulebook.name!r} runs"
-            place = word_place(book.file or "<text>")
-            raise InputError([Problem("other-rulebook", message, place)])
-        self._check_webhooks(book)
+        """Go on with another text of the rulebook from what the store has; its version. Raises
+        InputError and EngineError where it cannot run; everything is as before then."""
+        check_allowed(book, self._policy)
         self._loop.finish()
         parts = self._opened_parts(book)
         self._file.runs(book)

@@ -30,9 +30,8 @@ from tidegate.engine.capture.now import Now
 from tidegate.engine.loop import Loop
 from tidegate.engine.policy import Policy
 from tidegate.engine.proven import only_written, proven_rules, ran_before
-from tidegate.engine.state import State
-from tidegate.engine.store import LeaseKeeper, SqlStore
-from tidegate.rules.model import Rule, Rulebook
+from tidegate.engine.store import KeptRulebook, LeaseKeeper, SqlStore
+from tidegate.rules.model import Rulebook
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,6 @@ class Lake:
     rulebook over the same tables. `stack` closes it."""
 
     book: Rulebook
-    rules: Mapping[str, Rule]  # that ran before
     catalog: Catalog
     analyst: DeltaAnalyst
     schemas: Mapping[str, str]
@@ -93,9 +91,12 @@ def open_parts(
         state = store.load(given.name)
         check_cursors(given, store, spark, state)
         if before is not None and before.lake.serves(given):
+            ran = before.lake.book.rules
             lake = _same_lake(before.lake, given, policy)
         else:
-            lake = _lake(given, store, spark, lease.epoch, policy, state, fresh)
+            kept = store.rulebooks().get(given.name) if state.bucket else None
+            ran = ran_before(kept)
+            lake = open_lake(given, kept, spark, (store.id, lease.epoch), policy, fresh)
         book, catalog = lake.book, lake.catalog
         poster = WebhookPoster(
             policy.webhook_hosts, settings.webhooks_in_flight_max, settings.webhook_seconds_max
@@ -104,7 +105,7 @@ def open_parts(
         digests = {rule.name: detects(rule) for rule in book.rules.values() if rule.enabled}
         prepare = preparing(book, lake.analyst)
         sink = DeltaSink(catalog, book, lake.analyst)
-        proven = proven_rules(given, lake.rules)
+        proven = proven_rules(given, ran)
         basis = make_basis(book, digests, lake.schemas, state.activations, prepare, proven)
         targets = basis.targets | {e.target for e in store.open_entries(book.name) if e.target}
         markers = DeltaMarkers(spark, catalog.locations)
@@ -137,25 +138,24 @@ def open_parts(
         return Parts(loop, version, lake, poster, stack.pop_all())
 
 
-def _lake(
+def open_lake(
     given: Rulebook,
-    store: SqlStore,
+    kept: KeptRulebook | None,
     spark: SparkSession,
-    epoch: int,
+    whose: tuple[str, int | None],
     policy: Policy,
-    state: State,
-    fresh: ExitStack,
+    opened: ExitStack,
 ) -> Lake:
-    kept = store.rulebooks().get(given.name) if state.bucket else None
+    """The tables there and checked; `opened` closes them. `kept`: the rulebook that ran before, if
+    any: tables that are only written may be gone then. `whose`: what tells its database from
+    others', see `Catalog`. Raises InputError."""
     spared = only_written(given) if kept is not None else ()
-    stack = fresh.enter_context(ExitStack())
-    catalog = stack.enter_context(
-        open_catalog(spark, given, store.id, epoch, policy.functions, spared)
-    )
+    stack = opened.enter_context(ExitStack())
+    catalog = stack.enter_context(open_catalog(spark, given, *whose, policy.functions, spared))
     schemas = schemas_now(catalog)
     book = with_action_events(given, arrow_schemas(schemas))
     analyst = DeltaAnalyst(catalog, book, policy.functions, policy.at_least_once)
-    return Lake(book, ran_before(kept), catalog, analyst, schemas, stack)
+    return Lake(book, catalog, analyst, schemas, stack)
 
 
 def _same_lake(lake: Lake, given: Rulebook, policy: Policy) -> Lake:
@@ -163,4 +163,4 @@ def _same_lake(lake: Lake, given: Rulebook, policy: Policy) -> Lake:
     check_events(lake.catalog.spark, given, lake.catalog.locations, policy.functions)
     book = with_action_events(given, arrow_schemas(lake.schemas))
     analyst = lake.analyst.of(book)
-    return replace(lake, book=book, rules=lake.book.rules, analyst=analyst)
+    return replace(lake, book=book, analyst=analyst)

@@ -6,18 +6,16 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from pyspark.sql import SparkSession
 
-from tidegate.connectors.delta.analyst import DeltaAnalyst
-from tidegate.engine.actionevents import with_action_events
+from tidegate.engine.app.parts import open_lake
 from tidegate.engine.app.skew import check_clock
-from tidegate.engine.app.tables import arrow_schemas, open_catalog, preparing, schemas_now
+from tidegate.engine.app.tables import preparing
 from tidegate.engine.doing import doing
 from tidegate.engine.policy import Policy
 from tidegate.engine.ports import OutageError
-from tidegate.engine.proven import only_written
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store.holder import this_holder
 from tidegate.engine.store.lease import standby_of
@@ -43,18 +41,10 @@ def warm_up(book: Rulebook, store: SqlStore, spark: SparkSession, policy: Policy
     """All that a start does before its loop, for nothing: what is wrong is said now, and Java has
     compiled and read by then what the start needs. Raises InputError, EngineError."""
     check_clock(store, book)
-    ran = store.last_bucket(book.name) > 0
-    kept = store.rulebooks().get(book.name)
-    spared = only_written(book) if ran and kept is not None else ()
-    name = f"{store.id}_standby"
-    with (
-        doing("checking tables and SQL"),
-        open_catalog(spark, book, name, None, policy.functions, spared) as catalog,
-    ):
-        schemas = schemas_now(catalog)
-        judged = with_action_events(book, arrow_schemas(schemas))
-        analyst = DeltaAnalyst(catalog, judged, policy.functions, policy.at_least_once)
-        preparing(judged, analyst)(schemas, ())
+    kept = store.rulebooks().get(book.name) if store.last_bucket(book.name) else None
+    with doing("checking tables and SQL"), ExitStack() as opened:
+        lake = open_lake(book, kept, spark, (f"{store.id}_standby", None), policy, opened)
+        preparing(lake.book, lake.analyst)(lake.schemas, ())
 
 
 def wait_for_end(

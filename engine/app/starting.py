@@ -26,9 +26,15 @@ def load_allowed(
 ) -> Rulebook:
     """A rulebook, whose webhooks the policy lets through. Raises InputError."""
     book = rulebook if isinstance(rulebook, Rulebook) else rules.load(rulebook, settings=settings)
+    check_allowed(book, policy)
+    return book
+
+
+def check_allowed(book: Rulebook, policy: Policy) -> None:
+    """Whether the policy lets a rulebook's webhooks through, and their secrets are there. Raises
+    InputError."""
     if refused := webhook_problems(book, policy, os.environ):
         raise InputError(refused)
-    return book
 
 
 def session_of(

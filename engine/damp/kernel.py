@@ -40,8 +40,8 @@ def damp(
         window[head[k]:tail[k]]    when those passed that are younger than `length`, ascending
         seen[same[i]]   when the last one passed that repeats as firing i does
 
-    All but `armed` are made of firings that pass. One that is older than what is remembered counts
-    as if it were as late as that.
+    All but `armed` are made of firings that pass. A firing that is older than the last one in
+    `window` is put there with the instant of that one, so that the window stays ascending.
 
     Example: cooldown 10, instants 0, 4, 10, 12 of one key: the second and the fourth are dropped.
     """

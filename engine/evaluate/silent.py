@@ -5,11 +5,8 @@ Example: `per: account_id`, `disabled_for: [7]`. Accounts 7 and 8 are detected; 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidegate.engine.hashing import row_hash
 from tidegate.engine.keytext import key_text
@@ -40,8 +37,4 @@ def without_silent(firings: Firings, silent: pa.Table) -> Firings:
     keys = row_hash(firings.firings.select(silent.column_names))
     known = row_hash(silent)
     left = ~(np.isin(keys[:, 0], known[:, 0]) & np.isin(keys[:, 1], known[:, 1]))
-    if left.all():
-        return firings
-    kept = replace(firings, firings=firings.firings.filter(pa.array(left)))
-    rows = pc.is_in(firings.relation["firing_id"], kept.hex_ids())
-    return replace(kept, relation=firings.relation.filter(rows))
+    return firings.some(pa.array(left))

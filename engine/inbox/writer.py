@@ -1,4 +1,5 @@
-"""Group commit: one thread writes what all requests hand it, as one transaction at a time."""
+"""Group commit: requests queue their signals; one thread writes all that is queued, in one
+transaction after another."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from tidegate import rules
 from tidegate.engine.store import controls
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import insert_new, server_now, upsert
+from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.model import Rulebook
 
 RELOAD = "reload"
@@ -35,12 +36,18 @@ class KeptRulebook:
         """The rulebook, read and checked. Raises InputError."""
         return rules.load(self.text, settings=settings, file=self.file, added=self.added)
 
-    def judged(self, settings: Mapping[str, str] | None = None) -> Rulebook:
-        """The rulebook, to be taken over. Raises InputError, too, where its text does not stand
-        without the rules beside it: a start reads it alone first."""
+    def judged(self, name: str, settings: Mapping[str, str] | None = None) -> Rulebook:
+        """The rulebook, to be taken over in place of `name`. Raises InputError, too, where its text
+        does not stand without the rules beside it: a start reads it alone first."""
         if self.added:
             rules.load(self.text, settings=settings, file=self.file)
-        return self.load(settings)
+        loaded = self.load(settings)
+        if loaded.name != name:
+            message = f"this is the rulebook `{loaded.name}`, not `{name}`"
+            place = word_place(self.file or "<text>")
+            hint = "a rulebook keeps its name: its state in the store is under it"
+            raise InputError([Problem("other-rulebook", message, place, hint)])
+        return loaded
 
 
 def current(connection: sa.Connection) -> dict[str, KeptRulebook]:

@@ -77,8 +77,8 @@ def since_first(kept: Instances, inside: Instances, keys: int) -> Bools:
 
 
 def in_closing_order(closers: Instances, moment: Moment) -> Instances:
-    """What closes windows, in order of end; of one key's that end together the lowest in rank
-    first (S4), so that each closes what those before it have left open."""
+    """What closes windows, in order of end. Where several of one key end together, the lowest in
+    rank is first (S4). So each closes what those before it have left open."""
     group, count = ties.groups(closers.key, closers.end, moment.keys)
     if count == len(closers):
         return closers
