@@ -307,6 +307,7 @@ class Settings:
     search_steps_max: int = 1_000_000  # joins of instances, at one instant of one key
     statement_seconds_max: int = 3_600
     outage_max_seconds: int = 300  # G7
+    spark_restarts_max: int = 3  # in an hour, of a Spark that the engine has started
     yaml_bytes_max: int = 1_048_576
     inbox_bytes_max: int = 4_194_304  # of one request's body
     inbox_batch_max: int = 10_000  # signals of one request

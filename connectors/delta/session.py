@@ -8,10 +8,12 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyspark
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from tidegate.connectors.delta.faults import SPARK_ERRORS, fault, is_lost
@@ -84,6 +86,34 @@ def stop_session(spark: SparkSession) -> None:
     except SPARK_ERRORS as error:
         if not is_lost(error):
             raise
+
+
+def discard_session(spark: SparkSession) -> None:
+    """Forget a session whose Java or context has ended, so that another can be started. PySpark
+    keeps the connection to a Java that is gone, and would go on asking it."""
+    with suppress(*SPARK_ERRORS, EOFError):
+        spark.stop()
+    gateway: Any = SparkContext._gateway
+    if gateway is not None and not _answers(gateway):
+        process = getattr(gateway, "proc", None)
+        with suppress(*SPARK_ERRORS):
+            gateway.shutdown()
+        if process is not None:
+            process.kill()
+            process.wait()
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+    SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
+
+
+def _answers(gateway: Any) -> bool:
+    """Whether Java is there."""
+    try:
+        gateway.jvm.System.nanoTime()
+    except SPARK_ERRORS:
+        return False
+    return True
 
 
 def check_session(spark: SparkSession) -> None:

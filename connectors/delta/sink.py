@@ -34,6 +34,13 @@ SMALL_SOURCE_ROWS = 50_000
 SMALL_TARGET_BYTES = 256 * 1024 * 1024
 _CONFLICTS = ("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
 _LARGE_JOBS = {"spark.sql.adaptive.enabled": "true", "spark.sql.shuffle.partitions": "200"}
+# A marked commit makes the table's state from its log, which is planned anew each time: compiling
+# the plan takes longer than running it. Over few rows a statement is faster interpreted, too.
+INTERPRETED_BYTES = 16 * 1024 * 1024
+_INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 
 
 class DeltaSink:
@@ -172,16 +179,21 @@ class DeltaSink:
         settings = _marked(entry, noted)
         if reading.fixed_source:
             settings["spark.databricks.delta.merge.materializeSource"] = "none"
-        if firings.relation.num_rows > SMALL_SOURCE_ROWS or self._reads_much(entry, reading):
+        size = self._bytes_read(entry, reading)
+        if firings.relation.num_rows > SMALL_SOURCE_ROWS or size > SMALL_TARGET_BYTES:
             settings |= _LARGE_JOBS
+        elif size <= INTERPRETED_BYTES:
+            settings |= _INTERPRETED
         return settings
 
-    def _reads_much(self, entry: Entry, reading: Reading) -> bool:
-        """Whether the statement goes through a large target; one that only appends does not, and
-        need not wait for its size."""
-        if entry.target is None or reading.appends:
-            return False
-        return int(self._snapshot(entry.target).sizeInBytes()) > SMALL_TARGET_BYTES
+    def _bytes_read(self, entry: Entry, reading: Reading) -> int:
+        """The size of the tables that the statement goes through. An INSERT does not go through its
+        target. The size of what `reads:` allows is not known."""
+        tables = set(reading.tables)
+        if entry.target is not None and not reading.appends:
+            tables.add(entry.target)
+        unknown = INTERPRETED_BYTES + 1 if self._rulebook.reads else 0
+        return unknown + sum(int(self._snapshot(table).sizeInBytes()) for table in tables)
 
     def _snapshot(self, table: str) -> Any:
         """The table's latest snapshot, from Delta's own cache."""

@@ -22,12 +22,13 @@ from tidegate.engine.app.changes import Changes, RulebookFile, absolute
 from tidegate.engine.app.failed import told_of_failure
 from tidegate.engine.app.parts import Parts, open_parts
 from tidegate.engine.app.rehearsal import rehearse
+from tidegate.engine.app.sessions import Sessions
 from tidegate.engine.app.skew import check_clock
 from tidegate.engine.app.standby import own_text, took, wait_for_end, warm_up
-from tidegate.engine.app.starting import check_allowed, load_allowed, session_of
+from tidegate.engine.app.starting import check_allowed, load_allowed
 from tidegate.engine.askrule import ask_for_rule
 from tidegate.engine.detector.detect import detect
-from tidegate.engine.doing import Quiet, doing, telling, watching_text
+from tidegate.engine.doing import Quiet, Stage, doing, telling, watching_text
 from tidegate.engine.explicit import make_signal
 from tidegate.engine.loop import Loop
 from tidegate.engine.obstacles import sentence
@@ -78,7 +79,7 @@ class Engine:
         self,
         rulebook: str | os.PathLike[str] | Rulebook,
         *,
-        spark: SparkSession | Callable[[], SparkSession] | None = None,
+        spark: SparkSession | Sessions | None = None,
         store: str | None = None,
         settings: Mapping[str, str] | None = None,
         spark_conf: Mapping[str, str] | None = None,
@@ -94,8 +95,8 @@ class Engine:
             self.rulebook = self._load()
         self._file = RulebookFile(self.rulebook, watched=watch)
         self.store_url = store or self._default_store()
-        self._given_spark = spark
-        self._spark_conf = dict(spark_conf or {})
+        self._shared = isinstance(spark, Sessions)
+        self._sessions = spark if isinstance(spark, Sessions) else Sessions(spark, spark_conf or {})
         self._lease_wait_seconds = lease_wait_seconds
         self._standby = standby
         self.waiting = threading.Event()  # a standby is prepared, and another engine runs
@@ -189,15 +190,15 @@ class Engine:
         is committed stays."""
         self._check_open("run_once")
         reports = []
-        with self._stopping_cause(), telling(lambda: self._loop.stage):
+        with self._stopping_cause(), telling(self._stage):
             through = self._through
             self._tell_ready()
-            through(self._loop.work)
+            through(Loop.work)
             through(self._change)
-            seen = through(self._loop.visible)
-            while not self._stop.is_set() and not through(lambda: self._loop.done(seen)):
+            seen = through(Loop.visible)
+            while not self._stop.is_set() and not through(lambda loop: loop.done(seen)):
                 through(self._change)
-                report = through(self._loop.bucket)
+                report = through(Loop.bucket)
                 if report is not None:
                     reports.append(report)
                     self._tell_ready()
@@ -207,7 +208,7 @@ class Engine:
                     break
                 else:
                     self._stop.wait(min(self._loop.wait_seconds or LOOK_SECONDS, LOOK_SECONDS))
-            through(self._loop.work)
+            through(Loop.work)
             through(self._purge)
         return tuple(reports)
 
@@ -230,7 +231,7 @@ class Engine:
         with (
             Wakeup(poll_seconds) as self._wakeup,
             self._stopping_cause(),
-            telling(lambda: self._loop.stage),
+            telling(self._stage),
         ):
             if self._stop.is_set():
                 return
@@ -238,14 +239,14 @@ class Engine:
             self._tell_ready()
             while not self._wakeup.stopped:
                 through(self._change)
-                report = through(self._loop.bucket)
+                report = through(Loop.bucket)
                 if report is not None:
                     self._tell_ready()
                     quiet.over()
                     if on_bucket:
                         on_bucket(report)
                     if report.bucket % PURGE_EVERY_BUCKETS == 0:
-                        self._purge()
+                        self._purge(self._loop)
                 elif self._loop.reload_asked:
                     continue
                 elif not (self._loop.idle or self._loop.full):
@@ -255,7 +256,7 @@ class Engine:
                 else:
                     quiet.go_on(self._loop.waiting)
                     self._wakeup.wait(self._loop.wait_seconds)
-            through(self._loop.finish)
+            through(Loop.finish)
 
     def obstacles(self) -> tuple[str, ...]:
         """What stands in the way of rules: parked rules, entries that are held, dead or wait for
@@ -278,6 +279,11 @@ class Engine:
         if self._parts is None:
             raise ValueError("an engine that is not open has no loop")
         return self._parts.loop
+
+    def _stage(self) -> Stage | None:
+        """What is being done. For any thread."""
+        parts = self._parts
+        return None if parts is None else parts.loop.stage
 
     def _close_parts(self) -> None:
         if self._parts is not None:
@@ -321,9 +327,9 @@ class Engine:
         take = partial(stack.enter_context, lease)
         waits = self._standby and not took(take)
         if waits:
-            self._spark = session_of(self._given_spark, self._spark_conf, stack)
+            self._spark = self._session(stack)
             warm_up(book, store, self._spark, self._policy)
-            if self._spark is not self._given_spark:  # a user's has run before
+            if self._sessions.own:  # a user's has run before
                 rehearse(type(self), self._spark, lambda: store.holder(book.name) is not None)
             wait_for_end(book, store, take, self.waiting, self._stop)
             book = self.rulebook = own_text(book, store, self._load)
@@ -337,7 +343,7 @@ class Engine:
         with self._stopping_cause():
             check_clock(store, book)
             if not waits:
-                self._spark = session_of(self._given_spark, self._spark_conf, stack)
+                self._spark = self._session(stack)
             self._changes = Changes(
                 store, book.name, lease.epoch, self._file, self._settings, self._take_over
             )
@@ -364,11 +370,17 @@ class Engine:
             )
             check_allowed(self.rulebook, self._policy)
 
-    def _change(self) -> None:
+    def _change(self, loop: Loop) -> None:
         """Take over another rulebook, if one is asked for."""
-        added, asked = self.rulebook.added, self._loop.reload_asked
+        added, asked = self.rulebook.added, loop.reload_asked
         self._changes.make(added, asked=asked)
         self._loop.reload_asked = False  # the next look finds what is left
+
+    def _session(self, stack: ExitStack) -> SparkSession:
+        """The session to use; one that is started for this engine alone ends with it."""
+        if not self._shared:
+            stack.callback(self._sessions.close)
+        return self._sessions.get()
 
     def _take_over(self, book: Rulebook) -> int:
         """Go on with another text of the rulebook from what the store has; its version. Raises
@@ -400,11 +412,36 @@ class Engine:
         if self._parts is not None:
             self._parts.cancel()
 
-    def _through(self, call: Callable[[], Answer]) -> Answer:
-        """The answer of `call`, outages waited out as the rulebook says now."""
-        seconds = self.rulebook.settings.outage_max_seconds
-        outages = Outages(seconds, self._stop.wait, self._recover, self._stop.is_set)
-        return outages.through(call)
+    def _through(self, call: Callable[[Loop], Answer]) -> Answer:
+        """What `call` answers for the loop there is. Outages are waited out as the rulebook says
+        now; a Spark that has ended is started again."""
+        while True:
+            seconds = self.rulebook.settings.outage_max_seconds
+            outages = Outages(seconds, self._stop.wait, self._recover, self._stop.is_set)
+            try:
+                return outages.through(lambda: call(self._loop))
+            except EngineError as error:
+                if error.code != "spark-lost" or self._stop.is_set():
+                    raise
+                self._restart_spark(error)
+
+    def _restart_spark(self, reason: EngineError) -> None:
+        """Go on from what the store has, in another session. Raises EngineError, the reason where
+        there is to be no other."""
+        most = self.rulebook.settings.spark_restarts_max
+        while True:
+            self._spark = self._sessions.again(self._spark, reason, most)
+            with suppress(Exception):  # what is closed asks a Spark that is gone
+                self._close_parts()
+            self._parts = None
+            try:
+                with doing("checking tables and SQL"):
+                    self._parts = self._opened_parts(self.rulebook)
+                return
+            except EngineError as error:
+                if error.code != "spark-lost":
+                    raise
+                reason = error
 
     def _recover(self) -> None:
         check_running(self._spark)
@@ -431,12 +468,12 @@ class Engine:
                 self._store.set_stopped(name, self._epoch, said)
             raise
 
-    def _purge(self) -> None:
+    def _purge(self, loop: Loop) -> None:
         """Forget what is past its retention, in short transactions; much of it not all at once."""
-        settings, now = self.rulebook.settings, self._loop.now()
+        settings, now = self.rulebook.settings, loop.now()
         firings = now - settings.firings_retention_days * MICROS_PER_DAY
         history = now - settings.history_retention_days * MICROS_PER_DAY
-        forget = partial(self._store.purge, self.rulebook.name, self._loop.epoch)
+        forget = partial(self._store.purge, self.rulebook.name, loop.epoch)
         for _ in range(PURGES_MAX):
             if self._stop.is_set() or forget(firings, history, PURGED_ROWS) < PURGED_ROWS:
                 return

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from tidegate.engine.app.engine import Engine
 from tidegate.engine.app.member import Member, worst_of
-from tidegate.engine.app.starting import session_of
+from tidegate.engine.app.sessions import Sessions
 from tidegate.engine.everywhere import make_signals
 from tidegate.engine.operate import the_rulebooks
 from tidegate.engine.state import BucketReport
@@ -62,15 +62,13 @@ class Engines:
         if several and store is None:
             message = "several rulebooks have no default store in common"
             raise EngineError("no-store", message, "name its URL (store=)")
-        self._spark = spark or SparkSession.getActiveSession()
-        self._spark_conf = dict(spark_conf or {})
-        self._starting = threading.Lock()
+        self._sessions = Sessions(spark or SparkSession.getActiveSession(), spark_conf or {})
         self._telling = threading.Lock()
 
         def made(rulebook: Given) -> Engine:
             return Engine(
                 rulebook,
-                spark=self._spark or self._session,
+                spark=self._sessions,
                 store=store,
                 settings=settings,
                 policy=policy,
@@ -89,7 +87,7 @@ class Engines:
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             self._store = stack.enter_context(open_store(self.store_url, create=True))
-            self._sessions = stack.enter_context(ExitStack())
+            stack.callback(self._sessions.close)
             stack.callback(self._close)
             opened = {member: member.open() for member in self._members.values()}
             while not all(future.done() or m.waits for m, future in opened.items()):
@@ -206,13 +204,6 @@ class Engines:
                 on_bucket(name, report)
 
         return tell
-
-    def _session(self) -> SparkSession:
-        """The session of all: the first that needs it starts it."""
-        with self._starting:
-            if self._spark is None:
-                self._spark = session_of(None, self._spark_conf, self._sessions)
-            return self._spark
 
     def _raise_worst(self) -> None:
         if failed := [*self.failures.values()]:

@@ -4,14 +4,12 @@ were left."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
 from tidegate import rules
 from tidegate.connectors.delta.feed import DeltaFeed
-from tidegate.connectors.delta.session import check_session, start_session, stop_session
 from tidegate.engine.capture.resets import with_resets
 from tidegate.engine.policy import Policy
 from tidegate.engine.state import State
@@ -35,25 +33,6 @@ def check_allowed(book: Rulebook, policy: Policy) -> None:
     InputError."""
     if refused := webhook_problems(book, policy, os.environ):
         raise InputError(refused)
-
-
-def session_of(
-    given: SparkSession | Callable[[], SparkSession] | None,
-    conf: Mapping[str, str],
-    stack: ExitStack,
-) -> SparkSession:
-    """The session that is given, or got, checked; or one that is started, and stopped with the
-    stack unless it ran before."""
-    if callable(given):
-        return given()
-    if given is not None:
-        check_session(given)
-        return given
-    running = SparkSession.getActiveSession() is not None
-    spark = start_session("tidegate", conf)
-    if not running:
-        stack.callback(stop_session, spark)
-    return spark
 
 
 def check_cursors(book: Rulebook, store: SqlStore, spark: SparkSession, state: State) -> None:

@@ -1,0 +1,69 @@
+"""A Spark that has ended is started again, so often and by one engine only."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tidegate.engine.app import sessions as module
+from tidegate.engine.app.sessions import HOUR_SECONDS, Sessions
+from tidegate.rules.errors import EngineError
+
+GONE = EngineError("spark-lost", "Spark is gone: killed", "run again")
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The sessions that were started; those that were forgotten say so."""
+    found: list[Any] = []
+
+    def start(*_: object) -> Any:
+        found.append(SimpleNamespace(forgotten=False, stopped=False))
+        return found[-1]
+
+    monkeypatch.setattr(module, "start_session", start)
+    monkeypatch.setattr(module, "check_session", lambda _: None)
+    monkeypatch.setattr(module, "discard_session", lambda one: setattr(one, "forgotten", True))
+    monkeypatch.setattr(module, "stop_session", lambda one: setattr(one, "stopped", True))
+    monkeypatch.setattr(module, "SparkSession", SimpleNamespace(getActiveSession=lambda: None))
+    return found
+
+
+def test_engines_that_lose_one_session_get_one_other(started: list[Any]) -> None:
+    shared = Sessions(None, {})
+    first = shared.get()
+    assert shared.get() is first
+    second = shared.again(first, GONE, 1)
+    assert shared.again(first, GONE, 1) is second  # the other engine, later
+    assert [one.forgotten for one in started] == [True, False]
+    shared.close()
+    assert [one.stopped for one in started] == [False, True]
+
+
+def test_there_are_so_many_in_an_hour(started: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    shared = Sessions(None, {})
+    last = shared.get()
+    for _ in range(2):
+        last = shared.again(last, GONE, 2)
+        now[0] += 60
+    with pytest.raises(EngineError) as refused:
+        shared.again(last, GONE, 2)
+    assert refused.value is GONE
+    now[0] = 1000.0 + HOUR_SECONDS
+    shared.again(last, GONE, 2)
+    assert len(started) == 4
+
+
+def test_a_users_session_is_not_started_again(started: list[Any]) -> None:
+    users: Any = SimpleNamespace(stopped=False)
+    shared = Sessions(users, {})
+    assert shared.get() is users
+    with pytest.raises(EngineError):
+        shared.again(users, GONE, 3)
+    shared.close()
+    assert not users.stopped
+    assert not started
