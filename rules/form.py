@@ -38,6 +38,7 @@ _MAY_BE_ZERO = {
     "actions_in_parallel_max",
     "commit_slack_ms",
     "firings_per_rule_per_minute_max",
+    "spark_restarts_max",
     "skew_max_seconds",
 }
 

@@ -64,8 +64,8 @@ class Sessions:
             log.warning("%s\n    starting it again (%d of %d)", reason.message, number, most)
             discard_session(ended)
             self._spark = None
-            failpoint("spark.restart")
             self._spark = start_session("tidegate", self._conf)
+            failpoint("spark.restart")
             return self._spark
 
     def close(self) -> None:

@@ -37,7 +37,7 @@ LIVES: dict[type[Life], str] = {
         purge.middle purge.before""",
     KeptDying: "tell.before otherwise.stored answer.before",
 }
-ELSEWHERE = {"migrate.before", "adopt.before"}  # tests/store
+ELSEWHERE = {"migrate.before", "adopt.before", "spark.restart"}  # tests/store, tests/crash
 NOTHING = dict.fromkeys(COUNTERS, 0)
 
 
