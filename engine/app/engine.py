@@ -420,10 +420,11 @@ class Engine:
             outages = Outages(seconds, self._stop.wait, self._recover, self._stop.is_set)
             try:
                 return outages.through(lambda: call(self._loop))
-            except EngineError as error:
-                if error.code != "spark-lost" or self._stop.is_set():
+            except Exception as error:
+                gone = self._why_gone(error)
+                if gone is None or self._stop.is_set():
                     raise
-                self._restart_spark(error)
+                self._restart_spark(gone)
 
     def _restart_spark(self, reason: EngineError) -> None:
         """Go on from what the store has, in another session. Raises EngineError, the reason where
@@ -438,10 +439,21 @@ class Engine:
                 with doing("checking tables and SQL"):
                     self._parts = self._opened_parts(self.rulebook)
                 return
-            except EngineError as error:
-                if error.code != "spark-lost":
+            except Exception as error:
+                gone = self._why_gone(error)
+                if gone is None:
                     raise
-                reason = error
+                reason = gone
+
+    def _why_gone(self, error: Exception) -> EngineError | None:
+        """What an error, or Spark when asked, says of Spark's end; None if it goes on."""
+        if isinstance(error, EngineError) and error.code == "spark-lost":
+            return error
+        try:
+            check_running(self._spark)
+        except EngineError as lost:
+            return lost
+        return None
 
     def _recover(self) -> None:
         check_running(self._spark)
