@@ -11,32 +11,29 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from pyspark.sql import SparkSession
 
 from tidegate.connectors.delta.faults import check_running
 from tidegate.connectors.scheduler import Wakeup
-from tidegate.engine.adopt import MICROS_PER_DAY
 from tidegate.engine.app.changes import Changes, RulebookFile, absolute
 from tidegate.engine.app.failed import told_of_failure
 from tidegate.engine.app.parts import Parts, open_parts
+from tidegate.engine.app.purge import PURGE_EVERY_BUCKETS, purge
 from tidegate.engine.app.rehearsal import rehearse
+from tidegate.engine.app.requests import Requests
 from tidegate.engine.app.sessions import Sessions
 from tidegate.engine.app.skew import check_clock
 from tidegate.engine.app.standby import own_text, took, wait_for_end, warm_up
 from tidegate.engine.app.starting import check_allowed, load_allowed
-from tidegate.engine.askrule import ask_for_rule
 from tidegate.engine.detector.detect import detect
 from tidegate.engine.doing import Quiet, Stage, doing, telling, watching_text
-from tidegate.engine.explicit import make_signal
 from tidegate.engine.loop import Loop
-from tidegate.engine.obstacles import sentence
 from tidegate.engine.options import default_store
 from tidegate.engine.outage import Outages
 from tidegate.engine.policy import load_policy
-from tidegate.engine.rulesdata import Rules, ask_to_reload
-from tidegate.engine.state import BucketReport, Parked
+from tidegate.engine.state import BucketReport
 from tidegate.engine.store import LeaseKeeper, open_store
 from tidegate.rules.errors import EngineError, TidegateError
 from tidegate.rules.model import Rulebook
@@ -45,13 +42,10 @@ log = logging.getLogger(__name__)
 
 OnBucket = Callable[[BucketReport], None]
 Answer = TypeVar("Answer")
-PURGE_EVERY_BUCKETS = 1_000
-PURGED_ROWS = 1_000  # in one transaction
-PURGES_MAX = 100  # transactions one after the other
 LOOK_SECONDS = 0.5  # where nothing says when there will be something to take
 
 
-class Engine:
+class Engine(Requests):
     """One rulebook, running on its tables.
 
     `rulebook`: a path, YAML text, or a `Rulebook`; `spark`: a classic session with Delta, by
@@ -124,60 +118,11 @@ class Engine:
         self._open = False
         self._stack.__exit__(kind, error, trace)
 
-    def signal(
-        self,
-        event: str,
-        fields: Mapping[str, Any] | None = None,
-        /,
-        *,
-        id: str | None = None,
-        **named: Any,
-    ) -> str:
-        """Raise an explicit event, durably (G4); returns its id. The same `id` and fields again are
-        accepted and insert nothing. Fields are `named`, or in `fields` (one called `id` must be).
-        Raises InputError, or EngineError `signal-conflict`."""
-        self._check_open("signal")
-        values = {**(fields or {}), **named}
-        raised = make_signal(self.rulebook, event, values, id, self._store.wall())
-        self._store.raise_signal(self.rulebook.name, raised)
-        self.wake()
-        return raised.id
-
-    def enable(self, rule: str) -> None:
-        """Let a rule go on, from the next bucket on (G24). A parked rule keeps what it had. A
-        disabled one begins anew. Raises InputError."""
-        self._check_open("enable")
-        ask_for_rule(self._store, self.rulebook, "enable", rule)
-        self.wake()
-
-    def disable(self, rule: str, *, purge: bool = False) -> None:
-        """Stop a rule, and those that use it as an event, from the next bucket on: it detects
-        nothing and keeps nothing. Its open entries still run; with `purge` they are dead. Raises
-        InputError."""
-        self._check_open("disable")
-        ask_for_rule(self._store, self.rulebook, "disable", rule, purge=purge)
-        self.wake()
-
-    def reload(self, source: str | os.PathLike[str] | None = None) -> int:
-        """Ask for another rulebook of the same name, a path or YAML text, by default the file there
-        is: from the next bucket on, if it fits the tables; else it is refused, and the one there is
-        goes on. Returns the number of its version. Raises InputError."""
-        self._check_open("reload")
-        version = ask_to_reload(self._store, self.rulebook, source)
-        self.wake()
-        return version
-
     def reread(self) -> None:
         """Take over the rulebook's file as it is now. May be called from a signal handler."""
         self._file.reread()
         # Not here: the interrupted thread may hold the lock that `wake` takes.
         threading.Thread(target=self.wake).start()
-
-    @property
-    def rules(self) -> Rules:
-        """The rules as data: listed, put beside the rulebook's text, dropped."""
-        self._check_open("rules")
-        return Rules(self._store, self.rulebook.name, self.wake)
 
     def wake(self) -> None:
         """Look at once whether there is something to take. May be called from any thread."""
@@ -258,16 +203,6 @@ class Engine:
                     self._wakeup.wait(self._loop.wait_seconds)
             through(Loop.finish)
 
-    def obstacles(self) -> tuple[str, ...]:
-        """What stands in the way of rules: parked rules, entries that are held, dead or wait for
-        their next attempt; each as a sentence with the commands that get past it."""
-        self._check_open("obstacles")
-        found = self._store.obstacles(self.rulebook.name)
-        rules = self.rulebook.rules
-        return tuple(
-            sentence(o, rules) for o in found if not isinstance(o, Parked) or o.rule in rules
-        )
-
     def stop(self) -> None:
         """End the run after the bucket in hand. May be called from any thread."""
         self._stop.set()
@@ -296,14 +231,6 @@ class Engine:
                 "no-store", "a rulebook given as text has no default store", "name a store URL"
             )
         return default_store(Path(self.rulebook.file))
-
-    def _check_open(self, method: str) -> None:
-        if not self._open:
-            raise EngineError(
-                "engine-not-open",
-                f"`{method}` needs an engine that is open",
-                f"write `with Engine(..) as engine:` and `engine.{method}(..)` inside of it",
-            )
 
     def _tell_ready(self) -> None:
         """Once every source has its place: what is committed from here on is seen."""
@@ -481,11 +408,4 @@ class Engine:
             raise
 
     def _purge(self, loop: Loop) -> None:
-        """Forget what is past its retention, in short transactions; much of it not all at once."""
-        settings, now = self.rulebook.settings, loop.now()
-        firings = now - settings.firings_retention_days * MICROS_PER_DAY
-        history = now - settings.history_retention_days * MICROS_PER_DAY
-        forget = partial(self._store.purge, self.rulebook.name, loop.epoch)
-        for _ in range(PURGES_MAX):
-            if self._stop.is_set() or forget(firings, history, PURGED_ROWS) < PURGED_ROWS:
-                return
+        purge(self._store, self.rulebook, loop.epoch, loop.now(), self._stop.is_set)
