@@ -86,6 +86,8 @@ def _figures(book: str, status: Status | None) -> Iterator[Metric]:
         yield _level("watermark_seconds", "Up to which instant all is seen, Unix time", at, book)
     rules = {(row["rule"],): row["firings"] for row in status["rules"]}
     yield _count("firings", "Firings of each rule", rules, book, "rule")
+    damped = {(row["rule"], by): n for row in status["rules"] for by, n in row["damped"].items()}
+    yield _count("firings_damped", "Of them, dropped by damping", damped, book, "rule", "by")
     parked = {(row["rule"],): float(row["state"] == "parked") for row in status["rules"]}
     yield _level("rule_parked", "Whether a limit has parked the rule", parked, book, "rule")
     entries = {(state,): status[f"entries_{state}"] for state in ENTRY_STATES}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import jsonschema
+import pyarrow as pa
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
@@ -92,6 +94,8 @@ def test_figures_are_those_of_the_status_and_of_the_inbox(
     plan = make.plan(rulebook="shop", activations={"noticed": make.BEGIN})
     entry = make.entry("noticed")
     fired = make.firings("noticed", 3)
+    dropped = pa.array(["cooldown", "cooldown", None])
+    fired = replace(fired, firings=fired.firings.append_column("damped", dropped))
     make.commit(
         store,
         epoch,
@@ -109,6 +113,7 @@ def test_figures_are_those_of_the_status_and_of_the_inbox(
     assert found["tidegate_store_up", "shop"] == found["tidegate_running", "shop"] == 1
     assert found["tidegate_buckets_total", "shop"] == 1
     assert found["tidegate_firings_total", "noticed,shop"] == 3
+    assert found["tidegate_firings_damped_total", "cooldown,noticed,shop"] == 2
     assert found["tidegate_entries", "shop,pending"] == 1
     assert found["tidegate_unplaced_signals", "shop"] == 2
     assert found["tidegate_stage_seconds", "shop,detect"] == 0.5
