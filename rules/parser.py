@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from tidegate.rules.faults import Fault, excerpt, explain
 
 NESTING_MAX = 200  # operators inside each other; every later stage walks trees recursively
 COUNT_MAX = 1_000_000
+TEXTS_KEPT = 4_096  # that were read
 
 # Tokens that say something; all are kept, for a node stands where its first to its last token does.
 _VALUES = {"NAME", "INT", "DEC", "ISO", "UNIT", "SPAN", "CLOCK", "HHMM", "STRING"}
@@ -35,18 +36,25 @@ def parse(text: str, place: Place | None = None, locate: Locate | None = None) -
     """
     base = place or Place()
     where = locate or (lambda offset: _shifted(text, base, offset))
+    found = _read(text)
+    if isinstance(found, list):
+        raise _refused(text, found, where)
+    return found
+
+
+@lru_cache(TEXTS_KEPT)
+def _read(text: str) -> x.Expression | list[Fault]:
+    """The nodes of a text, or what is wrong with it. A rulebook that is read again, with one rule
+    changed, finds the others known."""
     try:
         tree = _lark().parse(text)
     except UnexpectedInput as error:
-        raise _refused(text, [explain(text, error)], where) from None
+        return [explain(text, error)]
     if _depth(tree) > NESTING_MAX:
-        fault = Fault(x.Span(0, len(text)), f"operators nested deeper than {NESTING_MAX}")
-        raise _refused(text, [fault], where)
+        return [Fault(x.Span(0, len(text)), f"operators nested deeper than {NESTING_MAX}")]
     builder = _Builder()
     node: x.Expression = builder.build(tree)[0]
-    if builder.faults:
-        raise _refused(text, builder.faults, where)
-    return node
+    return builder.faults or node
 
 
 def own_terminator(opener: x.Expression, last: x.Expression) -> x.Expression:
