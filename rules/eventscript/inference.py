@@ -44,7 +44,7 @@ def event_type(tree: Parsed, found: Declarations) -> Type | None:
         return Basic.TIME
     if tree.data == "marker":
         read = found.events.get(str(tree.children[0]))
-        return read and read.type
+        return None if read is None else read.type
     kinds = [found.inputs[each.name].type for each in found.events.values()]
     together: Type | None = kinds[0] if kinds else Basic.OBJECT
     for kind in kinds:
@@ -72,7 +72,7 @@ class _Silent(Mistakes):
     def __init__(self) -> None:
         super().__init__("", lambda _: Place())
 
-    def place(self, at: Parsed) -> Place:
+    def place(self, _: Parsed) -> Place:
         return Place()
 
     def add(self, code: str, message: str, at: Parsed, hint: str = "") -> None:
@@ -158,7 +158,7 @@ class _Inference:
         read = Expressions(_Silent(), names, self.found.types, self.found.functions, guessing)
         node = read.read(source.value)
         if node is None or isinstance(source.slot, str):
-            return node and node.type
+            return None if node is None else node.type
         return node.type.of if isinstance(node.type, Array) else None
 
 

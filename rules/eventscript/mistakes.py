@@ -34,7 +34,7 @@ def span(parsed: Parsed) -> Span:
     """The characters of a part of the parsed script, or a span itself."""
     if isinstance(parsed, Span):
         return parsed
-    found = parsed if isinstance(parsed, Token) else parsed.meta
+    found: Any = parsed if isinstance(parsed, Token) else parsed.meta
     return Span(found.start_pos, found.end_pos)
 
 
@@ -47,7 +47,7 @@ class Mistakes:
         self.problems: list[Problem] = []
         self.warnings: list[Problem] = []
 
-    def place(self, at: Parsed) -> Place:
+    def place(self, at: Parsed, /) -> Place:
         return self.locate(span(at).start)
 
     def add(self, code: str, message: str, at: Parsed, hint: str = "") -> None:

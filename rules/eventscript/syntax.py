@@ -10,10 +10,11 @@ from lark.exceptions import UnexpectedInput, UnexpectedToken
 from tidegate.rules.expression import Span
 from tidegate.rules.faults import Fault
 
+_UNITS = "days, hours, minutes, seconds, milliseconds, microseconds"
 _SHOWN = {
     "NAME": "a name",
     "INT": "a whole number",
-    "UNIT": "a unit (days, hours, minutes, seconds, milliseconds, microseconds)",
+    "UNIT": f"a unit ({_UNITS})",
     "LPAR": "(",
     "RPAR": ")",
     "LSQB": "[",
@@ -27,7 +28,7 @@ _SHOWN = {
     "QMARK": "?",
     "VBAR": "|",
     "AMPERSAND": "&",
-    "_DASH": "-",
+    "MINUS": "-",
     "$END": "the end",
 }
 _OPERATORS = {"OR", "AND", "EQUALITY", "RELATION", "PLUS", "MINUS", "TIMES"}
@@ -94,9 +95,17 @@ def _usual(before: str, rest: str, accepted: set[str]) -> tuple[str, str] | None
     statement = re.split(r"[;{}]", before)[-1].strip()
     if re.match(r"(else\s+)?if\b", statement):
         return "'if' is not a word of a script", _FORBIDDEN_WORDS["if"]
-    if re.match(r"\|\||&&", rest) and accepted & _SEQUENCE:
-        return f"{rest[:2]!r} joins expressions, not events", f"write {rest[0]} once"
-    if rest[:1] in ("|", "&", "-") and accepted & {"VBAR", "AMPERSAND", "_DASH"}:
+    if rest.startswith("/*"):
+        return "this comment is not closed", "write */ behind it"
+    if rest[:1] in ("|", "&") and before.endswith(rest[0]):
+        return f"{rest[0] * 2!r} joins expressions, not events", f"write {rest[0]} once"
+    if rest[:1] in ("|", "&") and accepted & _OPERATORS:
+        return f"{rest[0]!r} joins events, not expressions", f"write {rest[0] * 2}"
+    if rest.startswith(";") and accepted >= {"QMARK", "EQUAL"}:
+        return "an expression alone is no statement", "write variable = expression;"
+    if word and "UNIT" in accepted:
+        return f"unknown unit {word[0]!r}", f"known: {_UNITS}"
+    if rest[:1] in ("|", "&", "-") and accepted & {"VBAR", "AMPERSAND", "MINUS"}:
         message = "|, & and - on one level: which of them comes first is not said"
         return message, "parenthesise: (A() | B()) - C(), or A() | (B() - C())"
     if re.match(r"\+\+|--|[-+*/%]=", rest) or re.search(r"(\+\+|--|[-+*/%])$", before):
@@ -115,8 +124,6 @@ def _character(text: str, position: int) -> Fault:
         return Fault(at, "this quote is not closed", 'a string ends on its line: "..", \\n, \\"')
     if character == "'":
         return Fault(at, "a string has double quotes", 'write ".."')
-    if text.startswith("/*", position):
-        return Fault(at, "this comment is not closed", "write */ behind it")
     if not character.isascii():
         name = unicodedata.name(character, "no ASCII")
         return Fault(at, f"{character!r} is {name}", "names are of A to Z, digits and _")

@@ -49,14 +49,15 @@ def widened(node: Expression, wanted: Type) -> Expression | None:
 
 
 def _fields(node: Expression, given: Structure, wanted: Structure) -> Expression | None:
-    if dict(given.fields).keys() != dict(wanted.fields).keys():
+    theirs = dict(given.fields)
+    if theirs.keys() != dict(wanted.fields).keys():
         return None
     parts = dict(node.fields) if isinstance(node, Build) else {}
     fields: list[tuple[str, Expression]] = []
     for name, kind in wanted.fields:
-        of = given.field(name)
-        part = widened(parts.get(name) or Field(of, node, name, place=node.place), kind)
-        if part is None:
+        part = parts.get(name) or Field(theirs[name], node, name, place=node.place)
+        fitting = widened(part, kind)
+        if fitting is None:
             return None
-        fields.append((name, part))
+        fields.append((name, fitting))
     return Build(wanted, tuple(fields), place=node.place)
