@@ -41,12 +41,14 @@ class Book:
         return self._records[section]
 
     def names(self, *sections: str) -> frozenset[str]:
-        """Every name that `tables`, `events` or `rules` declares; several sections together."""
-        if sections not in self._names:
+        """Every name that `tables`, `events`, `scripts` or `rules` declares; several sections together.
+        Scripts declare events, too."""
+        known = (*sections, str(len(self.made)))
+        if known not in self._names:
             declared = (self.top.get(section, ()) for section in sections)
-            self._names[sections] = frozenset().union(*declared)
-        names = self._names[sections]
-        return names | self.made if "events" in sections else names
+            made = self.made if "events" in sections else ()
+            self._names[known] = frozenset(made).union(*declared)
+        return self._names[known]
 
     def readable(self, *sections: str) -> bool:
         """Whether what these sections declare is known: all of them are read, or not there. Scripts
