@@ -1,0 +1,320 @@
+"""An event script as a typed tree: declarations, and a regular expression over markers and blocks.
+
+Frozen values. Every expression knows its type: names are resolved, and where a `long` meets a
+`double` a `Call("double", ..)` stands in the tree. What runs and what is explained reads this tree;
+nothing behind it looks at the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidegate.rules.errors import Place
+from tidegate.rules.eventscript.types import Type
+
+# Expressions ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Base of all nodes; where a node stands does not take part in comparison."""
+
+    place: Place = field(default=Place(), compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Expression(Node):
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Expression):
+    """`value`: bool, int, float or str; None is `null` (type object)."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Variable(Expression):
+    """A variable of the script, one of an instance."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Local(Expression):
+    """The name of a `for`. Loops inside each other that use one name have each their own."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Raw(Expression):
+    """In `case` and `group`: the value of the input as it arrives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key(Expression):
+    """`group[n]`: the n-th column of the key, from 0 on."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Index(Expression):
+    array: Expression
+    index: Expression  # a long
+
+
+@dataclass(frozen=True, slots=True)
+class Field(Expression):
+    structure: Expression
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unary(Expression):
+    """`!` of a boolean; `-` of a long or a double."""
+
+    op: str
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Expression):
+    """`|| && == != < <= > >= + - * / %`; both operands are of one type. Of longs, `/` truncates and
+    `%` has the sign of the dividend; `+` of strings joins them. With times, which are microseconds:
+    `time - time` is a long, `time + long`, `long + time` and `time - long` are a time."""
+
+    op: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Expression):
+    """`condition ? then : other`, as a value."""
+
+    condition: Expression
+    then: Expression
+    other: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Expression):
+    """A built-in function, or one that a `function` declares."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Build(Expression):
+    """`{name: value, ..}`: a structure, every field once, in the order of its type."""
+
+    fields: tuple[tuple[str, Expression], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class New(Expression):
+    """`new type [count]`: an array of so many defaults of its type."""
+
+    count: Expression
+
+
+# Statements -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Statement(Node):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Block(Statement):
+    statements: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Assign(Statement):
+    """`target` is a Variable, or an Index or Field of one, to any depth."""
+
+    target: Expression
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Emit(Statement):
+    """`!> output(value)`; None: the output carries nothing."""
+
+    output: str
+    value: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class If(Statement):
+    condition: Expression
+    then: Statement
+    other: Statement | None
+
+
+@dataclass(frozen=True, slots=True)
+class Count(Statement):
+    """`for (name: low, high)`: from low up to high; both are taken once, before the first round."""
+
+    name: str
+    low: Expression
+    high: Expression
+    body: Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Each(Statement):
+    """`for (name: array)`: the elements of the array as it was before the first round."""
+
+    name: str
+    array: Expression
+    body: Statement
+
+
+@dataclass(frozen=True, slots=True)
+class While(Statement):
+    condition: Expression
+    body: Statement
+
+
+# Regular expressions --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Regex(Node):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Named(Regex):
+    """A marker `event(variable)`; `event` None is `.`, any named event. `variable` None stores
+    nothing. A long that a double variable takes is widened."""
+
+    event: str | None
+    variable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Elapse(Regex):
+    """A marker `elapse[amount unit](variable)`: `amount` (long or double) times `unit_micros`."""
+
+    amount: Expression
+    unit_micros: int
+    variable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Arrive(Regex):
+    """A marker `arrive[..](variable)`. `instant`: one expression of type time; otherwise the six
+    components year, month, day, hour, minute, second, each a long or None (`.`, any)."""
+
+    instant: Expression | None
+    components: tuple[Expression | None, ...] = ()
+    variable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Act(Regex):
+    """A block that stands in the regular expression."""
+
+    block: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence(Regex):
+    items: tuple[Regex, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Either(Regex):
+    """`R | S`"""
+
+    items: tuple[Regex, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Both(Regex):
+    """`R & S`"""
+
+    left: Regex
+    right: Regex
+
+
+@dataclass(frozen=True, slots=True)
+class Without(Regex):
+    """`R - S`; a leading `-R` is `Without(Named(None), R)`."""
+
+    left: Regex
+    right: Regex
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat(Regex):
+    """`R{low,high}`; `high` None is any number: `*` is (0, None), `+` (1, None), `?` (0, 1)."""
+
+    item: Regex
+    low: int
+    high: int | None
+
+
+# Programs -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The first condition that is true names the event; none: `otherwise`, or it is no event."""
+
+    branches: tuple[tuple[Expression, str], ...]
+    otherwise: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An input stream `name` of values of `type`. `events`: the names that its values can bear, its
+    own name where it has no `case`. `group`: the columns of its key; () goes to all instances."""
+
+    name: str
+    type: Type
+    place: Place
+    case: Case | None = None
+    group: tuple[Expression, ...] = ()
+
+    @property
+    def events(self) -> tuple[str, ...]:
+        if self.case is None:
+            return (self.name,)
+        names = [name for _, name in self.case.branches]
+        return tuple(dict.fromkeys([*names, *filter(None, [self.case.otherwise])]))
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A Python function that the script calls (`function type name(types)`)."""
+
+    name: str
+    result: Type
+    arguments: tuple[Type, ...]
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A whole script. `key_names` are the columns of an instance's key, () where no input has a
+    `group`; `key_types` their types. `variables` have each one type."""
+
+    text: str
+    inputs: tuple[Input, ...]
+    outputs: Mapping[str, Type]
+    functions: Mapping[str, Function]
+    variables: Mapping[str, Type]
+    key_names: tuple[str, ...]
+    key_types: tuple[Type, ...]
+    regex: Regex

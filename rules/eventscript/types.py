@@ -1,0 +1,46 @@
+"""The types of event scripts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Basic(StrEnum):
+    """Types without parts. A `time` is microseconds since the epoch; an `object` is any value,
+    which a script can only pass on and compare."""
+
+    BOOLEAN = "boolean"
+    LONG = "long"
+    DOUBLE = "double"
+    STRING = "string"
+    TIME = "time"
+    OBJECT = "object"
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """Named fields, in the order of their declaration; `{}`, without fields, carries nothing."""
+
+    fields: tuple[tuple[str, Type], ...] = ()
+
+    def field(self, name: str) -> Type | None:
+        """The type of a field; None where there is no such field."""
+        return dict(self.fields).get(name)
+
+    def __str__(self) -> str:
+        return "{" + " ".join(f"{kind} {name};" for name, kind in self.fields) + "}"
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """Any number of elements of one type, from index 0 on."""
+
+    of: Type
+
+    def __str__(self) -> str:
+        return f"{self.of}[]"
+
+
+Type = Basic | Structure | Array
+NOTHING = Structure()
