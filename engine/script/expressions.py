@@ -10,12 +10,12 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tidegate.engine.script.builtins import built_in, of_python, to_python
+from tidegate.engine.script.builtins import built_in, of_python, to_object, to_python
 from tidegate.engine.script.context import Context, Variables
 from tidegate.engine.script.numbers import LONGS, DOUBLES, FailedError
 from tidegate.engine.script.values import copied, default, holds_arrays
 from tidegate.rules.eventscript import tree
-from tidegate.rules.eventscript.types import Array, Basic, Structure
+from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
 
 Value = Callable[[Variables], Any]
 _COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -36,8 +36,14 @@ class Expressions:
         self.context = context
         self._slots = slots
 
-    def value(self, node: tree.Expression) -> Value:
-        """A function that gives the expression's value."""
+    def value(self, node: tree.Expression, wanted: Type | None = None) -> Value:
+        """A function that gives the expression's value, as an object where that is `wanted`."""
+        value = self._value(node)
+        if wanted != Basic.OBJECT or node.type == Basic.OBJECT:
+            return value
+        return lambda v: to_object(value(v), node.type)
+
+    def _value(self, node: tree.Expression) -> Value:
         match node:
             case tree.Literal(value=value):
                 return lambda _: value
@@ -55,32 +61,32 @@ class Expressions:
             case tree.Field():
                 return self._field(node)
             case tree.Unary(op=op):
-                operand = self.value(node.operand)
-                found = operator.not_ if op == "!" else LONGS["-"] if _whole(node) else None
-                if found is None:
-                    return self._guarded(node, lambda v: -operand(v))
+                operand, minus = self.value(node.operand), LONGS["-"]
                 if op == "!":
                     return self._guarded(node, lambda v: not _known(operand(v)))
-                minus = LONGS["-"]
+                if node.type == Basic.DOUBLE:
+                    return self._guarded(node, lambda v: -operand(v))
                 return self._guarded(node, lambda v: minus(0, operand(v)))
             case tree.Binary():
                 return self._binary(node)
             case tree.Choice():
                 condition = self.condition(node.condition)
-                then, other = self.value(node.then), self.value(node.other)
+                then, other = (self.value(part, node.type) for part in (node.then, node.other))
                 return lambda v: then(v) if condition(v) else other(v)
             case tree.Call():
                 return self._call(node)
             case tree.Build(fields=fields):
-                parts = [self.owned(part) for _, part in fields]
+                assert isinstance(node.type, Structure)
+                kinds = dict(node.type.fields)
+                parts = [self.owned(part, kinds[name]) for name, part in fields]
                 return lambda v: tuple([part(v) for part in parts])
             case tree.New():
                 return self._new(node)
         raise TypeError(node)
 
-    def owned(self, node: tree.Expression) -> Value:
+    def owned(self, node: tree.Expression, wanted: Type | None = None) -> Value:
         """As `value`, with arrays of its own: for what is stored or emitted."""
-        value = self.value(node)
+        value = self.value(node, wanted)
         if not holds_arrays(node.type) or isinstance(node, tree.New | tree.Build):
             return value
         return lambda v: copied(value(v))
@@ -88,7 +94,7 @@ class Expressions:
     def condition(self, node: tree.Expression) -> Callable[[Variables], bool]:
         """As `value`, of a boolean: null fails."""
         value = self.value(node)
-        if isinstance(node, tree.Binary | tree.Unary | tree.Literal):
+        if isinstance(node, tree.Binary | tree.Unary):
             return value  # never null
         return self._guarded(node, lambda v: _known(value(v)))
 
@@ -140,9 +146,10 @@ class Expressions:
         return self._guarded(node, lambda v: calculate(left(v), right(v)))
 
     def _compared(self, node: tree.Binary, left: Value, right: Value) -> Value:
-        compare = _COMPARED[node.op]
-        if node.left.type == Basic.OBJECT or _is_null(node.left) or _is_null(node.right):
-            return lambda v: compare(left(v), right(v))
+        compare, kinds = _COMPARED[node.op], (node.left.type, node.right.type)
+        if Basic.OBJECT in kinds:
+            one, other = kinds
+            return lambda v: compare(to_python(left(v), one), to_python(right(v), other))
         if node.op not in ("==", "!="):
             return self._guarded(node, lambda v: compare(left(v), right(v)))
 
@@ -233,11 +240,3 @@ def _known(value: bool | None) -> bool:
     if value is None:
         raise FailedError(_NULL)
     return value
-
-
-def _whole(node: tree.Expression) -> bool:
-    return node.type in (Basic.LONG, Basic.TIME)
-
-
-def _is_null(node: tree.Expression) -> bool:
-    return isinstance(node, tree.Literal) and node.value is None

@@ -8,11 +8,11 @@ not kept any more, and every move is found anew on the tree, with the same resul
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from tidegate.engine.script.paths import Paths, Symbol, text_of
-from tidegate.engine.script.places import Places, Reached
+from tidegate.engine.script.places import PathSet, Places, Reached
 from tidegate.rules.errors import EngineError
-from tidegate.engine.script.places import PathSet
 
 
 @dataclass(eq=False, slots=True)
@@ -39,6 +39,7 @@ class Move:
 
     state: State
     places: tuple[int, ...]
+    runs: tuple[Any, ...] | None = None  # what the places do, once it is known
 
 
 class Machine:

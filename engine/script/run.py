@@ -1,0 +1,264 @@
+"""One step of a script over one bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.engine.detector import order
+from tidegate.engine.detector.keys import Keys, encode
+from tidegate.engine.detector.occurrences import Ranking
+from tidegate.engine.detector.parts import partitions
+from tidegate.engine.grid import ceil_watermark
+from tidegate.engine.script.context import ERROR
+from tidegate.engine.script.emissions import ERROR_NAME, ERROR_TYPE, Emissions
+from tidegate.engine.script.inputs import Arrivals, Inputs, Source
+from tidegate.engine.script.instances import (
+    ELAPSE,
+    Emission,
+    Instance,
+    Stepper,
+    StoppedError,
+)
+from tidegate.engine.script.program import Compiled, Script, reads_key
+from tidegate.engine.script.state import Store, replaced
+from tidegate.engine.script.values import arrow_type, column_of, values_of
+from tidegate.engine.values import FOREVER, Batch, Carried
+from tidegate.rules.eventscript.types import Basic, Type
+
+EVERY = -1
+"""The code of an arrival of every key."""
+
+
+class ScriptStepped(NamedTuple):
+    """What a step gives: emissions, what to carry on, and the watermark that it has reached.
+
+    `parked`: a transition has run away at `reached`; what arrives later is passed over. Otherwise,
+    where `reached` is below what was asked for, too many timers were due: what is after it is to be
+    given again.
+    """
+
+    emissions: Emissions
+    carried: Carried
+    reached: int
+    parked: bool
+
+
+class Runner:
+    """A script that runs. Its instances start at `activation`, microseconds, or later by key."""
+
+    def __init__(
+        self,
+        script: Script,
+        activation: int,
+        sources: Mapping[str, Source] | None = None,
+        ranking: Ranking = order,
+        partitions_max: int = 256,
+    ) -> None:
+        self.script = script
+        self.compiled = Compiled(script)
+        self._activation = activation
+        self._inputs = Inputs(script.program, self.compiled.context, sources or {}, ranking)
+        self._store = Store(self.compiled, partitions_max)
+        self._grouped = bool(script.program.key_names)
+        self._reads_key = reads_key(script.program)
+
+    def step(
+        self,
+        carried: Carried,
+        batches: Mapping[str, Batch],
+        watermark: int,
+        limit: int | None = None,
+    ) -> ScriptStepped:
+        """What the script emits in one bucket. `batches`: by input name, all occurrences after the
+        last step's watermark and up to this one's. Not more than `limit` timers fire, but for those
+        of one millisecond.
+
+        Pure: where a history is cut into buckets makes no difference. Raises `InputError` where an
+        occurrence does not fit its input, `EngineError` where `machine: dfa` is impossible.
+        """
+        parked = False
+        while True:
+            given = {name: self._active(batch).until(watermark) for name, batch in batches.items()}
+            try:
+                return self._step(carried, given, watermark, limit)._replace(parked=parked)
+            except StoppedError as stop:
+                if stop.runaway:
+                    watermark, parked = stop.reached, True
+                elif ceil_watermark(stop.reached) < watermark:
+                    watermark = ceil_watermark(stop.reached)
+                    parked = False
+                else:
+                    limit = None
+
+    def finish(self, carried: Carried) -> Emissions:
+        """What the script emits once its history has ended and time goes on: each instance whose
+        first timer is an `elapse` takes it, once."""
+        parts = self._store.own(carried.tables)
+        columns, codes = _together([], [*map(self._store.keys, parts.values())], self._grouped)
+        keys = _Keys(columns, self._reads_key)
+        stepper = Stepper(self.compiled, keys.tuples(), FOREVER, [], [])
+        read = zip(parts.values(), codes, strict=True)
+        for instance in [each for t, c in read for each in self._store.read(t, c.tolist())]:
+            while instance.timers and min(instance.timers).phase == ELAPSE:
+                if stepper.fire_first(instance):
+                    break
+        return self._emissions(stepper.emissions, keys, _NO_ARRIVALS)
+
+    def _active(self, batch: Batch) -> Batch:
+        """What is not before the activation."""
+        first = int(np.searchsorted(batch.time, self._activation))
+        return batch if not first else batch.take(np.arange(first, len(batch)))
+
+    def _step(
+        self, carried: Carried, batches: Mapping[str, Batch], watermark: int, limit: int | None
+    ) -> ScriptStepped:
+        arrivals = self._inputs.read(batches)
+        parts = self._store.own(carried.tables)
+        count, wanted = self._store.wanted(parts)
+        touched = parts.keys()
+        if wanted == count > 1 and not arrivals.every.any():
+            touched = self._store.waiting(parts, watermark)
+            touched |= {*partitions([pa.chunked_array([c]) for c in arrivals.key], count).tolist()}
+        read = {p: table for p, table in parts.items() if p in touched}
+        columns, codes = _together(arrivals.key, [*map(self._store.keys, read.values())],
+                                   self._grouped)  # fmt: skip
+        arriving = np.zeros(len(arrivals), np.int32)
+        if self._grouped:
+            arriving = np.where(arrivals.every, EVERY, codes[0])
+        keys = _Keys(columns, self._reads_key)
+        stepper = Stepper(
+            self.compiled, keys.tuples(), watermark, arrivals.ids, arrivals.depth, limit
+        )
+        instances: dict[int, Instance] = {}
+        for table, code in zip(read.values(), codes[1:] if self._grouped else codes, strict=True):
+            for instance in self._store.read(table, code.tolist()):
+                instances[instance.key] = instance
+        if not self._grouped and not instances and self._activation <= watermark:
+            if started := stepper.start(0, self._activation):
+                instances[0] = started
+        self._take(stepper, instances, arrivals, arriving.tolist())
+        stepper.fire_all(instances.values())
+        left = instances
+        if self._grouped:
+            left = {k: i for k, i in instances.items() if not stepper.expired(i, watermark)}
+        written = self._written([*left.values()], keys, arrivals, wanted)
+        names = {self._store.name(p) for p in read}
+        kept = Carried(*replaced(carried.tables, names, written))
+        found = self._emissions(stepper.emissions, keys, arrivals)
+        return ScriptStepped(found, kept, watermark, False)
+
+    def _take(
+        self,
+        stepper: Stepper,
+        instances: dict[int, Instance],
+        arrivals: Arrivals,
+        codes: Sequence[int],
+    ) -> None:
+        """All arrivals in their order."""
+        grouped, expires, named = self._grouped, self.script.expire_micros, stepper.named
+        rows = zip(codes, arrivals.time, arrivals.name, arrivals.value, strict=True)
+        faults = arrivals.faults
+        for number, (code, time, name, value) in enumerate(rows):
+            if code == EVERY:
+                found = [each for each in instances.values() if not stepper.expired(each, time)]
+            else:
+                instance = instances.get(code)
+                if grouped and (
+                    instance is None or (expires is not None and stepper.expired(instance, time))
+                ):
+                    instance = self._begin(stepper, instances, code, time, name)
+                found = [instance] if instance is not None else []
+            if faults and number in faults:
+                for key in [each.key for each in found] or [code] * (code != EVERY):
+                    stepper.faulty(key, number, time, faults[number])
+            if name is not None:
+                for each in found:
+                    named(each, number, name, value, time)
+
+    def _begin(
+        self,
+        stepper: Stepper,
+        instances: dict[int, Instance],
+        code: int,
+        time: int,
+        name: str | None,
+    ) -> Instance | None:
+        """The instance of a key that has none, just before its first event."""
+        before = instances.pop(code, None)
+        if before is not None:
+            stepper.fire(before, time)
+        if name is None:
+            return None
+        found = stepper.start(code, time)
+        if found is not None:
+            instances[code] = found
+        return found
+
+    # columns -----------------------------------------------------------------------------------
+
+    def _written(
+        self, instances: Sequence[Instance], keys: _Keys, arrivals: Arrivals, count: int
+    ) -> dict[str, pa.Table]:
+        if not instances:
+            return {}
+        causes = [arrivals.ids[i.cause] if isinstance(i.cause, int) else i.cause for i in instances]
+        depths = [arrivals.depth[i.cause] if isinstance(i.cause, int) else i.depth
+                  for i in instances]  # fmt: skip
+        columns = keys.columns_of([each.key for each in instances])
+        cause = np.array(causes, np.uint64).reshape(-1, 2)
+        tables = self._store.write(instances, columns, cause, depths, count)
+        return {self._store.name(partition): table for partition, table in tables.items()}
+
+    def _emissions(self, found: list[Emission], keys: _Keys, arrivals: Arrivals) -> Emissions:
+        outputs = self.script.program.outputs
+        found = _in_order(found, keys)
+        of = [[e.value for e in found if e.output == n] for n in range(len(outputs))]
+        values = {
+            name: _output(own, kind)
+            for own, (name, kind) in zip(of, outputs.items(), strict=True)
+            if own
+        }
+        if errors := [tuple(e.value) for e in found if e.output == ERROR]:
+            values[ERROR_NAME] = _output(errors, ERROR_TYPE)
+        output = np.array([e.output for e in found], np.int16)
+        output[output == ERROR] = len(outputs)
+        row = np.zeros(len(found), np.int64)
+        for number in np.unique(output).tolist():
+            mine = np.flatnonzero(output == number)
+            row[mine] = np.arange(len(mine))
+        causes = [arrivals.ids[e.cause] if isinstance(e.cause, int) else e.cause for e in found]
+        depths = [arrivals.depth[e.cause] if isinstance(e.cause, int) else e.depth for e in found]
+        columns = keys.columns_of([e.key for e in found])
+        names = self.script.program.key_names
+        table = pa.table(dict(zip(names, columns, strict=True)))
+        return Emissions(
+            self.script.name,
+            table,
+            np.array([e.time for e in found], np.int64),
+            output,
+            row,
+            (*outputs, ERROR_NAME),
+            values,
+            np.array(causes, np.uint64).reshape(-1, 2),
+            np.array([e.number for e in found], np.int32),
+            np.array(depths, np.int32),
+        )
+
+
+_NO_ARRIVALS = Arrivals([], [], [], np.empty(0, np.bool_), [], [], [], {})
+
+
+class _Keys:
+    """The keys of a step: code c stands for row c of `columns`; without columns there is one key."""
+
+    def __init__(self, keys: Keys | None, read: bool) -> None:
+        self._keys = keys
+        self._read = read
+
+    def tuples(self) -> Sequence[tuple[Any, ...]]:
+        """The values of each key by code, as a script sees them."""
+        raise NotImplementedError
