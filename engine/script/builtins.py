@@ -82,7 +82,7 @@ def of_python(value: Any, kind: Type) -> Any:
     if kind == Basic.DOUBLE and isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     if isinstance(kind, Basic) and type(value) is _PYTHON.get(kind):
-        return wrapped(value) if kind in (Basic.LONG, Basic.TIME) else value
+        return wrapped(value) if isinstance(value, int) and kind != Basic.BOOLEAN else value
     raise FailedError(f"a function of type {kind} has returned {type(value).__name__}")
 
 

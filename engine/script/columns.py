@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.script.values import arrow_type, values_of
+from tidegate.engine.script.values import arrow_type, column_of, values_of
 from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
 
-Column = pa.Array | pa.ChunkedArray
 VALUE = "value"
 """The column of a value that is no structure."""
 
@@ -43,7 +44,7 @@ def value_column(read: tree.Input, chosen: str | None, table: pa.Table) -> pa.Ch
     return table.column(name)
 
 
-def as_column(column: Column, type_: Type) -> Column:
+def as_column(column: pa.Array | pa.ChunkedArray, type_: Type) -> pa.Array | pa.ChunkedArray:
     """A column as one of `arrow_type`. Raises `pa.ArrowException` where it does not fit."""
     wanted, kind = arrow_type(type_), column.type
     if pa.types.is_dictionary(kind):
@@ -53,6 +54,33 @@ def as_column(column: Column, type_: Type) -> Column:
     if pa.types.is_null(kind) or _fits(kind, type_):
         return column.cast(wanted, safe=type_ == Basic.LONG)
     raise pa.ArrowTypeError(f"a column of type {kind} is no {type_}")
+
+
+def output_column(values: Sequence[Any], type_: Type) -> pa.Array:
+    """Values that are emitted as a column. Objects have the type they came with; where these
+    differ, they are text."""
+    if isinstance(type_, Structure):
+        there = pa.array([value is None for value in values])
+        fields = [
+            output_column([None if v is None else v[n] for v in values], kind)
+            for n, (_, kind) in enumerate(type_.fields)
+        ]
+        if not fields:
+            return column_of(values, type_)
+        return pa.StructArray.from_arrays(fields, [n for n, _ in type_.fields], mask=there)
+    if isinstance(type_, Array):
+        flat = output_column([each for value in values if value for each in value], type_.of)
+        ends = np.cumsum([0, *(len(value or ()) for value in values)])
+        offsets = [None if value is None else end for value, end in zip(values, ends, strict=False)]
+        return pa.ListArray.from_arrays(pa.array([*offsets, ends[-1]], pa.int32()), flat)
+    if type_ != Basic.OBJECT:
+        return column_of(values, type_)
+    kinds = {value.type for value in values if value is not None}
+    if len(kinds) > 1:
+        return pa.array([None if v is None else str(v.as_py()) for v in values], pa.string())
+    return pa.array(
+        [None if v is None else v.as_py() for v in values], next(iter(kinds), pa.null())
+    )
 
 
 def _fits(kind: pa.DataType, type_: Type) -> bool:
@@ -78,7 +106,7 @@ def _fields(type_: Structure, table: pa.Table) -> list[Any]:
     return [*zip(*lists, strict=True)]
 
 
-def _values(column: Column, type_: Type) -> list[Any]:
+def _values(column: pa.Array | pa.ChunkedArray, type_: Type) -> list[Any]:
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if pa.types.is_null(column.type):

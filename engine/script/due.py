@@ -46,7 +46,7 @@ def _elapse(marker: tree.Elapse, expressions: Expressions) -> Due:
             return FOREVER
         if length * unit >= FOREVER - now:
             return FOREVER
-        return now + max(round(length * unit), 1)
+        return now + max(int(round(length * unit)), 1)
 
     return due
 
@@ -59,7 +59,7 @@ def _instant(expression: tree.Expression, expressions: Expressions) -> Due:
         if at is None:
             context.fail("expression", "arrive at null is never due", expression.place)
             return FOREVER
-        return at if now < at < FOREVER else FOREVER
+        return int(at) if now < at < FOREVER else FOREVER
 
     return due
 

@@ -12,9 +12,8 @@ import pyarrow as pa
 
 from tidegate.engine.hashing import mix_rows, row_hash
 from tidegate.engine.script.columns import VALUE
-from tidegate.engine.script.context import Fault
 from tidegate.engine.values import Batch, Int64, UInt64
-from tidegate.rules.eventscript.types import Basic, Structure, Type
+from tidegate.rules.eventscript.types import Basic, Structure
 
 ERROR_NAME = "$error"
 ERROR_TYPE = Structure(
@@ -26,8 +25,7 @@ ERROR_TYPE = Structure(
         ("at", Basic.TIME),
     )
 )
-"""What `$error` carries: the fields of `Fault`."""
-assert len(ERROR_TYPE.fields) == len(Fault._fields)
+"""What `$error` carries: the fields of `context.Fault`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +89,3 @@ class Emissions:
         digest = blake2b(f"{len(self.script)}:{self.script} {name}".encode(), digest_size=16)
         high, low = np.frombuffer(digest.digest(), np.uint64)
         return mix_rows(hashes, (high, low), self.number[chosen].astype(np.int64))
-
-
-def arrow_output(type_: Type) -> bool:
-    """Whether the values of an output are Arrow's own: an object's."""
-    return type_ == Basic.OBJECT

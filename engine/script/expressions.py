@@ -12,7 +12,7 @@ from typing import Any
 
 from tidegate.engine.script.builtins import built_in, of_python, to_object, to_python
 from tidegate.engine.script.context import Context, Variables
-from tidegate.engine.script.numbers import LONGS, DOUBLES, FailedError
+from tidegate.engine.script.numbers import DOUBLES, LONGS, FailedError
 from tidegate.engine.script.values import copied, default, holds_arrays
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
@@ -47,7 +47,7 @@ class Expressions:
         match node:
             case tree.Literal(value=value):
                 return lambda _: value
-            case tree.Variable(name=name) | tree.Local(name=name):
+            case tree.Variable() | tree.Local():
                 slot = self.slot(node)
                 return lambda variables: variables[slot]
             case tree.Raw():
@@ -76,8 +76,7 @@ class Expressions:
             case tree.Call():
                 return self._call(node)
             case tree.Build(fields=fields):
-                assert isinstance(node.type, Structure)
-                kinds = dict(node.type.fields)
+                kinds = dict(structure_of(node).fields)
                 parts = [self.owned(part, kinds[name]) for name, part in fields]
                 return lambda v: tuple([part(v) for part in parts])
             case tree.New():
@@ -208,8 +207,8 @@ class Expressions:
 
     def _new(self, node: tree.New) -> Value:
         count, context = self.value(node.count), self.context
-        assert isinstance(node.type, Array)
-        element, shared = default(node.type.of), not holds_arrays(node.type.of)
+        kind = array_of(node).of
+        element, shared = default(kind), not holds_arrays(kind)
 
         def new(variables: Variables) -> Any:
             wanted = count(variables)
@@ -231,9 +230,21 @@ def check_index(array: list[Any] | None, index: int | None) -> None:
 
 def field_number(node: tree.Field) -> int:
     """Where a field stands in its structure."""
-    kind = node.structure.type
-    assert isinstance(kind, Structure)
-    return [name for name, _ in kind.fields].index(node.name)
+    return [name for name, _ in structure_of(node.structure).fields].index(node.name)
+
+
+def array_of(node: tree.Expression) -> Array:
+    """The type of an array."""
+    if isinstance(node.type, Array):
+        return node.type
+    raise TypeError(node)
+
+
+def structure_of(node: tree.Expression) -> Structure:
+    """The type of a structure."""
+    if isinstance(node.type, Structure):
+        return node.type
+    raise TypeError(node)
 
 
 def _known(value: bool | None) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
-from tidegate.engine.script.context import RunawayError, Variables
+from tidegate.engine.script.context import ERROR, RunawayError, Variables
+from tidegate.engine.script.inputs import Arrivals
 from tidegate.engine.script.machine import Move, State
 from tidegate.engine.script.paths import TooManyPathsError
 from tidegate.engine.script.program import Compiled
@@ -30,9 +31,9 @@ class Timer(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Instance:
-    """One instance of a script. `key` numbers its key; `previous` is the instant of its last event
-    that was expected, or of its start; `due` that of its first timer. `depth` goes with a cause that
-    is no arrival."""
+    """One instance of a script. `key` numbers its key; `previous` is the instant of its last
+    event that was expected, or of its start; `due` that of its first timer. `depth` goes with
+    a cause that is no arrival."""
 
     key: int
     state: State
@@ -68,18 +69,17 @@ class StoppedError(Exception):
 
 class Stepper:
     """Makes the transitions of one step up to `watermark`. `emissions` are in the order in which
-    each instance makes them; `fired` are the instants of timed events. `ids` and `depths` are those
-    of arrivals, by number. Methods raise `StoppedError` where more than `limit` timers fire, or
+    each instance makes them; `fired` are the instants of timed events. `keys` are the keys' values,
+    by number. Methods raise `StoppedError` where more than `limit` timers fire, or
     a transition runs away before the watermark; `runaway`: one has at the watermark itself.
     """
 
     def __init__(
         self,
         compiled: Compiled,
-        keys: list[tuple[Any, ...]],
+        keys: Sequence[tuple[Any, ...]],
         watermark: int,
-        ids: list[tuple[int, int]],
-        depths: list[int],
+        arrivals: Arrivals,
         limit: int | None = None,
     ) -> None:
         self.emissions: list[Emission] = []
@@ -88,10 +88,12 @@ class Stepper:
         self._compiled = compiled
         self._machine = compiled.machine
         self._context = compiled.context
+        self._context.undone()
         self._keys = keys
         self._watermark = watermark
-        self._ids = ids
-        self._depths = depths
+        self._ids = arrivals.ids
+        self._depths = arrivals.depth
+        self._faults = arrivals.faults
         self._limit = limit
         self._expires = compiled.script.expire_micros
 
@@ -109,11 +111,19 @@ class Stepper:
         instance = Instance(key, move.state, variables, now, cause)
         return instance if self._transit(instance, move, None, now, cause, 0) else None
 
-    def named(self, instance: Instance, number: int, name: str, value: Any, now: int) -> None:
-        """An arrival, after the timers of the instance that are due before it."""
+    def named(
+        self, instance: Instance, number: int, name: str | None, value: Any, now: int
+    ) -> None:
+        """An arrival, after the timers of the instance that are due before it. One without a name
+        is no event."""
         if instance.due <= now:
             self.fire(instance, now, NAMED)
         context = self._context
+        if self._faults and number in self._faults:
+            context.found.extend((ERROR, fault) for fault in self._faults[number])
+        if name is None:
+            self._emit(instance.key, now, number, 0)
+            return
         context.event = name
         state, symbol = instance.state, self._machine.symbol(name)
         try:

@@ -84,7 +84,7 @@ class Paths:
     def _match(self, marker: int, symbol: Symbol) -> bool:
         if isinstance(symbol, str):
             taken = self._takes[marker]
-            return taken == symbol or taken == _ANY
+            return taken in (symbol, _ANY)
         return marker in symbol
 
 

@@ -36,8 +36,8 @@ MATCHED = Reached(NOWHERE, True, NO_PLACES)
 
 @dataclass(eq=False, slots=True)
 class Part:
-    """A part of the regular expression. `number` counts its place, or the pairs; `index` is where it
-    stands in its parent. What `Places` finds out about it once is kept with it."""
+    """A part of the regular expression. `number` counts its place, or the pairs; `index` is where
+    it stands in its parent. What `Places` finds out about it once is kept with it."""
 
     number: int = -1
     parent: Part | None = None
@@ -46,14 +46,17 @@ class Part:
     behind: dict[bool, Reached] = field(default_factory=dict)
 
 
+_ANY, _NOTHING = tree.Named(None), tree.Block(())
+
+
 @dataclass(eq=False, slots=True)
 class Marker(Part):
-    tree: tree.Named | tree.Elapse | tree.Arrive = tree.Named(None)
+    tree: tree.Named | tree.Elapse | tree.Arrive = _ANY
 
 
 @dataclass(eq=False, slots=True)
 class Action(Part):
-    block: tree.Block = tree.Block(())
+    block: tree.Block = _NOTHING
 
 
 @dataclass(eq=False, slots=True)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from tidegate.engine.script.builtins import to_object
 from tidegate.engine.script.context import Context, Variables
 from tidegate.engine.script.due import Due, dues
 from tidegate.engine.script.expressions import Expressions
-from tidegate.engine.script.builtins import to_object
 from tidegate.engine.script.machine import Machine, Move
 from tidegate.engine.script.places import Action, Marker, Places
 from tidegate.engine.script.statements import Statements, loop_names
@@ -144,3 +144,18 @@ def _event_types(program: tree.Program) -> dict[str, Type]:
     """The type of each event's values."""
     return {name: each.type for each in program.inputs for name in each.events}
 
+
+def reads_key(program: tree.Program) -> bool:
+    """Whether a script reads the values of its key."""
+    return any(isinstance(node, tree.Key) for node in _nodes(program.regex))
+
+
+def _nodes(value: object) -> Iterator[tree.Node]:
+    """All nodes of a tree."""
+    if isinstance(value, tree.Node):
+        yield value
+        for each in fields(value):
+            yield from _nodes(getattr(value, each.name))
+    elif isinstance(value, tuple):
+        for inner in value:
+            yield from _nodes(inner)

@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.engine.detector import order
-from tidegate.engine.detector.keys import Keys, encode
+from tidegate.engine.detector.keys import NO_KEYS, Keys, encode
 from tidegate.engine.detector.occurrences import Ranking
 from tidegate.engine.detector.parts import partitions
 from tidegate.engine.grid import ceil_watermark
+from tidegate.engine.script.columns import output_column
 from tidegate.engine.script.context import ERROR
 from tidegate.engine.script.emissions import ERROR_NAME, ERROR_TYPE, Emissions
 from tidegate.engine.script.inputs import Arrivals, Inputs, Source
@@ -25,9 +27,9 @@ from tidegate.engine.script.instances import (
 )
 from tidegate.engine.script.program import Compiled, Script, reads_key
 from tidegate.engine.script.state import Store, replaced
-from tidegate.engine.script.values import arrow_type, column_of, values_of
+from tidegate.engine.script.values import arrow_type, values_of
 from tidegate.engine.values import FOREVER, Batch, Carried
-from tidegate.rules.eventscript.types import Basic, Type
+from tidegate.rules.eventscript.types import Type
 
 EVERY = -1
 """The code of an arrival of every key."""
@@ -98,10 +100,12 @@ class Runner:
         """What the script emits once its history has ended and time goes on: each instance whose
         first timer is an `elapse` takes it, once."""
         parts = self._store.own(carried.tables)
-        columns, codes = _together([], [*map(self._store.keys, parts.values())], self._grouped)
-        keys = _Keys(columns, self._reads_key)
-        stepper = Stepper(self.compiled, keys.tuples(), FOREVER, [], [])
-        read = zip(parts.values(), codes, strict=True)
+        program = self.script.program
+        none = [pa.array([], arrow_type(kind)) for kind in program.key_types]
+        codes, keys = _together(none, [*map(self._store.keys, parts.values())], self._grouped)
+        tuples = _tuples(keys, program.key_types, self._reads_key)
+        stepper = Stepper(self.compiled, tuples, -FOREVER, _NO_ARRIVALS)
+        read = zip(parts.values(), codes[1:], strict=True)
         for instance in [each for t, c in read for each in self._store.read(t, c.tolist())]:
             while instance.timers and min(instance.timers).phase == ELAPSE:
                 if stepper.fire_first(instance):
@@ -119,27 +123,25 @@ class Runner:
         arrivals = self._inputs.read(batches)
         parts = self._store.own(carried.tables)
         count, wanted = self._store.wanted(parts)
-        touched = parts.keys()
+        touched = {*parts}
         if wanted == count > 1 and not arrivals.every.any():
             touched = self._store.waiting(parts, watermark)
             touched |= {*partitions([pa.chunked_array([c]) for c in arrivals.key], count).tolist()}
         read = {p: table for p, table in parts.items() if p in touched}
-        columns, codes = _together(arrivals.key, [*map(self._store.keys, read.values())],
-                                   self._grouped)  # fmt: skip
+        stored = [*map(self._store.keys, read.values())]
+        codes, keys = _together(arrivals.key, stored, self._grouped)
         arriving = np.zeros(len(arrivals), np.int32)
         if self._grouped:
             arriving = np.where(arrivals.every, EVERY, codes[0])
-        keys = _Keys(columns, self._reads_key)
-        stepper = Stepper(
-            self.compiled, keys.tuples(), watermark, arrivals.ids, arrivals.depth, limit
-        )
+        tuples = _tuples(keys, self.script.program.key_types, self._reads_key)
+        stepper = Stepper(self.compiled, tuples, watermark, arrivals, limit)
         instances: dict[int, Instance] = {}
-        for table, code in zip(read.values(), codes[1:] if self._grouped else codes, strict=True):
+        for table, code in zip(read.values(), codes[1:], strict=True):
             for instance in self._store.read(table, code.tolist()):
                 instances[instance.key] = instance
         if not self._grouped and not instances and self._activation <= watermark:
-            if started := stepper.start(0, self._activation):
-                instances[0] = started
+            started = stepper.start(0, self._activation)
+            instances |= {0: started} if started else {}
         self._take(stepper, instances, arrivals, arriving.tolist())
         stepper.fire_all(instances.values())
         left = instances
@@ -161,23 +163,19 @@ class Runner:
         """All arrivals in their order."""
         grouped, expires, named = self._grouped, self.script.expire_micros, stepper.named
         rows = zip(codes, arrivals.time, arrivals.name, arrivals.value, strict=True)
-        faults = arrivals.faults
         for number, (code, time, name, value) in enumerate(rows):
             if code == EVERY:
-                found = [each for each in instances.values() if not stepper.expired(each, time)]
-            else:
-                instance = instances.get(code)
-                if grouped and (
-                    instance is None or (expires is not None and stepper.expired(instance, time))
-                ):
-                    instance = self._begin(stepper, instances, code, time, name)
-                found = [instance] if instance is not None else []
-            if faults and number in faults:
-                for key in [each.key for each in found] or [code] * (code != EVERY):
-                    stepper.faulty(key, number, time, faults[number])
-            if name is not None:
-                for each in found:
-                    named(each, number, name, value, time)
+                for each in [*instances.values()]:
+                    if not stepper.expired(each, time):
+                        named(each, number, name, value, time)
+                continue
+            instance = instances.get(code)
+            if grouped and (
+                instance is None or (expires is not None and stepper.expired(instance, time))
+            ):
+                instance = self._begin(stepper, instances, code, time, name)
+            if instance is not None:
+                named(instance, number, name, value, time)
 
     def _begin(
         self,
@@ -201,29 +199,29 @@ class Runner:
     # columns -----------------------------------------------------------------------------------
 
     def _written(
-        self, instances: Sequence[Instance], keys: _Keys, arrivals: Arrivals, count: int
+        self, instances: Sequence[Instance], keys: Keys, arrivals: Arrivals, count: int
     ) -> dict[str, pa.Table]:
         if not instances:
             return {}
         causes = [arrivals.ids[i.cause] if isinstance(i.cause, int) else i.cause for i in instances]
         depths = [arrivals.depth[i.cause] if isinstance(i.cause, int) else i.depth
                   for i in instances]  # fmt: skip
-        columns = keys.columns_of([each.key for each in instances])
+        columns = keys.values(np.array([each.key for each in instances], np.int32))
         cause = np.array(causes, np.uint64).reshape(-1, 2)
         tables = self._store.write(instances, columns, cause, depths, count)
         return {self._store.name(partition): table for partition, table in tables.items()}
 
-    def _emissions(self, found: list[Emission], keys: _Keys, arrivals: Arrivals) -> Emissions:
+    def _emissions(self, found: list[Emission], keys: Keys, arrivals: Arrivals) -> Emissions:
         outputs = self.script.program.outputs
         found = _in_order(found, keys)
         of = [[e.value for e in found if e.output == n] for n in range(len(outputs))]
         values = {
-            name: _output(own, kind)
+            name: output_column(own, kind)
             for own, (name, kind) in zip(of, outputs.items(), strict=True)
             if own
         }
         if errors := [tuple(e.value) for e in found if e.output == ERROR]:
-            values[ERROR_NAME] = _output(errors, ERROR_TYPE)
+            values[ERROR_NAME] = output_column(errors, ERROR_TYPE)
         output = np.array([e.output for e in found], np.int16)
         output[output == ERROR] = len(outputs)
         row = np.zeros(len(found), np.int64)
@@ -232,9 +230,8 @@ class Runner:
             row[mine] = np.arange(len(mine))
         causes = [arrivals.ids[e.cause] if isinstance(e.cause, int) else e.cause for e in found]
         depths = [arrivals.depth[e.cause] if isinstance(e.cause, int) else e.depth for e in found]
-        columns = keys.columns_of([e.key for e in found])
-        names = self.script.program.key_names
-        table = pa.table(dict(zip(names, columns, strict=True)))
+        columns = keys.values(np.array([e.key for e in found], np.int32))
+        table = pa.table(dict(zip(self.script.program.key_names, columns, strict=True)))
         return Emissions(
             self.script.name,
             table,
@@ -252,13 +249,28 @@ class Runner:
 _NO_ARRIVALS = Arrivals([], [], [], np.empty(0, np.bool_), [], [], [], {})
 
 
-class _Keys:
-    """The keys of a step: code c stands for row c of `columns`; without columns there is one key."""
+def _together(
+    arriving: Sequence[pa.Array], stored: Sequence[Sequence[pa.ChunkedArray]], grouped: bool
+) -> tuple[list[npt.NDArray[np.int32]], Keys]:
+    """The key codes of what arrives and of each carried table. Without a group there is one key,
+    0."""
+    if not grouped:
+        return [np.zeros(1, np.int32) for _ in (arriving, *stored)], NO_KEYS
+    return encode([[pa.chunked_array([column]) for column in arriving], *stored])
 
-    def __init__(self, keys: Keys | None, read: bool) -> None:
-        self._keys = keys
-        self._read = read
 
-    def tuples(self) -> Sequence[tuple[Any, ...]]:
-        """The values of each key by code, as a script sees them."""
-        raise NotImplementedError
+def _tuples(keys: Keys, kinds: Sequence[Type], read: bool) -> list[tuple[Any, ...]]:
+    """The values of each key by code, if the script reads them."""
+    if not read:
+        return [()] * (keys.count + 1)
+    columns = [values_of(c, kind) for c, kind in zip(keys.columns, kinds, strict=True)]
+    return [(), *zip(*columns, strict=True)]
+
+
+def _in_order(found: list[Emission], keys: Keys) -> list[Emission]:
+    """By time, at one instant by key; those of one key in their order."""
+    if not keys.columns or len(found) < 2:
+        return found
+    rank = keys.ranks(np.array([each.key for each in found], np.int32))
+    order = np.lexsort((rank, np.array([each.time for each in found], np.int64)))
+    return [found[place] for place in order.tolist()]

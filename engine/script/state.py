@@ -36,6 +36,7 @@ _LATE = 8
 """An instance is dropped an eighth of its time later than it may be: otherwise a part with many
 would be touched in every step."""
 _SCHEMA, _COUNT, _OLD = b"tidegate.script", b"partitions", b"old"
+_READ = ("previous", "cause0", "cause1", "depth", "timer_at", "timer_place")
 Tables = Mapping[str, pa.Table]
 
 
@@ -89,12 +90,10 @@ class Store:
         paths = table.column("paths").to_pylist()
         states = {text: state(of_text(text)) for text in dict.fromkeys(paths)}
         variables = [
-            values_of(table.column(f"v{n}"), kind)
-            for n, (_, kind) in enumerate(compiled.variables)
+            values_of(table.column(f"v{n}"), kind) for n, (_, kind) in enumerate(compiled.variables)
         ]
         rows = zip(*variables, strict=True) if variables else [()] * len(table)
-        columns = [table.column(n).to_pylist() for n in
-                   ("previous", "cause0", "cause1", "depth", "timer_at", "timer_place")]  # fmt: skip
+        columns = [table.column(name).to_pylist() for name in _READ]
         found = []
         for code, text, row, *rest in zip(codes, paths, rows, *columns, strict=True):
             previous, high, low, depth, at, places = rest

@@ -9,13 +9,14 @@ from tidegate.engine.script.context import Context, Variables
 from tidegate.engine.script.expressions import (
     Expressions,
     Value,
+    array_of,
     check_index,
     field_number,
 )
 from tidegate.engine.script.numbers import FailedError
 from tidegate.engine.script.values import copied, grows, holds_arrays
 from tidegate.rules.eventscript import tree
-from tidegate.rules.eventscript.types import Array, Type
+from tidegate.rules.eventscript.types import Type
 
 Run = Callable[[Variables], None]
 Store = Callable[[Variables, Any], None]
@@ -107,7 +108,8 @@ class Statements:
             return whole
         if isinstance(target, tree.Index):
             return self._put_element(target)
-        assert isinstance(target, tree.Field)
+        if not isinstance(target, tree.Field):
+            raise TypeError(target)
         structure, number = self._expressions.value(target.structure), field_number(target)
         outer = self._put(target.structure)
 
@@ -173,9 +175,9 @@ class Statements:
 
     def _each(self, node: tree.Each) -> Run:
         array, body = self._expressions.value(node.array), self.block(node.body)
-        assert isinstance(node.array.type, Array)
-        slot = self._expressions.slot(tree.Local(node.array.type.of, node.name))
-        context, place, nested = self._context, node.place, holds_arrays(node.array.type.of)
+        kind = array_of(node.array).of
+        slot = self._expressions.slot(tree.Local(kind, node.name))
+        context, place, nested = self._context, node.place, holds_arrays(kind)
 
         def each(variables: Variables) -> None:
             found = array(variables)

@@ -154,9 +154,7 @@ def _outward(type_: Type) -> Change | None:
     if isinstance(type_, Structure):
         names = [name for name, _ in type_.fields]
         each = [_outward(kind) or _same for _, kind in type_.fields]
-        return _through(
-            lambda value: {n: f(v) for n, f, v in zip(names, each, value, strict=True)}
-        )
+        return _through(lambda value: {n: f(v) for n, f, v in zip(names, each, value, strict=True)})
     return None
 
 
