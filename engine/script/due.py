@@ -46,7 +46,7 @@ def _elapse(marker: tree.Elapse, expressions: Expressions) -> Due:
             return FOREVER
         if length * unit >= FOREVER - now:
             return FOREVER
-        return now + max(int(round(length * unit)), 1)
+        return now + max(round(length * unit), 1)
 
     return due
 
