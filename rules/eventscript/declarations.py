@@ -74,7 +74,7 @@ def _function(tree: Parsed, found: Declarations, mistakes: Mistakes) -> None:
     gives = found.types.read(result, mistakes)
     takes = [found.types.read(each, mistakes) for each in arguments if isinstance(each, Tree)]
     if name in FORMS or name in found.functions:
-        what = "every script has" if name in FORMS else "is declared twice:"
+        what = "is in every script" if name in FORMS else "stands twice"
         mistakes.add("name", f"the function {str(name)!r} {what}", name, "give it another name")
         return
     known = tuple(each for each in takes if each is not None)

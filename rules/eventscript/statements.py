@@ -56,6 +56,11 @@ class Statements:
             message = f"{str(name)!r} is of the loop and cannot be assigned"
             self.mistakes.add("type", message, name, hint)
             return None
+        if name not in self.names.variables and base is not left:
+            hint = f"give it a value first, as in {name} = new long[10];"
+            message = f"nothing assigns the variable {str(name)!r} as a whole"
+            self.mistakes.add("unknown-variable", message, name, hint)
+            return None
         if base is left and self.names.variables.get(str(name)) is None:
             self._untyped(name, right)
             return None
@@ -66,7 +71,8 @@ class Statements:
     def _untyped(self, name: Token, value: Parsed) -> None:
         """Refuse a variable of which nothing says the type, unless its value is wrong itself."""
         before = len(self.mistakes.problems)
-        self.expressions.read(value, Basic.OBJECT)
+        if value.data != "null":
+            self.expressions.read(value)
         if len(self.mistakes.problems) == before and name not in self.untyped:
             message = f"nothing says of what type {str(name)!r} is"
             hint = "every value it is given is null, or is made of itself"
