@@ -2,4 +2,4 @@
 in {} N, {} A
 out {} Alarm
 
-(N | A N | A A N | A A A { !> Alarm(); })*
+(N() | A() N() | A() A() N() | A() A() A() { !> Alarm(); })*

@@ -3,4 +3,4 @@ type Call = {string caller; long seconds;}
 in Call CallIn case {CallIn.seconds > 60 ? Long : Short} group(CallIn.caller)
 out {string caller; long calls;} Talkative
 
-(Short* Long Short* Long(c) { n = n + 2; !> Talkative({caller: c.caller, calls: n}); })*
+(Short() | Long(c) { n = n + 1; !> Talkative({caller: c.caller, calls: n}); })*

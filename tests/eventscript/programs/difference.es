@@ -2,4 +2,4 @@
 in {} A, {} B, {} C
 out {} Succeed, {} Fail
 
-(A .* B - .* C C { !> Fail(); } .*) { !> Succeed(); }
+(A() .* B() - .* C() C() { !> Fail(); } .*) { !> Succeed(); }

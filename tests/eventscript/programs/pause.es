@@ -2,4 +2,4 @@
 in {} A
 out time Z
 
-A elapse[5 minutes](t) { !> Z(t); }
+A() elapse[5 minutes](t) { !> Z(t); }

@@ -2,4 +2,4 @@
 in double Temperature case {Temperature < 35.0 ? Low : Temperature >= 45.0 ? High}
 out {} warm, {} cold
 
-({ !> warm(); } High* Low { !> cold(); } Low* High)*
+({ !> warm(); } High()* Low() { !> cold(); } Low()* High())*

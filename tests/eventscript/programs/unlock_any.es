@@ -2,4 +2,4 @@
 in long Key case {Key == 0 ? K0 : Key == 7 ? K7 : Other}
 out {} Unlock
 
-(.* K0 K0 K7 { !> Unlock(); })* | .*
+(.* K0() K0() K7() { !> Unlock(); })* | .*

@@ -2,4 +2,4 @@
 in {} Use, {} Insp
 out {} V
 
-(Insp | Use (Use { !> V(); })* Insp)*
+(Insp() | Use() (Use() { !> V(); })* Insp())*

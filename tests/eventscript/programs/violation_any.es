@@ -2,4 +2,4 @@
 in {} Use, {} Insp
 out {} V
 
-(.* Use Use { !> V(); })* | .*
+(.* Use() Use() { !> V(); })* | .*
