@@ -1,0 +1,284 @@
+"""Expressions of a script: from the parse tree to typed nodes."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lark import Token, Tree
+
+from tidegate.rules.eventscript import tree as t
+from tidegate.rules.eventscript.functions import FORMS, signature
+from tidegate.rules.eventscript.mistakes import Mistakes, Parsed
+from tidegate.rules.eventscript.names import Names
+from tidegate.rules.eventscript.typenames import TypeNames
+from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
+from tidegate.rules.eventscript.widening import join, widened
+from tidegate.rules.nearest import did_you_mean
+
+LONG_MAX = 2**63 - 1
+_NUMBERS = {Basic.LONG, Basic.DOUBLE}
+_OPERANDS: Mapping[str, set[Basic]] = {
+    **{op: {Basic.BOOLEAN} for op in ("&&", "||")},
+    **{op: {*_NUMBERS, Basic.STRING, Basic.TIME} for op in ("<", "<=", ">", ">=")},
+    **dict.fromkeys(("-", "*", "/", "%"), _NUMBERS),
+    "+": {*_NUMBERS, Basic.STRING},
+}
+_ARITHMETIC = {"+", "-", "*", "/", "%"}
+_TIMES = {  # what a time gives with another operand
+    ("-", Basic.TIME, Basic.TIME): Basic.LONG,
+    ("-", Basic.TIME, Basic.LONG): Basic.TIME,
+    ("+", Basic.TIME, Basic.LONG): Basic.TIME,
+    ("+", Basic.LONG, Basic.TIME): Basic.TIME,
+}
+_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\", "'": "'"}
+
+
+@dataclass
+class Expressions:
+    """Reads expressions. A method gives None where something is wrong, or of no known type yet;
+    what is wrong is then in `mistakes`.
+
+    `guessing`: an operand of unknown type is taken to be of the other's, so that `n = n + 1` says
+    something of `n` (see `inference`)."""
+
+    mistakes: Mistakes
+    names: Names
+    types: TypeNames
+    functions: Mapping[str, t.Function]
+    guessing: bool = False
+
+    def read(self, tree: Parsed, wanted: Type | None = None) -> t.Expression | None:
+        """The node of an expression, widened to `wanted`."""
+        node: t.Expression | None = getattr(self, f"_{tree.data}")(tree, wanted)
+        if node is None or wanted is None:
+            return node
+        fitting = widened(node, wanted)
+        if fitting is None:
+            self._refuse_type(node, wanted, tree)
+        return fitting
+
+    def _refuse_type(self, node: t.Expression, wanted: Type, tree: Parsed) -> None:
+        hint = ""
+        if wanted == Basic.LONG and node.type == Basic.DOUBLE:
+            hint = "long(x) truncates, round(x) rounds"
+        elif wanted == Basic.STRING and node.type in _NUMBERS | {Basic.BOOLEAN, Basic.TIME}:
+            hint = "string(x) makes it a string"
+        elif wanted == Basic.BOOLEAN:
+            hint = "a condition compares: x > 0"
+        self.mistakes.add("type", f"expected {wanted}, found {node.type}", tree, hint)
+
+    def _literal(self, tree: Parsed, kind: Type, value: Any) -> t.Literal:
+        return t.Literal(kind, value, place=self.mistakes.place(tree))
+
+    def _name(self, tree: Parsed, _: Type | None) -> t.Expression | None:
+        return self.names.read(_token(tree), self.mistakes)
+
+    def _long(self, tree: Parsed, _: Type | None, sign: int = 1) -> t.Expression:
+        digits = str(tree.children[0]).lstrip("0") or "0"
+        value = int(digits) * sign if len(digits) < 20 else LONG_MAX + 1
+        if not -LONG_MAX - 1 <= value <= LONG_MAX:
+            hint = "write 1e19 for a double"
+            self.mistakes.add("type", f"a long is at most {LONG_MAX}", tree, hint)
+        return self._literal(tree, Basic.LONG, value)
+
+    def _double(self, tree: Parsed, _: Type | None) -> t.Expression:
+        return self._literal(tree, Basic.DOUBLE, float(str(tree.children[0])))
+
+    def _string(self, tree: Parsed, _: Type | None) -> t.Expression:
+        def one(found: re.Match[str]) -> str:
+            escape = found[1]
+            if len(escape) > 1:
+                return chr(int(escape[1:], 16))
+            if escape not in _ESCAPES:
+                hint = 'known: \\n \\t \\r \\b \\f \\" \\\\ and \\u with four digits'
+                self.mistakes.add("string", f"unknown escape \\{escape}", tree, hint)
+            return _ESCAPES.get(escape, escape)
+
+        value = _ESCAPE.sub(one, str(tree.children[0])[1:-1])
+        # Two halves of a character beyond 16 bits are one character.
+        value = codecs.decode(value.encode("utf-16-le", "surrogatepass"), "utf-16-le", "replace")
+        return self._literal(tree, Basic.STRING, value)
+
+    def _true(self, tree: Parsed, _: Type | None) -> t.Expression:
+        return self._literal(tree, Basic.BOOLEAN, True)
+
+    def _false(self, tree: Parsed, _: Type | None) -> t.Expression:
+        return self._literal(tree, Basic.BOOLEAN, False)
+
+    def _null(self, tree: Parsed, wanted: Type | None) -> t.Expression | None:
+        if wanted is None:
+            hint = "isNull(x) asks whether a value is null"
+            self.mistakes.add("type", "null has no type here", tree, hint)
+            return None
+        return self._literal(tree, wanted, None)
+
+    def _key(self, tree: Parsed, _: Type | None) -> t.Expression | None:
+        number, key = int(_token(tree)[:9]), self.names.key
+        if not key:
+            hint = "give an input a group: in type NAME group(expression)"
+            what = (
+                "in case and group there is no key yet" if key is None else "no input has a group"
+            )
+            self.mistakes.add("unknown-key", what, tree, "" if key is None else hint)
+            return None
+        if number >= len(key):
+            message = f"the key has {len(key)} columns, of which the first is group[0]"
+            self.mistakes.add("unknown-key", message, tree)
+            return None
+        return t.Key(key[number], number, place=self.mistakes.place(tree))
+
+    def _unary(self, tree: Parsed, _: Type | None) -> t.Expression | None:
+        op, below = str(tree.children[0]), tree.children[1]
+        if op == "-" and below.data == "long":
+            return self._long(below, None, -1)
+        operand = self.read(below)
+        if operand is None:
+            return None
+        if operand.type not in ({Basic.BOOLEAN} if op == "!" else _NUMBERS):
+            expected = "a boolean" if op == "!" else "a number"
+            self.mistakes.add("type", f"{op} takes {expected}, found {operand.type}", below)
+            return None
+        return t.Unary(operand.type, op, operand, place=self.mistakes.place(tree))
+
+    def _binary(self, tree: Parsed, _: Type | None) -> t.Expression | None:
+        one, token, two = tree.children
+        op = str(token)
+        if op in ("==", "!=") and "null" in (one.data, two.data):
+            return self._null_test(tree, op, two if one.data == "null" else one)
+        left, right = self.read(one), self.read(two)
+        if left is None or right is None:
+            return (left or right) if self.guessing and op in _ARITHMETIC else None
+        place = self.mistakes.place(tree)
+        timed = _TIMES.get((op, left.type, right.type))  # type: ignore[arg-type]
+        if timed is not None:
+            return t.Binary(timed, op, left, right, place=place)
+        both = join(left.type, right.type)
+        if both is None and op in ("==", "!=") and Basic.OBJECT in (left.type, right.type):
+            both = Basic.OBJECT
+        if both is None or both not in _OPERANDS.get(op, {both}):
+            hint = ""
+            if op == "+" and Basic.STRING in (left.type, right.type):
+                hint = "string(x) makes a value a string"
+            message = f"{op} does not take {left.type} and {right.type}"
+            self.mistakes.add("type", message, tree, hint)
+            return None
+        left, right = widened(left, both), widened(right, both)
+        kind = both if op in _ARITHMETIC else Basic.BOOLEAN
+        return t.Binary(kind, op, left, right, place=place)
+
+    def _null_test(self, tree: Parsed, op: str, of: Parsed) -> t.Expression | None:
+        operand = self.read(of)
+        if operand is None:
+            return None
+        place = self.mistakes.place(tree)
+        test = t.Call(Basic.BOOLEAN, "isNull", (operand,), place=place)
+        return test if op == "==" else t.Unary(Basic.BOOLEAN, "!", test, place=place)
+
+    def _index(self, tree: Parsed, _: Type | None) -> t.Expression | None:
+        one, two = tree.children
+        array, index = self.read(one), self.read(two, Basic.LONG)
+        if array is None or index is None:
+            return None
+        if not isinstance(array.type, Array):
+            hint = "substring(s, i, i + 1) is a character" if array.type == Basic.STRING else ""
+            self.mistakes.add("type", f"expected an array, found {array.type}", one, hint)
+            return None
+        return t.Index(array.type.of, array, index, place=self.mistakes.place(tree))
+
+    def _field(self, tree: Parsed, _: Type | None) -> t.Expression | None:
+        one, _dot, name = tree.children
+        structure = self.read(one)
+        if structure is None:
+            return None
+        if not isinstance(structure.type, Structure):
+            self.mistakes.add("type", f"expected a structure, found {structure.type}", one)
+            return None
+        kind = structure.type.field(name)
+        if kind is None:
+            hint = did_you_mean(name, dict(structure.type.fields))
+            self.mistakes.add("unknown-field", f"unknown field {str(name)!r}", name, hint)
+            return None
+        return t.Field(kind, structure, str(name), place=self.mistakes.place(tree))
+
+    def _call(self, tree: Parsed, _: Type | None) -> t.Expression | None:
+        name, *trees = tree.children
+        declared = self.functions.get(name)
+        if declared is None and name not in FORMS:
+            known = [*FORMS, *self.functions]
+            hint = did_you_mean(name, known)
+            self.mistakes.add("unknown-function", f"unknown function {str(name)!r}", name, hint)
+        operands = [self.read(each) for each in trees if isinstance(each, Tree)]
+        given = [operand for operand in operands if operand is not None]
+        if len(given) < len(operands) or (declared is None and name not in FORMS):
+            return None
+        found = signature(name, [operand.type for operand in given], declared)
+        if found is None:
+            types = ", ".join(str(operand.type) for operand in given)
+            hint = FORMS.get(name, "")
+            if declared is not None:
+                hint = f"{name}({', '.join(map(str, declared.arguments))})"
+            message = f"{str(name)!r} does not take ({types})"
+            self.mistakes.add("type", message, tree, hint)
+            return None
+        takes, gives = found
+        fitting = tuple(widened(one, two) or one for one, two in zip(given, takes, strict=True))
+        return t.Call(gives, str(name), fitting, place=self.mistakes.place(tree))
+
+    def _choice(self, tree: Parsed, wanted: Type | None) -> t.Expression | None:
+        conditions, one, two = tree.children
+        condition = self.read(conditions, Basic.BOOLEAN)
+        then, other = self.read(one, wanted), self.read(two, wanted)
+        if then is None or other is None:
+            return (then or other) if self.guessing else None
+        if condition is None:
+            return None
+        both = wanted or join(then.type, other.type)
+        if both is None:
+            message = f"one value is {then.type}, the other {other.type}"
+            self.mistakes.add("type", message, tree, "both are of one type")
+            return None
+        then, other = widened(then, both), widened(other, both)
+        return t.Choice(both, condition, then, other, place=self.mistakes.place(tree))
+
+    def _build(self, tree: Parsed, wanted: Type | None) -> t.Expression | None:
+        types = wanted if isinstance(wanted, Structure) else None
+        fields: dict[str, t.Expression | None] = {}
+        for entry in tree.children:
+            name, value = entry.children
+            if name in fields:
+                self.mistakes.add("name", f"the field {str(name)!r} stands twice", name)
+            fields[str(name)] = self.read(value, types and types.field(name))
+        known = {name: value for name, value in fields.items() if value is not None}
+        if len(known) < len(fields):
+            return None
+        if types is not None and known.keys() != dict(types.fields).keys():
+            self._refuse_fields(tree, set(known), types)
+            return None
+        kind = Structure(tuple((name, value.type) for name, value in known.items()))
+        return t.Build(kind, tuple(known.items()), place=self.mistakes.place(tree))
+
+    def _refuse_fields(self, tree: Parsed, given: set[str], wanted: Structure) -> None:
+        fields = dict(wanted.fields)
+        extra = sorted(given - fields.keys())
+        lacking = [name for name in fields if name not in given]
+        message = f"the field {lacking[0]!r} is missing" if lacking else ""
+        if extra:
+            message = f"unknown field {extra[0]!r}"
+        self.mistakes.add("unknown-field", message, tree, f"expected {wanted}")
+
+    def _new(self, tree: Parsed, _: Type | None) -> t.Expression | None:
+        of, size = tree.children
+        kind, count = self.types.read(of, self.mistakes), self.read(size, Basic.LONG)
+        if kind is None or count is None:
+            return None
+        return t.New(Array(kind), count, place=self.mistakes.place(tree))
+
+
+def _token(tree: Parsed) -> Token:
+    token = tree.children[0]
+    return token

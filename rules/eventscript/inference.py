@@ -1,0 +1,168 @@
+"""The one type of every variable, from all that assigns it.
+
+Markers and assignments each say a type; a variable's is their join, so that `x = 1; x = 2.5;` makes
+x a double (`widening.join`). Where two say types that do not join, the first in the text stands,
+markers before assignments, and the other is refused when it is read. A type known only through a
+variable waits for that variable. What is left waits for itself, as `n` in `n = n + 1`: there the
+other operand decides. Assignments to an element or a field say nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lark import Token, Tree
+
+from tidegate.rules.errors import Place
+from tidegate.rules.eventscript.declarations import Declarations
+from tidegate.rules.eventscript.expressions import Expressions
+from tidegate.rules.eventscript.mistakes import Mistakes, Parsed
+from tidegate.rules.eventscript.names import BlockNames
+from tidegate.rules.eventscript.types import Array, Basic, Type
+from tidegate.rules.eventscript.widening import join
+
+_ANY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_Slot = str | int  # a variable by its name, the name of a `for` by the number of the loop
+_Scope = Mapping[str, int]
+
+
+def infer(regex: Parsed, found: Declarations) -> dict[str, Type | None]:
+    """The type of every variable that something assigns; None where nothing says of what type."""
+    inference = _Inference(found)
+    inference.collect(regex, {})
+    inference.settle(guessing=False)
+    inference.settle(guessing=True)
+    return inference.variables
+
+
+def event_type(tree: Parsed, found: Declarations) -> Type | None:
+    """The type of the events that a marker takes; None where it names no event."""
+    if tree.data in ("elapse", "arrive"):
+        return Basic.TIME
+    if tree.data == "marker":
+        read = found.events.get(str(tree.children[0]))
+        return read and read.type
+    kinds = [found.inputs[each.name].type for each in found.events.values()]
+    together: Type | None = kinds[0] if kinds else Basic.OBJECT
+    for kind in kinds:
+        together = together and join(together, kind)
+    return together or Basic.OBJECT
+
+
+def stored_in(tree: Parsed) -> Token | None:
+    """The variable in which a marker stores the value, or the instant, of its event."""
+    if tree.data == "any":
+        token = tree.children[0]
+        name = _ANY_NAME.search(token)
+        if name is None:
+            return None
+        begin = (token.start_pos or 0) + name.start()
+        return Token("NAME", name[0], start_pos=begin, end_pos=begin + len(name[0]))
+    last = tree.children[-1]
+    named = isinstance(last, Token) and len(tree.children) > (2 if tree.data == "elapse" else 1)
+    return last if named and isinstance(last, Token) else None
+
+
+class _Silent(Mistakes):
+    """What is wrong is said later, when all types are known."""
+
+    def __init__(self) -> None:
+        super().__init__("", lambda _: Place())
+
+    def place(self, at: Parsed) -> Place:
+        return Place()
+
+    def add(self, code: str, message: str, at: Parsed, hint: str = "") -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class _Source:
+    """An assignment, or a `for` over an array: where it puts the value of which expression."""
+
+    slot: _Slot
+    value: Parsed
+    scope: _Scope
+
+
+class _Inference:
+    def __init__(self, found: Declarations) -> None:
+        self.found = found
+        self.variables: dict[str, Type | None] = {}
+        self.loops: list[Type | None] = []
+        self.sources: list[_Source] = []
+
+    def collect(self, tree: Parsed, scope: _Scope) -> None:
+        """The sources of a regular expression or a statement; markers say theirs at once."""
+        if tree.data in ("marker", "any", "elapse", "arrive"):
+            name, kind = stored_in(tree), event_type(tree, self.found)
+            if name is not None:
+                self.variables.setdefault(str(name), None)
+            if name is not None and kind is not None:
+                self.say(str(name), kind)
+            return
+        if tree.data == "assign":
+            target, value = tree.children
+            name = target.children[0] if target.data == "name" else None
+            if isinstance(name, Token) and name not in scope:
+                self.variables.setdefault(str(name), None)
+                self.sources.append(_Source(str(name), value, scope))
+        elif tree.data in ("count", "each"):
+            name, first, *_ = tree.children
+            number = len(self.loops)
+            self.loops.append(Basic.LONG if tree.data == "count" else None)
+            if tree.data == "each":
+                self.sources.append(_Source(number, first, scope))
+            scope = {**scope, str(name): number}
+        for child in tree.children:
+            if isinstance(child, Tree):
+                self.collect(child, scope)
+
+    def say(self, slot: _Slot, kind: Type) -> bool:
+        """Whether this changes the type of a slot."""
+        known = self.variables[slot] if isinstance(slot, str) else self.loops[slot]
+        both = kind if known is None else join(known, kind)
+        if both is None or both == known:
+            return False
+        if isinstance(slot, str):
+            self.variables[slot] = both
+        else:
+            self.loops[slot] = both
+        return True
+
+    def settle(self, guessing: bool) -> None:
+        """Take in the sources until none says anything new."""
+        readers: dict[_Slot, list[_Source]] = {}
+        for source in self.sources:
+            for slot in _slots(source):
+                readers.setdefault(slot, []).append(source)
+        waiting = deque(self.sources)
+        queued = set(map(id, waiting))
+        while waiting:
+            source = waiting.popleft()
+            queued.discard(id(source))
+            kind = self._type(source, guessing)
+            if kind is None or not self.say(source.slot, kind):
+                continue
+            for reader in readers.get(source.slot, ()):
+                if id(reader) not in queued:
+                    queued.add(id(reader))
+                    waiting.append(reader)
+
+    def _type(self, source: _Source, guessing: bool) -> Type | None:
+        loops = {name: self.loops[number] for name, number in source.scope.items()}
+        names = BlockNames(self.variables, loops, self.found.key)
+        read = Expressions(_Silent(), names, self.found.types, self.found.functions, guessing)
+        node = read.read(source.value)
+        if node is None or isinstance(source.slot, str):
+            return node and node.type
+        return node.type.of if isinstance(node.type, Array) else None
+
+
+def _slots(source: _Source) -> set[_Slot]:
+    """What the value of a source reads."""
+    names = (str(each.children[0]) for each in source.value.find_data("name"))
+    return {source.scope.get(name, name) for name in names}

@@ -1,0 +1,60 @@
+"""Where in a script something is wrong or doubtful, collected until all has been read."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import Any
+
+from lark import Token
+
+from tidegate.rules.errors import Place, Problem
+from tidegate.rules.expression import Span
+from tidegate.rules.faults import excerpt
+
+Locate = Callable[[int], Place]
+Parsed = Any  # a part of the parse tree: a `lark.Tree` or a `lark.Token`
+
+
+def places(text: str, base: Place) -> Locate:
+    """The place of each offset of a text whose first character stands at `base`."""
+    begins = [0]
+    for line in text.splitlines(keepends=True):
+        begins.append(begins[-1] + len(line))
+
+    def at(offset: int) -> Place:
+        line = bisect_right(begins, offset, hi=max(1, len(begins) - 1)) - 1
+        column = offset - begins[line] + (1 if line else base.column)
+        return Place(base.file, base.line + line, column, base.path)
+
+    return at
+
+
+def span(parsed: Parsed) -> Span:
+    """The characters of a part of the parsed script, or a span itself."""
+    if isinstance(parsed, Span):
+        return parsed
+    found = parsed if isinstance(parsed, Token) else parsed.meta
+    return Span(found.start_pos, found.end_pos)
+
+
+class Mistakes:
+    """Problems and warnings of one script."""
+
+    def __init__(self, text: str, locate: Locate) -> None:
+        self.text = text
+        self.locate = locate
+        self.problems: list[Problem] = []
+        self.warnings: list[Problem] = []
+
+    def place(self, at: Parsed) -> Place:
+        return self.locate(span(at).start)
+
+    def add(self, code: str, message: str, at: Parsed, hint: str = "") -> None:
+        self.problems.append(self._problem(code, message, at, hint))
+
+    def warn(self, code: str, message: str, at: Parsed, hint: str = "") -> None:
+        self.warnings.append(self._problem(code, message, at, hint))
+
+    def _problem(self, code: str, message: str, at: Parsed, hint: str) -> Problem:
+        return Problem(code, message, self.place(at), hint, excerpt(self.text, span(at)))

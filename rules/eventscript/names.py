@@ -1,0 +1,69 @@
+"""What a name stands for, in the blocks of a script and in its `case` and `group`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from lark import Token
+
+from tidegate.rules.eventscript.mistakes import Mistakes
+from tidegate.rules.eventscript.tree import Expression, Field, Local, Raw, Variable
+from tidegate.rules.eventscript.types import Structure, Type
+from tidegate.rules.nearest import did_you_mean
+
+
+class Names(Protocol):
+    """`key`: types of the columns of the key; None where there is no key to read."""
+
+    key: tuple[Type, ...] | None
+
+    def read(self, name: Token, mistakes: Mistakes) -> Expression | None:
+        """The node of a name; None where it is unknown, or of no type yet."""
+
+
+Variables = Mapping[str, Type | None]  # None: its type is not known
+
+
+@dataclass
+class BlockNames:
+    """Variables, which every block shares, and the names of the `for` loops around."""
+
+    variables: Variables
+    locals: Variables = field(default_factory=dict)
+    key: tuple[Type, ...] | None = ()
+
+    def read(self, name: Token, mistakes: Mistakes) -> Expression | None:
+        place = mistakes.place(name)
+        if name in self.locals:
+            kind = self.locals[name]
+            return None if kind is None else Local(kind, str(name), place=place)
+        if name in self.variables:
+            kind = self.variables[name]
+            return None if kind is None else Variable(kind, str(name), place=place)
+        hint = did_you_mean(name, [*self.variables, *self.locals])
+        mistakes.add("unknown-variable", f"nothing assigns the variable {str(name)!r}", name, hint)
+        return None
+
+
+@dataclass
+class RawNames:
+    """The value of an input by the input's name, and if it is a structure its fields by theirs."""
+
+    input: str
+    type: Type
+    key: tuple[Type, ...] | None = None
+
+    def read(self, name: Token, mistakes: Mistakes) -> Expression | None:
+        place = mistakes.place(name)
+        raw = Raw(self.type, place=place)
+        if name == self.input:
+            return raw
+        fields = dict(self.type.fields) if isinstance(self.type, Structure) else {}
+        if name in fields:
+            return Field(fields[name], raw, str(name), place=place)
+        hint = did_you_mean(name, [self.input, *fields])
+        message = f"{str(name)!r} is not of the input {self.input!r}"
+        mistakes.add("unknown-variable", message, name, hint)
+        return None

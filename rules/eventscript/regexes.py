@@ -1,0 +1,217 @@
+"""The regular expression of a script: from the parse tree to typed nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lark import Token, Tree
+
+from tidegate.rules.eventscript import tree as t
+from tidegate.rules.eventscript.declarations import Declarations
+from tidegate.rules.eventscript.inference import event_type, stored_in
+from tidegate.rules.eventscript.mistakes import Mistakes, Parsed
+from tidegate.rules.eventscript.statements import Statements
+from tidegate.rules.eventscript.types import Basic
+from tidegate.rules.eventscript.widening import join
+
+_UNITS = {
+    "day": 86_400_000_000,
+    "hour": 3_600_000_000,
+    "minute": 60_000_000,
+    "second": 1_000_000,
+    "millisecond": 1_000,
+    "microsecond": 1,
+}
+_REPEATS: dict[str, tuple[int, int | None]] = {
+    "star": (0, None),
+    "plus": (1, None),
+    "optional": (0, 1),
+}
+_COMPONENTS = ("year", "month", "day", "hour", "minute", "second")
+_RANGES = ((1, 9999), (1, 12), (1, 31), (0, 23), (0, 59), (0, 59))
+COUNT_MAX = 10**9
+
+
+@dataclass
+class Regexes:
+    """Reads regular expressions. What is wrong is in `mistakes`, and something stands in its
+    stead."""
+
+    found: Declarations
+    statements: Statements
+
+    @property
+    def mistakes(self) -> Mistakes:
+        return self.statements.mistakes
+
+    def read(self, tree: Parsed) -> t.Regex:
+        """The node of a regular expression."""
+        data = str(tree.data)
+        if data == "block":
+            return t.Act(self.statements.block(tree), place=self.mistakes.place(tree))
+        if data in _REPEATS:
+            return self._repeat(tree, *_REPEATS[data])
+        kinds: dict[str, Callable[[Parsed], t.Regex]] = {
+            "sequence": self._sequence,
+            "either": self._either,
+            "both": self._both,
+            "without": self._without,
+            "lead": self._lead,
+            "counted": self._counted,
+            "marker": self._named,
+            "any": self._named,
+            "elapse": self._elapse,
+            "arrive": self._arrive,
+        }
+        return kinds[data](tree)
+
+    def _below(self, tree: Parsed) -> tuple[t.Regex, ...]:
+        return tuple(self.read(each) for each in tree.children if isinstance(each, Tree))
+
+    def _sequence(self, tree: Parsed) -> t.Regex:
+        return t.Sequence(self._below(tree), place=self.mistakes.place(tree))
+
+    def _either(self, tree: Parsed) -> t.Regex:
+        return t.Either(self._below(tree), place=self.mistakes.place(tree))
+
+    def _both(self, tree: Parsed) -> t.Regex:
+        left, right = self._below(tree)
+        for each, of in zip((left, right), tree.children, strict=True):
+            self._marked(each, of, "an operand of &")
+        return t.Both(left, right, place=self.mistakes.place(tree))
+
+    def _without(self, tree: Parsed) -> t.Regex:
+        left, right = self._below(tree)
+        self._marked(left, tree.children[0], "what stands before -")
+        return t.Without(left, right, place=self.mistakes.place(tree))
+
+    def _marked(self, node: t.Regex, of: Parsed, what: str) -> None:
+        if not has_marker(node):
+            hint = "a block runs behind an event: A() { .. }"
+            self.mistakes.add("no-event", f"{what} waits for no event", of, hint)
+
+    def _lead(self, tree: Parsed) -> t.Regex:
+        (right,) = self._below(tree)
+        place = self.mistakes.place(tree)
+        return t.Without(t.Named(None, place=place), right, place=place)
+
+    def _repeat(self, tree: Parsed, low: int, high: int | None) -> t.Regex:
+        (item,) = self._below(tree)
+        return t.Repeat(item, low, high, place=self.mistakes.place(tree))
+
+    def _counted(self, tree: Parsed) -> t.Regex:
+        count = tree.children[1]
+        first, comma, last = (part.strip() for part in count.strip("{}").partition(","))
+        low, high = _count(first), _count(last) if last else (None if comma else _count(first))
+        if max(low, high or 0) > COUNT_MAX:
+            self.mistakes.add("count", f"a count is at most {COUNT_MAX}", count)
+            low, high = 1, 1
+        elif high is not None and low > high:
+            hint = f"write {{{high},{low}}}"
+            self.mistakes.add("count", f"from {low} up to {high} is nothing", count, hint)
+            low, high = 1, 1
+        elif high == 0:
+            self.mistakes.add("count", "a count of 0 leaves nothing", count, "leave the part out")
+            low, high = 1, 1
+        return self._repeat(tree, low, high)
+
+    def _named(self, tree: Parsed) -> t.Regex:
+        event = tree.children[0]
+        name = None if tree.data == "any" else str(event)
+        if name is not None and name not in self.found.events and self.found.whole:
+            hint = self.found.event_hint(name)
+            self.mistakes.add("unknown-event", f"unknown event {name!r}", event, hint)
+        return t.Named(name, self._stored(tree), place=self.mistakes.place(tree))
+
+    def _stored(self, tree: Parsed) -> str | None:
+        """The variable of a marker, whose type takes what the marker gives."""
+        variable = stored_in(tree)
+        if variable is None:
+            return None
+        kind = event_type(tree, self.found)
+        known = self.statements.names.variables.get(str(variable))
+        if kind is not None and known is not None and known != Basic.OBJECT:
+            if join(known, kind) != known:
+                message = f"{str(variable)!r} is {known}, and cannot take {kind}"
+                hint = "a variable is of one type over the script; use another"
+                self.mistakes.add("type", message, variable, hint)
+        return str(variable)
+
+    def _elapse(self, tree: Parsed) -> t.Regex:
+        amount, unit = tree.children[:2]
+        node = self.statements.expressions.read(amount)
+        if node is not None and node.type not in (Basic.LONG, Basic.DOUBLE):
+            self.mistakes.add("type", f"expected a number, found {node.type}", amount)
+        if isinstance(node, t.Literal) and node.type in (Basic.LONG, Basic.DOUBLE):
+            if node.value <= 0:
+                self.mistakes.add("value", "the length of time must be above 0", amount)
+        micros = _UNITS[str(unit).removesuffix("s")]
+        stored, place = self._stored(tree), self.mistakes.place(tree)
+        return t.Elapse(node or t.Literal(Basic.LONG, 1), micros, stored, place=place)
+
+    def _arrive(self, tree: Parsed) -> t.Regex:
+        when = tree.children[0]
+        place, stored = self.mistakes.place(tree), self._stored(tree)
+        if when.data == "instant":
+            below = when.children[0]
+            return t.Arrive(
+                self.statements.expressions.read(below, Basic.TIME), (), stored, place=place
+            )
+        parts = list(when.children)
+        hourly = any(isinstance(each, Token) and each.type == "HOURLY" for each in parts)
+        parts = [each for each in parts if not (isinstance(each, Token) and each.type == "HOURLY")]
+        date: list[t.Expression | None] = [None] * 3
+        if len(parts) > 3:
+            date = [self._component(parts[n], n) for n in range(3)]
+            parts = parts[3:]
+        if hourly:
+            hour, second = self._component(parts[0], 3), self._component(parts[1], 5)
+            clock = [hour, None, second]
+        else:
+            clock = [self._component(each, 3 + n) for n, each in enumerate(parts)]
+            if len(clock) < 3:
+                clock.append(t.Literal(Basic.LONG, 0, place=place))
+        return t.Arrive(None, (*date, *clock), stored, place=place)
+
+    def _component(self, part: Parsed, number: int) -> t.Expression | None:
+        """One part of a date or a time of day; None is `.`, any."""
+        if isinstance(part, Tree):
+            return self.statements.expressions.read(part, Basic.LONG)
+        if part.type == "DOT":
+            return None
+        low, high = _RANGES[number]
+        value = _count(part)
+        if not low <= value <= high:
+            message = f"{_COMPONENTS[number]} {part} is not from {low} to {high}"
+            self.mistakes.add("value", message, part)
+        return t.Literal(Basic.LONG, value, place=self.mistakes.place(part))
+
+
+def _count(digits: str) -> int:
+    """A whole number; of a longer one only that it is too large."""
+    return int((digits.lstrip("0") or "0")[:12])
+
+
+def has_marker(node: t.Regex) -> bool:
+    """Whether anything in it waits for an event."""
+    return any(isinstance(each, t.Named | t.Elapse | t.Arrive) for each in walk(node))
+
+
+def below(node: t.Regex) -> tuple[t.Regex, ...]:
+    """The parts of a regular expression, in the order of the text."""
+    if isinstance(node, t.Sequence | t.Either):
+        return node.items
+    if isinstance(node, t.Both | t.Without):
+        return node.left, node.right
+    return (node.item,) if isinstance(node, t.Repeat) else ()
+
+
+def walk(node: t.Regex) -> list[t.Regex]:
+    """A regular expression and all in it, in the order of the text."""
+    found, stack = [], [node]
+    while stack:
+        last = stack.pop()
+        found.append(last)
+        stack.extend(reversed(below(last)))
+    return found

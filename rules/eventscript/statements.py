@@ -1,0 +1,127 @@
+"""Blocks of a script: from the parse tree to typed statements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from lark import Token, Tree
+
+from tidegate.rules.eventscript import tree as t
+from tidegate.rules.eventscript.expressions import Expressions
+from tidegate.rules.eventscript.mistakes import Mistakes, Parsed
+from tidegate.rules.eventscript.names import BlockNames
+from tidegate.rules.eventscript.types import NOTHING, Array, Basic, Type
+from tidegate.rules.nearest import did_you_mean
+
+
+@dataclass
+class Statements:
+    """Reads statements; what is wrong in one leaves it out and is in `mistakes`."""
+
+    expressions: Expressions
+    names: BlockNames
+    outputs: Mapping[str, Type]
+
+    @property
+    def mistakes(self) -> Mistakes:
+        return self.expressions.mistakes
+
+    def block(self, tree: Parsed) -> t.Block:
+        read = [self.read(each) for each in tree.children if isinstance(each, Tree)]
+        known = tuple(each for each in read if each is not None)
+        return t.Block(known, place=self.mistakes.place(tree))
+
+    def read(self, tree: Parsed) -> t.Statement | None:
+        """The node of a statement."""
+        if tree.data == "block":
+            return self.block(tree)
+        node: t.Statement | None = getattr(self, f"_{tree.data.rstrip('_')}")(tree)
+        return node and replace(node, place=self.mistakes.place(tree))
+
+    def _assign(self, tree: Parsed) -> t.Statement | None:
+        left, right = tree.children
+        base = left
+        while base.data in ("index", "field"):
+            below = base.children[0]
+            base = below
+        name = base.children[0] if base.data == "name" else None
+        if not isinstance(name, Token):
+            hint = "write variable = value, variable[i] = value or variable.field = value"
+            self.mistakes.add("type", "this cannot be assigned", left, hint)
+            return None
+        if name in self.names.locals:
+            hint = "use a variable of another name"
+            message = f"{str(name)!r} is of the loop and cannot be assigned"
+            self.mistakes.add("type", message, name, hint)
+            return None
+        if base is left and self.names.variables.get(str(name)) is None:
+            self.expressions.read(right, Basic.OBJECT)
+            message = f"nothing says of what type {str(name)!r} is"
+            hint = "every assignment to it is null, or needs its own value"
+            self.mistakes.add("type", message, name, hint)
+            return None
+        target = self.expressions.read(left)
+        value = self.expressions.read(right, target.type if target else None)
+        return t.Assign(target, value) if target and value else None
+
+    def _emit(self, tree: Parsed) -> t.Statement | None:
+        name, *values = tree.children
+        value = values[0] if values else None
+        kind = self.outputs.get(str(name))
+        if kind is None:
+            hint = did_you_mean(name, self.outputs) or "declare it: out type NAME"
+            self.mistakes.add("unknown-output", f"unknown output {str(name)!r}", name, hint)
+        if isinstance(value, Tree):
+            node = self.expressions.read(value, kind)
+            return t.Emit(str(name), node) if kind is not None and node is not None else None
+        if kind is not None and kind != NOTHING:
+            hint = f"write !> {name}(value);"
+            self.mistakes.add("type", f"{str(name)!r} carries {kind}", tree, hint)
+            return None
+        return t.Emit(str(name), None)
+
+    def _if(self, tree: Parsed) -> t.Statement | None:
+        condition = self._expression(tree, 0, Basic.BOOLEAN)
+        then = self._statement(tree, 1)
+        other = self._statement(tree, 2) if len(tree.children) > 2 else None
+        return t.If(condition, then, other) if condition and then else None
+
+    def _while(self, tree: Parsed) -> t.Statement | None:
+        condition = self._expression(tree, 0, Basic.BOOLEAN)
+        body = self._statement(tree, 1)
+        return t.While(condition, body) if condition and body else None
+
+    def _count(self, tree: Parsed) -> t.Statement | None:
+        low = self._expression(tree, 1, Basic.LONG)
+        high = self._expression(tree, 2, Basic.LONG)
+        name, body = self._loop(tree, Basic.LONG, 3)
+        return t.Count(name, low, high, body) if low and high and body else None
+
+    def _each(self, tree: Parsed) -> t.Statement | None:
+        array = self._expression(tree, 1)
+        if array is not None and not isinstance(array.type, Array):
+            hint = "for (i: low, high) counts; for (x: array) takes the elements"
+            message = f"expected an array, found {array.type}"
+            self.mistakes.add("type", message, tree.children[1], hint)
+            array = None
+        of = array.type.of if array is not None and isinstance(array.type, Array) else None
+        name, body = self._loop(tree, of, 2)
+        return t.Each(name, array, body) if array and body else None
+
+    def _loop(self, tree: Parsed, kind: Type | None, body: int) -> tuple[str, t.Statement | None]:
+        name, around = str(tree.children[0]), self.names.locals
+        self.names.locals = {**around, name: kind}
+        read = self._statement(tree, body)
+        self.names.locals = around
+        return name, read
+
+    def _expression(
+        self, tree: Parsed, number: int, wanted: Type | None = None
+    ) -> t.Expression | None:
+        child = tree.children[number]
+        return self.expressions.read(child, wanted)
+
+    def _statement(self, tree: Parsed, number: int) -> t.Statement | None:
+        child = tree.children[number]
+        return self.read(child)

@@ -1,0 +1,160 @@
+"""What is wrong with the text of a script that the grammar refuses."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from lark.exceptions import UnexpectedInput, UnexpectedToken
+
+from tidegate.rules.expression import Span
+from tidegate.rules.faults import Fault
+
+_SHOWN = {
+    "NAME": "a name",
+    "INT": "a whole number",
+    "UNIT": "a unit (days, hours, minutes, seconds, milliseconds, microseconds)",
+    "LPAR": "(",
+    "RPAR": ")",
+    "LSQB": "[",
+    "RSQB": "]",
+    "LBRACE": "{",
+    "RBRACE": "}",
+    "SEMICOLON": ";",
+    "EQUAL": "=",
+    "COMMA": ",",
+    "COLON": ":",
+    "QMARK": "?",
+    "VBAR": "|",
+    "AMPERSAND": "&",
+    "_DASH": "-",
+    "$END": "the end",
+}
+_OPERATORS = {"OR", "AND", "EQUALITY", "RELATION", "PLUS", "MINUS", "TIMES"}
+_SEQUENCE = {"ANY", "ELAPSE", "ARRIVE"}
+_FORBIDDEN_WORDS = {
+    "if": "write condition ? statement : statement",
+    "else": "write condition ? statement : statement",
+    "groupby": "write in type NAME group(expression)",
+    "return": "a script only assigns and emits",
+}
+_BRACKETS = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\\n]|\\.)*\"|[()\[\]{}]", re.DOTALL)
+_PAIRS = {")": "(", "]": "[", "}": "{"}
+
+
+def explain(text: str, error: UnexpectedInput) -> Fault:
+    """The fault that stopped the parser, with its remedy."""
+    start = error.pos_in_stream or 0
+    accepted: set[str] = set(getattr(error, "accepts", None) or getattr(error, "allowed", ()) or ())
+    word = ""
+    if isinstance(error, UnexpectedToken):
+        accepted = set(error.accepts or error.expected)
+        word = str(error.token)
+        if error.token.type == "$END":
+            return _ends_early(text, accepted)
+        start = error.token.start_pos
+    rest, before = text[start:], text[:start]
+    end = start + max(1, len(word))
+    said = _withdrawn(before, rest, accepted) or _usual(before, rest, accepted)
+    if said is not None:
+        message, hint = said
+        return Fault(Span(start, end), message, hint)
+    if not word:
+        return _character(text, start)
+    previous = re.search(r"[A-Za-z_]\w*$", before.rstrip())
+    if accepted <= {"LPAR"} and previous is not None:
+        at = Span(previous.start(), previous.end())
+        hint = f"an event is written {previous[0]}(), or {previous[0]}(x) to keep its value in x"
+        return Fault(at, f"'(' is missing after {previous[0]!r}", hint)
+    if "SEMICOLON" in accepted:
+        stop = len(before.rstrip())
+        return Fault(Span(stop, stop + 1), "';' is missing", "a statement ends with ;")
+    hint = f"expected {_expected(accepted)}" if accepted else ""
+    return Fault(Span(start, end), f"{word!r} cannot stand here", hint)
+
+
+def _withdrawn(before: str, rest: str, accepted: set[str]) -> tuple[str, str] | None:
+    """Forms that the paper's section 4.3 withdrew (design/eventscript.md 8)."""
+    if rest.startswith("=>"):
+        hint = "keep the value whole, A(x), and read a field of it: x.attr"
+        return "attr=>x is no form of a marker: values are structures", hint
+    if rest.startswith("[") and accepted & _SEQUENCE and before.rstrip().endswith(")"):
+        hint = "name the values that matter: in double A case {A > 10 ? High : Low}, then High(x)"
+        return "a marker takes no condition: events are classified by case", hint
+    if re.match(r"groupby\b", rest):
+        return "'groupby' is not a word of a script", "write group: in type NAME group(expression)"
+    return None
+
+
+def _usual(before: str, rest: str, accepted: set[str]) -> tuple[str, str] | None:
+    """What people write out of habit."""
+    word = re.match(r"[A-Za-z_]\w*", rest)
+    if word and word[0] in _FORBIDDEN_WORDS:
+        return f"{word[0]!r} is not a word of a script", _FORBIDDEN_WORDS[word[0]]
+    statement = re.split(r"[;{}]", before)[-1].strip()
+    if re.match(r"(else\s+)?if\b", statement):
+        return "'if' is not a word of a script", _FORBIDDEN_WORDS["if"]
+    if re.match(r"\|\||&&", rest) and accepted & _SEQUENCE:
+        return f"{rest[:2]!r} joins expressions, not events", f"write {rest[0]} once"
+    if rest[:1] in ("|", "&", "-") and accepted & {"VBAR", "AMPERSAND", "_DASH"}:
+        message = "|, & and - on one level: which of them comes first is not said"
+        return message, "parenthesise: (A() | B()) - C(), or A() | (B() - C())"
+    if re.match(r"\+\+|--|[-+*/%]=", rest) or re.search(r"(\+\+|--|[-+*/%])$", before):
+        return "a variable is changed by an assignment", "write n = n + 1;"
+    if rest.startswith("=") and accepted & _OPERATORS:
+        return "'=' assigns; it is no part of an expression", "to compare write =="
+    if rest[:1] == "!" and accepted & (_SEQUENCE | {"LBRACE"}) and rest[1:2] != "=":
+        return "'!' cannot stand here", "an emission stands in a block: { !> Out(value); }"
+    return None
+
+
+def _character(text: str, position: int) -> Fault:
+    character = text[position]
+    at = Span(position, position + 1)
+    if character == '"':
+        return Fault(at, "this quote is not closed", 'a string ends on its line: "..", \\n, \\"')
+    if character == "'":
+        return Fault(at, "a string has double quotes", 'write ".."')
+    if text.startswith("/*", position):
+        return Fault(at, "this comment is not closed", "write */ behind it")
+    if not character.isascii():
+        name = unicodedata.name(character, "no ASCII")
+        return Fault(at, f"{character!r} is {name}", "names are of A to Z, digits and _")
+    return Fault(at, f"{character!r} cannot stand here")
+
+
+def _ends_early(text: str, accepted: set[str]) -> Fault:
+    stop = len(text.rstrip())
+    at = Span(stop, stop + 1)
+    opened: list[tuple[str, int]] = []
+    for found in _BRACKETS.finditer(text):
+        if found[0] in "([{":
+            opened.append((found[0], found.start()))
+        elif opened and _PAIRS.get(found[0]) == opened[-1][0]:
+            opened.pop()
+    if opened:
+        bracket, position = opened[-1]
+        return Fault(Span(position, position + 1), f"{bracket!r} is not closed")
+    previous = re.search(r"[A-Za-z_]\w*$", text.rstrip())
+    if accepted == {"LPAR"} and previous is not None:
+        hint = f"write {previous[0]}()"
+        return Fault(Span(previous.start(), previous.end()), "'(' is missing", hint)
+    if "ANY" in accepted:
+        hint = "behind the declarations stands a regular expression over events, such as A()"
+        return Fault(at, "the script ends without saying what it waits for", hint)
+    return Fault(at, "the script ends early", f"expected {_expected(accepted)}")
+
+
+def _expected(accepted: set[str]) -> str:
+    if accepted >= _OPERATORS:
+        accepted = accepted - _OPERATORS - {"DOT", "LSQB"}
+        return ", ".join(["an operator", *_names(accepted)])
+    if "DECIMAL" in accepted:
+        return "an expression"
+    if accepted >= _SEQUENCE:
+        return "an event, a block or the end"
+    return ", ".join(_names(accepted))
+
+
+def _names(accepted: set[str]) -> list[str]:
+    return sorted(_SHOWN.get(name, name.lower()) for name in accepted)

@@ -1,0 +1,62 @@
+"""Where a `long` meets a `double`: the one implicit conversion of scripts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tidegate.rules.eventscript.tree import Build, Call, Choice, Expression, Field, Literal
+from tidegate.rules.eventscript.types import Basic, Structure, Type
+
+
+def join(one: Type, two: Type) -> Type | None:
+    """The type that values of both have once longs are widened; None where there is none.
+    Structures join field by field, in the order of the first."""
+    if one == two:
+        return one
+    if {one, two} == {Basic.LONG, Basic.DOUBLE}:
+        return Basic.DOUBLE
+    if not isinstance(one, Structure) or not isinstance(two, Structure):
+        return None
+    theirs = dict(two.fields)
+    if theirs.keys() != dict(one.fields).keys():
+        return None
+    fields: list[tuple[str, Type]] = []
+    for name, kind in one.fields:
+        both = join(kind, theirs[name])
+        if both is None:
+            return None
+        fields.append((name, both))
+    return Structure(tuple(fields))
+
+
+def widened(node: Expression, wanted: Type) -> Expression | None:
+    """`node` as a value of type `wanted`: as it is, or with its longs widened and its fields in
+    order. Everything is an object. None where that cannot be."""
+    if node.type == wanted or wanted == Basic.OBJECT:
+        return node
+    if isinstance(node, Literal) and node.value is None:
+        return replace(node, type=wanted)
+    if node.type == Basic.LONG and wanted == Basic.DOUBLE:
+        if isinstance(node, Literal):
+            return replace(node, type=wanted, value=float(node.value))
+        return Call(wanted, "double", (node,), place=node.place)
+    if isinstance(node, Choice):
+        then, other = widened(node.then, wanted), widened(node.other, wanted)
+        return then and other and replace(node, type=wanted, then=then, other=other)
+    if isinstance(wanted, Structure) and isinstance(node.type, Structure):
+        return _fields(node, node.type, wanted)
+    return None
+
+
+def _fields(node: Expression, given: Structure, wanted: Structure) -> Expression | None:
+    if dict(given.fields).keys() != dict(wanted.fields).keys():
+        return None
+    parts = dict(node.fields) if isinstance(node, Build) else {}
+    fields: list[tuple[str, Expression]] = []
+    for name, kind in wanted.fields:
+        of = given.field(name)
+        part = widened(parts.get(name) or Field(of, node, name, place=node.place), kind)
+        if part is None:
+            return None
+        fields.append((name, part))
+    return Build(wanted, tuple(fields), place=node.place)
