@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from tidegate.rules.eventscript import tree
-from tidegate.rules.eventscript.reader import read
+from tidegate.rules.eventscript import read
 
 
 @cache

@@ -103,7 +103,9 @@ ROWS = [
     Row("violation", USES, VIOLATIONS),
     Row("violation_any", USES, VIOLATIONS),
     Row("windows", HOURS, timed("N3600 A4000 A7300 A11000")),
-    Row("alarm", each_second("aanaaanaaaaaa", {"a": "A", "n": "N"}), timed("Alarm6 Alarm10 Alarm13")),
+    Row(
+        "alarm", each_second("aanaaanaaaaaa", {"a": "A", "n": "N"}), timed("Alarm6 Alarm10 Alarm13")
+    ),
     Row("ambiguous_1", each_second("A"), [(1, "B", 2)]),
     Row("ambiguous_2", each_second("ABAC"), []),
     Row("difference", each_second("ABBCBCCCB"), timed("Succeed2 Succeed3 Succeed5 Fail7 Fail8")),
