@@ -83,13 +83,13 @@ def of_python(value: Any, kind: Type) -> Any:
         return float(value)
     if isinstance(kind, Basic) and type(value) is _PYTHON.get(kind):
         return wrapped(value) if isinstance(value, int) and kind != Basic.BOOLEAN else value
-    raise FailedError(f"a function of type {kind} has returned {type(value).__name__}")
+    raise FailedError("function", f"a function of type {kind} has returned {type(value).__name__}")
 
 
 def _substring(text: str, begin: int, end: int | None = None) -> str:
     end = len(text) if end is None else end
     if not 0 <= begin <= end <= len(text):
-        raise FailedError(f"characters {begin} to {end} of {len(text)}")
+        raise FailedError("index", f"characters {begin} to {end} of {len(text)}")
     return text[begin:end]
 
 
@@ -115,7 +115,7 @@ def _parsed(parse: Callable[[str], Any]) -> Callable[[str], Any]:
         except ValueError:
             value = None
         if value is None or (isinstance(value, int) and not SMALLEST <= value <= LARGEST):
-            raise FailedError(f"no number: {text[:40]!r}")
+            raise FailedError("function", f"no number: {text[:40]!r}")
         return value
 
     return parsed

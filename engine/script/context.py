@@ -20,8 +20,8 @@ class RunawayError(Exception):
 
 
 class Fault(NamedTuple):
-    """What `$error` tells. `kind`: unexpected, expression or runaway; `event` the event that was
-    taken, `place` where in the text something failed: line and column."""
+    """What `$error` tells. `kind`: unexpected, arithmetic, index, null, function, elapse or
+    runaway; `event`: the event that was taken; `place`: where in the text something failed."""
 
     kind: str
     event: str
@@ -54,7 +54,7 @@ class Context:
 
     def fail(self, kind: str, message: str, place: Place | None = None) -> None:
         """Emit `$error`."""
-        where = f"{place.line}:{place.column}" if place else ""
+        where = str(place) if place else ""
         self.found.append((ERROR, Fault(kind, self.event, message, where, self.now)))
 
     def count(self, statements: int) -> None:

@@ -35,14 +35,13 @@ def dues(places: Places, expressions: Expressions, zone: str) -> Mapping[int, Du
 
 
 def _elapse(marker: tree.Elapse, expressions: Expressions) -> Due:
-    amount, context = expressions.value(marker.amount), expressions.context
+    amount, context = expressions.operand(marker.amount), expressions.context
     unit, place = marker.unit_micros, marker.place
 
     def due(variables: Variables, now: int) -> int:
-        length = amount(variables)
-        if length is None or not length > 0:
-            said = "null" if length is None else length
-            context.fail("expression", f"elapse of {said} is never due", place)
+        length: float = amount(variables)
+        if not length > 0:
+            context.fail("elapse", f"elapse of {length} is never due", place)
             return FOREVER
         if length * unit >= FOREVER - now:
             return FOREVER
@@ -52,28 +51,21 @@ def _elapse(marker: tree.Elapse, expressions: Expressions) -> Due:
 
 
 def _instant(expression: tree.Expression, expressions: Expressions) -> Due:
-    instant, context = expressions.value(expression), expressions.context
+    instant = expressions.operand(expression)
 
     def due(variables: Variables, now: int) -> int:
         at = instant(variables)
-        if at is None:
-            context.fail("expression", "arrive at null is never due", expression.place)
-            return FOREVER
         return int(at) if now < at < FOREVER else FOREVER
 
     return due
 
 
 def _clock(marker: tree.Arrive, expressions: Expressions, zone: str) -> Due:
-    parts = [None if part is None else expressions.value(part) for part in marker.components]
+    parts = [None if part is None else expressions.operand(part) for part in marker.components]
     clocks: dict[tuple[int | None, ...], _Clock] = {}
-    context, place = expressions.context, marker.place
 
     def due(variables: Variables, now: int) -> int:
         reading = tuple(None if part is None else part(variables) for part in parts)
-        if any(part and value is None for part, value in zip(parts, reading, strict=True)):
-            context.fail("expression", "arrive at null is never due", place)
-            return FOREVER
         clock = clocks.get(reading)
         if clock is None:
             if len(clocks) >= _CLOCKS_MAX:

@@ -70,7 +70,7 @@ class Expressions:
             case tree.Binary():
                 return self._binary(node)
             case tree.Choice():
-                condition = self.condition(node.condition)
+                condition = self.operand(node.condition)
                 then, other = (self.value(part, node.type) for part in (node.then, node.other))
                 return lambda v: then(v) if condition(v) else other(v)
             case tree.Call():
@@ -90,10 +90,10 @@ class Expressions:
             return value
         return lambda v: copied(value(v))
 
-    def condition(self, node: tree.Expression) -> Callable[[Variables], bool]:
-        """As `value`, of a boolean: null fails."""
+    def operand(self, node: tree.Expression) -> Value:
+        """As `value`, for a statement or a marker: null fails."""
         value = self.value(node)
-        if isinstance(node, tree.Binary | tree.Unary):
+        if isinstance(node, tree.Binary | tree.Unary | tree.New):
             return value  # never null
         return self._guarded(node, lambda v: _known(value(v)))
 
@@ -109,9 +109,9 @@ class Expressions:
             try:
                 return value(variables)
             except FailedError as error:
-                context.fail("expression", str(error), place)
+                context.fail(error.kind, str(error), place)
             except TypeError:
-                context.fail("expression", _NULL, place)
+                context.fail("null", _NULL, place)
             return copied(instead) if fresh else instead
 
         return guarded
@@ -155,7 +155,7 @@ class Expressions:
         def compared(variables: Variables) -> bool:
             one, other = left(variables), right(variables)
             if one is None or other is None:
-                raise FailedError(_NULL)
+                raise FailedError("null", _NULL)
             return compare(one, other)
 
         return self._guarded(node, compared)
@@ -166,7 +166,7 @@ class Expressions:
         def joined(variables: Variables) -> Any:
             one, other = left(variables), right(variables)
             if one is None or other is None:
-                raise FailedError(_NULL)
+                raise FailedError("null", _NULL)
             context.room(len(one) + len(other))
             return one + other
 
@@ -190,7 +190,7 @@ class Expressions:
                     return of_python(function(*given), node.type)
                 except Exception as error:
                     said = f"{node.function}: {type(error).__name__}: {error}"
-                    raise FailedError(said) from None
+                    raise FailedError("function", said) from None
 
             return self._guarded(node, called)
         function = built_in(node.function, kinds, node.type)
@@ -198,7 +198,7 @@ class Expressions:
         def calculated(variables: Variables) -> Any:
             given = [argument(variables) for argument in arguments]
             if None in given:
-                raise FailedError(_NULL)
+                raise FailedError("null", _NULL)
             if node.function == "concat":
                 context.room(sum(map(len, given)))
             return function(*given)
@@ -213,7 +213,7 @@ class Expressions:
         def new(variables: Variables) -> Any:
             wanted = count(variables)
             if wanted < 0:
-                raise FailedError(f"an array of {wanted} elements")
+                raise FailedError("index", f"an array of {wanted} elements")
             context.room(8 * wanted)
             return [element] * wanted if shared else [copied(element) for _ in range(wanted)]
 
@@ -223,9 +223,9 @@ class Expressions:
 def check_index(array: list[Any] | None, index: int | None) -> None:
     """Raises `FailedError` where an array has no such element."""
     if array is None or index is None:
-        raise FailedError(_NULL)
+        raise FailedError("null", _NULL)
     if not 0 <= index < len(array):
-        raise FailedError(f"index {index} of an array of {len(array)}")
+        raise FailedError("index", f"index {index} of an array of {len(array)}")
 
 
 def field_number(node: tree.Field) -> int:
@@ -247,7 +247,7 @@ def structure_of(node: tree.Expression) -> Structure:
     raise TypeError(node)
 
 
-def _known(value: bool | None) -> bool:
+def _known(value: Any) -> Any:
     if value is None:
-        raise FailedError(_NULL)
+        raise FailedError("null", _NULL)
     return value

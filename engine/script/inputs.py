@@ -72,7 +72,7 @@ class Inputs:
         self._context = context
         expressions = Expressions(context, {})
         self._cases = {
-            each.name: [(expressions.condition(when), name) for when, name in each.case.branches]
+            each.name: [(expressions.operand(when), name) for when, name in each.case.branches]
             for each in program.inputs
             if each.case is not None
         }

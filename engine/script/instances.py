@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from tidegate.engine.script.context import ERROR, RunawayError, Variables
 from tidegate.engine.script.inputs import Arrivals
@@ -67,38 +67,42 @@ class StoppedError(Exception):
         self.reached, self.runaway = reached, runaway
 
 
+class ParkedError(Exception):
+    """A transition has run away, and the script has said so."""
+
+
 class Stepper:
-    """Makes the transitions of one step up to `watermark`. `emissions` are in the order in which
+    """Makes the transitions of one step. `emissions` are in the order in which
     each instance makes them; `fired` are the instants of timed events. `keys` are the keys' values,
     by number. Methods raise `StoppedError` where more than `limit` timers fire, or
-    a transition runs away before the watermark; `runaway`: one has at the watermark itself.
+    a transition runs away; with `last` it emits `$error` and they raise `ParkedError`.
     """
 
     def __init__(
         self,
         compiled: Compiled,
         keys: Sequence[tuple[Any, ...]],
-        watermark: int,
         arrivals: Arrivals,
         limit: int | None = None,
+        *,
+        last: bool = False,
     ) -> None:
         self.emissions: list[Emission] = []
         self.fired: list[int] = []
-        self.runaway = False
         self._compiled = compiled
         self._machine = compiled.machine
         self._context = compiled.context
         self._context.undone()
         self._keys = keys
-        self._watermark = watermark
+        self._last = last
         self._ids = arrivals.ids
         self._depths = arrivals.depth
         self._faults = arrivals.faults
         self._limit = limit
         self._expires = compiled.script.expire_micros
 
-    def start(self, key: int, now: int) -> Instance | None:
-        """A new instance of a key; None where its start has run away."""
+    def start(self, key: int, now: int) -> Instance:
+        """A new instance of a key."""
         compiled, context = self._compiled, self._context
         cause = mixed((0, 0), now)
         context.now, context.event, context.key = now, "", self._keys[key]
@@ -107,9 +111,9 @@ class Stepper:
             move = self._machine.start()
         except TooManyPathsError:
             self._run_away(key, now, cause, 0, self._too_many())
-            return None
         instance = Instance(key, move.state, variables, now, cause)
-        return instance if self._transit(instance, move, None, now, cause, 0) else None
+        self._transit(instance, move, None, now, cause, 0)
+        return instance
 
     def named(
         self, instance: Instance, number: int, name: str | None, value: Any, now: int
@@ -133,7 +137,6 @@ class Stepper:
                 move = self._machine.move(state, symbol)
             except TooManyPathsError:
                 self._run_away(instance.key, now, number, 0, self._too_many())
-                return
         context.now, context.key = now, self._keys[instance.key]
         if move is None:
             context.fail("unexpected", f"{name} is not expected here")
@@ -147,11 +150,10 @@ class Stepper:
             first = min(instance.timers)
             if first[:2] >= (until, phase) or self.expired(instance, first.at):
                 return
-            self.fire_first(instance)
+            self._fire_first(instance)
 
-    def fire_first(self, instance: Instance) -> bool:
-        """Fire the first timer of an instance, with those that are due together with it. Returns
-        whether that was expected."""
+    def _fire_first(self, instance: Instance) -> None:
+        """Fire the first timer of an instance, with those that are due together with it."""
         at, phase, _ = min(instance.timers)
         places = frozenset(t.place for t in instance.timers if t.at == at and t.phase == phase)
         instance.timers = [t for t in instance.timers if t.place not in places]
@@ -167,18 +169,15 @@ class Stepper:
             move = self._machine.move(instance.state, places)
         except TooManyPathsError:
             self._run_away(instance.key, at, cause, depth, self._too_many())
-            return True
         if move is None:
-            return False
+            return
         self.fired.append(at)
         if self._limit is not None and len(self.fired) > self._limit:
             raise StoppedError(sorted(self.fired)[self._limit - 1], runaway=False)
         self._transit(instance, move, at, at, cause, depth)
-        return True
 
-    def fire_all(self, instances: Iterable[Instance]) -> None:
-        """Fire what is due up to the watermark, in order of time."""
-        until = self._watermark
+    def fire_all(self, instances: Iterable[Instance], until: int) -> None:
+        """Fire what is due up to an instant, in order of time."""
         heap = [(each.due, each.key, each) for each in instances if each.due <= until]
         heapify(heap)
         while heap:
@@ -193,8 +192,8 @@ class Stepper:
 
     def _transit(
         self, instance: Instance, move: Move, value: Any, now: int, cause: Cause, depth: int
-    ) -> bool:
-        """Make a move, or undo it where it runs away: then False."""
+    ) -> None:
+        """Make a move, or undo it where it runs away."""
         compiled, context = self._compiled, self._context
         variables = instance.variables
         before = variables.copy()
@@ -211,7 +210,6 @@ class Stepper:
             context.undone()
             variables[:] = before
             self._run_away(instance.key, now, cause, depth, str(error))
-            return False
         if timers or instance.timers:
             instance.timers = timers if move.state.timed else []
             set_due(instance)
@@ -221,7 +219,6 @@ class Stepper:
             context.undo.clear()
         if context.found:
             self._emit(instance.key, now, cause, depth)
-        return True
 
     def _timers(self, state: State, variables: Variables, now: int) -> list[Timer]:
         found = []
@@ -238,13 +235,14 @@ class Stepper:
             emissions.append(Emission(now, key, cause, depth, number, output, value))
         found.clear()
 
-    def _run_away(self, key: int, now: int, cause: Cause, depth: int, message: str) -> None:
-        if now < self._watermark:
+    def _run_away(self, key: int, now: int, cause: Cause, depth: int, said: str) -> NoReturn:
+        if not self._last:
             raise StoppedError(now, runaway=True)
-        self.runaway = True
         self._context.now = now
-        self._context.fail("runaway", message)
+        self._context.found.clear()
+        self._context.fail("runaway", said)
         self._emit(key, now, cause, depth)
+        raise ParkedError
 
     def _too_many(self) -> str:
         most = self._compiled.script.limits.paths

@@ -9,7 +9,11 @@ from tidegate.engine.script.values import LARGEST, SMALLEST, wrapped
 
 
 class FailedError(Exception):
-    """An expression has failed."""
+    """An expression has failed. `kind`: arithmetic, index, null or function."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 def _add(a: int, b: int) -> int:
@@ -29,7 +33,7 @@ def _multiply(a: int, b: int) -> int:
 def _divide(a: int, b: int) -> int:
     """Truncated towards 0."""
     if not b:
-        raise FailedError("division by zero")
+        raise FailedError("arithmetic", "division by zero")
     quotient = abs(a) // abs(b)
     return wrapped(quotient if (a < 0) == (b < 0) else -quotient)
 
@@ -37,7 +41,7 @@ def _divide(a: int, b: int) -> int:
 def _remainder(a: int, b: int) -> int:
     """With the sign of the dividend."""
     if not b:
-        raise FailedError("division by zero")
+        raise FailedError("arithmetic", "division by zero")
     rest = abs(a) % abs(b)
     return -rest if a < 0 else rest
 

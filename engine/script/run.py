@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +22,10 @@ from tidegate.engine.script.emissions import ERROR_NAME, ERROR_TYPE, Emissions
 from tidegate.engine.script.inputs import Arrivals, Inputs, Source
 from tidegate.engine.script.instances import (
     ELAPSE,
+    NAMED,
     Emission,
     Instance,
+    ParkedError,
     Stepper,
     StoppedError,
 )
@@ -31,6 +35,8 @@ from tidegate.engine.script.values import arrow_type, values_of
 from tidegate.engine.values import FOREVER, Batch, Carried
 from tidegate.rules.eventscript.types import Type
 
+_Row = tuple[int, int, str | None, Any]
+"""An arrival: the code of its key, its instant, what it is called, its value."""
 EVERY = -1
 """The code of an arrival of every key."""
 
@@ -86,7 +92,7 @@ class Runner:
         while True:
             given = {name: self._active(batch).until(watermark) for name, batch in batches.items()}
             try:
-                return self._step(carried, given, watermark, limit)._replace(parked=parked)
+                return self._step(carried, given, watermark, limit, parked)
             except StoppedError as stop:
                 if stop.runaway:
                     watermark, parked = stop.reached, True
@@ -97,19 +103,19 @@ class Runner:
                     limit = None
 
     def finish(self, carried: Carried) -> Emissions:
-        """What the script emits once its history has ended and time goes on: each instance whose
-        first timer is an `elapse` takes it, once."""
+        """What the script emits once its history has ended: time goes on, for each instance, up to
+        the first `elapse` that it waits for."""
         parts = self._store.own(carried.tables)
         program = self.script.program
         none = [pa.array([], arrow_type(kind)) for kind in program.key_types]
         codes, keys = _together(none, [*map(self._store.keys, parts.values())], self._grouped)
         tuples = _tuples(keys, program.key_types, self._reads_key)
-        stepper = Stepper(self.compiled, tuples, -FOREVER, _NO_ARRIVALS)
+        stepper = Stepper(self.compiled, tuples, _NO_ARRIVALS, last=True)
         read = zip(parts.values(), codes[1:], strict=True)
         for instance in [each for t, c in read for each in self._store.read(t, c.tolist())]:
-            while instance.timers and min(instance.timers).phase == ELAPSE:
-                if stepper.fire_first(instance):
-                    break
+            pauses = [timer.at for timer in instance.timers if timer.phase == ELAPSE]
+            with suppress(ParkedError):
+                stepper.fire(instance, min(pauses, default=-FOREVER))
         return self._emissions(stepper.emissions, keys, _NO_ARRIVALS)
 
     def _active(self, batch: Batch) -> Batch:
@@ -118,8 +124,14 @@ class Runner:
         return batch if not first else batch.take(np.arange(first, len(batch)))
 
     def _step(
-        self, carried: Carried, batches: Mapping[str, Batch], watermark: int, limit: int | None
+        self,
+        carried: Carried,
+        batches: Mapping[str, Batch],
+        watermark: int,
+        limit: int | None,
+        parked: bool,
     ) -> ScriptStepped:
+        """A step that goes so far; `parked`: up to a transition that runs away at the watermark."""
         arrivals = self._inputs.read(batches)
         parts = self._store.own(carried.tables)
         count, wanted = self._store.wanted(parts)
@@ -134,16 +146,24 @@ class Runner:
         if self._grouped:
             arriving = np.where(arrivals.every, EVERY, codes[0])
         tuples = _tuples(keys, self.script.program.key_types, self._reads_key)
-        stepper = Stepper(self.compiled, tuples, watermark, arrivals, limit)
+        stepper = Stepper(self.compiled, tuples, arrivals, limit, last=parked)
         instances: dict[int, Instance] = {}
         for table, code in zip(read.values(), codes[1:], strict=True):
-            for instance in self._store.read(table, code.tolist()):
-                instances[instance.key] = instance
-        if not self._grouped and not instances and self._activation <= watermark:
-            started = stepper.start(0, self._activation)
-            instances |= {0: started} if started else {}
-        self._take(stepper, instances, arrivals, arriving.tolist())
-        stepper.fire_all(instances.values())
+            instances |= {each.key: each for each in self._store.read(table, code.tolist())}
+        rows = [*zip(arriving.tolist(), arrivals.time, arrivals.name, arrivals.value, strict=True)]
+        numbered = [*enumerate(rows)]
+        try:
+            if not self._grouped and not instances and self._activation <= watermark:
+                instances[0] = stepper.start(0, self._activation)
+            if parked:
+                first = bisect_left(arrivals.time, watermark)
+                self._take(stepper, instances, numbered[:first])
+                self._last_instant(stepper, instances, numbered[first:], keys, watermark)
+            else:
+                self._take(stepper, instances, numbered)
+                stepper.fire_all(instances.values(), watermark)
+        except ParkedError:
+            pass
         left = instances
         if self._grouped:
             left = {k: i for k, i in instances.items() if not stepper.expired(i, watermark)}
@@ -151,50 +171,49 @@ class Runner:
         names = {self._store.name(p) for p in read}
         kept = Carried(*replaced(carried.tables, names, written))
         found = self._emissions(stepper.emissions, keys, arrivals)
-        return ScriptStepped(found, kept, watermark, False)
+        return ScriptStepped(found, kept, watermark, parked)
 
     def _take(
         self,
         stepper: Stepper,
         instances: dict[int, Instance],
-        arrivals: Arrivals,
-        codes: Sequence[int],
+        rows: Iterable[tuple[int, _Row]],
     ) -> None:
-        """All arrivals in their order."""
+        """Some arrivals in their order."""
         grouped, expires, named = self._grouped, self.script.expire_micros, stepper.named
-        rows = zip(codes, arrivals.time, arrivals.name, arrivals.value, strict=True)
-        for number, (code, time, name, value) in enumerate(rows):
+        for number, (code, time, name, value) in rows:
             if code == EVERY:
                 for each in [*instances.values()]:
                     if not stepper.expired(each, time):
                         named(each, number, name, value, time)
                 continue
             instance = instances.get(code)
-            if grouped and (
-                instance is None or (expires is not None and stepper.expired(instance, time))
-            ):
-                instance = self._begin(stepper, instances, code, time, name)
+            if expires is not None and instance is not None and stepper.expired(instance, time):
+                stepper.fire(instances.pop(code), time)
+                instance = None
+            if instance is None and grouped and name is not None:
+                instance = instances[code] = stepper.start(code, time)
             if instance is not None:
                 named(instance, number, name, value, time)
 
-    def _begin(
+    def _last_instant(
         self,
         stepper: Stepper,
         instances: dict[int, Instance],
-        code: int,
-        time: int,
-        name: str | None,
-    ) -> Instance | None:
-        """The instance of a key that has none, just before its first event."""
-        before = instances.pop(code, None)
-        if before is not None:
-            stepper.fire(before, time)
-        if name is None:
-            return None
-        found = stepper.start(code, time)
-        if found is not None:
-            instances[code] = found
-        return found
+        rows: Iterable[tuple[int, _Row]],
+        keys: Keys,
+        now: int,
+    ) -> None:
+        """The instant at which a transition runs away: nothing happens behind it."""
+        stepper.fire_all(instances.values(), now - 1)
+        code = np.array([*instances], np.int32)
+        ranks = keys.ranks(code) if self._grouped else np.zeros_like(code)
+        ordered = [instances[each] for each in code[np.argsort(ranks)].tolist()]
+        for instance in ordered:
+            stepper.fire(instance, now, NAMED)
+        self._take(stepper, instances, rows)
+        for instance in ordered:
+            stepper.fire(instance, now)
 
     # columns -----------------------------------------------------------------------------------
 

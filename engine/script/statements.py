@@ -31,15 +31,17 @@ class Statements:
         self._outputs = outputs
 
     def block(self, node: tree.Statement) -> Run:
-        """A block, or a statement as a block of one. Its statements are counted."""
+        """A block, or a statement as a block of one. Each statement is counted, a block too."""
+        whole = isinstance(node, tree.Block)
         inner = node.statements if isinstance(node, tree.Block) else (node,)
         runs = [self._run(statement) for statement in inner]
-        context, count = self._context, len(runs)
-        if count == 1:
+        context = self._context
+        count = whole + sum(not isinstance(each, tree.Block) for each in inner)
+        if len(runs) == 1:
             (only,) = runs
 
             def single(variables: Variables) -> None:
-                context.count(1)
+                context.count(count)
                 only(variables)
 
             return single
@@ -90,9 +92,9 @@ class Statements:
             try:
                 put(variables, value)
             except FailedError as error:
-                context.fail("expression", str(error), place)
+                context.fail(error.kind, str(error), place)
             except TypeError:
-                context.fail("expression", "null has no parts", place)
+                context.fail("null", "null has no parts", place)
             if growing:
                 context.stored(value, variables)
 
@@ -143,7 +145,7 @@ class Statements:
     def _if(
         self, condition: tree.Expression, then: tree.Statement, other: tree.Statement | None
     ) -> Run:
-        holds, run = self._expressions.condition(condition), self.block(then)
+        holds, run = self._expressions.operand(condition), self.block(then)
         otherwise = self.block(other) if other is not None else None
 
         def chosen(variables: Variables) -> None:
@@ -155,18 +157,14 @@ class Statements:
         return chosen
 
     def _count(self, node: tree.Count) -> Run:
-        low, high = self._expressions.value(node.low), self._expressions.value(node.high)
+        low, high = self._expressions.operand(node.low), self._expressions.operand(node.high)
         slot = self._expressions.slot(tree.Local(node.low.type, node.name))
-        context, body, place = self._context, self.block(node.body), node.place
+        body = self.block(node.body)
 
         def count(variables: Variables) -> None:
             first, last = low(variables), high(variables)
-            if first is None or last is None:
-                context.fail("expression", "null is no number to count from or to", place)
-                return
             before = variables[slot]
             for number in range(first, last + 1):
-                context.count(1)
                 variables[slot] = number
                 body(variables)
             variables[slot] = before
@@ -174,19 +172,15 @@ class Statements:
         return count
 
     def _each(self, node: tree.Each) -> Run:
-        array, body = self._expressions.value(node.array), self.block(node.body)
+        array, body = self._expressions.operand(node.array), self.block(node.body)
         kind = array_of(node.array).of
         slot = self._expressions.slot(tree.Local(kind, node.name))
-        context, place, nested = self._context, node.place, holds_arrays(kind)
+        nested = holds_arrays(kind)
 
         def each(variables: Variables) -> None:
             found = array(variables)
-            if found is None:
-                context.fail("expression", "null has no elements", place)
-                return
             before = variables[slot]
             for element in copied(found) if nested else found.copy():
-                context.count(1)
                 variables[slot] = element
                 body(variables)
             variables[slot] = before
@@ -194,12 +188,10 @@ class Statements:
         return each
 
     def _while(self, node: tree.While) -> Run:
-        holds, body = self._expressions.condition(node.condition), self.block(node.body)
-        context = self._context
+        holds, body = self._expressions.operand(node.condition), self.block(node.body)
 
         def loop(variables: Variables) -> None:
             while holds(variables):
-                context.count(1)
                 body(variables)
 
         return loop
