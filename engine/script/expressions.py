@@ -12,7 +12,7 @@ from typing import Any
 
 from tidegate.engine.script.builtins import built_in, of_python, to_object, to_python
 from tidegate.engine.script.context import Context, Variables
-from tidegate.engine.script.numbers import DOUBLES, LONGS, FailedError
+from tidegate.engine.script.numbers import DOUBLES, LONGS, NULL, FailedError
 from tidegate.engine.script.values import copied, default, holds_arrays
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
@@ -26,7 +26,6 @@ _COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-_NULL = "null is no operand"
 
 
 class Expressions:
@@ -111,7 +110,7 @@ class Expressions:
             except FailedError as error:
                 context.fail(error.kind, str(error), place)
             except TypeError:
-                context.fail("null", _NULL, place)
+                context.fail("null", NULL, place)
             return copied(instead) if fresh else instead
 
         return guarded
@@ -155,7 +154,7 @@ class Expressions:
         def compared(variables: Variables) -> bool:
             one, other = left(variables), right(variables)
             if one is None or other is None:
-                raise FailedError("null", _NULL)
+                raise FailedError("null", NULL)
             return compare(one, other)
 
         return self._guarded(node, compared)
@@ -166,7 +165,7 @@ class Expressions:
         def joined(variables: Variables) -> Any:
             one, other = left(variables), right(variables)
             if one is None or other is None:
-                raise FailedError("null", _NULL)
+                raise FailedError("null", NULL)
             context.room(len(one) + len(other))
             return one + other
 
@@ -198,7 +197,7 @@ class Expressions:
         def calculated(variables: Variables) -> Any:
             given = [argument(variables) for argument in arguments]
             if None in given:
-                raise FailedError("null", _NULL)
+                raise FailedError("null", NULL)
             if node.function == "concat":
                 context.room(sum(map(len, given)))
             return function(*given)
@@ -223,7 +222,7 @@ class Expressions:
 def check_index(array: list[Any] | None, index: int | None) -> None:
     """Raises `FailedError` where an array has no such element."""
     if array is None or index is None:
-        raise FailedError("null", _NULL)
+        raise FailedError("null", NULL)
     if not 0 <= index < len(array):
         raise FailedError("index", f"index {index} of an array of {len(array)}")
 
@@ -249,5 +248,5 @@ def structure_of(node: tree.Expression) -> Structure:
 
 def _known(value: Any) -> Any:
     if value is None:
-        raise FailedError("null", _NULL)
+        raise FailedError("null", NULL)
     return value

@@ -8,6 +8,9 @@ from collections.abc import Callable, Mapping
 from tidegate.engine.script.values import LARGEST, SMALLEST, wrapped
 
 
+NULL = "null is no operand"
+
+
 class FailedError(Exception):
     """An expression has failed. `kind`: arithmetic, index, null or function."""
 
@@ -30,18 +33,27 @@ def _multiply(a: int, b: int) -> int:
     return wrapped(a * b)
 
 
-def _divide(a: int, b: int) -> int:
-    """Truncated towards 0."""
+def _check_known(a: float | None, b: float | None) -> None:
+    if a is None or b is None:
+        raise FailedError("null", NULL)
+
+
+def _check_divisor(a: int, b: int) -> None:
+    _check_known(a, b)
     if not b:
         raise FailedError("arithmetic", "division by zero")
+
+
+def _divide(a: int, b: int) -> int:
+    """Truncated towards 0."""
+    _check_divisor(a, b)
     quotient = abs(a) // abs(b)
     return wrapped(quotient if (a < 0) == (b < 0) else -quotient)
 
 
 def _remainder(a: int, b: int) -> int:
     """With the sign of the dividend."""
-    if not b:
-        raise FailedError("arithmetic", "division by zero")
+    _check_divisor(a, b)
     rest = abs(a) % abs(b)
     return -rest if a < 0 else rest
 
@@ -49,12 +61,14 @@ def _remainder(a: int, b: int) -> int:
 def _double_divide(a: float, b: float) -> float:
     if b:
         return a / b
+    _check_known(a, b)
     if not a or a != a:
         return math.nan
     return math.copysign(math.inf, a) * math.copysign(1.0, b)
 
 
 def _double_remainder(a: float, b: float) -> float:
+    _check_known(a, b)
     if not b or math.isinf(a):
         return math.nan
     return math.fmod(a, b)
