@@ -20,7 +20,7 @@ ANY = t.Named(None)
 
 def cases(file: str) -> list[object]:
     """`=== title`, the script, `---`, what is said of it, one a line."""
-    found = []
+    found: list[object] = []
     for case in (FOLDER / file).read_text(encoding="utf-8").split("=== ")[1:]:
         title, _, rest = case.partition("\n")
         text, _, said = rest.partition("---\n")
@@ -287,8 +287,10 @@ def test_declarations() -> None:
         "type Point = {double x; double y;}\n"
         "out Point[] line, {} done\n"
         "function double area(Point[], long)\n"
-        'in {string type; long in;} X case { in > 1 && X.type == "a" ? High : in < 0 ? Low : High }\n'
-        "P() B() High() { !> line(new Point[2]); !> done(); v = area(new Point[1], 2); k = group[1]; }"
+        "in {string type; long in;} X\n"
+        'case { in > 1 && X.type == "a" ? High : in < 0 ? Low : High }\n'
+        "P() B() High() { !> line(new Point[2]); !> done(); }\n"
+        "{ v = area(new Point[1], 2); k = group[1]; }"
     )
     assert [each.name for each in program.inputs] == ["P", "B", "X"]
     assert [each.events for each in program.inputs] == [("P",), ("B",), ("High", "Low")]
