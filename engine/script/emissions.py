@@ -45,8 +45,8 @@ class Emissions:
     outputs: tuple[str, ...]
     values: Mapping[str, pa.Array]
     cause: UInt64
-    number: npt.NDArray[np.int32]
     depth: npt.NDArray[np.int32]
+    number: npt.NDArray[np.int32]
 
     def __len__(self) -> int:
         return len(self.time)

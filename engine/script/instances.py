@@ -45,17 +45,9 @@ class Instance:
     due: int = FOREVER
 
 
-class Emission(NamedTuple):
-    """What an instance emits: the `number`-th of a transition. `depth` goes with a cause that is no
-    arrival."""
-
-    time: int
-    key: int
-    cause: Cause
-    depth: int
-    number: int
-    output: int
-    value: Any
+Emission = tuple[int, int, Cause, int, int, int, Any]
+"""What an instance emits: instant, key, cause, depth (where the cause is no arrival), number within
+its transition, output, value."""
 
 
 class StoppedError(Exception):
@@ -232,7 +224,7 @@ class Stepper:
     def _emit(self, key: int, now: int, cause: Cause, depth: int) -> None:
         found, emissions = self._context.found, self.emissions
         for number, (output, value) in enumerate(found):
-            emissions.append(Emission(now, key, cause, depth, number, output, value))
+            emissions.append((now, key, cause, depth, number, output, value))
         found.clear()
 
     def _run_away(self, key: int, now: int, cause: Cause, depth: int, said: str) -> NoReturn:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 
 from tidegate.engine.script.values import LARGEST, SMALLEST, wrapped
 
-
 NULL = "null is no operand"
 
 

@@ -109,8 +109,7 @@ class Compiled:
 
     def _of_place(self, part: Marker | Action) -> Reach | None:
         if isinstance(part, Action):
-            block = self._statements.block(part.block)
-            return lambda variables, _: block(variables)
+            return self._statements.block(part.block)
         marker = part.tree
         if marker.variable is None:
             return None

@@ -23,6 +23,7 @@ from tidegate.engine.script.inputs import Arrivals, Inputs, Source
 from tidegate.engine.script.instances import (
     ELAPSE,
     NAMED,
+    Cause,
     Emission,
     Instance,
     ParkedError,
@@ -32,7 +33,7 @@ from tidegate.engine.script.instances import (
 from tidegate.engine.script.program import Compiled, Script, reads_key
 from tidegate.engine.script.state import Store, replaced
 from tidegate.engine.script.values import arrow_type, values_of
-from tidegate.engine.values import FOREVER, Batch, Carried
+from tidegate.engine.values import FOREVER, Batch, Carried, UInt64
 from tidegate.rules.eventscript.types import Type
 
 _Row = tuple[int, int, str | None, Any]
@@ -222,46 +223,39 @@ class Runner:
     ) -> dict[str, pa.Table]:
         if not instances:
             return {}
-        causes = [arrivals.ids[i.cause] if isinstance(i.cause, int) else i.cause for i in instances]
-        depths = [arrivals.depth[i.cause] if isinstance(i.cause, int) else i.depth
-                  for i in instances]  # fmt: skip
+        cause, depth = _identities(
+            [each.cause for each in instances], [each.depth for each in instances], arrivals
+        )
         columns = keys.values(np.array([each.key for each in instances], np.int32))
-        cause = np.array(causes, np.uint64).reshape(-1, 2)
-        tables = self._store.write(instances, columns, cause, depths, count)
+        tables = self._store.write(instances, columns, cause, depth, count)
         return {self._store.name(partition): table for partition, table in tables.items()}
 
     def _emissions(self, found: list[Emission], keys: Keys, arrivals: Arrivals) -> Emissions:
         outputs = self.script.program.outputs
         found = _in_order(found, keys)
-        of = [[e.value for e in found if e.output == n] for n in range(len(outputs))]
-        values = {
-            name: output_column(own, kind)
-            for own, (name, kind) in zip(of, outputs.items(), strict=True)
-            if own
-        }
-        if errors := [tuple(e.value) for e in found if e.output == ERROR]:
-            values[ERROR_NAME] = output_column(errors, ERROR_TYPE)
-        output = np.array([e.output for e in found], np.int16)
-        output[output == ERROR] = len(outputs)
+        columns: Sequence[Sequence[Any]] = [*zip(*found, strict=True)] or [()] * 7
+        time, key, cause, depth, number, output, value = columns
+        code = np.array(output, np.int16)
+        code[code == ERROR] = len(outputs)
         row = np.zeros(len(found), np.int64)
-        for number in np.unique(output).tolist():
-            mine = np.flatnonzero(output == number)
-            row[mine] = np.arange(len(mine))
-        causes = [arrivals.ids[e.cause] if isinstance(e.cause, int) else e.cause for e in found]
-        depths = [arrivals.depth[e.cause] if isinstance(e.cause, int) else e.depth for e in found]
-        columns = keys.values(np.array([e.key for e in found], np.int32))
-        table = pa.table(dict(zip(self.script.program.key_names, columns, strict=True)))
+        values = {}
+        for n, (name, kind) in enumerate([*outputs.items(), (ERROR_NAME, ERROR_TYPE)]):
+            mine = np.flatnonzero(code == n)
+            if len(mine):
+                row[mine] = np.arange(len(mine))
+                own = value if len(mine) == len(value) else [value[i] for i in mine.tolist()]
+                values[name] = output_column(own, kind)
+        shown = keys.values(np.array(key, np.int32))
         return Emissions(
             self.script.name,
-            table,
-            np.array([e.time for e in found], np.int64),
-            output,
+            pa.table(dict(zip(self.script.program.key_names, shown, strict=True))),
+            np.array(time, np.int64),
+            code,
             row,
             (*outputs, ERROR_NAME),
             values,
-            np.array(causes, np.uint64).reshape(-1, 2),
-            np.array([e.number for e in found], np.int32),
-            np.array(depths, np.int32),
+            *_identities(cause, depth, arrivals),
+            np.array(number, np.int32),
         )
 
 
@@ -278,6 +272,16 @@ def _together(
     return encode([[pa.chunked_array([column]) for column in arriving], *stored])
 
 
+def _identities(
+    causes: Sequence[Cause], depths: Sequence[int], arrivals: Arrivals
+) -> tuple[UInt64, npt.NDArray[np.int32]]:
+    """Causes as ids uint64[n, 2], and their depths."""
+    known, of = arrivals.ids, arrivals.depth
+    ids = [known[cause] if isinstance(cause, int) else cause for cause in causes]
+    depth = [of[c] if isinstance(c, int) else d for c, d in zip(causes, depths, strict=True)]
+    return np.array(ids, np.uint64).reshape(-1, 2), np.array(depth, np.int32)
+
+
 def _tuples(keys: Keys, kinds: Sequence[Type], read: bool) -> list[tuple[Any, ...]]:
     """The values of each key by code, if the script reads them."""
     if not read:
@@ -290,6 +294,6 @@ def _in_order(found: list[Emission], keys: Keys) -> list[Emission]:
     """By time, at one instant by key; those of one key in their order."""
     if not keys.columns or len(found) < 2:
         return found
-    rank = keys.ranks(np.array([each.key for each in found], np.int32))
-    order = np.lexsort((rank, np.array([each.time for each in found], np.int64)))
+    rank = keys.ranks(np.array([key for _, key, *_ in found], np.int32))
+    order = np.lexsort((rank, np.array([time for time, *_ in found], np.int64)))
     return [found[place] for place in order.tolist()]

@@ -114,7 +114,7 @@ class Store:
         instances: Sequence[Instance],
         keys: Sequence[pa.Array],
         causes: np.ndarray,
-        depths: Sequence[int],
+        depths: np.ndarray,
         count: int,
     ) -> dict[int, pa.Table]:
         """The tables of some instances by partition. keys: the key columns, a row for each;
@@ -124,7 +124,7 @@ class Store:
         previous = np.array([each.previous for each in instances], np.int64)
         columns["previous"] = pa.array(previous)
         columns["cause0"], columns["cause1"] = pa.array(causes[:, 0]), pa.array(causes[:, 1])
-        columns["depth"] = pa.array(depths, pa.int32())
+        columns["depth"] = pa.array(depths)
         lists = pa.list_(pa.int64())
         columns["timer_at"] = pa.array([[t.at for t in i.timers] for i in instances], lists)
         columns["timer_place"] = pa.array([[t.place for t in i.timers] for i in instances], lists)

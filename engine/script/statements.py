@@ -18,7 +18,8 @@ from tidegate.engine.script.values import copied, grows, holds_arrays
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Type
 
-Run = Callable[[Variables], None]
+Run = Callable[..., None]
+"""Of the variables; the block of a place is also given the value of the event, which it leaves."""
 Store = Callable[[Variables, Any], None]
 
 
@@ -40,13 +41,13 @@ class Statements:
         if len(runs) == 1:
             (only,) = runs
 
-            def single(variables: Variables) -> None:
+            def single(variables: Variables, _: Any = None) -> None:
                 context.count(count)
                 only(variables)
 
             return single
 
-        def several(variables: Variables) -> None:
+        def several(variables: Variables, _: Any = None) -> None:
             context.count(count)
             for run in runs:
                 run(variables)

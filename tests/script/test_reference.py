@@ -34,7 +34,5 @@ def test_as_the_reference(machine: str, example: Example) -> None:
     wanted = expected(example)
     saw([out for out in wanted if out.output != "$error"])
     for cuts in ([], example.cuts):
-        found = emissions(
-            example.text, example.events, until=example.until, cuts=cuts, **options
-        )
+        found = emissions(example.text, example.events, until=example.until, cuts=cuts, **options)
         assert text_of(found) == text_of(wanted)
