@@ -21,7 +21,7 @@ from tidegate.engine.replay.misfits import Declared
 from tidegate.engine.replay.seen import Seen, looks_like
 from tidegate.engine.values import Int64
 from tidegate.rules.errors import InputError, Place, Problem, word_place
-from tidegate.rules.model import ClockEvent, Rulebook
+from tidegate.rules.model import ClockEvent, Rulebook, ScriptEvent
 from tidegate.rules.nearest import did_you_mean
 
 PROBLEMS_MAX = 20
@@ -46,7 +46,7 @@ class Lines:
         self._book = book
         self._until = until
         self._progress = progress
-        names = [n for n, e in book.events.items() if not isinstance(e, ClockEvent)]
+        names = [n for n, e in book.events.items() if not isinstance(e, ClockEvent | ScriptEvent)]
         names += action_edges(book)
         beginning = begun(book)
         self.events = (*names, *(BEGIN + name for name in beginning))
@@ -203,6 +203,8 @@ class Lines:
             return _Wrong("no-event", f"the event of the line is {json.dumps(event)}, not a text")
         if event in self._book.rules:
             return _Wrong("not-an-occurrence", f"{event} is a rule; a trace holds event types only")
+        if isinstance(self._book.events.get(event), ScriptEvent):
+            return _Wrong("not-an-occurrence", f"{event} is what a script emits")
         if event in self._book.events:
             return _Wrong("not-an-occurrence", f"{event} is a clock event; it happens by itself")
         hint = did_you_mean(event, self._codes)

@@ -43,21 +43,27 @@ class Printer:
         found: Sequence[Detections],
         out: IO[bytes],
         damped: Mapping[str, pa.StringArray] = _NONE,
+        emitted: Sequence[tuple[Int64, pa.Array]] = (),
     ) -> None:
         """One step's detections in order of end, rule, key, start, constituents; each rule's are
-        in that order already. `damped`: by rule, what drops each of its detections, or null."""
+        in that order already. `damped`: by rule, what drops each of its detections, or null.
+        `emitted`: instants and lines of what scripts emit, before detections of the instant."""
         rules = sorted(found, key=lambda detections: detections.rule)
-        if not rules:
+        ends = [*(time for time, _ in emitted), *(each.end for each in rules)]
+        if not ends:
             return
-        order = np.argsort(np.concatenate([each.end for each in rules]), kind="stable")
-        owner = np.repeat(np.arange(len(rules)), [len(each) for each in rules])[order]
-        first = [0] * len(rules)
+        order = np.argsort(np.concatenate(ends), kind="stable")
+        owner = np.repeat(np.arange(len(ends)), [len(each) for each in ends])[order]
+        first = [0] * len(ends)
         for begin in range(0, len(order), _AT_ONCE):
             mine = owner[begin : begin + _AT_ONCE]
             parts = []
-            for number, detections in enumerate(rules):
+            for number in range(len(ends)):
                 last = first[number] + int(np.count_nonzero(mine == number))
-                if last > first[number]:
+                if last > first[number] and number < len(emitted):
+                    parts.append(emitted[number][1].slice(first[number], last - first[number]))
+                elif last > first[number]:
+                    detections = rules[number - len(emitted)]
                     dropped = damped.get(detections.rule)
                     parts.append(self._lines(detections, first[number], last, dropped))
                 first[number] = last

@@ -21,6 +21,7 @@ from tidegate.engine.replay.json_values import EVENT, TIME
 from tidegate.engine.replay.nothing import check_calendar, doubtful, nothing_detected
 from tidegate.engine.replay.printing import Printer
 from tidegate.engine.replay.progress import Progress
+from tidegate.engine.replay.scripts import Scripts
 from tidegate.engine.replay.spool import times
 from tidegate.engine.replay.times import INSTANTS, of_argument
 from tidegate.engine.replay.trace import Trace, read
@@ -90,6 +91,7 @@ def run(
         return 0
     activation = min(trace.first, trace.earliest)  # a transaction begins before its line's instant
     detector = Detector(book, dict.fromkeys(book.rules, activation), json_values)
+    scripts = Scripts(book, activation, trace.key_types)
     printer, damper = Printer(book, trace.iso), Damper(book)
     carried = Carried()
     begin, watermark, done, count = trace.first, trace.first, 0, 0
@@ -97,21 +99,26 @@ def run(
         watermark = int(times(window)[-1])
         last = min(watermark, trace.last if until is None else until)
         arrived = batches(trace, window) | clock_batches(book, begin, last)
+        emitted = scripts.step(arrived, watermark)
+        arrived |= scripts.shown(emitted)
         found, carried, _ = detector.step(carried, arrived, watermark, last)
-        printer.write(found, out, damper.damp(found))
-        count += sum(map(len, found))
+        printer.write(found, out, damper.damp(found), [*emitted.texts(book, iso=trace.iso)])
+        count += sum(map(len, found)) + len(emitted)
         begin = max(begin, watermark + 1)
         done += len(window)
         progress(done, trace.count)
         if bucket is not None:
             carried = Carried({n: _through_bytes(table) for n, table in carried.tables.items()})
+            scripts.through(_through_bytes)
     clocks = {} if until is None else clock_batches(book, begin, until)
-    if detector.timed or clocks:
+    emitted = scripts.finish() if until is None else scripts.step(clocks, until)
+    if detector.timed or clocks or len(emitted):
         end = FOREVER if until is None else until
         last = trace.last if until is None else until
-        found, carried, _ = detector.step(carried, clocks, end, last)
-        printer.write(found, out, damper.damp(found))
-        count += sum(map(len, found))
+        last = max([last, *(int(each.time[-1]) for each in emitted.raw.values())])
+        found, carried, _ = detector.step(carried, clocks | scripts.shown(emitted), end, last)
+        printer.write(found, out, damper.damp(found), [*emitted.texts(book, iso=trace.iso)])
+        count += sum(map(len, found)) + len(emitted)
     return count
 
 

@@ -1,0 +1,155 @@
+"""The values of scripts as JSON: of the lines of a trace, and of what scripts emit."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from tidegate.engine.replay import json_values, times
+from tidegate.engine.replay.json_values import LINE
+from tidegate.engine.script.columns import VALUE
+from tidegate.engine.script.emissions import ERROR_NAME, ERROR_TYPE, Emissions
+from tidegate.engine.script.values import LARGEST, SMALLEST, arrow_type
+from tidegate.rules import model
+from tidegate.rules.errors import InputError, Problem, word_place
+from tidegate.rules.eventscript import tree
+from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
+
+_NO_NUMBERS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+def table_of(read: tree.Input, taken: model.ScriptInput, lines: Sequence[bytes]) -> pa.Table:
+    """The values of an input in some lines of a trace, as a table: columns that the input reads,
+    those of `order_by`, and the lines. Raises `InputError`."""
+    rows = [orjson.loads(line) for line in lines]
+    columns: dict[str, pa.Array] = {}
+    if isinstance(read.type, Structure):
+        wanted = dict(read.type.fields)
+    else:
+        name = taken.value or _only(rows)
+        wanted = {name: read.type}
+    for name, kind in wanted.items():
+        columns[name] = _column([row.get(name) for row in rows], kind, read.name, name, lines)
+    for name in taken.order_by:
+        if name not in columns:
+            columns[name] = json_values.column([row.get(name) for row in rows])
+    return pa.table({**columns, LINE: pa.array(lines, pa.binary())})
+
+
+def _only(rows: Sequence[dict[str, Any]]) -> str:
+    """The field that an input of one value takes."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    names.pop("event", None)
+    names.pop("time", None)
+    return next(iter(names)) if len(names) == 1 else VALUE
+
+
+def _column(
+    values: Sequence[Any], kind: Type, name: str, field: str, lines: Sequence[bytes]
+) -> pa.Array:
+    if kind == Basic.OBJECT:
+        try:
+            return pa.array(values)
+        except (pa.ArrowException, OverflowError):
+            return pa.array([None if v is None else json.dumps(v) for v in values], pa.string())
+    found = []
+    for value, line in zip(values, lines, strict=True):
+        try:
+            found.append(_of_json(value, kind))
+        except (ValueError, KeyError, TypeError, OverflowError):
+            message = f"{field} of input {name} is no {kind}: {line[:200].decode()}"
+            hint = "mend the line, or the type of the input"
+            problem = Problem("script-input", message, word_place("<trace>"), hint)
+            raise InputError([problem]) from None
+    return pa.array(found, arrow_type(kind))
+
+
+def _of_json(value: Any, kind: Type) -> Any:
+    """A JSON value as one of `arrow_type`. Raises `ValueError`, `TypeError` or `KeyError`."""
+    if value is None:
+        return None
+    if isinstance(kind, Array):
+        if not isinstance(value, list):
+            raise ValueError
+        return [_of_json(each, kind.of) for each in value]
+    if isinstance(kind, Structure):
+        if not isinstance(value, dict):
+            raise ValueError
+        return {name: _of_json(value.get(name), each) for name, each in kind.fields}
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if kind == Basic.TIME:
+        return times.of_argument(str(value))
+    if kind == Basic.DOUBLE:
+        return float(value) if number else _NO_NUMBERS[value]
+    if kind == Basic.LONG and number and value == int(value) and SMALLEST <= value <= LARGEST:
+        return int(value)
+    if isinstance(value, bool if kind == Basic.BOOLEAN else str) and kind != Basic.LONG:
+        return value
+    raise ValueError
+
+
+def lines_of(found: Emissions, script: model.Script, *, iso: bool) -> pa.Array:
+    """Emissions as JSON lines."""
+    types = {**script.program.outputs, ERROR_NAME: ERROR_TYPE}
+    values = {n: [_json(v, types[n], iso) for v in _plain(column)]
+              for n, column in found.values.items()}  # fmt: skip
+    kinds = script.program.key_types
+    keys = [[_json(v, kind, iso) for v in _plain(found.keys.column(n))]
+            for n, kind in enumerate(kinds)]  # fmt: skip
+    instants = times.printed(found.time, iso=iso).to_pylist()
+    lines = []
+    for n, (output, row) in enumerate(zip(found.output.tolist(), found.row.tolist(), strict=True)):
+        name = found.outputs[output]
+        key = {name: column[n] for name, column in zip(found.keys.column_names, keys, strict=True)}
+        said = {
+            "script": found.script,
+            "key": key,
+            "time": orjson.Fragment(instants[n]),
+            "event": script.outputs.get(name, name),
+            "value": values[name][row],
+        }
+        lines.append(orjson.dumps(said) + b"\n")
+    return pa.array(lines, pa.large_binary())
+
+
+def rows_of(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows of a table as JSON values; times as ISO 8601."""
+    columns = [[_of_arrow(value) for value in column.to_pylist()] for column in table.columns]
+    if not columns:
+        return [{} for _ in range(table.num_rows)]
+    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _plain(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    found: list[Any] = column.to_pylist()
+    return found
+
+
+def _json(value: Any, kind: Type, iso: bool) -> Any:
+    if value is None:
+        return None
+    if isinstance(kind, Array):
+        return [_json(each, kind.of, iso) for each in value]
+    if isinstance(kind, Structure):
+        return {name: _json(value[name], each, iso) for name, each in kind.fields}
+    if kind == Basic.TIME:
+        micros = pa.array([value], arrow_type(kind)).cast(pa.int64()).to_numpy()
+        return orjson.Fragment(times.printed(micros, iso=iso).to_pylist()[0])
+    return _of_arrow(value)
+
+
+def _of_arrow(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return next(n for n, v in _NO_NUMBERS.items() if v == value or (v != v and value != value))
+    if isinstance(value, list):
+        return [_of_arrow(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _of_arrow(each) for name, each in value.items()}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)

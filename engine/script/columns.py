@@ -1,0 +1,146 @@
+"""The values of inputs: columns of occurrences as values of a script."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.engine.script.values import arrow_type, column_of, values_of
+from tidegate.rules.errors import InputError, Problem, word_place
+from tidegate.rules.eventscript import tree
+from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
+
+VALUE = "value"
+"""The column of a value that is no structure."""
+
+
+def input_values(read: tree.Input, chosen: str | None, table: pa.Table) -> list[Any]:
+    """The values of an input, one for each row. Raises `InputError`.
+
+    A structure takes its fields from the columns of their names; other types take the column
+    `chosen`, else `value`, else the only one.
+    """
+    try:
+        if isinstance(read.type, Structure):
+            return _fields(read.type, table)
+        return _values(value_column(read, chosen, table), read.type)
+    except (pa.ArrowException, OverflowError) as error:
+        raise _unfit(read.name, read.type, str(error)) from None
+
+
+def value_column(read: tree.Input, chosen: str | None, table: pa.Table) -> pa.ChunkedArray:
+    """The column of an input whose type is no structure. Raises `InputError`."""
+    name = chosen or (VALUE if VALUE in table.column_names else None)
+    if name is None and table.num_columns == 1:
+        name = table.column_names[0]
+    if name not in table.column_names:
+        known = ", ".join(table.column_names) or "none"
+        raise _unfit(read.name, read.type, f"no column {name or VALUE}, there are: {known}")
+    return table.column(name)
+
+
+def as_column(column: pa.Array | pa.ChunkedArray, type_: Type) -> pa.Array | pa.ChunkedArray:
+    """A column as one of `arrow_type`. Raises `pa.ArrowException` where it does not fit."""
+    wanted, kind = arrow_type(type_), column.type
+    if pa.types.is_dictionary(kind):
+        column, kind = column.cast(kind.value_type), kind.value_type
+    if kind == wanted:
+        return column
+    if pa.types.is_null(kind) or _fits(kind, type_):
+        return column.cast(wanted, safe=type_ == Basic.LONG)
+    raise pa.ArrowTypeError(f"a column of type {kind} is no {type_}")
+
+
+def output_column(values: Sequence[Any], type_: Type) -> pa.Array:
+    """Values that are emitted as a column. Objects have the type they came with; where these
+    differ, they are text."""
+    if isinstance(type_, Structure):
+        there = pa.array([value is None for value in values])
+        fields = [
+            output_column([None if v is None else v[n] for v in values], kind)
+            for n, (_, kind) in enumerate(type_.fields)
+        ]
+        if not fields:
+            return column_of(values, type_)
+        return pa.StructArray.from_arrays(fields, [n for n, _ in type_.fields], mask=there)
+    if isinstance(type_, Array):
+        flat = output_column([each for value in values if value for each in value], type_.of)
+        ends = np.cumsum([0, *(len(value or ()) for value in values)])
+        offsets = [None if value is None else end for value, end in zip(values, ends, strict=False)]
+        return pa.ListArray.from_arrays(pa.array([*offsets, ends[-1]], pa.int32()), flat)
+    if type_ != Basic.OBJECT:
+        return column_of(values, type_)
+    kinds = {value.type for value in values if value is not None}
+    if len(kinds) > 1:
+        return pa.array([None if v is None else str(v.as_py()) for v in values], pa.string())
+    return pa.array(
+        [None if v is None else v.as_py() for v in values], next(iter(kinds), pa.null())
+    )
+
+
+def _fits(kind: pa.DataType, type_: Type) -> bool:
+    types = pa.types
+    if type_ == Basic.LONG:
+        return bool(types.is_integer(kind))
+    if type_ == Basic.DOUBLE:
+        return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+    if type_ == Basic.TIME:
+        return bool(types.is_timestamp(kind) or types.is_date(kind))
+    return type_ == Basic.STRING and bool(types.is_large_string(kind))
+
+
+def _fields(type_: Structure, table: pa.Table) -> list[Any]:
+    if not type_.fields:
+        return [()] * table.num_rows
+    lists = []
+    for name, kind in type_.fields:
+        if name in table.column_names:
+            lists.append(_values(table.column(name), kind))
+        else:
+            lists.append([None] * table.num_rows)
+    return [*zip(*lists, strict=True)]
+
+
+def _values(column: pa.Array | pa.ChunkedArray, type_: Type) -> list[Any]:
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if pa.types.is_null(column.type):
+        return [None] * len(column)
+    if type_ == Basic.OBJECT:
+        return [value if value.is_valid else None for value in column]
+    if isinstance(type_, Structure):
+        if not pa.types.is_struct(column.type):
+            raise pa.ArrowTypeError(f"a column of type {column.type} is no {type_}")
+        names = [column.type.field(n).name for n in range(column.type.num_fields)]
+        rows = _fields(type_, pa.table(dict(zip(names, column.flatten(), strict=True))))
+        return _where(rows, column)
+    if isinstance(type_, Array):
+        if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
+            raise pa.ArrowTypeError(f"a column of type {column.type} is no {type_}")
+        flat = _values(column.flatten(), type_.of)
+        ends = [0, *pc.cumulative_sum(pc.fill_null(pc.list_value_length(column), 0)).to_pylist()]
+        return _where([flat[a:b] for a, b in pairwise(ends)], column)
+    return values_of(as_column(column, type_), type_)
+
+
+def _where(values: list[Any], column: pa.Array) -> list[Any]:
+    """The values, null where the column is."""
+    if not column.null_count:
+        return values
+    return [v if there else None for v, there in
+            zip(values, column.is_valid().to_pylist(), strict=True)]  # fmt: skip
+
+
+def _unfit(name: str, type_: Type, said: str) -> InputError:
+    problem = Problem(
+        "script-input",
+        f"the occurrences do not fit input {name} of type {type_}: {said}",
+        word_place("<occurrences>"),
+        "name the column with `value:`, or give the input the type of the column",
+    )
+    return InputError([problem])

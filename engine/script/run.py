@@ -1,0 +1,299 @@
+"""One step of a script over one bucket."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.engine.detector import order
+from tidegate.engine.detector.keys import NO_KEYS, Keys, encode
+from tidegate.engine.detector.occurrences import Ranking
+from tidegate.engine.detector.parts import partitions
+from tidegate.engine.grid import ceil_watermark
+from tidegate.engine.script.columns import output_column
+from tidegate.engine.script.context import ERROR
+from tidegate.engine.script.emissions import ERROR_NAME, ERROR_TYPE, Emissions
+from tidegate.engine.script.inputs import Arrivals, Inputs, Source
+from tidegate.engine.script.instances import (
+    ELAPSE,
+    NAMED,
+    Cause,
+    Emission,
+    Instance,
+    ParkedError,
+    Stepper,
+    StoppedError,
+)
+from tidegate.engine.script.program import Compiled, Script, reads_key
+from tidegate.engine.script.state import Store, replaced
+from tidegate.engine.script.values import arrow_type, values_of
+from tidegate.engine.values import FOREVER, Batch, Carried, UInt64
+from tidegate.rules.eventscript.types import Type
+
+_Row = tuple[int, int, str | None, Any]
+"""An arrival: the code of its key, its instant, what it is called, its value."""
+EVERY = -1
+"""The code of an arrival of every key."""
+
+
+class ScriptStepped(NamedTuple):
+    """What a step gives: emissions, what to carry on, and the watermark that it has reached.
+
+    `parked`: a transition has run away at `reached`; what arrives later is passed over. Otherwise,
+    where `reached` is below what was asked for, too many timers were due: what is after it is to be
+    given again.
+    """
+
+    emissions: Emissions
+    carried: Carried
+    reached: int
+    parked: bool
+
+
+class Runner:
+    """A script that runs. Its instances start at `activation`, microseconds, or later by key."""
+
+    def __init__(
+        self,
+        script: Script,
+        activation: int,
+        sources: Mapping[str, Source] | None = None,
+        ranking: Ranking = order,
+        partitions_max: int = 256,
+    ) -> None:
+        self.script = script
+        self.compiled = Compiled(script)
+        self._activation = activation
+        self._inputs = Inputs(script.program, self.compiled.context, sources or {}, ranking)
+        self._store = Store(self.compiled, partitions_max)
+        self._grouped = bool(script.program.key_names)
+        self._reads_key = reads_key(script.program)
+
+    def step(
+        self,
+        carried: Carried,
+        batches: Mapping[str, Batch],
+        watermark: int,
+        limit: int | None = None,
+    ) -> ScriptStepped:
+        """What the script emits in one bucket. `batches`: by input name, all occurrences after the
+        last step's watermark and up to this one's. Not more than `limit` timers fire, but for those
+        of one millisecond.
+
+        Pure: where a history is cut into buckets makes no difference. Raises `InputError` where an
+        occurrence does not fit its input, `EngineError` where `machine: dfa` is impossible.
+        """
+        parked = False
+        while True:
+            given = {name: self._active(batch).until(watermark) for name, batch in batches.items()}
+            try:
+                return self._step(carried, given, watermark, limit, parked)
+            except StoppedError as stop:
+                if stop.runaway:
+                    watermark, parked = stop.reached, True
+                elif ceil_watermark(stop.reached) < watermark:
+                    watermark = ceil_watermark(stop.reached)
+                    parked = False
+                else:
+                    limit = None
+
+    def finish(self, carried: Carried) -> Emissions:
+        """What the script emits once its history has ended: time goes on, for each instance, up to
+        the first `elapse` that it waits for."""
+        parts = self._store.own(carried.tables)
+        program = self.script.program
+        none = [pa.array([], arrow_type(kind)) for kind in program.key_types]
+        codes, keys = _together(none, [*map(self._store.keys, parts.values())], self._grouped)
+        tuples = _tuples(keys, program.key_types, self._reads_key)
+        stepper = Stepper(self.compiled, tuples, _NO_ARRIVALS, last=True)
+        read = zip(parts.values(), codes[1:], strict=True)
+        for instance in [each for t, c in read for each in self._store.read(t, c.tolist())]:
+            pauses = [timer.at for timer in instance.timers if timer.phase == ELAPSE]
+            with suppress(ParkedError):
+                stepper.fire(instance, min(pauses, default=-FOREVER))
+        return self._emissions(stepper.emissions, keys, _NO_ARRIVALS)
+
+    def _active(self, batch: Batch) -> Batch:
+        """What is not before the activation."""
+        first = int(np.searchsorted(batch.time, self._activation))
+        return batch if not first else batch.take(np.arange(first, len(batch)))
+
+    def _step(
+        self,
+        carried: Carried,
+        batches: Mapping[str, Batch],
+        watermark: int,
+        limit: int | None,
+        parked: bool,
+    ) -> ScriptStepped:
+        """A step that goes so far; `parked`: up to a transition that runs away at the watermark."""
+        arrivals = self._inputs.read(batches)
+        parts = self._store.own(carried.tables)
+        count, wanted = self._store.wanted(parts)
+        touched = {*parts}
+        if wanted == count > 1 and not arrivals.every.any():
+            touched = self._store.waiting(parts, watermark)
+            touched |= {*partitions([pa.chunked_array([c]) for c in arrivals.key], count).tolist()}
+        read = {p: table for p, table in parts.items() if p in touched}
+        stored = [*map(self._store.keys, read.values())]
+        codes, keys = _together(arrivals.key, stored, self._grouped)
+        arriving = np.zeros(len(arrivals), np.int32)
+        if self._grouped:
+            arriving = np.where(arrivals.every, EVERY, codes[0])
+        tuples = _tuples(keys, self.script.program.key_types, self._reads_key)
+        stepper = Stepper(self.compiled, tuples, arrivals, limit, last=parked)
+        instances: dict[int, Instance] = {}
+        for table, code in zip(read.values(), codes[1:], strict=True):
+            instances |= {each.key: each for each in self._store.read(table, code.tolist())}
+        rows = [*zip(arriving.tolist(), arrivals.time, arrivals.name, arrivals.value, strict=True)]
+        numbered = [*enumerate(rows)]
+        try:
+            if not self._grouped and not instances and self._activation <= watermark:
+                instances[0] = stepper.start(0, self._activation)
+            if parked:
+                first = bisect_left(arrivals.time, watermark)
+                self._take(stepper, instances, numbered[:first])
+                self._last_instant(stepper, instances, numbered[first:], keys, watermark)
+            else:
+                self._take(stepper, instances, numbered)
+                stepper.fire_all(instances.values(), watermark)
+        except ParkedError:
+            pass
+        left = instances
+        if self._grouped:
+            left = {k: i for k, i in instances.items() if not stepper.expired(i, watermark)}
+        written = self._written([*left.values()], keys, arrivals, wanted)
+        names = {self._store.name(p) for p in read}
+        kept = Carried(*replaced(carried.tables, names, written))
+        found = self._emissions(stepper.emissions, keys, arrivals)
+        return ScriptStepped(found, kept, watermark, parked)
+
+    def _take(
+        self,
+        stepper: Stepper,
+        instances: dict[int, Instance],
+        rows: Iterable[tuple[int, _Row]],
+    ) -> None:
+        """Some arrivals in their order."""
+        grouped, expires, named = self._grouped, self.script.expire_micros, stepper.named
+        for number, (code, time, name, value) in rows:
+            if code == EVERY:
+                for each in [*instances.values()]:
+                    if not stepper.expired(each, time):
+                        named(each, number, name, value, time)
+                continue
+            instance = instances.get(code)
+            if expires is not None and instance is not None and stepper.expired(instance, time):
+                stepper.fire(instances.pop(code), time)
+                instance = None
+            if instance is None and grouped and name is not None:
+                instance = instances[code] = stepper.start(code, time)
+            if instance is not None:
+                named(instance, number, name, value, time)
+
+    def _last_instant(
+        self,
+        stepper: Stepper,
+        instances: dict[int, Instance],
+        rows: Iterable[tuple[int, _Row]],
+        keys: Keys,
+        now: int,
+    ) -> None:
+        """The instant at which a transition runs away: nothing happens behind it."""
+        stepper.fire_all(instances.values(), now - 1)
+        code = np.array([*instances], np.int32)
+        ranks = keys.ranks(code) if self._grouped else np.zeros_like(code)
+        ordered = [instances[each] for each in code[np.argsort(ranks)].tolist()]
+        for instance in ordered:
+            stepper.fire(instance, now, NAMED)
+        self._take(stepper, instances, rows)
+        for instance in ordered:
+            stepper.fire(instance, now)
+
+    # columns -----------------------------------------------------------------------------------
+
+    def _written(
+        self, instances: Sequence[Instance], keys: Keys, arrivals: Arrivals, count: int
+    ) -> dict[str, pa.Table]:
+        if not instances:
+            return {}
+        cause, depth = _identities(
+            [each.cause for each in instances], [each.depth for each in instances], arrivals
+        )
+        columns = keys.values(np.array([each.key for each in instances], np.int32))
+        tables = self._store.write(instances, columns, cause, depth, count)
+        return {self._store.name(partition): table for partition, table in tables.items()}
+
+    def _emissions(self, found: list[Emission], keys: Keys, arrivals: Arrivals) -> Emissions:
+        outputs = self.script.program.outputs
+        found = _in_order(found, keys)
+        columns: Sequence[Sequence[Any]] = [*zip(*found, strict=True)] or [()] * 7
+        time, key, cause, depth, number, output, value = columns
+        code = np.array(output, np.int16)
+        code[code == ERROR] = len(outputs)
+        row = np.zeros(len(found), np.int64)
+        values = {}
+        for n, (name, kind) in enumerate([*outputs.items(), (ERROR_NAME, ERROR_TYPE)]):
+            mine = np.flatnonzero(code == n)
+            if len(mine):
+                row[mine] = np.arange(len(mine))
+                own = value if len(mine) == len(value) else [value[i] for i in mine.tolist()]
+                values[name] = output_column(own, kind)
+        shown = keys.values(np.array(key, np.int32))
+        return Emissions(
+            self.script.name,
+            pa.table(dict(zip(self.script.program.key_names, shown, strict=True))),
+            np.array(time, np.int64),
+            code,
+            row,
+            (*outputs, ERROR_NAME),
+            values,
+            *_identities(cause, depth, arrivals),
+            np.array(number, np.int32),
+        )
+
+
+_NO_ARRIVALS = Arrivals([], [], [], np.empty(0, np.bool_), [], [], [], {})
+
+
+def _together(
+    arriving: Sequence[pa.Array], stored: Sequence[Sequence[pa.ChunkedArray]], grouped: bool
+) -> tuple[list[npt.NDArray[np.int32]], Keys]:
+    """The key codes of what arrives and of each carried table. Without a group there is one key,
+    0."""
+    if not grouped:
+        return [np.zeros(1, np.int32) for _ in (arriving, *stored)], NO_KEYS
+    return encode([[pa.chunked_array([column]) for column in arriving], *stored])
+
+
+def _identities(
+    causes: Sequence[Cause], depths: Sequence[int], arrivals: Arrivals
+) -> tuple[UInt64, npt.NDArray[np.int32]]:
+    """Causes as ids uint64[n, 2], and their depths."""
+    known, of = arrivals.ids, arrivals.depth
+    ids = [known[cause] if isinstance(cause, int) else cause for cause in causes]
+    depth = [of[c] if isinstance(c, int) else d for c, d in zip(causes, depths, strict=True)]
+    return np.array(ids, np.uint64).reshape(-1, 2), np.array(depth, np.int32)
+
+
+def _tuples(keys: Keys, kinds: Sequence[Type], read: bool) -> list[tuple[Any, ...]]:
+    """The values of each key by code, if the script reads them."""
+    if not read:
+        return [()] * (keys.count + 1)
+    columns = [values_of(c, kind) for c, kind in zip(keys.columns, kinds, strict=True)]
+    return [(), *zip(*columns, strict=True)]
+
+
+def _in_order(found: list[Emission], keys: Keys) -> list[Emission]:
+    """By time, at one instant by key; those of one key in their order."""
+    if not keys.columns or len(found) < 2:
+        return found
+    rank = keys.ranks(np.array([key for _, key, *_ in found], np.int32))
+    order = np.lexsort((rank, np.array([time for time, *_ in found], np.int64)))
+    return [found[place] for place in order.tolist()]

@@ -1,0 +1,4 @@
+// 2^15 path sets (paper 7).
+in {} A, {} B
+
+.* A() .{15}

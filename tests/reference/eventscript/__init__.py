@@ -1,0 +1,1 @@
+"""A direct, slow reading of event scripts (EventScript, Cohen and Kalleberg, LCTES 2008)."""

@@ -1,0 +1,68 @@
+"""When `elapse` and `arrive` are due (page, 4). Instants and durations in microseconds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from itertools import product
+from zoneinfo import ZoneInfo
+
+from tests.reference.eventscript.values import EPOCH
+
+SECOND = 1_000_000
+
+
+def duration(amount: int | float, unit_micros: int) -> int | None:
+    """`elapse[amount unit]`, to the nearest microsecond; None: beyond all time."""
+    if isinstance(amount, int):
+        return amount * unit_micros
+    whole = amount * unit_micros
+    if math.isnan(whole):
+        return 0
+    return round(whole) if math.isfinite(whole) else (None if whole > 0 else 0)
+
+
+Components = Sequence[int | None]  # year, month, day, hour, minute, second; None is any
+
+
+def next_match(components: Components, after: int, zone: str) -> int | None:
+    """The first instant after `after` whose local time has these components. A local time that is
+    skipped is moved forward, of a repeated one the first is taken (S11). None: there is none."""
+    today = datetime.fromtimestamp(after // SECOND, ZoneInfo(zone)).date()
+    found: list[int] = []
+    days = 0
+    for day in _days(components, today):
+        later = [each for each in _instants(day, components[3:], zone) if each > after]
+        found += later
+        days += bool(later)
+        if days == 2:  # a local time moved forward may pass midnight, so one day more is looked at
+            break
+    return min(found, default=None)
+
+
+def _days(components: Components, today: date) -> Iterator[date]:
+    """The dates that fit, from the day before `today` on."""
+    year, month, day = components[:3]
+    # Between two 29 Februaries there are up to 8 years (1896, 1904).
+    years = range(today.year - 1, today.year + 10) if year is None else [year]
+    months = range(1, 13) if month is None else [month]
+    days = range(1, 32) if day is None else [day]
+    for each in product(years, months, days):
+        try:
+            fitting = date(*each)
+        except (ValueError, OverflowError):
+            continue
+        if fitting >= today - timedelta(days=1):
+            yield fitting
+
+
+def _instants(day: date, clock: Components, zone: str) -> Iterator[int]:
+    """The instants of a local day that fit the clock."""
+    choices = [
+        units if wanted is None else [wanted] if wanted in units else []
+        for units, wanted in zip((range(24), range(60), range(60)), clock, strict=True)
+    ]
+    for hour, minute, second in product(*choices):
+        local = datetime.combine(day, time(hour, minute, second), ZoneInfo(zone))
+        yield (local.astimezone(UTC) - EPOCH) // EPOCH.resolution

@@ -1,0 +1,122 @@
+"""`simulate` with event scripts: emissions among detections."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidegate.engine.replay.simulate import simulate
+from tidegate.rules.errors import InputError
+
+BOOK = """
+rulebook: fridge
+events:
+  reading: {signal: {room: string, celsius: double}}
+  page: {signal: {}}
+scripts:
+  heating:
+    text: |
+      in {string room; double celsius;} reading group(room)
+          case {celsius > 40 ? Hot : celsius < 35 ? Cold : Middle}
+      out {} warm, double cold
+      ({!> warm();} (Middle() | Hot())* Cold(x) {!> cold(x.celsius);} (Middle() | Cold())* Hot())*
+  twice:
+    text: |
+      in double cold out double twice_cold
+      (cold() cold(x) {!> twice_cold(x);})*
+    in: {cold: {value: value}}
+rules:
+  again: {on: warm ; cold, per: room, context: chronicle, do: [{signal: page}]}
+"""
+
+
+def run(folder: Path, text: str, lines: list[dict[str, Any]], **options: Any) -> list[Any]:
+    name = "book.yaml" if text.startswith("\nrulebook") else "book.es"
+    (folder / name).write_text(text)
+    (folder / "trace.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    out = io.BytesIO()
+    simulate(folder / name, folder / "trace.jsonl", out=out, **options)
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+def reading(time: float, room: str, celsius: float) -> dict[str, Any]:
+    return {"event": "reading", "time": time, "room": room, "celsius": celsius}
+
+
+HISTORY = [
+    *(reading(1, "b", 50), reading(1, "a", 30), reading(2, "b", 30.5)),
+    *(reading(3, "a", 41), reading(3, "b", 45), reading(4, "a", 12)),
+]
+
+
+def said(lines: list[Any]) -> list[Any]:
+    return [
+        (each["rule"], each["key"], each["end"])
+        if "rule" in each
+        else (each["event"], each["key"], each["time"], each["value"])
+        for each in lines
+    ]
+
+
+def test_emissions_stand_among_detections_and_feed_scripts_and_rules(tmp_path: Path) -> None:
+    a, b = {"room": "a"}, {"room": "b"}
+    assert said(run(tmp_path, BOOK, HISTORY)) == [
+        *(("warm", a, 1, {}), ("cold", a, 1, 30.0), ("warm", b, 1, {})),
+        ("cold", b, 2, 30.5),
+        ("twice_cold", {}, 2, 30.5),
+        ("again", b, 2),
+        ("warm", a, 3, {}),
+        ("warm", b, 3, {}),
+        ("cold", a, 4, 12.0),
+        ("again", a, 4),
+    ]
+
+
+@pytest.mark.parametrize("bucket", [1, 2])
+def test_a_trace_may_be_cut_anywhere(tmp_path: Path, bucket: int) -> None:
+    assert run(tmp_path, BOOK, HISTORY, bucket=bucket) == run(tmp_path, BOOK, HISTORY)
+
+
+ELAPSE = "in {} A out time Z\nA() (elapse[5 minutes](t) {!> Z(t);})*"
+
+
+def test_a_pending_elapse_runs_out_once_and_with_until_as_often_as_it_is_due(
+    tmp_path: Path,
+) -> None:
+    lines = [{"event": "A", "time": 100}]
+    assert [each["value"] for each in run(tmp_path, ELAPSE, lines)] == [400]
+    found = run(tmp_path, ELAPSE, lines, until="1000")
+    assert [each["value"] for each in found] == [400, 700, 1000]
+
+
+def test_what_is_not_expected_is_an_error(tmp_path: Path) -> None:
+    (line,) = run(tmp_path, "in {} A, {} B out {} Z\nA()", [{"event": "B", "time": 7}])
+    assert line["event"] == "$error"
+    assert {**line["value"], "message": ""} == {
+        "kind": "unexpected",
+        "event": "B",
+        "message": "",
+        "place": "",
+        "at": 7,
+    }
+
+
+def test_times_are_written_as_in_the_trace(tmp_path: Path) -> None:
+    text = "in time A out time Z\n(A(x) {!> Z(x);})*"
+    lines = [{"event": "A", "time": "2026-01-01T00:00:01Z", "value": "2026-01-01T00:00:00.5Z"}]
+    (line,) = run(tmp_path, text, lines)
+    assert (line["time"], line["value"]) == ("2026-01-01T00:00:01Z", "2026-01-01T00:00:00.500000Z")
+
+
+def test_a_value_of_another_type_is_refused_with_its_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"value of input A is no long: .*2.5"):
+        run(tmp_path, "in long A out long Z\nA()", [{"event": "A", "time": 1, "value": 2.5}])
+
+
+def test_what_a_script_emits_is_no_line_of_a_trace(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="Z is what a script emits"):
+        run(tmp_path, "in long A out long Z\nA()", [{"event": "Z", "time": 1, "value": 2}])
