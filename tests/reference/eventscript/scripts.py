@@ -77,7 +77,7 @@ class Regexes:
             return Piece(".")
         if kind == "elapse":
             amount = self.pick("1", "2", "5", self.values.simple("long"))
-            unit = self.pick("seconds", "seconds", "minute", "milliseconds")
+            unit = self.pick("seconds", "seconds", "minute")
             return Piece(f"elapse[{amount} {unit}]({self.variable('time')})")
         if kind == "arrive":
             when = self.pick(
@@ -227,7 +227,7 @@ def histories(draw: Draw, text: str, streams: list[Stream]) -> list[Event]:
     evaluation.activate(now)
     history: list[Event] = []
     for number in range(draw(st.sampled_from([6, 8, 12, 4, 1]))):
-        now += draw(st.sampled_from([1, 0, 0, 1, 2, 5, 60])) * SECOND
+        now += draw(st.sampled_from([1, 0, 0, 1, 2, 5, 30])) * SECOND
         possible = [
             Event(now, each.declared.split(" case")[0].split(" group")[0].split()[-1], value)
             for each in streams
@@ -258,5 +258,5 @@ def examples(draw: Draw, timed: bool = True) -> Example:
     history = draw(histories(text, streams))
     instants = sorted({each.time for each in history})
     cuts = draw(st.lists(st.sampled_from(instants), unique=True).map(sorted))
-    until = draw(st.none() | st.integers(0, 200).map(lambda s: history[-1].time + s * SECOND))
+    until = draw(st.none() | st.integers(0, 30).map(lambda s: history[-1].time + s * SECOND))
     return Example(text, history, cuts, until)
