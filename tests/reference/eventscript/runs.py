@@ -16,7 +16,7 @@ from tests.reference.eventscript.values import (
     wrap,
 )
 from tidegate.rules.eventscript import tree
-from tidegate.rules.eventscript.types import Basic
+from tidegate.rules.eventscript.types import Array, Basic
 
 ERROR = "$error"
 BYTES_MAX = 64 * 1024  # a longer string or array is within no instance's bytes
@@ -99,7 +99,7 @@ class Run:
             case tree.Build():
                 return {name: self.value(each, local) for name, each in node.fields}
             case tree.New():
-                assert not isinstance(node.type, Basic)
+                assert isinstance(node.type, Array)
                 count = self.given(node.count, local)
                 if count < 0:
                     raise Fault("index")
