@@ -18,7 +18,7 @@ from tidegate.engine.store import migrate as migrate_schema
 from tidegate.engine.store.address import parse_url, redacted
 from tidegate.engine.upcoming import held_back, next_timers
 from tidegate.rules.errors import EngineError, InputError, Problem, word_place
-from tidegate.rules.loader import read_file
+from tidegate.rules.files import read_file
 from tidegate.rules.model import Rulebook, Table
 from tidegate.rules.tableevents import table_events
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from tidegate.engine.sparktypes import arrow_type
 from tidegate.rules.keytypes import TRANSACTION_COLUMNS
-from tidegate.rules.model import Change, Rulebook, SignalEvent, Table, TableEvent
+from tidegate.rules.model import Change, Rulebook, ScriptEvent, SignalEvent, Table, TableEvent
 
 CHANGE_TYPE = "_change_type"  # insert | delete | update: a parameter of `change` events
 OLD = "old"  # the pre-image, a struct of all columns of the table
@@ -36,12 +36,12 @@ def parameter_schema(rulebook: Rulebook, event: str, tables: Mapping[str, pa.Sch
 
     A transaction has those of `TRANSACTION`. A table's other events have the table's columns, or
     those that `columns:` picks under its names; on updates of a table with a `key` also `old`,
-    unless it is their beginning, which has the values of the pre-image itself. A signal has its
-    fields, a clock nothing.
+    unless it is their beginning, which has the values of the pre-image itself. A signal and
+    what a script emits have their fields, a clock nothing.
     Raises KeyError naming a column in `columns:` that the table has not.
     """
     kind = rulebook.events[event]
-    if isinstance(kind, SignalEvent):
+    if isinstance(kind, SignalEvent | ScriptEvent):
         return pa.schema([pa.field(name, arrow_type(ddl)) for name, ddl in kind.fields.items()])
     if not isinstance(kind, TableEvent):
         return pa.schema([])

@@ -15,7 +15,8 @@ from tidegate.engine.chosen import unknown
 from tidegate.engine.keytext import key_text
 from tidegate.engine.store import KeptRulebook, SqlStore
 from tidegate.rules.errors import EngineError, InputError, Problem, word_place
-from tidegate.rules.loader import is_text, read_file
+from tidegate.rules.files import read_file
+from tidegate.rules.loader import is_text
 from tidegate.rules.model import Rulebook
 
 

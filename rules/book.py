@@ -10,7 +10,7 @@ from tidegate.rules import expression as x
 from tidegate.rules.errors import Place
 from tidegate.rules.faults import excerpt
 from tidegate.rules.kinds import Record, Report
-from tidegate.rules.model import EventType, Rule, Table
+from tidegate.rules.model import EventType, Rule, Script, Table
 from tidegate.rules.reader import Fields, Scalar
 
 
@@ -25,27 +25,36 @@ class Book:
     tables: dict[str, Table] = field(default_factory=dict)
     events: dict[str, EventType] = field(default_factory=dict)
     rules: dict[str, Rule] = field(default_factory=dict)
+    scripts: dict[str, Script] = field(default_factory=dict)
+    made: set[str] = field(default_factory=set)  # events that scripts declare
+    scripts_readable: bool = True
     samples: Mapping[str, str] = field(default_factory=dict)
     sample_places: Mapping[str, Place] = field(default_factory=dict)  # of their text
     _records: dict[str, dict[str, Record]] = field(default_factory=dict)
     _names: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
 
     def records(self, section: str) -> dict[str, Record]:
-        """The readable records of `tables`, `events` or `rules`."""
+        """The readable records of `tables`, `events`, `scripts` or `rules`."""
         if section not in self._records:
             found = self.top.get(section, {})
             self._records[section] = {n: r for n, r in found.items() if isinstance(r, Record)}
         return self._records[section]
 
     def names(self, *sections: str) -> frozenset[str]:
-        """Every name that `tables`, `events` or `rules` declares; several sections together."""
-        if sections not in self._names:
+        """Every name that `tables`, `events`, `scripts` or `rules` declares; several sections
+        together. Scripts declare events, too."""
+        known = (*sections, str(len(self.made)))
+        if known not in self._names:
             declared = (self.top.get(section, ()) for section in sections)
-            self._names[sections] = frozenset().union(*declared)
-        return self._names[sections]
+            made = self.made if "events" in sections else ()
+            self._names[known] = frozenset(made).union(*declared)
+        return self._names[known]
 
     def readable(self, *sections: str) -> bool:
-        """Whether what these sections declare is known: all of them are read, or not there."""
+        """Whether what these sections declare is known: all of them are read, or not there. Scripts
+        declare events."""
+        if "events" in sections and not self.scripts_readable:
+            return False
         return all(s in self.top.values or not self.top.has(s) for s in sections)
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tidegate.rules import expression as x
 from tidegate.rules import selection
@@ -19,6 +19,7 @@ from tidegate.rules.model import (
     Change,
     ClockEvent,
     Coupling,
+    ScriptEvent,
     SignalAction,
     SignalEvent,
     Switch,
@@ -27,6 +28,7 @@ from tidegate.rules.model import (
 )
 from tidegate.rules.order import edges
 from tidegate.rules.reader import Fields, Node, Scalar
+from tidegate.rules.scripts import check_scripts
 from tidegate.rules.sqlwords import image_words, unsteady_words
 from tidegate.rules.webhooks import check_webhook
 
@@ -49,9 +51,14 @@ def check(book: Book, report: Report) -> None:
     _tables(book, report)
     for name, record in book.records("events").items():
         _event(book, name, record, report)
+    for name in book.made:
+        made = book.events[name]
+        if isinstance(made, SignalEvent | ScriptEvent):
+            _columns(made.fields, {}, made.place, report)
     for _, node, scalar in book.expressions():
         _expression(book, node, scalar, report)
     _cycles(book, report)
+    check_scripts(book, report)
     _order(book, report)
     for name, record in book.records("rules").items():
         _rule(book, name, record, report)
@@ -135,19 +142,25 @@ def _images(book: Book, event: TableEvent, record: Record, report: Report) -> No
 
 
 def _parameters(node: Node, names: Iterable[str], report: Report) -> None:
+    """See `_columns`; each name stands in `node`."""
+    _columns(names, node.keys if isinstance(node, Fields) else {}, node.place, report)
+
+
+def _columns(
+    names: Iterable[str], places: Mapping[str, Place], otherwise: Place, report: Report
+) -> None:
     """No parameter may be named like a column of the engine's, nor like another: to Spark upper and
-    lower case are one."""
-    places = node.keys if isinstance(node, Fields) else {}
+    lower case are one. `places`: of the names, if not `otherwise`."""
     known: dict[str, str] = {}
     for name in names:
         other = known.setdefault(name.lower(), name)
         if other != name:
             message = f"{name!r} and {other!r} are one name in SQL"
-            report.add("name", message, places.get(name, node.place), "rename one of them")
+            report.add("name", message, places.get(name, otherwise), "rename one of them")
         if name.lower() in RELATION_COLUMNS:
             message = f"the parameter name {name!r} is taken by the parameter relation"
             hint = "rename it; for a table: columns: [a, b as c]"
-            report.add("name", message, places.get(name, node.place), hint)
+            report.add("name", message, places.get(name, otherwise), hint)
 
 
 def _steady(sql: tuple[str, Scalar], report: Report) -> None:

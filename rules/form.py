@@ -12,6 +12,7 @@ from tidegate.rules import scalars as s
 from tidegate.rules import texts, webhooks, words
 from tidegate.rules.errors import word_place
 from tidegate.rules.form_events import EVENT, TABLE
+from tidegate.rules.form_scripts import SCRIPT
 from tidegate.rules.form_values import (
     A_QUERY,
     AN_INSERT,
@@ -233,6 +234,7 @@ RULEBOOK = k.record(
     Key("timezone", ZONE, "for clock events and months; default UTC"),
     Key("tables", k.mapping(TABLE, texts.NAME, SQL_NAME), "names used in SQL"),
     Key("events", k.mapping(EVENT, FREE_NAME_PATTERN, FREE_NAME), "event types"),
+    Key("scripts", k.mapping(SCRIPT, texts.NAME, SQL_NAME), "event scripts"),
     Key("rules", k.mapping(RULE, FREE_NAME_PATTERN, FREE_NAME), "the rules"),
     Key(
         "reads",

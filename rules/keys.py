@@ -6,7 +6,7 @@ from tidegate.rules import expression as x
 from tidegate.rules.book import Book, refuse
 from tidegate.rules.keytypes import TRANSACTION_COLUMNS, check_key_types
 from tidegate.rules.kinds import BAD, Record, Report
-from tidegate.rules.model import Change, ClockEvent, SignalEvent, TableEvent
+from tidegate.rules.model import Change, ClockEvent, ScriptEvent, SignalEvent, TableEvent
 from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.reader import Fields
 
@@ -151,7 +151,7 @@ def columns_of(book: Book, name: str) -> set[str] | None:
     event = book.events.get(name)
     if isinstance(event, ClockEvent):
         return set()
-    if isinstance(event, SignalEvent):
+    if isinstance(event, SignalEvent | ScriptEvent):
         return set(event.fields)
     if isinstance(event, TableEvent):
         if event.change is Change.TRANSACTION:

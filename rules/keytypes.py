@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from tidegate.rules import expression as x
 from tidegate.rules.book import Book
 from tidegate.rules.kinds import BAD, Record, Report
-from tidegate.rules.model import Change, SignalEvent, TableEvent
+from tidegate.rules.model import Change, ScriptEvent, SignalEvent, TableEvent
 
 TRANSACTION_COLUMNS: Mapping[str, str] = {
     "operation": "string",
@@ -65,7 +65,7 @@ def declared_type(book: Book, name: str, column: str) -> str | None:
 
 def _declared(book: Book, name: str, column: str, seen: tuple[str, ...]) -> Iterator[str]:
     event = book.events.get(name)
-    if isinstance(event, SignalEvent) and column in event.fields:
+    if isinstance(event, SignalEvent | ScriptEvent) and column in event.fields:
         yield event.fields[column]
     elif isinstance(event, TableEvent) and event.change is Change.TRANSACTION:
         yield from filter(None, [TRANSACTION_COLUMNS.get(column)])

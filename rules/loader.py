@@ -10,11 +10,13 @@ from tidegate.rules.added import with_added
 from tidegate.rules.book import Book
 from tidegate.rules.cascades import cascade_warnings
 from tidegate.rules.check import check
-from tidegate.rules.errors import InputError, Place, Problem, word_place
+from tidegate.rules.errors import InputError, Problem
+from tidegate.rules.files import read_file
 from tidegate.rules.form import RULEBOOK
 from tidegate.rules.kinds import Record, Report
 from tidegate.rules.model import Rulebook, Settings
 from tidegate.rules.reader import read_yaml
+from tidegate.rules.scripts import as_rulebook, is_script
 from tidegate.rules.shape import shape, shape_settings
 from tidegate.rules.statements import check_statements
 from tidegate.rules.unbuilt import SIMULATED, refuse_unbuilt
@@ -68,14 +70,18 @@ def _loaded(
     # The size limit guards the reader itself, so only --set can change it.
     override = {name: settings[name] for name in ("yaml_bytes_max",) if name in settings}
     limits = shape_settings(None, override, report)
-    node, refused = read_yaml(text, shown, limits.yaml_bytes_max)
+    if file is not None and is_script(file):
+        node = as_rulebook(text, file, limits.yaml_bytes_max)
+        refused: list[Problem] = []
+    else:
+        node, refused = read_yaml(text, shown, limits.yaml_bytes_max)
     node = with_added(node, added or {}, limits.yaml_bytes_max)
     report.problems.extend(refused)
     top = RULEBOOK.read(node, report)
     if not isinstance(top, Record):
         raise InputError(report.problems)
-    book = shape(top, file, report)
     limits = shape_settings(top.get("settings"), settings, report)
+    book = shape(top, file, limits.script_markers_max, report)
     check(book, report)
     check_statements(book, report)
     refuse_unbuilt(book, limits, features, report)
@@ -94,6 +100,7 @@ def _loaded(
         book.events,
         book.rules,
         settings=limits,
+        scripts=book.scripts,
         samples=book.samples,
         sample_places=book.sample_places,
         reads=top.get("reads", ()),
@@ -117,24 +124,3 @@ def in_order(problems: list[Problem]) -> tuple[Problem, ...]:
     """By place, each said once."""
     unique = dict.fromkeys(problems)
     return tuple(sorted(unique, key=lambda p: (p.place.file, p.place.line, p.place.column)))
-
-
-def read_file(file: str) -> str:
-    """The text of a rulebook's file. Raises InputError."""
-    place = word_place(file)
-    try:
-        with open(file, "rb") as stream:
-            content = stream.read()
-    except FileNotFoundError:
-        raise InputError([Problem("file", "there is no such file", place)]) from None
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError([Problem("file", f"cannot be read: {reason}", place)]) from None
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = content[: error.start]
-        column = error.start - before.rfind(b"\n")
-        place = Place(file, before.count(b"\n") + 1, column)
-        message = f"byte 0x{content[error.start]:02x} is not UTF-8"
-        raise InputError([Problem("file", message, place, "save the file as UTF-8")]) from None

@@ -3,9 +3,25 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections.abc import Callable
+
+from tidegate.rules.errors import Place
 
 _ESCAPE = re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|\r?\n[ \t]*|.)")
 _BLANK = " \t\r\n"
+
+
+def places(text: str, first: Place) -> Callable[[int], Place]:
+    """The place of each offset of a text whose first character stands at `first`."""
+    begins = [0, *(found.end() for found in re.finditer("\n", text))]
+
+    def at(offset: int) -> Place:
+        line = bisect_right(begins, offset) - 1
+        column = offset - begins[line] + (1 if line else first.column)
+        return Place(first.file, first.line + line, column, first.path)
+
+    return at
 
 
 def content_offsets(raw: str, content: str, style: str) -> list[int]:

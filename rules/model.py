@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from tidegate.rules.errors import Place, Problem
+from tidegate.rules.eventscript.tree import Program
 from tidegate.rules.expression import Clock, Cron, Expression
 
 TRANSITION_TABLES = ("inserted", "deleted", "old_updated", "new_updated")
@@ -131,7 +132,45 @@ class ClockEvent:
     misfire: str = "fire_all"  # fire_all | fire_last | skip
 
 
-EventType = TableEvent | SignalEvent | ClockEvent
+@dataclass(frozen=True, slots=True)
+class ScriptEvent:
+    """What a script emits. `output`: its name in the script, `$error` for faults; `fields`: the
+    columns of the script's key (`key_names`) and those of the value, with their Spark SQL types."""
+
+    name: str
+    place: Place
+    script: str
+    output: str
+    fields: Mapping[str, str]
+    key_names: tuple[str, ...] = ()
+
+
+EventType = TableEvent | SignalEvent | ClockEvent | ScriptEvent
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptInput:
+    """What an input of a script is: an event type or a rule. `value`: the column that an input of
+    one value takes; None for a structure, for nothing, and for the only column of a table."""
+
+    event: str
+    value: str | None = None
+    order_by: tuple[str, ...] = ()  # of occurrences at one instant
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """An event script. `inputs` by their names in the script; `outputs`: the event type of each."""
+
+    name: str
+    place: Place
+    program: Program
+    inputs: Mapping[str, ScriptInput]
+    outputs: Mapping[str, str]
+    machine: str = "auto"  # auto | dfa | hierarchical
+    on_error: str = "log"  # ignore | log | stop
+    expire_key_after_micros: int | None = None
+    enabled: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +344,12 @@ class Settings:
     state_partitions: int = 256  # at most so many (G26)
     detect_threads: int = 1  # more have not been faster where it was measured
     search_steps_max: int = 1_000_000  # joins of instances, at one instant of one key
+    script_steps_max: int = 1_000_000  # statements of one transition
+    script_state_bytes_max: int = 65_536  # of one instance
+    script_paths_max: int = 10_000  # of one instance
+    script_markers_max: int = 100_000  # of one script, counts expanded
+    script_states_max: int = 40_000  # of one machine
+    script_errors_kept_max: int = 1_000  # of one bucket
     statement_seconds_max: int = 3_600
     outage_max_seconds: int = 300  # G7
     yaml_bytes_max: int = 1_048_576
@@ -331,6 +376,7 @@ class Rulebook:
     events: Mapping[str, EventType]
     rules: Mapping[str, Rule]
     settings: Settings = Settings()
+    scripts: Mapping[str, Script] = field(default_factory=dict)
     samples: Mapping[str, str] = field(default_factory=dict)
     sample_places: Mapping[str, Place] = field(default_factory=dict)
     reads: tuple[tuple[str, ...], ...] = ()  # names in parts: what actions may read beside tables

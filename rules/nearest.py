@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-KNOWN_MAX = 40  # names that are listed where none is near
+KNOWN_MAX = 50  # names that are listed where none is near
 COMPARED_MAX = 50  # names that a word is compared with letter by letter
 
 

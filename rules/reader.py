@@ -7,7 +7,7 @@ that are not text, deep nesting, texts over `yaml_bytes_max`. Nothing here knows
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from yaml.events import (
 )
 
 from tidegate.rules.errors import InputError, Place, Problem
-from tidegate.rules.marks import content_offsets
+from tidegate.rules.marks import content_offsets, places
 from tidegate.rules.yamlhints import tag_hint, yaml_hint
 
 NESTING_MAX = 50
@@ -75,13 +75,15 @@ class Scalar(Node):
 
     def locate(self, offset: int) -> Place:
         """The place of the character at `offset` of the content."""
-        begin = offset
-        if self.raw != self.text:
-            begin = content_offsets(self.raw, self.text, self.style)[offset]
-        before = self.raw[:begin]
-        lines = before.count("\n")
-        column = begin - before.rfind("\n") if lines else self.place.column + begin
-        return Place(self.place.file, self.place.line + lines, column, self.place.path)
+        return self.locator()(offset)
+
+    def locator(self) -> Callable[[int], Place]:
+        """`locate`, for one who asks often."""
+        at = places(self.raw, self.place)
+        if self.raw == self.text:
+            return at
+        offsets = content_offsets(self.raw, self.text, self.style)
+        return lambda offset: at(offsets[offset])
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ from tidegate.rules.model import (
 )
 from tidegate.rules.plain import plain
 from tidegate.rules.reader import Fields, Items, Node, Scalar
+from tidegate.rules.scripts import shape_scripts
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -53,8 +54,9 @@ _OPTIONS = (
 )
 
 
-def shape(top: Record, file: str | None, report: Report) -> Book:
-    """Everything of a rulebook but its settings. Expressions' names are not yet checked."""
+def shape(top: Record, file: str | None, markers_max: int, report: Report) -> Book:
+    """Everything of a rulebook but its settings. Expressions' names are not yet checked.
+    `markers_max`: of one script."""
     book = Book(top, file or top.node.place.file, top.get("timezone", "UTC"))
     for name, record in book.records("tables").items():
         book.tables[name] = _table(book, name, record, file, report)
@@ -62,6 +64,7 @@ def shape(top: Record, file: str | None, report: Report) -> Book:
         event = _event(book, name, record, report)
         if event is not None:
             book.events[name] = event
+    shape_scripts(book, file, markers_max, report)
     samples = {name: value for name, value in top.get("samples", {}).items() if value is not BAD}
     book.samples = {name: text for name, (text, _) in samples.items()}
     book.sample_places = {name: node.locate(0) for name, (_, node) in samples.items()}

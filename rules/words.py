@@ -7,6 +7,7 @@ RULEBOOK_WORDS = {
     **dict.fromkeys(("tz", "zone", "time_zone"), "timezone"),
     **dict.fromkeys(("sources", "source", "lake"), "tables"),
     **dict.fromkeys(("signals", "triggers"), "events"),
+    **dict.fromkeys(("script", "eventscript", "eventscripts", "programs"), "scripts"),
     **dict.fromkeys(("limits", "config", "options"), "settings"),
 }
 TABLE_WORDS = {
@@ -25,6 +26,14 @@ EVENT_WORDS = {
     **dict.fromkeys(("timestamp", "event_time"), "time"),
     **dict.fromkeys(("watermark", "delay"), "lateness"),
     **dict.fromkeys(("tz", "zone", "time_zone"), "timezone"),
+}
+SCRIPT_WORDS = {
+    **dict.fromkeys(("path", "source"), "file"),
+    **dict.fromkeys(("script", "program", "code"), "text"),
+    **dict.fromkeys(("inputs", "events", "from"), "in"),
+    **dict.fromkeys(("outputs", "emits", "to"), "out"),
+    **dict.fromkeys(("errors", "on_fault"), "on_error"),
+    **dict.fromkeys(("active", "disabled"), "enabled"),
 }
 RULE_WORDS: dict[str, str | tuple[str, ...]] = {
     "when": ("on", "if"),

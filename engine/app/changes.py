@@ -11,7 +11,7 @@ from tidegate.engine.ports import LOST, OutageError
 from tidegate.engine.store import KeptRulebook, SqlStore
 from tidegate.engine.store.versions import RELOAD
 from tidegate.rules.errors import InputError, TidegateError
-from tidegate.rules.loader import read_file
+from tidegate.rules.files import read_file
 from tidegate.rules.model import Rulebook
 
 log = logging.getLogger(__name__)

@@ -30,12 +30,17 @@ class Declarations:
     key: tuple[Type, ...] = ()
     whole: bool = True  # False: something that is declared could not be read
 
-    def event_hint(self, name: str) -> str:
-        """What was probably meant by an unknown event."""
+    def unknown_event(self, name: str) -> tuple[str, str]:
+        """What to say of a marker that names no event."""
+        if name == "groupby":  # a form that the paper withdrew in its section 4.3
+            hint = "write group: in type NAME group(expression)"
+            return "'groupby' is not a word of a script", hint
         if name in self.inputs:
-            events = ", ".join(dict.fromkeys(self.inputs[name].events))
-            return f"its values are classified: write {events}"
-        return did_you_mean(name, self.events) or "declare it: in type NAME"
+            events = ", ".join(self.inputs[name].events)
+            hint = f"its values are classified: write {events}"
+        else:
+            hint = did_you_mean(name, self.events) or "declare it: in type NAME"
+        return f"unknown event {name!r}", hint
 
 
 def declarations(trees: list[Parsed], mistakes: Mistakes) -> Declarations:
@@ -69,7 +74,7 @@ def _function(tree: Parsed, found: Declarations, mistakes: Mistakes) -> None:
     gives = found.types.read(result, mistakes)
     takes = [found.types.read(each, mistakes) for each in arguments if isinstance(each, Tree)]
     if name in FORMS or name in found.functions:
-        what = "every script has" if name in FORMS else "is declared twice:"
+        what = "is in every script" if name in FORMS else "stands twice"
         mistakes.add("name", f"the function {str(name)!r} {what}", name, "give it another name")
         return
     known = tuple(each for each in takes if each is not None)

@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass
 
 from tidegate.rules.errors import Place, Problem
 from tidegate.rules.eventscript import tree as t
-from tidegate.rules.eventscript.regexes import walk
+from tidegate.rules.eventscript.regexes import below, walk
 
 
 def doubts(program: t.Program, outputs: dict[str, Place]) -> list[Problem]:
@@ -83,9 +83,10 @@ class _Reads:
         if isinstance(node, t.Without):
             self.regex(node.right, known)
             return self.regex(node.left, known)
-        assert isinstance(node, t.Repeat)
-        behind = self.regex(node.item, known)
-        return behind if node.low else known
+        behind = known
+        for item in below(node):
+            behind = self.regex(item, known)
+        return behind if isinstance(node, t.Repeat) and node.low else known
 
     def statement(self, node: t.Statement, known: _Names) -> _Names:
         """As `regex`."""

@@ -167,8 +167,8 @@ class Expressions:
             message = f"{op} does not take {left.type} and {right.type}"
             self.mistakes.add("type", message, tree, hint)
             return None
-        left, right = widened(left, both), widened(right, both)
         kind = both if op in _ARITHMETIC else Basic.BOOLEAN
+        left, right = (widened(each, both) or each for each in (left, right))
         return t.Binary(kind, op, left, right, place=place)
 
     def _null_test(self, tree: Parsed, op: str, of: Parsed) -> t.Expression | None:
@@ -242,7 +242,7 @@ class Expressions:
             message = f"one value is {then.type}, the other {other.type}"
             self.mistakes.add("type", message, tree, "both are of one type")
             return None
-        then, other = widened(then, both), widened(other, both)
+        then, other = (widened(each, both) or each for each in (then, other))
         return t.Choice(both, condition, then, other, place=self.mistakes.place(tree))
 
     def _build(self, tree: Parsed, wanted: Type | None) -> t.Expression | None:
@@ -280,5 +280,5 @@ class Expressions:
 
 
 def _token(tree: Parsed) -> Token:
-    token = tree.children[0]
+    token: Token = tree.children[0]
     return token

@@ -90,9 +90,8 @@ def signature(name: str, operands: Sequence[Type], declared: Function | None) ->
 def _takes(wanted: Sequence[Type], operands: Sequence[Type]) -> bool:
     if len(wanted) != len(operands):
         return False
-    return all(
-        one == _B.OBJECT or join(one, two) == one for one, two in zip(wanted, operands, strict=True)
-    )
+    pairs = zip(wanted, operands, strict=True)
+    return all(takes == _B.OBJECT or join(takes, gives) == takes for takes, gives in pairs)
 
 
 def _has_length(of: Type) -> bool:

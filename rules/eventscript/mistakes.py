@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any
 
@@ -16,25 +15,11 @@ Locate = Callable[[int], Place]
 Parsed = Any  # a part of the parse tree: a `lark.Tree` or a `lark.Token`
 
 
-def places(text: str, base: Place) -> Locate:
-    """The place of each offset of a text whose first character stands at `base`."""
-    begins = [0]
-    for line in text.splitlines(keepends=True):
-        begins.append(begins[-1] + len(line))
-
-    def at(offset: int) -> Place:
-        line = bisect_right(begins, offset, hi=max(1, len(begins) - 1)) - 1
-        column = offset - begins[line] + (1 if line else base.column)
-        return Place(base.file, base.line + line, column, base.path)
-
-    return at
-
-
 def span(parsed: Parsed) -> Span:
     """The characters of a part of the parsed script, or a span itself."""
     if isinstance(parsed, Span):
         return parsed
-    found = parsed if isinstance(parsed, Token) else parsed.meta
+    found: Any = parsed if isinstance(parsed, Token) else parsed.meta
     return Span(found.start_pos, found.end_pos)
 
 
@@ -47,7 +32,7 @@ class Mistakes:
         self.problems: list[Problem] = []
         self.warnings: list[Problem] = []
 
-    def place(self, at: Parsed) -> Place:
+    def place(self, at: Parsed, /) -> Place:
         return self.locate(span(at).start)
 
     def add(self, code: str, message: str, at: Parsed, hint: str = "") -> None:

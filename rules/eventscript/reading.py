@@ -9,13 +9,14 @@ from tidegate.rules.eventscript.declarations import Declarations, declarations
 from tidegate.rules.eventscript.doubts import doubts
 from tidegate.rules.eventscript.expressions import Expressions
 from tidegate.rules.eventscript.inference import infer
-from tidegate.rules.eventscript.mistakes import Locate, Mistakes, Parsed, places
+from tidegate.rules.eventscript.mistakes import Locate, Mistakes, Parsed
 from tidegate.rules.eventscript.names import BlockNames
 from tidegate.rules.eventscript.parser import parse
 from tidegate.rules.eventscript.regexes import Regexes
 from tidegate.rules.eventscript.statements import Statements
 from tidegate.rules.eventscript.structure import endless, size
 from tidegate.rules.eventscript.tree import Program
+from tidegate.rules.marks import places
 
 
 def read_script(

@@ -13,7 +13,7 @@ from tidegate.rules.eventscript.inference import event_type, stored_in
 from tidegate.rules.eventscript.mistakes import Mistakes, Parsed
 from tidegate.rules.eventscript.statements import Statements
 from tidegate.rules.eventscript.types import Basic
-from tidegate.rules.eventscript.widening import join
+from tidegate.rules.eventscript.widening import storable
 
 _UNITS = {
     "day": 86_400_000_000,
@@ -77,8 +77,8 @@ class Regexes:
 
     def _both(self, tree: Parsed) -> t.Regex:
         left, right = self._below(tree)
-        for each, of in zip((left, right), tree.children, strict=True):
-            self._marked(each, of, "an operand of &")
+        self._marked(left, tree.children[0], "an operand of &")
+        self._marked(right, tree.children[1], "an operand of &")
         return t.Both(left, right, place=self.mistakes.place(tree))
 
     def _without(self, tree: Parsed) -> t.Regex:
@@ -120,8 +120,8 @@ class Regexes:
         event = tree.children[0]
         name = None if tree.data == "any" else str(event)
         if name is not None and name not in self.found.events and self.found.whole:
-            hint = self.found.event_hint(name)
-            self.mistakes.add("unknown-event", f"unknown event {name!r}", event, hint)
+            message, hint = self.found.unknown_event(name)
+            self.mistakes.add("unknown-event", message, event, hint)
         return t.Named(name, self._stored(tree), place=self.mistakes.place(tree))
 
     def _stored(self, tree: Parsed) -> str | None:
@@ -131,11 +131,11 @@ class Regexes:
             return None
         kind = event_type(tree, self.found)
         known = self.statements.names.variables.get(str(variable))
-        if kind is not None and known is not None and known != Basic.OBJECT:
-            if join(known, kind) != known:
-                message = f"{str(variable)!r} is {known}, and cannot take {kind}"
-                hint = "a variable is of one type over the script; use another"
-                self.mistakes.add("type", message, variable, hint)
+        taken = kind is None or known in (None, Basic.OBJECT)
+        if not taken and (known and kind and storable(known, kind)) != known:
+            message = f"{str(variable)!r} is {known}, and cannot take {kind}"
+            hint = "a variable is of one type over the script; use another"
+            self.mistakes.add("type", message, variable, hint)
         return str(variable)
 
     def _elapse(self, tree: Parsed) -> t.Regex:
@@ -143,9 +143,8 @@ class Regexes:
         node = self.statements.expressions.read(amount)
         if node is not None and node.type not in (Basic.LONG, Basic.DOUBLE):
             self.mistakes.add("type", f"expected a number, found {node.type}", amount)
-        if isinstance(node, t.Literal) and node.type in (Basic.LONG, Basic.DOUBLE):
-            if node.value <= 0:
-                self.mistakes.add("value", "the length of time must be above 0", amount)
+        elif isinstance(node, t.Literal) and node.value <= 0:
+            self.mistakes.add("value", "the length of time must be above 0", amount)
         micros = _UNITS[str(unit).removesuffix("s")]
         stored, place = self._stored(tree), self.mistakes.place(tree)
         return t.Elapse(node or t.Literal(Basic.LONG, 1), micros, stored, place=place)
@@ -159,8 +158,8 @@ class Regexes:
                 self.statements.expressions.read(below, Basic.TIME), (), stored, place=place
             )
         parts = list(when.children)
-        hourly = any(isinstance(each, Token) and each.type == "HOURLY" for each in parts)
-        parts = [each for each in parts if not (isinstance(each, Token) and each.type == "HOURLY")]
+        hourly = any(_is(each, "HOURLY") for each in parts)
+        parts = [each for each in parts if not _is(each, "HOURLY") and not _is(each, "MINUS")]
         date: list[t.Expression | None] = [None] * 3
         if len(parts) > 3:
             date = [self._component(parts[n], n) for n in range(3)]
@@ -186,6 +185,10 @@ class Regexes:
             message = f"{_COMPONENTS[number]} {part} is not from {low} to {high}"
             self.mistakes.add("value", message, part)
         return t.Literal(Basic.LONG, value, place=self.mistakes.place(part))
+
+
+def _is(part: Parsed, kind: str) -> bool:
+    return isinstance(part, Token) and part.type == kind
 
 
 def _count(digits: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from lark import Token, Tree
 
@@ -22,6 +22,7 @@ class Statements:
     expressions: Expressions
     names: BlockNames
     outputs: Mapping[str, Type]
+    untyped: set[str] = field(default_factory=set)  # variables that are refused already
 
     @property
     def mistakes(self) -> Mistakes:
@@ -55,15 +56,28 @@ class Statements:
             message = f"{str(name)!r} is of the loop and cannot be assigned"
             self.mistakes.add("type", message, name, hint)
             return None
+        if name not in self.names.variables and base is not left:
+            hint = f"give it a value first, as in {name} = new long[10];"
+            message = f"nothing assigns the variable {str(name)!r} as a whole"
+            self.mistakes.add("unknown-variable", message, name, hint)
+            return None
         if base is left and self.names.variables.get(str(name)) is None:
-            self.expressions.read(right, Basic.OBJECT)
-            message = f"nothing says of what type {str(name)!r} is"
-            hint = "every assignment to it is null, or needs its own value"
-            self.mistakes.add("type", message, name, hint)
+            self._untyped(name, right)
             return None
         target = self.expressions.read(left)
         value = self.expressions.read(right, target.type if target else None)
         return t.Assign(target, value) if target and value else None
+
+    def _untyped(self, name: Token, value: Parsed) -> None:
+        """Refuse a variable of which nothing says the type, unless its value is wrong itself."""
+        before = len(self.mistakes.problems)
+        if value.data != "null":
+            self.expressions.read(value)
+        if len(self.mistakes.problems) == before and name not in self.untyped:
+            message = f"nothing says of what type {str(name)!r} is"
+            hint = "every value it is given is null, or is made of itself"
+            self.mistakes.add("type", message, name, hint)
+            self.untyped.add(str(name))
 
     def _emit(self, tree: Parsed) -> t.Statement | None:
         name, *values = tree.children

@@ -10,10 +10,11 @@ from lark.exceptions import UnexpectedInput, UnexpectedToken
 from tidegate.rules.expression import Span
 from tidegate.rules.faults import Fault
 
+_UNITS = "days, hours, minutes, seconds, milliseconds, microseconds"
 _SHOWN = {
     "NAME": "a name",
     "INT": "a whole number",
-    "UNIT": "a unit (days, hours, minutes, seconds, milliseconds, microseconds)",
+    "UNIT": f"a unit ({_UNITS})",
     "LPAR": "(",
     "RPAR": ")",
     "LSQB": "[",
@@ -27,7 +28,7 @@ _SHOWN = {
     "QMARK": "?",
     "VBAR": "|",
     "AMPERSAND": "&",
-    "_DASH": "-",
+    "MINUS": "-",
     "$END": "the end",
 }
 _OPERATORS = {"OR", "AND", "EQUALITY", "RELATION", "PLUS", "MINUS", "TIMES"}
@@ -68,7 +69,7 @@ def explain(text: str, error: UnexpectedInput) -> Fault:
         return Fault(at, f"'(' is missing after {previous[0]!r}", hint)
     if "SEMICOLON" in accepted:
         stop = len(before.rstrip())
-        return Fault(Span(stop, stop + 1), "';' is missing", "a statement ends with ;")
+        return Fault(Span(stop, stop + 1), "';' is missing", "a statement and a field end with ;")
     hint = f"expected {_expected(accepted)}" if accepted else ""
     return Fault(Span(start, end), f"{word!r} cannot stand here", hint)
 
@@ -92,16 +93,24 @@ def _usual(before: str, rest: str, accepted: set[str]) -> tuple[str, str] | None
     if word and word[0] in _FORBIDDEN_WORDS:
         return f"{word[0]!r} is not a word of a script", _FORBIDDEN_WORDS[word[0]]
     statement = re.split(r"[;{}]", before)[-1].strip()
-    if re.match(r"(else\s+)?if\b", statement):
-        return "'if' is not a word of a script", _FORBIDDEN_WORDS["if"]
-    if re.match(r"\|\||&&", rest) and accepted & _SEQUENCE:
-        return f"{rest[:2]!r} joins expressions, not events", f"write {rest[0]} once"
-    if rest[:1] in ("|", "&", "-") and accepted & {"VBAR", "AMPERSAND", "_DASH"}:
+    if habit := re.match(r"(?:if|else)\b", statement):
+        return f"{habit[0]!r} is not a word of a script", _FORBIDDEN_WORDS[habit[0]]
+    if rest.startswith("/*"):
+        return "this comment is not closed", "write */ behind it"
+    if rest[:1] in ("|", "&") and before.endswith(rest[0]):
+        return f"{rest[0] * 2!r} joins expressions, not events", f"write {rest[0]} once"
+    if rest[:1] in ("|", "&") and "OR" in accepted:
+        return f"{rest[0]!r} joins events, not expressions", f"write {rest[0] * 2}"
+    if rest.startswith(";") and accepted >= {"QMARK", "EQUAL"}:
+        return "an expression alone is no statement", "write variable = expression;"
+    if word and "UNIT" in accepted:
+        return f"unknown unit {word[0]!r}", f"known: {_UNITS}"
+    if rest[:1] in ("|", "&", "-") and accepted & {"VBAR", "AMPERSAND", "MINUS"}:
         message = "|, & and - on one level: which of them comes first is not said"
         return message, "parenthesise: (A() | B()) - C(), or A() | (B() - C())"
-    if re.match(r"\+\+|--|[-+*/%]=", rest) or re.search(r"(\+\+|--|[-+*/%])$", before):
+    if "DECIMAL" in accepted and re.search(r"\w\s*[-+*/%]$", before) and rest[0] in "=+-;":
         return "a variable is changed by an assignment", "write n = n + 1;"
-    if rest.startswith("=") and accepted & _OPERATORS:
+    if rest.startswith("=") and "OR" in accepted:
         return "'=' assigns; it is no part of an expression", "to compare write =="
     if rest[:1] == "!" and accepted & (_SEQUENCE | {"LBRACE"}) and rest[1:2] != "=":
         return "'!' cannot stand here", "an emission stands in a block: { !> Out(value); }"
@@ -115,8 +124,6 @@ def _character(text: str, position: int) -> Fault:
         return Fault(at, "this quote is not closed", 'a string ends on its line: "..", \\n, \\"')
     if character == "'":
         return Fault(at, "a string has double quotes", 'write ".."')
-    if text.startswith("/*", position):
-        return Fault(at, "this comment is not closed", "write */ behind it")
     if not character.isascii():
         name = unicodedata.name(character, "no ASCII")
         return Fault(at, f"{character!r} is {name}", "names are of A to Z, digits and _")
@@ -146,9 +153,9 @@ def _ends_early(text: str, accepted: set[str]) -> Fault:
 
 
 def _expected(accepted: set[str]) -> str:
-    if accepted >= _OPERATORS:
-        accepted = accepted - _OPERATORS - {"DOT", "LSQB"}
-        return ", ".join(["an operator", *_names(accepted)])
+    if "OR" in accepted:
+        others = accepted - _OPERATORS - {"DOT", "LSQB", "LPAR"}
+        return ", ".join([*_names(others)] or ["an operator"])
     if "DECIMAL" in accepted:
         return "an expression"
     if accepted >= _SEQUENCE:

@@ -85,7 +85,8 @@ class Unary(Expression):
 @dataclass(frozen=True, slots=True)
 class Binary(Expression):
     """`|| && == != < <= > >= + - * / %`; both operands are of one type. Of longs, `/` truncates and
-    `%` has the sign of the dividend; `+` of strings joins them."""
+    `%` has the sign of the dividend; `+` of strings joins them. With times, which are microseconds:
+    `time - time` is a long, `time + long`, `long + time` and `time - long` are a time."""
 
     op: str
     left: Expression
@@ -195,7 +196,7 @@ class Regex(Node):
 @dataclass(frozen=True, slots=True)
 class Named(Regex):
     """A marker `event(variable)`; `event` None is `.`, any named event. `variable` None stores
-    nothing."""
+    nothing. A long that a double variable takes is widened."""
 
     event: str | None
     variable: str | None = None

@@ -29,6 +29,12 @@ def join(one: Type, two: Type) -> Type | None:
     return Structure(tuple(fields))
 
 
+def storable(one: Type, two: Type) -> Type | None:
+    """The type of a variable that takes events of both: as `join`, but a structure is stored as it
+    comes, so that both are alike."""
+    return None if one != two and isinstance(one, Structure) else join(one, two)
+
+
 def widened(node: Expression, wanted: Type) -> Expression | None:
     """`node` as a value of type `wanted`: as it is, or with its longs widened and its fields in
     order. Everything is an object. None where that cannot be."""
@@ -49,14 +55,15 @@ def widened(node: Expression, wanted: Type) -> Expression | None:
 
 
 def _fields(node: Expression, given: Structure, wanted: Structure) -> Expression | None:
-    if dict(given.fields).keys() != dict(wanted.fields).keys():
+    theirs = dict(given.fields)
+    if theirs.keys() != dict(wanted.fields).keys():
         return None
     parts = dict(node.fields) if isinstance(node, Build) else {}
     fields: list[tuple[str, Expression]] = []
     for name, kind in wanted.fields:
-        of = given.field(name)
-        part = widened(parts.get(name) or Field(of, node, name, place=node.place), kind)
-        if part is None:
+        part = parts.get(name) or Field(theirs[name], node, name, place=node.place)
+        fitting = widened(part, kind)
+        if fitting is None:
             return None
-        fields.append((name, part))
+        fields.append((name, fitting))
     return Build(wanted, tuple(fields), place=node.place)

@@ -1,0 +1,184 @@
+"""Event scripts in rulebooks: what they declare, what their inputs are, what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tidegate import rules
+from tidegate.rules.errors import InputError, Problem
+from tidegate.rules.loader import validated
+from tidegate.rules.model import Rulebook, ScriptEvent, ScriptInput, SignalEvent
+from tidegate.rules.unbuilt import all_features
+
+FOLDER = Path(__file__).parent
+FILE = "/rulebooks/b.yaml"
+HEATING = """
+in double Temperature
+out long warm
+(Temperature() { !> warm(1); })*
+"""
+
+
+def load(text: str, file: str = FILE) -> Rulebook:
+    return rules.load(text, file=file, features=all_features())
+
+
+def cases(file: str) -> list[object]:
+    """`=== title`, the rulebook, `---`, what is refused, one a line."""
+    found: list[object] = []
+    for case in (FOLDER / file).read_text(encoding="utf-8").split("=== ")[1:]:
+        title, _, rest = case.partition("\n")
+        text, _, said = rest.partition("---\n")
+        found.append(pytest.param(text, said.splitlines(), id=title))
+    return found
+
+
+def line(problem: Problem) -> str:
+    place, hint = problem.place, " ".join(problem.hint.split())
+    said = f"{place.line}:{place.column} {place.path or '.'} | {problem.message}"
+    return f"{said} | {hint}" if hint else said
+
+
+@pytest.mark.parametrize(("text", "said"), cases("refused_rulebooks.txt"))
+def test_refused(text: str, said: list[str]) -> None:
+    with pytest.raises(InputError) as caught:
+        load(text)
+    assert [line(problem) for problem in caught.value.problems] == said
+
+
+def test_outputs_and_inputs_are_event_types() -> None:
+    book = load("""
+rulebook: b
+events:
+  reading: {signal: {celsius: double, seq: bigint, id: string}}
+scripts:
+  heating:
+    text: |
+      in {double celsius; string id;} Temperature group(id), {} tick
+      out {double x; time at;} warm, {} cold, long[] list, {long k;}[] deep, object any
+      Temperature(t) { !> warm({x: t.celsius, at: now()}); !> cold(); !> list(new long[1]); }
+      { !> deep(new {long k;}[1]); !> any(t); } tick()
+    in: {Temperature: {event: reading, order_by: [seq, id]}}
+    out: {warm: got_warm, $error: fault}
+    machine: dfa
+    on_error: stop
+    expire_key_after: 7 days
+    enabled: false
+  more:
+    text: "in double celsius, time at, long r celsius() at() r()"
+    in: {celsius: {event: reading, value: celsius}, at: {event: got_warm, value: at}}
+rules:
+  r: {on: got_warm ; fault, per: id}
+  s: {on: tick or cold, do: [{signal: tick}]}
+""")
+    script = book.scripts["heating"]
+    assert script.inputs == {
+        "Temperature": ScriptInput("reading", None, ("seq", "id")),
+        "tick": ScriptInput("tick"),
+    }
+    assert script.outputs["warm"] == "got_warm"
+    assert script.outputs["$error"] == "fault"
+    options = (script.machine, script.on_error, script.expire_key_after_micros, script.enabled)
+    assert options == ("dfa", "stop", 7 * 86_400_000_000, False)
+    emitted = {e.name: dict(e.fields) for e in book.events.values() if isinstance(e, ScriptEvent)}
+    assert emitted == {
+        "got_warm": {"id": "string", "x": "double", "at": "timestamp"},
+        "cold": {"id": "string"},
+        "list": {"id": "string", "value": "array<bigint>"},
+        "deep": {"id": "string", "value": "array<struct<k: bigint>>"},
+        "any": {"id": "string", "value": "string"},
+        "fault": {
+            "id": "string",
+            "kind": "string",
+            "event": "string",
+            "message": "string",
+            "place": "string",
+            "at": "timestamp",
+        },
+    }
+    tick = book.events["tick"]
+    assert isinstance(tick, SignalEvent)
+    assert tick.fields == {}
+    assert book.scripts["more"].inputs == {
+        "celsius": ScriptInput("reading", "celsius"),
+        "at": ScriptInput("got_warm", "at"),
+        "r": ScriptInput("r"),
+    }
+    assert book.rules["r"].per == {"got_warm": ("id",), "fault": ("id",)}
+
+
+def test_a_table_knows_its_columns_itself() -> None:
+    book = load("""
+rulebook: b
+tables: {t: {path: /t}}
+events: {row: {on: insert, table: t}, part: {on: insert, table: t, columns: [a]}}
+scripts:
+  s: {text: "in long row, {long b;} other, long part row() other() part()",
+      in: {other: {event: row}}}
+""")
+    inputs = {name: each.value for name, each in book.scripts["s"].inputs.items()}
+    assert inputs == {"row": None, "other": None, "part": "a"}
+
+
+def test_a_decimal_as_a_double_is_warned_of() -> None:
+    book = load("""
+rulebook: b
+events: {paid: {signal: {amount: "decimal(12,2)"}}}
+scripts:
+  s: {text: "in double paid, object exact paid() exact()", in: {exact: {event: paid}}}
+""")
+    assert [warning.code for warning in book.warnings] == ["decimal"]
+    assert str(book.warnings[0].place) == f"{FILE}:5:24"
+
+
+def test_a_script_has_a_file_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "heating.es").write_text(HEATING)
+    file = tmp_path / "book.yaml"
+    file.write_text("rulebook: b\nscripts: {heating: {file: scripts/heating.es}}\n")
+    book = rules.load(file, features=all_features())
+    assert book.scripts["heating"].program.text == HEATING
+    (tmp_path / "scripts" / "heating.es").write_text(HEATING.replace("Temperature()", "Temp()"))
+    with pytest.raises(InputError) as caught:
+        rules.load(file, features=all_features())
+    assert str(caught.value.problems[0].place) == f"{tmp_path}/scripts/heating.es:4:2"
+
+
+@pytest.mark.parametrize(("file", "name"), [("heating.es", "heating"), ("2 x.es", "script_2_x")])
+def test_a_script_alone_is_a_rulebook(tmp_path: Path, file: str, name: str) -> None:
+    path = tmp_path / file
+    path.write_text(HEATING)
+    book = rules.load(path, features=all_features())
+    assert (book.name, book.text, [*book.scripts]) == (name, HEATING, [name])
+    assert [*book.events] == ["warm", "Temperature"]
+    again = rules.load(book.text, file=book.file, features=all_features())
+    assert again.scripts == book.scripts
+
+
+def test_mistakes_of_a_script_alone_have_its_lines(tmp_path: Path) -> None:
+    path = tmp_path / "heating.es"
+    path.write_text(HEATING.replace("warm(1)", 'warm("1")'))
+    with pytest.raises(InputError) as caught:
+        rules.load(path, features=all_features())
+    assert [str(p.place) for p in caught.value.problems] == [f"{path}:4:26"]
+    with pytest.raises(InputError, match="yaml_bytes_max"):
+        rules.load(path, settings={"yaml_bytes_max": "10"}, features=all_features())
+
+
+def test_run_refuses_scripts_and_validate_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "heating.es"
+    path.write_text(HEATING)
+    with pytest.raises(InputError, match="'scripts' is not built yet"):
+        rules.load(path)
+    assert [w.message for w in validated(path, {}).warnings] == [
+        "'scripts' is not built yet in `run`"
+    ]
+
+
+def test_a_long_script_in_a_rulebook_is_read_soon() -> None:
+    """The place of a node does not cost the whole text: else this took minutes."""
+    body = "".join(f"      A(x) {{ y{n} = x + {n}; }}\n" for n in range(2_000))
+    book = load(f"rulebook: b\nscripts:\n  s:\n    text: |\n      in long A\n{body}")
+    assert len(book.scripts["s"].program.variables) == 2_001
