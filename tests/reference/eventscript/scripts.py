@@ -71,7 +71,7 @@ class Regexes:
     def marker(self, _: int = 0) -> Piece:
         kinds = [*self.events] * 3 + ["."]
         if self.timed:
-            kinds += ["elapse", "arrive"]
+            kinds += ["elapse", "arrive"] * len(self.events)
         kind = self.pick(*kinds)
         if kind == ".":
             return Piece(".")
@@ -219,24 +219,34 @@ def expects(evaluation: Evaluation, event: Event) -> bool:
     return any(step(evaluation.root, each.paths, fits).alive for each in takers)
 
 
+def awaited(evaluation: Evaluation, now: int, values: list[tuple[str, Any]]) -> list[Event]:
+    """The events that are expected at `now`, once what is due before has happened."""
+    evaluation.fire(lambda at, *_: at < now)
+    events = [Event(now, *each) for each in values]
+    return [each for each in events if expects(evaluation, each)]
+
+
+def input_name(stream: Stream) -> str:
+    return stream.declared.split(" case")[0].split(" group")[0].split()[-1]
+
+
 @st.composite
 def histories(draw: Draw, text: str, streams: list[Stream]) -> list[Event]:
     """Up to 12 events in order of time, of which most are expected."""
     evaluation = Evaluation(program(text), steps_max=STEPS_MAX)
     now = draw(st.sampled_from([0, 57])) * SECOND
-    evaluation.activate(now)
+    values = [(input_name(each), value) for each in streams for value in each.values]
     history: list[Event] = []
     for number in range(draw(st.sampled_from([6, 8, 12, 4, 1]))):
         now += draw(st.sampled_from([1, 0, 0, 1, 2, 5, 30])) * SECOND
-        possible = [
-            Event(now, each.declared.split(" case")[0].split(" group")[0].split()[-1], value)
-            for each in streams
-            for value in each.values
-        ]
-        evaluation.fire(lambda at, *_: at < now)  # noqa: B023 - called here only
-        wanted = [each for each in possible if expects(evaluation, each)]
+        if not history:
+            evaluation.activate(now)
+        wanted = awaited(evaluation, now, values)
+        if not wanted and history:  # perhaps a timer is waited for
+            now += draw(st.sampled_from([5, 30])) * SECOND
+            wanted = awaited(evaluation, now, values)
         if not wanted or draw(st.sampled_from([False] * 7 + [True])):
-            wanted = possible
+            wanted = [Event(now, *each) for each in values]
         history.append(draw(st.sampled_from(wanted)))
         evaluation.instant(now, [(number, history[-1])])
     return history
