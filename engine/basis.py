@@ -8,14 +8,15 @@ from dataclasses import dataclass, field, replace
 
 from tidegate.engine.actionevents import watched
 from tidegate.engine.capture.read import Capture
-from tidegate.engine.detector.detector import Detector
-from tidegate.engine.detector.partitioned import Partitioned
+from tidegate.engine.detecting import Detecting
 from tidegate.engine.evaluate.prepare import Prepared
 from tidegate.engine.schemas import covers
+from tidegate.engine.script.book import NO_FUNCTIONS
+from tidegate.engine.scripting import digest_of
+from tidegate.engine.state import State
 from tidegate.engine.values import Plan
 from tidegate.rules.errors import EngineError, InputError
 from tidegate.rules.formatter import format_expression
-from tidegate.rules.lateness import lateness_micros
 from tidegate.rules.model import Rule, Rulebook
 from tidegate.rules.order import later_ones
 
@@ -31,8 +32,9 @@ class Basis:
     is activated, a table has a new column) makes it before it reads anything; the loop takes it
     over when the bucket's transaction is committed, or stays with the one it had.
 
-    `schemas`: JSON, by table that raises events. `digests`: by active rule, of what it detects
-    with. `activations`: by rule. `detector`: None until the first plan activates what is new.
+    `schemas`: JSON, by table that raises events. `digests`: by active rule or script, of what it
+    detects with. `activations`: by rule or script. `detecting`: None until the first plan activates
+    what is new.
     `watched`: by rule, the events of its action that some rule names. `later`: `later_ones`.
     """
 
@@ -42,7 +44,7 @@ class Basis:
     prepared: Prepared
     capture: Capture
     activations: Mapping[str, int]
-    detector: Partitioned | None = None
+    detecting: Detecting | None = None
     watched: Mapping[str, frozenset[str]] = field(default_factory=dict)
     later: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
@@ -90,15 +92,10 @@ def basis_for(basis: Basis, plan: Plan, prepare: Prepare) -> Basis:
         prepared = _prepared_anew(prepare, schemas, basis, sorted(grown))
         capture = Capture(basis.rulebook, prepared.needs)
         basis = replace(basis, schemas=schemas, prepared=prepared, capture=capture)
-    if basis.detector is None or plan.activations:
+    if basis.detecting is None or plan.activations:
         activations = {**basis.activations, **plan.activations}
-        most = basis.rulebook.settings.state_partitions
-        threads = basis.rulebook.settings.detect_threads
-        behind = lateness_micros(basis.rulebook)
-        detector = Partitioned(
-            Detector(basis.rulebook, activations, threads=threads, lateness=behind), most
-        )
-        basis = replace(basis, activations=activations, detector=detector)
+        detecting = Detecting(basis.rulebook, activations, basis.prepared.needs, NO_FUNCTIONS)
+        basis = replace(basis, activations=activations, detecting=detecting)
     return basis
 
 
@@ -106,6 +103,29 @@ def detects(rule: Rule) -> str:
     """Digest of what a rule detects: `on`, `per`, context (G9)."""
     parts = (format_expression(rule.on), rule.key_names, sorted(rule.per.items()), rule.context)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
+
+
+def digests_of(book: Rulebook) -> dict[str, str]:
+    """By rule and script that is enabled, the digest of what it detects with."""
+    found = {rule.name: detects(rule) for rule in book.rules.values() if rule.enabled}
+    return found | script_digests(book)
+
+
+def script_digests(book: Rulebook) -> dict[str, str]:
+    """By script that is enabled, the digest of what it does."""
+    enabled = (script for script in book.scripts.values() if script.enabled)
+    return {script.name: digest_of(book, script, NO_FUNCTIONS) for script in enabled}
+
+
+def without_edited(state: State, book: Rulebook, digests: Mapping[str, str]) -> State:
+    """The state without the activations of scripts that are not as they were: they start anew."""
+    known = state.activation_digests
+    kept = {
+        name: instant
+        for name, instant in state.activations.items()
+        if name not in book.scripts or known.get(name) == digests.get(name)
+    }
+    return state if len(kept) == len(state.activations) else replace(state, activations=kept)
 
 
 def _prepared_anew(

@@ -41,7 +41,8 @@ INSTANTS_MAX = 10_000_000
 
 @dataclass(frozen=True)
 class RunningClock:
-    """A clock that some rule listens to: a named clock event, or a literal in a rule's text.
+    """A clock that some rule or script listens to: a named clock event, or a literal in a rule's
+    text.
 
     `name` is the event type of its occurrences. It runs in `zone`. `days` (0 = Monday) limits the
     local dates; `excluded` (ISO dates) and `holidays` (regions, as DE-BE) take some out. `misfire`
@@ -108,10 +109,12 @@ class RunningClock:
 
 
 def running_clocks(book: Rulebook) -> tuple[RunningClock, ...]:
-    """The clocks that enabled rules listen to: named clock events, and literals in the rulebook's
-    zone. Equal literals are one (S6)."""
+    """The clocks that enabled rules and scripts listen to: named clock events, and literals in the
+    rulebook's zone. Equal literals are one (S6)."""
     found: dict[str, RunningClock] = {}
     nodes = [node for rule in book.rules.values() if rule.enabled for node in rule.on.walk()]
+    scripts = (script for script in book.scripts.values() if script.enabled)
+    nodes += [x.Name(each.event) for script in scripts for each in script.inputs.values()]
     for node in nodes:
         if isinstance(node, x.Clock | x.Cron):
             found[name_of(node)] = RunningClock(name_of(node), node, book.timezone)

@@ -1,48 +1,129 @@
-"""A bucket's step of the detector, and what its limits do to rules and plans."""
+"""A bucket's step of scripts and rules, and what its limits do to them and to plans."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.limits import RuleLimitError
 from tidegate.engine.detector.partitioned import Partitioned
 from tidegate.engine.detector.timers import FloodError
+from tidegate.engine.script.book import Functions
+from tidegate.engine.scripting import PREFIX, Scripted, Scripts, Tables
 from tidegate.engine.state import Parked, State
-from tidegate.engine.values import Bucket, Carried, Detections
-from tidegate.rules.model import Settings
+from tidegate.engine.values import Batch, Bucket, Carried, Detections, Needs, Stepped
+from tidegate.rules.lateness import lateness_micros
+from tidegate.rules.model import Rulebook, Settings
 
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """What a bucket's step found, and the rules that a limit stopped on the way."""
+    """What a bucket's step found, the rules and scripts that a limit stopped on the way, and what
+    the scripts did."""
 
     found: tuple[Detections, ...]
     carried: Carried
     parked: tuple[Parked, ...]
+    scripted: Scripted
 
 
-def detect(detector: Partitioned, state: State, bucket: Bucket, limits: Settings) -> Detected:
-    """One step of the detector; a rule that reaches a limit is parked, and the others go on without
-    it. Raises `FloodError` where the step did not reach the plan's watermark, unless that stays
-    where it was: then timers of a rule that was parked are overdue, and no cut leaves them out."""
+class Detecting:
+    """What detects for one rulebook: its scripts, then the detector of all rules, which sees what
+    the scripts emit. Both carry their state in the same tables, told apart by name."""
+
+    def __init__(
+        self,
+        book: Rulebook,
+        activations: Mapping[str, int],
+        needs: Needs,
+        functions: Functions,
+    ) -> None:
+        limits, behind = book.settings, lateness_micros(book)
+        rules = Detector(book, activations, threads=limits.detect_threads, lateness=behind)
+        self.rules = Partitioned(rules, limits.state_partitions)
+        self._scripts = Scripts(book, activations, needs, functions)
+        self._left: tuple[Carried, Carried] | None = None  # by the last step: all, and the rules'
+
+    @property
+    def detector(self) -> Detector:
+        """Of all rules."""
+        return self.rules.detector
+
+    def step(
+        self,
+        bucket: Bucket,
+        carried: Carried,
+        stopped: Collection[str],
+        limits: Settings,
+    ) -> tuple[Stepped, Scripted]:
+        """One bucket: what the rules detect, with all that is carried on, and what scripts did."""
+        plan, own = bucket.plan, self._carried_by_rules(carried)
+        tables = _of_scripts(carried.tables)
+        scripted = self._scripts.step(tables, bucket.batches, plan, stopped, limits)
+        batches = {**bucket.batches, **scripted.batches} if scripted.batches else bucket.batches
+        made = self.rules.step(
+            own, batches, plan.watermark, parked=stopped, limit=limits.timers_per_bucket_max
+        )
+        if not scripted.tables and not scripted.changed:
+            return made, scripted
+        kept = made.carried
+        whole = Carried({**kept.tables, **scripted.tables}, kept.changed | scripted.changed)
+        self._left = whole, kept
+        return made._replace(carried=whole), scripted
+
+    def next_due(self, carried: Carried, stopped: Collection[str]) -> int | None:
+        """The watermark at which something happens though nothing arrives."""
+        due = (
+            self.rules.next_due(self._carried_by_rules(carried), stopped),
+            self._scripts.next_due(_of_scripts(carried.tables), stopped),
+        )
+        return min((at for at in due if at is not None), default=None)
+
+    def passed_over(
+        self,
+        carried: Carried,
+        batches: Mapping[str, Batch],
+        watermark: int,
+        parked: Collection[str],
+    ) -> dict[str, int]:
+        """How many occurrences each parked rule does not see in a step from what was carried."""
+        return self.rules.passed_over(self._carried_by_rules(carried), batches, watermark, parked)
+
+    def _carried_by_rules(self, carried: Carried) -> Carried:
+        """Without what scripts carry: the very value that the last step left, where it is that."""
+        if self._left is not None and self._left[0] is carried:
+            return self._left[1]
+        if not _of_scripts(carried.tables):
+            return carried
+        own = {n: t for n, t in carried.tables.items() if not n.startswith(PREFIX)}
+        return Carried(own, carried.changed)
+
+
+def _of_scripts(tables: Tables) -> Tables:
+    return {name: table for name, table in tables.items() if name.startswith(PREFIX)}
+
+
+def detect(detecting: Detecting, state: State, bucket: Bucket, limits: Settings) -> Detected:
+    """One step. A rule that reaches a limit is parked, and the others go on without it; so is a
+    script that runs away. Raises `FloodError` where the step did not reach the plan's watermark,
+    unless that stays where it was: then timers of a rule that was parked are overdue, and no cut
+    leaves them out. Raises `EngineError('script-fault')`."""
     plan = bucket.plan
     before = (state.stopped - plan.enabled) | plan.disabled
     parked: dict[str, Parked] = {}
     while True:
         try:
-            found, carried, reached = detector.step(
-                state.carried,
-                bucket.batches,
-                plan.watermark,
-                parked=before | parked.keys(),
-                limit=limits.timers_per_bucket_max,
+            (found, carried, reached), scripted = detecting.step(
+                bucket, state.carried, before | parked.keys(), limits
             )
         except RuleLimitError as error:
             at = plan.watermark_before + 1
-            for rule in detector.detector.parked_with({error.rule}) - before:
+            for rule in detecting.detector.parked_with({error.rule}) - before:
                 reason = error.reason if rule == error.rule else f"it uses {error.rule}"
                 parked[rule] = Parked(rule, reason, error.hint, at)
         else:
             if reached < plan.watermark and plan.watermark > plan.watermark_before:
                 raise FloodError(reached)
-            return Detected(found, carried, tuple(parked.values()))
+            stopped = (*parked.values(), *scripted.parked)
+            return Detected(found, carried, stopped, scripted)

@@ -11,7 +11,7 @@ from functools import partial
 from tidegate.engine.act.outbox import Stamp, entries_for
 from tidegate.engine.act.run import Runner
 from tidegate.engine.act.targets import Targets
-from tidegate.engine.basis import Basis, Prepare, basis_for
+from tidegate.engine.basis import Basis, Prepare, basis_for, without_edited
 from tidegate.engine.capture.clocks import Clocks
 from tidegate.engine.capture.instants import Instants
 from tidegate.engine.capture.now import Now
@@ -29,8 +29,7 @@ from tidegate.engine.capture.resets import with_resets
 from tidegate.engine.capture.sources import Sources, sources
 from tidegate.engine.clocks import running_clocks
 from tidegate.engine.damp.damper import Damper
-from tidegate.engine.detecting import detect
-from tidegate.engine.detector.partitioned import Partitioned
+from tidegate.engine.detecting import Detecting, detect
 from tidegate.engine.detector.parts import next_due
 from tidegate.engine.detector.timers import FloodError
 from tidegate.engine.doing import STAGES, Stage
@@ -89,6 +88,7 @@ class Loop:
 
     def __post_init__(self) -> None:
         book = self.basis.rulebook
+        self.state = without_edited(self.state, book, self.basis.digests)
         self._sources = sources(book)
         self._clocks = Clocks(running_clocks(book), book.settings)
         self._damper = Damper(book.name, self.store)
@@ -181,12 +181,13 @@ class Loop:
         """Go on from what the store has, after it or a table was away: a transaction whose answer
         was lost may have been committed. Raises OutageError while it is still away."""
         name = self.basis.rulebook.name
-        self.state = self.store.load(name)
+        found = self.store.load(name)
+        self.state = without_edited(found, self.basis.rulebook, self.basis.digests)
         failpoint("recover.loaded")
         self.runner.load(self.store.open_entries(name))
         active = self.state.activations
         digests = {r: active[r] for r in self.basis.digests if r in active}
-        self.basis = replace(self.basis, activations=digests, detector=None)
+        self.basis = replace(self.basis, activations=digests, detecting=None)
 
     def visible(self) -> Seen:
         """What stands in tables and inbox now."""
@@ -295,10 +296,8 @@ class Loop:
     def _next_timer(self, state: State, before: int) -> int | None:
         """When something happens by itself next: a timer of the detector is due, or a clock of a
         rule occurs after `before`."""
-        detector = self.basis.detector
-        carried = (
-            detector.next_due(state.carried, state.stopped) if detector else next_due(state.carried)
-        )
+        known = self.basis.detecting
+        carried = known.next_due(state.carried, state.stopped) if known else next_due(state.carried)
         found = (carried, self._clocks.following(before))
         return min((instant for instant in found if instant is not None), default=None)
 
@@ -336,18 +335,21 @@ class Loop:
         stopped = overdone(
             fired, self._damper, basis.rulebook.settings, plan, _of(basis).detector, parked
         )
+        passed_over = _of(basis).passed_over(
+            self.state.carried, bucket.batches, plan.watermark, parked
+        )
         return basis, Taken(
             plan,
             detected.carried,
             basis.digests,
             damped.firings,
             entries,
-            bucket.rejected,
+            (*bucket.rejected, *detected.scripted.rejected),
             bucket.rows,
             sum(map(len, detected.found)),
             self._seconds,
             (*detected.parked, *stopped),
-            _of(basis).passed_over(self.state.carried, bucket.batches, plan.watermark, parked),
+            {**passed_over, **detected.scripted.passed_over},
             fired,
             damped.memory,
         )
@@ -420,10 +422,10 @@ class Loop:
             self._seconds[stage] = round(time.perf_counter() - begun, 6)
 
 
-def _of(basis: Basis) -> Partitioned:
-    if basis.detector is None:
+def _of(basis: Basis) -> Detecting:
+    if basis.detecting is None:
         raise ValueError("a basis has no detector before its first plan")
-    return basis.detector
+    return basis.detecting
 
 
 def _carried_out_by_a_bucket(control: Control, listing: Listing) -> bool:

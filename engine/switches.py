@@ -1,4 +1,4 @@
-"""Rules that are switched off and on while the engine runs (G24)."""
+"""Rules and scripts that are switched off and on while the engine runs (G24)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tidegate.rules.model import Rulebook
 
 @dataclass(frozen=True, slots=True)
 class Switched:
-    """What the next plan does to rules: `enabled` go on, `disabled` stop. Of the enabled ones those
-    that were disabled begin `anew`, and so do the rules that use them: with an activation of now,
-    and without what they had. `answers`: by control, why it changes nothing."""
+    """What the next plan does to rules and scripts: `enabled` go on, `disabled` stop. Of the enabled
+    ones those that were disabled begin `anew`, and so do the rules that use them: with an
+    activation of now, and without what they had. `answers`: by control, why it changes nothing."""
 
     enabled: frozenset[str] = frozenset()
     disabled: frozenset[str] = frozenset()
@@ -39,16 +39,18 @@ def switched(controls: Iterable[Control], state: State, rulebook: Rulebook) -> S
     disabled: set[str] = set()
     answers: dict[int, str] = {}
     for control in controls:
-        name, rule = control.subject, rulebook.rules.get(control.subject)
+        name = control.subject
+        rule = rulebook.rules.get(name) or rulebook.scripts.get(name)
+        what = "script" if name in rulebook.scripts else "rule"
         off = name in disabled or (name in state.disabled and name not in enabled)
         if control.kind not in ("enable", "disable"):
             continue
         if rule is None:
-            answers[control.id] = f"rule {name} is not in the rulebook"
+            answers[control.id] = f"{what} {name} is not in the rulebook"
         elif not rule.enabled:
-            answers[control.id] = f"rule {name} is disabled in the rulebook: enabled: false"
+            answers[control.id] = f"{what} {name} is disabled in the rulebook: enabled: false"
         elif control.kind == "disable" and off:
-            answers[control.id] = f"rule {name} is disabled already"
+            answers[control.id] = f"{what} {name} is disabled already"
         elif control.kind == "disable":
             enabled.discard(name)
             disabled.add(name)
@@ -56,7 +58,7 @@ def switched(controls: Iterable[Control], state: State, rulebook: Rulebook) -> S
             disabled.discard(name)
             enabled.add(name)
         else:
-            answers[control.id] = f"rule {name} is not parked, and not disabled"
+            answers[control.id] = f"{what} {name} is not parked, and not disabled"
     anew = _with_users(enabled & state.disabled, rulebook)
     return Switched(frozenset(enabled), frozenset(disabled), anew, answers)
 

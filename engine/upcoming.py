@@ -67,8 +67,9 @@ def held_back(book: Rulebook, status: dict[str, Any]) -> list[dict[str, str]]:
     if status["entries_pending"] + status["entries_held"] >= book.settings.outbox_entries_max:
         reason = "so many entries are open that nothing more is taken until some are done"
         found.append({"source": "outbox", "reason": reason})
-    for rule, micros in lateness_micros(book).items():
+    for name, micros in lateness_micros(book).items():
+        what = "script" if name in book.scripts else "rule"
         behind = format_duration(x.Duration(0, micros))
         reason = f"over event time, it waits {behind} for rows that are late"
-        found.append({"source": f"rule {rule}", "reason": reason})
+        found.append({"source": f"{what} {name}", "reason": reason})
     return found

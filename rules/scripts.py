@@ -64,6 +64,9 @@ def shape_scripts(book: Book, file: str | None, markers_max: int, report: Report
     event type is named after is a signal."""
     programs: dict[str, Program] = {}
     for name, record in book.records("scripts").items():
+        if name in book.names("rules"):
+            message = f"a rule is called {name!r}, too"
+            report.add("name", message, book.key_place("scripts", name), "rename one of them")
         program = _program(record, file, markers_max, report)
         if program is not None:
             programs[name] = program

@@ -16,9 +16,8 @@ from tidegate.rules.model import Settings
 from tidegate.rules.reader import Scalar
 
 SHORT_PERIOD = "a short period"
-SCRIPTS = "scripts"
-SIMULATED = frozenset({SHORT_PERIOD, SCRIPTS})
-"""What simulated time has and `run` has not: periods below a second (S11), event scripts."""
+SIMULATED = frozenset({SHORT_PERIOD})
+"""What simulated time has and `run` has not: periods below a second (S11)."""
 
 KEYS = (  # of rules
     "granularity",
@@ -38,7 +37,7 @@ def refuse_unbuilt(book: Book, limits: Settings, features: frozenset[str], repor
 def all_features() -> frozenset[str]:
     """Every feature named here: for a caller that accepts the whole language."""
     keyed = {_feature(key) for key in KEYS}
-    return frozenset({*keyed, SHORT_PERIOD, SCRIPTS})
+    return frozenset({*keyed, SHORT_PERIOD})
 
 
 def _periods(node: x.Expression, scalar: Scalar, limits: Settings, report: Report) -> None:
@@ -53,8 +52,6 @@ def _periods(node: x.Expression, scalar: Scalar, limits: Settings, report: Repor
 
 
 def _keys(book: Book) -> Iterator[tuple[str, Place]]:
-    for name in book.names("scripts"):
-        yield SCRIPTS, book.key_place("scripts", name)
     for record in book.records("rules").values():
         for key in sorted(record.node.entries.keys() & {*KEYS}):
             yield _feature(key), record.place(key)

@@ -24,7 +24,7 @@ from tidegate.engine.app.acting import open_runner
 from tidegate.engine.app.changes import absolute
 from tidegate.engine.app.starting import check_cursors
 from tidegate.engine.app.tables import arrow_schemas, open_catalog, preparing, schemas_now
-from tidegate.engine.basis import detects, make_basis
+from tidegate.engine.basis import digests_of, make_basis
 from tidegate.engine.capture.instants import Instants
 from tidegate.engine.capture.now import Now
 from tidegate.engine.loop import Loop
@@ -102,7 +102,7 @@ def open_parts(
             policy.webhook_hosts, settings.webhooks_in_flight_max, settings.webhook_seconds_max
         )
         now = Now(SystemClock(), state.now)
-        digests = {rule.name: detects(rule) for rule in book.rules.values() if rule.enabled}
+        digests = digests_of(book)
         prepare = preparing(book, lake.analyst)
         sink = DeltaSink(catalog, book, lake.analyst)
         proven = proven_rules(given, ran)

@@ -132,7 +132,8 @@ def make_plan(
     watermark = clocks.cut(before, watermark, listing.now)
     ranges = tuple(_ranges(state, listing.heads, before, watermark))
     placed = tuple(_place(unplaced.signals, before, watermark))
-    active = (rule.name for rule in rulebook.rules.values() if rule.enabled)
+    active = [rule.name for rule in rulebook.rules.values() if rule.enabled]
+    active += [script.name for script in rulebook.scripts.values() if script.enabled]
     new = [r for r in active if r not in state.activations or r in switched.anew]
     behind = lateness_micros(rulebook) if new else {}
     activations = {rule: before + 1 - behind.get(rule, 0) for rule in new}

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tidegate.engine.ports import TableHead
+from tidegate.rules.eventscript.regexes import walk
+from tidegate.rules.eventscript.tree import Arrive, Elapse
 from tidegate.rules.expression import Clock, Cron, Own, Periodic, PeriodicStar, Plus
 from tidegate.rules.model import ClockEvent, Rulebook, SignalEvent
 from tidegate.rules.tableevents import table_events
@@ -48,6 +50,8 @@ def sources(rulebook: Rulebook) -> Sources:
 
 def _has_timers(rulebook: Rulebook) -> bool:
     """Whether anything in the rulebook happens by itself."""
-    return any(isinstance(event, ClockEvent) for event in rulebook.events.values()) or any(
-        isinstance(node, _TIMERS) for rule in rulebook.rules.values() for node in rule.on.walk()
-    )
+    clocks = any(isinstance(event, ClockEvent) for event in rulebook.events.values())
+    scripts = (node for each in rulebook.scripts.values() for node in walk(each.program.regex))
+    rules = (node for rule in rulebook.rules.values() for node in rule.on.walk())
+    timed = any(isinstance(node, Arrive | Elapse) for node in scripts)
+    return clocks or timed or any(isinstance(node, _TIMERS) for node in rules)

@@ -16,6 +16,7 @@ from tidegate.engine.evaluate.shape import Shape, all_events, shape_of
 from tidegate.engine.evaluate.silent import silent_keys
 from tidegate.engine.parameters import OLD, SAMPLE
 from tidegate.engine.ports import Analyst
+from tidegate.engine.scriptinputs import input_columns
 from tidegate.engine.values import Needs, Reading
 from tidegate.rules.errors import InputError, Problem
 from tidegate.rules.model import (
@@ -110,9 +111,14 @@ def prepare(
             )
         except InputError as error:
             problems += [problem for problem in error.problems if problem not in problems]
+    scripts = {
+        script.name: input_columns(rulebook, script, tables, problems)
+        for script in rulebook.scripts.values()
+        if script.enabled
+    }
     if problems:
         raise InputError(problems)
-    return Prepared(rules, _needs(rulebook, rules.values()))
+    return Prepared(rules, _needs(rulebook, rules.values(), scripts))
 
 
 def _prepare_rule(
@@ -309,9 +315,19 @@ def _key_parameters(rulebook: Rulebook, shape: Shape, event: str) -> tuple[str, 
     return tuple(name for name in shape.columns[event] if kind.columns.get(name, name) in key)
 
 
-def _needs(rulebook: Rulebook, rules: Iterable[PreparedRule]) -> Needs:
+def _needs(
+    rulebook: Rulebook,
+    rules: Iterable[PreparedRule],
+    scripts: Mapping[str, Mapping[str, tuple[str, ...]]],
+) -> Needs:
+    """`scripts`: by script, what it reads of each event type."""
     carry: dict[str, set[str]] = {}
     ids: dict[tuple[str, str], tuple[str, ...]] = {}
+    for script, taken in scripts.items():
+        for event, columns in taken.items():
+            ids[script, event] = columns
+            if event in rulebook.events:
+                carry.setdefault(event, set()).update(columns)
     for prepared in rules:
         rule = prepared.rule
         if not rule.enabled:

@@ -13,6 +13,7 @@ from tidegate.rules.errors import EngineError
 
 Functions = Mapping[str, Callable[..., Any]]
 """Python functions that scripts may call."""
+NO_FUNCTIONS: Functions = {}
 
 
 def in_order(book: model.Rulebook) -> Iterator[model.Script]:

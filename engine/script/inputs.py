@@ -91,7 +91,7 @@ class Inputs:
         every = [np.empty(0, np.bool_)]
         for each, batch in zip(read, chosen, strict=True):
             source = self._sources.get(each.name, Source())
-            table = batch.table.take(pa.array(batch.row))
+            table = _rows(batch, batch.row)
             own = input_values(each, source.value, table)
             names += self._named(each, batch, own, len(values), faults)
             columns = self._keys(each, source, batch, table, own, len(values), faults)
@@ -208,7 +208,7 @@ class Inputs:
         if source.emitted or not len(same):
             return None
         tied = np.unique(np.concatenate([same, same + 1]))
-        table = batch.table.take(pa.array(batch.row[tied]))
+        table = _rows(batch, batch.row[tied])
         rank = time[tied]
         for name in source.order_by:
             rank = order.refine(rank, table.select([name]))
@@ -229,6 +229,13 @@ def _plain(
         case tree.Field(structure=tree.Raw(), name=name) if name in table.column_names:
             return table.column(name)
     return None
+
+
+def _rows(batch: Batch, row: Int64) -> pa.Table:
+    """Some rows of a batch's table. Arrow forgets how many there are where it has no columns."""
+    if not batch.table.num_columns:
+        return pa.table({"": pa.nulls(len(row))})
+    return batch.table.take(pa.array(row))
 
 
 def _depth(batch: Batch) -> np.ndarray:

@@ -16,7 +16,7 @@ from tidegate.engine.act.executors import Executor
 from tidegate.engine.act.run import Runner
 from tidegate.engine.act.targets import Targets
 from tidegate.engine.actionevents import with_action_events
-from tidegate.engine.basis import make_basis
+from tidegate.engine.basis import make_basis, script_digests
 from tidegate.engine.capture.instants import Instants
 from tidegate.engine.entries import Entry
 from tidegate.engine.evaluate.prepare import Prepared, prepare
@@ -67,6 +67,7 @@ class Bench:
         self.prepared: list[Mapping[str, str]] = []
         state = store.load(book.name)
         digests = {name: "same" for name, rule in book.rules.items() if rule.enabled}
+        digests |= script_digests(book)
         self.running = book
         self.loop = Loop(
             basis=make_basis(book, digests, schemas, state.activations, self.prepare),

@@ -18,7 +18,7 @@ from tests.support.rulebooks import condition
 from tidegate.engine.act.run import Runner
 from tidegate.engine.act.targets import Targets
 from tidegate.engine.actionevents import with_action_events
-from tidegate.engine.basis import make_basis
+from tidegate.engine.basis import make_basis, script_digests
 from tidegate.engine.capture.instants import Instants
 from tidegate.engine.evaluate.prepare import Prepared, prepare
 from tidegate.engine.loop import Loop
@@ -129,7 +129,7 @@ class Live:
     def edit(self, book: Rulebook) -> None:
         """Another engine, with other rules or events."""
         rules = {n: replace(r, condition=condition("all")) for n, r in book.rules.items()}
-        self.book = replace(self.book, rules=rules, events=book.events)
+        self.book = replace(self.book, rules=rules, events=book.events, scripts=book.scripts)
         self.restart()
 
     def restart(self) -> None:
@@ -145,7 +145,7 @@ class Live:
         self.loop = Loop(
             basis=make_basis(
                 book,
-                dict.fromkeys(book.rules, "d"),
+                {**dict.fromkeys(book.rules, "d"), **script_digests(book)},
                 dict.fromkeys(book.tables, TIMED),
                 state.activations,
                 prepared,

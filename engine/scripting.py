@@ -1,0 +1,298 @@
+"""The scripts of a rulebook in buckets: each after what it takes, with what it carries."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from graphlib import TopologicalSorter
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.engine.detector.behind import check_held, released
+from tidegate.engine.detector.detector import Detector
+from tidegate.engine.detector.edges import BY
+from tidegate.engine.detector.partitioned import Partitioned
+from tidegate.engine.detector.parts import due_of
+from tidegate.engine.detector.timers import FloodError
+from tidegate.engine.ids import column_set
+from tidegate.engine.script.book import Functions, script_of, sources_of
+from tidegate.engine.script.emissions import Emissions
+from tidegate.engine.script.run import Runner
+from tidegate.engine.scriptfaults import kept_faults, runaway, stop_at_fault
+from tidegate.engine.scriptinputs import detected, taken
+from tidegate.engine.state import Parked
+from tidegate.engine.values import FOREVER, Batch, Carried, Needs, Plan, Rejected
+from tidegate.rules import expression as x
+from tidegate.rules import model
+from tidegate.rules.lateness import lateness_micros
+
+PREFIX = "script:"
+"""What the names of all that scripts carry begin with."""
+Tables = Mapping[str, pa.Table]
+
+
+@dataclass(slots=True)
+class Scripted:
+    """What the scripts did in one bucket. batches: what they emit, by event type; tables: what they
+    carry on, and the names of those that `changed`; parked: scripts that have run away;
+    passed_over: by parked script, how many occurrences it did not see."""
+
+    batches: dict[str, Batch] = field(default_factory=dict)
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+    changed: set[str] = field(default_factory=set)
+    parked: list[Parked] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
+    passed_over: dict[str, int] = field(default_factory=dict)
+
+
+def digest_of(book: model.Rulebook, script: model.Script, functions: Functions) -> str:
+    """Digest of what a script does, and of what it takes (G9); layout and comments are no part."""
+    own = script_of(book, script, functions).digest
+    said = (own, sorted(script.inputs.items()), lateness_micros(book).get(script.name))
+    return hashlib.sha256(repr(said).encode()).hexdigest()[:32]
+
+
+class Scripts:
+    """The enabled scripts of a rulebook, from their activations on. `needs`: what they read of each
+    event type. A rule that a script takes is detected here once more, ahead of all others."""
+
+    def __init__(
+        self,
+        book: model.Rulebook,
+        activations: Mapping[str, int],
+        needs: Needs,
+        functions: Functions,
+    ) -> None:
+        behind = lateness_micros(book)
+        self._needs = needs
+        self._running = [
+            _Running(book, book.scripts[name], activations, needs, functions, behind.get(name))
+            for name in _order(book)
+        ]
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def step(
+        self,
+        tables: Tables,
+        batches: Mapping[str, Batch],
+        plan: Plan,
+        stopped: Collection[str],
+        limits: model.Settings,
+    ) -> Scripted:
+        """One bucket. tables: what scripts carry; batches: all occurrences of the bucket by event
+        type; stopped: the scripts and rules that do not run.
+
+        Raises `FloodError` as the detector does, `RuleLimitError` where a rule that a script takes
+        reaches a limit, and `EngineError('script-fault')` for a fault under `on_error: stop`.
+        """
+        done = Scripted()
+        for each in self._running:
+            each.step(tables, batches, plan, stopped, limits, done)
+        done.changed |= tables.keys() - done.tables.keys()
+        return done
+
+    def next_due(self, tables: Tables, stopped: Collection[str]) -> int | None:
+        """The watermark at which something happens though nothing arrives."""
+        found = [each.next_due(tables, stopped) for each in self._running]
+        first = min(found, default=FOREVER)
+        return first if first < FOREVER else None
+
+
+class _Running:
+    """A script that runs. `behind`: how far behind the watermark; None where no event of its has a
+    time of its own."""
+
+    def __init__(
+        self,
+        book: model.Rulebook,
+        script: model.Script,
+        activations: Mapping[str, int],
+        needs: Needs,
+        functions: Functions,
+        behind: int | None,
+    ) -> None:
+        self._script, self._needs, self._behind = script, needs, behind or 0
+        compiled = script_of(book, script, functions)
+        taken_events = {each.event for each in script.inputs.values()}
+        self._columns = {event: needs.ids[script.name, event] for event in taken_events}
+        sources = sources_of(book, script)
+        for name, each in script.inputs.items():
+            ids = column_set(self._columns[each.event])
+            sources[name] = replace(sources[name], ids=ids)
+        self._runner = Runner(
+            compiled,
+            activations[script.name],
+            sources,
+            partitions_max=book.settings.state_partitions,
+        )
+        self._own = f"{PREFIX}{compiled.digest}/"
+        self._fed, self._held = f"{PREFIX}{script.name}:fed:", f"{PREFIX}{script.name}:waits:"
+        self._by = {e: f"{e}{BY}{behind}" for e in taken_events} if behind is not None else {}
+        self._checked = False
+        self._rules = _detector_of(book, taken_events, activations)
+
+    def step(
+        self,
+        tables: Tables,
+        batches: Mapping[str, Batch],
+        plan: Plan,
+        stopped: Collection[str],
+        limits: model.Settings,
+        done: Scripted,
+    ) -> None:
+        name, watermark = self._script.name, plan.watermark - self._behind
+        may_cut, most = plan.watermark > plan.watermark_before, limits.timers_per_bucket_max
+        arrived = {e: b for e, b in batches.items() if e in self._columns} | {
+            e: b for e, b in done.batches.items() if e in self._columns
+        }
+        if self._rules is not None:
+            arrived |= self._detect(self._rules, tables, batches, plan, stopped, most, done)
+        arrived = {e: taken(b, self._columns[e]) for e, b in arrived.items()}
+        arrived = self._let_go(tables, arrived, plan.watermark, done)
+        own = {n: t for n, t in tables.items() if n.startswith(self._own)}
+        if name in plan.activations:
+            done.changed |= own.keys()
+            own = {}
+        if name in stopped:
+            done.tables |= own
+            done.passed_over[name] = sum(map(len, arrived.values()))
+            return
+        if not arrived and own and min(map(due_of, own.values())) > watermark:
+            done.tables |= own
+            return
+        inputs = {
+            input_: arrived[each.event]
+            for input_, each in self._script.inputs.items()
+            if each.event in arrived
+        }
+        step = self._runner.step(Carried(own), inputs, watermark, most)
+        if step.reached < watermark and not step.parked and may_cut:
+            raise FloodError(step.reached + self._behind)
+        done.tables |= step.carried.tables
+        done.changed |= step.carried.changed
+        stop_at_fault(self._script, step.emissions)
+        done.rejected += kept_faults(self._script, step.emissions, limits)
+        if step.parked:
+            done.parked.append(runaway(self._script, step.emissions, step.reached))
+            missed = (int((b.time > step.reached).sum()) for b in arrived.values())
+            done.passed_over[name] = sum(missed)
+        first = plan.watermark_before + 1 - self._behind
+        self._emit(step.emissions, min(first, watermark), done)
+
+    def _emit(self, emissions: Emissions, first: int, done: Scripted) -> None:
+        """Add what was emitted. What comes of timers that are overdue, of a script that was parked,
+        stands just after the last bucket."""
+        for output, event in self._script.outputs.items():
+            batch = emissions.batch(output, event)
+            if batch is not None:
+                done.batches[event] = replace(batch, time=np.maximum(batch.time, first))
+
+    def _detect(
+        self,
+        rules: Partitioned,
+        tables: Tables,
+        batches: Mapping[str, Batch],
+        plan: Plan,
+        stopped: Collection[str],
+        limit: int,
+        done: Scripted,
+    ) -> dict[str, Batch]:
+        """What the rules detect that the script takes."""
+        own = Carried(_under(self._fed, tables))
+        known = {**batches, **done.batches}
+        found, kept, reached = rules.step(own, known, plan.watermark, parked=stopped, limit=limit)
+        if reached < plan.watermark and plan.watermark > plan.watermark_before:
+            raise FloodError(reached)
+        done.tables |= {self._fed + n: t for n, t in kept.tables.items()}
+        done.changed |= {self._fed + n for n in kept.changed}
+        return {d.rule: detected(d, self._needs) for d in found if d.rule in self._columns}
+
+    def _let_go(
+        self, tables: Tables, arrived: dict[str, Batch], watermark: int, done: Scripted
+    ) -> dict[str, Batch]:
+        """What the script sees by its own watermark, of what arrives and of what waited for it."""
+        if not self._by:
+            return arrived
+        waiting = _under(self._held, tables)
+        events = frozenset(self._by.values())
+        if not self._checked:
+            check_held(waiting, events)
+            self._checked = True
+        found, held = released(waiting, arrived, events, watermark)
+        done.tables |= {self._held + n: t for n, t in held.items()}
+        either = waiting.keys() | held.keys()
+        done.changed |= {self._held + n for n in either if waiting.get(n) is not held.get(n)}
+        return {event: found[by] for event, by in self._by.items() if by in found}
+
+    def next_due(self, tables: Tables, stopped: Collection[str]) -> int:
+        """The watermark at which something happens though nothing arrives."""
+        found = [FOREVER]
+        for name, table in tables.items():
+            if name.startswith(self._held):
+                found.append(due_of(table))
+            elif name.startswith(self._own) and self._script.name not in stopped:
+                found.append(min(due_of(table) + self._behind, FOREVER))
+        if self._rules is not None:
+            due = self._rules.next_due(Carried(_under(self._fed, tables)), stopped)
+            found += [] if due is None else [due]
+        return min(found)
+
+
+def _under(prefix: str, tables: Tables) -> dict[str, pa.Table]:
+    """The tables whose names begin so, without that."""
+    return {n.removeprefix(prefix): t for n, t in tables.items() if n.startswith(prefix)}
+
+
+def _order(book: model.Rulebook) -> Iterator[str]:
+    """The enabled scripts, each after those whose outputs it takes, also through rules."""
+    uses = {"script " + name: {*_makers(book, _taken(script))} for name, script in _enabled(book)}
+    uses |= {"rule " + rule.name: {*_makers(book, _named(rule))} for rule in book.rules.values()}
+    for each in TopologicalSorter(uses).static_order():
+        kind, _, name = each.partition(" ")
+        if kind == "script" and book.scripts[name].enabled:
+            yield name
+
+
+def _enabled(book: model.Rulebook) -> Iterator[tuple[str, model.Script]]:
+    return ((name, script) for name, script in book.scripts.items() if script.enabled)
+
+
+def _makers(book: model.Rulebook, events: Collection[str]) -> Iterator[str]:
+    """The scripts and rules of which event types are."""
+    for event in events:
+        kind = book.events.get(event)
+        if isinstance(kind, model.ScriptEvent):
+            yield "script " + kind.script
+        elif event in book.rules:
+            yield "rule " + event
+
+
+def _taken(script: model.Script) -> set[str]:
+    return {each.event for each in script.inputs.values()}
+
+
+def _named(rule: model.Rule) -> set[str]:
+    return {node.name for node in rule.on.walk() if isinstance(node, x.Name)}
+
+
+def _detector_of(
+    book: model.Rulebook, events: Collection[str], activations: Mapping[str, int]
+) -> Partitioned | None:
+    """What detects the rules among some event types, with those that they use; None if there is no
+    rule."""
+    rules: dict[str, model.Rule] = {}
+    left = [event for event in events if event in book.rules]
+    while left:
+        rule = book.rules[left.pop()]
+        if rule.enabled and rule.name not in rules:
+            rules[rule.name] = rule
+            left += [name for name in _named(rule) if name in book.rules]
+    if not rules:
+        return None
+    behind = {name: by for name, by in lateness_micros(book).items() if name in rules}
+    detector = Detector(replace(book, rules=rules), activations, lateness=behind)
+    return Partitioned(detector, book.settings.state_partitions)
