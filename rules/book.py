@@ -41,8 +41,8 @@ class Book:
         return self._records[section]
 
     def names(self, *sections: str) -> frozenset[str]:
-        """Every name that `tables`, `events`, `scripts` or `rules` declares; several sections together.
-        Scripts declare events, too."""
+        """Every name that `tables`, `events`, `scripts` or `rules` declares; several sections
+        together. Scripts declare events, too."""
         known = (*sections, str(len(self.made)))
         if known not in self._names:
             declared = (self.top.get(section, ()) for section in sections)

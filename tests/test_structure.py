@@ -117,7 +117,8 @@ def test_light_commands_start_without_spark_and_sqlalchemy(command: str) -> None
 
 def test_the_reference_shares_the_language_with_the_detector_and_no_ruling() -> None:
     """What both took from one place would be wrong in both."""
-    shared = [["rules", n] for n in ("errors", "expression", "formatter", "model", "parser")]
+    language = ("errors", "eventscript", "expression", "formatter", "model", "parser")
+    shared = [["rules", name] for name in language]
     folders = ("reference", "golden")
     files = [f for folder in folders for f in (ROOT / "tests" / folder).rglob("*.py")]
     names = [name for f in files for name in imported(f)]

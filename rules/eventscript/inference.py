@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from lark import Token, Tree
@@ -22,11 +22,12 @@ from tidegate.rules.eventscript.expressions import Expressions
 from tidegate.rules.eventscript.mistakes import Mistakes, Parsed
 from tidegate.rules.eventscript.names import BlockNames
 from tidegate.rules.eventscript.types import Array, Basic, Type
-from tidegate.rules.eventscript.widening import join
+from tidegate.rules.eventscript.widening import join, storable
 
 _ANY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _Slot = str | int  # a variable by its name, the name of a `for` by the number of the loop
 _Scope = Mapping[str, int]
+_Join = Callable[[Type, Type], Type | None]
 
 
 def infer(regex: Parsed, found: Declarations) -> dict[str, Type | None]:
@@ -48,7 +49,7 @@ def event_type(tree: Parsed, found: Declarations) -> Type | None:
     kinds = [found.inputs[each.name].type for each in found.events.values()]
     together: Type | None = kinds[0] if kinds else Basic.OBJECT
     for kind in kinds:
-        together = together and join(together, kind)
+        together = together and storable(together, kind)
     return together or Basic.OBJECT
 
 
@@ -102,7 +103,7 @@ class _Inference:
             if name is not None:
                 self.variables.setdefault(str(name), None)
             if name is not None and kind is not None:
-                self.say(str(name), kind)
+                self.say(str(name), kind, storable)
             return
         if tree.data == "assign":
             target, value = tree.children
@@ -121,10 +122,10 @@ class _Inference:
             if isinstance(child, Tree):
                 self.collect(child, scope)
 
-    def say(self, slot: _Slot, kind: Type) -> bool:
+    def say(self, slot: _Slot, kind: Type, joined: _Join = join) -> bool:
         """Whether this changes the type of a slot."""
         known = self.variables[slot] if isinstance(slot, str) else self.loops[slot]
-        both = kind if known is None else join(known, kind)
+        both = kind if known is None else joined(known, kind)
         if both is None or both == known:
             return False
         if isinstance(slot, str):

@@ -13,7 +13,7 @@ from tidegate.rules.eventscript.inference import event_type, stored_in
 from tidegate.rules.eventscript.mistakes import Mistakes, Parsed
 from tidegate.rules.eventscript.statements import Statements
 from tidegate.rules.eventscript.types import Basic
-from tidegate.rules.eventscript.widening import join
+from tidegate.rules.eventscript.widening import storable
 
 _UNITS = {
     "day": 86_400_000_000,
@@ -132,7 +132,7 @@ class Regexes:
         kind = event_type(tree, self.found)
         known = self.statements.names.variables.get(str(variable))
         taken = kind is None or known in (None, Basic.OBJECT)
-        if not taken and (known and kind and join(known, kind)) != known:
+        if not taken and (known and kind and storable(known, kind)) != known:
             message = f"{str(variable)!r} is {known}, and cannot take {kind}"
             hint = "a variable is of one type over the script; use another"
             self.mistakes.add("type", message, variable, hint)

@@ -196,7 +196,7 @@ class Regex(Node):
 @dataclass(frozen=True, slots=True)
 class Named(Regex):
     """A marker `event(variable)`; `event` None is `.`, any named event. `variable` None stores
-    nothing. A long that a double variable takes is widened, in fields of a structure too."""
+    nothing. A long that a double variable takes is widened."""
 
     event: str | None
     variable: str | None = None

@@ -29,6 +29,12 @@ def join(one: Type, two: Type) -> Type | None:
     return Structure(tuple(fields))
 
 
+def storable(one: Type, two: Type) -> Type | None:
+    """The type of a variable that takes events of both: as `join`, but a structure is stored as it
+    comes, so that both are alike."""
+    return None if one != two and isinstance(one, Structure) else join(one, two)
+
+
 def widened(node: Expression, wanted: Type) -> Expression | None:
     """`node` as a value of type `wanted`: as it is, or with its longs widened and its fields in
     order. Everything is an object. None where that cannot be."""

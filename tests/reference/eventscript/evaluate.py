@@ -182,7 +182,7 @@ class Evaluation:
                     return None
                 return None if lasts is None else run.now + lasts
             case tree.Arrive(instant=None):
-                parts = [None if c is None else run.operand(c, {}) for c in marker.components]
+                parts = tuple(c and run.operand(c, {}) for c in marker.components)
                 return next_match(parts, run.now, self.zone)
             case tree.Arrive(instant=tree.Expression() as instant):
                 at = int(run.operand(instant, {}))

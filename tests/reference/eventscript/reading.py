@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from tidegate.rules.eventscript import tree
-from tidegate.rules.eventscript import read
+from tidegate.rules.eventscript import read, tree
 
 
 @cache

@@ -16,10 +16,10 @@ from tests.reference.eventscript.values import (
     wrap,
 )
 from tidegate.rules.eventscript import tree
-from tidegate.rules.eventscript.types import Basic
+from tidegate.rules.eventscript.types import Array, Basic
 
 ERROR = "$error"
-ELEMENTS_MAX = 64 * 1024  # no array of more is within any instance's bytes
+BYTES_MAX = 64 * 1024  # a longer string or array is within no instance's bytes
 Functions = Mapping[str, Callable[..., Any]]
 
 
@@ -52,10 +52,13 @@ class Run:
     def value(self, node: tree.Expression, local: Mapping[str, Any]) -> Any:
         """The value of an expression; where it fails its type's default, after a `$error`."""
         try:
-            return self._value(node, local)
+            value = self._value(node, local)
         except Fault as fault:
             self.fail(fault.kind, node)
             return default(node.type)
+        if isinstance(value, str) and len(value) > BYTES_MAX:
+            raise RunawayError
+        return value
 
     def given(self, node: tree.Expression, local: Mapping[str, Any]) -> Any:
         """The value of an operand, which may not be null."""
@@ -96,11 +99,11 @@ class Run:
             case tree.Build():
                 return {name: self.value(each, local) for name, each in node.fields}
             case tree.New():
-                assert not isinstance(node.type, Basic)
+                assert isinstance(node.type, Array)
                 count = self.given(node.count, local)
                 if count < 0:
                     raise Fault("index")
-                if count > ELEMENTS_MAX:
+                if count * 8 > BYTES_MAX:
                     raise RunawayError
                 return tuple(default(node.type.of) for _ in range(count))
         raise TypeError(node)

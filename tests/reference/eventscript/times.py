@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
+from functools import cache
 from itertools import product
 from zoneinfo import ZoneInfo
 
@@ -23,9 +24,10 @@ def duration(amount: int | float, unit_micros: int) -> int | None:
     return round(whole) if math.isfinite(whole) else (None if whole > 0 else 0)
 
 
-Components = Sequence[int | None]  # year, month, day, hour, minute, second; None is any
+Components = tuple[int | None, ...]  # year, month, day, hour, minute, second; None is any
 
 
+@cache
 def next_match(components: Components, after: int, zone: str) -> int | None:
     """The first instant after `after` whose local time has these components. A local time that is
     skipped is moved forward, of a repeated one the first is taken (S11). None: there is none."""
