@@ -145,10 +145,10 @@ def verdict(
     for problem in problems:
         say(str(problem))
     if book is not None and not problems:
-        counts = (
-            f"{len(of)} {what}{'' if len(of) == 1 else 's'}"
-            for what, of in (("table", book.tables), ("event", book.events), ("rule", book.rules))
-        )
+        found = {"table": len(book.tables), "event": len(book.events), "rule": len(book.rules)}
+        if book.scripts:
+            found["script"] = len(book.scripts)
+        counts = (f"{count} {what}{'' if count == 1 else 's'}" for what, count in found.items())
         say(f"{file}: ok ({', '.join(counts)})")
 
 

@@ -26,6 +26,16 @@ def test_validate_says_ok_and_counts(tidegate: Tidegate, doors: Path) -> None:
     assert result.stdout == f"{doors}: ok (0 tables, 2 events, 1 rule)\n"
 
 
+def test_validate_takes_a_script_alone(tidegate: Tidegate, tmp_path: Path) -> None:
+    file = tmp_path / "heating.es"
+    file.write_text("in double A\nout long warm\n(A() { !> warm(1); })*\n")
+    result = tidegate("validate", file)
+    assert result.exit_code == 0
+    assert f"{file}: ok (0 tables, 2 events, 0 rules, 1 script)\n" in result.stdout
+    file.write_text("in double A\nB()\n")
+    assert f"{file}:2:1: unknown event 'B'" in tidegate("validate", file).stdout
+
+
 def test_validate_names_every_error_with_its_place_and_ends_with_1(
     tidegate: Tidegate, tmp_path: Path
 ) -> None:
