@@ -13,7 +13,7 @@ from tests.script.compared import SECOND, Out, batches, emissions, outs, script_
 from tidegate.engine.script.inputs import Source
 from tidegate.engine.script.program import Limits
 from tidegate.engine.script.run import Runner
-from tidegate.engine.values import DUE, Batch, Carried
+from tidegate.engine.values import Batch, Carried
 from tidegate.rules.errors import EngineError, InputError
 
 COUNT = """
@@ -108,8 +108,7 @@ def test_the_next_due_instant_is_told_and_fires_without_an_arrival() -> None:
     script = script_of("in long A group(A) out {} z (A() elapse[5 seconds]() {!> z();})*")
     runner = Runner(script, 0)
     step = runner.step(Carried(), batches(script.program, [at(1, "A", 4)]), 2 * SECOND)
-    (table,) = step.carried.tables.values()
-    assert int(table.schema.metadata[DUE]) == 6 * SECOND
+    assert runner.next_due(step.carried) == 6 * SECOND
     step = runner.step(step.carried, {}, 6 * SECOND)
     assert said(outs(script.program, step.emissions)) == [(6, 4, "z", {})]
 
