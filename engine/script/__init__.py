@@ -21,6 +21,6 @@ Example: `in {} Use, {} Insp out {} V (Use() Use() {!> V();})*`.
     Insp at 2   not expected: `$error`
     Use at 3    {1} -> {0}, runs 1 and 2: V at 3
 
-`book` has the scripts of a rulebook. What is carried of an instance is its path set as places, `1` after the first Use: numbers of states
-mean nothing outside of one process.
+`book` has the scripts of a rulebook. What is carried of an instance is its path set as places, `1`
+after the first Use: numbers of states mean nothing outside of one process.
 """
