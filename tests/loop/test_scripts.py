@@ -1,0 +1,155 @@
+"""Event scripts in the loop: what they emit is what `simulate` has them emit."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.loop.test_live import as_fired, without_key
+from tests.reference.evaluate import Line
+from tests.reference.hits import detecting, saw
+from tests.reference.strategies import SECOND, cuts
+from tests.replay.traces import simulated
+from tests.support.live import Live
+from tidegate import rules
+from tidegate.engine.store import SqlStore, open_store
+from tidegate.rules.model import Rulebook
+
+NUMBERS = itertools.count()
+BEGIN = 100 * SECOND
+BOOK = """
+rulebook: loop
+events:
+  a: {signal: {k: bigint, v: bigint}}
+  b: {signal: {k: bigint, v: bigint}}
+  c: {signal: {}}
+settings: {script_errors_kept_max: 2}
+scripts:
+SCRIPTS
+rules:
+  both: {on: "up ; a", context: chronicle, per: k}
+  ups: {on: up}
+  downs: {on: down}
+  faults: {on: fault}
+"""
+SCRIPTS = {
+    "one script a key, a timer, faults, a second script of its outputs": """
+  first:
+    text: |
+      in {long k; long v;} a group(a.k), {long k; long v;} b group(b.k), {} c
+      out {long v; long n;} up
+      (a(x) {n = n + x.v; !> up({v: x.v, n: n});}
+       (b(x) {!> up({v: 6 / x.v, n: 0});} | elapse[3 seconds]() {!> up({v: 0, n: -n});}))*
+    out: {$error: fault}
+  second:
+    text: |
+      in {long v; long n;} up
+      out long down
+      (up() up(x) {!> down(x.n);})*
+""",
+    "one instance, all events, alternatives": """
+  first:
+    text: |
+      in {long k; long v;} a case {a.v > 1 ? Big : Small}, {long k; long v;} b, {} c
+      out {long k;} up, long down
+      (Big(x) {!> up({k: x.k});} | Small() | b(y) {last = y.v;} | c() {!> down(last);}
+       (elapse[2 seconds]() {!> down(99);})?)*
+    out: {$error: fault}
+""",
+    "what a rule detects": """
+  first:
+    text: |
+      in {long k; time detected_at;} met group(met.k)
+      out {long k; time at;} up, time down
+      (met(x) {!> up({k: x.k, at: x.detected_at});}
+       met(y) {!> down(y.detected_at);})*
+    out: {$error: fault}
+""",
+}
+
+
+def book(scripts: str, **more: Any) -> Rulebook:
+    text = BOOK.replace("SCRIPTS", scripts.strip("\n"))
+    if "met" in scripts:
+        text += "  met: {on: a ; b, per: k, context: recent}\n"
+    own = rules.load(text)
+    return replace(own, settings=replace(own.settings, **more))
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Line]:
+    """Signals at a few instants of two keys, some of them at once."""
+    found: list[Line] = []
+    for _ in range(draw(st.integers(1, 12))):
+        event = draw(st.sampled_from("aaabbc"))
+        fields = {"k": draw(st.integers(1, 2)), "v": draw(st.integers(0, 3))}
+        at = BEGIN + draw(st.integers(0, 12)) * SECOND
+        found.append((event, at, fields if event != "c" else {}))
+    return sorted(found, key=lambda line: line[1])
+
+
+def plain(found: dict[str, Any]) -> str:
+    """A firing as text, without what the two print in their own ways: a fault's fields `event` and
+    `at`, times in constituents."""
+    shown = without_key(found)
+    names = {"event", "at", "value"} if found["rule"] == "faults" else {"at"}
+    parts = [{k: v for k, v in each.items() if k not in names} for each in shown["constituents"]]
+    return repr({**shown, "constituents": parts})
+
+
+@pytest.mark.parametrize("name", [n for n in SCRIPTS if n != "what a rule detects"])
+@detecting
+def test_run_emits_what_simulate_does(name: str, store: SqlStore, tmp_path: Any) -> None:
+    @given(data=st.data())
+    @settings(max_examples=20, deadline=None)
+    def some(data: st.DataObject) -> None:
+        own = book(SCRIPTS[name], timers_per_bucket_max=data.draw(st.sampled_from([1, 100])))
+        history = data.draw(histories())
+        live = lived(store, own, history, data)
+        end = history[-1][1] + 100 * SECOND + 998
+        lines = simulated(own, history, tmp_path, until=end)
+        expected = saw([line for line in lines if "rule" in line])
+        assert sorted(map(plain, live.found())) == sorted(plain(as_fired(f)) for f in expected)
+
+    some()
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+@detecting
+def test_g06_firing_ids_are_the_same_however_it_is_cut(name: str, tmp_path: Path) -> None:
+    @given(data=st.data())
+    @settings(max_examples=8, deadline=None)
+    def some(data: st.DataObject) -> None:
+        own, history, ids = book(SCRIPTS[name]), data.draw(histories()), []
+        for how in (None, data):
+            with open_store(f"sqlite:///{tmp_path}/{next(NUMBERS)}.db", create=True) as store:
+                lived(store, own, history, how, "same")
+                ids.append(sorted(firing["firing_id"] for firing in store.firings("same")))
+        assert saw(ids[0]) == ids[1]
+
+    some()
+
+
+def lived(
+    store: SqlStore,
+    own: Rulebook,
+    history: list[Line],
+    data: st.DataObject | None,
+    name: str | None = None,
+) -> Live:
+    """A history in one bucket, or cut anywhere, with restarts and pauses."""
+    live = Live(store, own, name or f"g{next(NUMBERS)}", BEGIN)
+    pieces = [history] if data is None else [p for p in data.draw(cuts(history)) if p]
+    for piece in pieces:
+        live.signal(piece)
+        live.drain(piece[-1][1] + 1_000)
+        if data is not None and data.draw(st.booleans()):
+            live.restart()
+    live.drain(history[-1][1] + 100 * SECOND + 1_000)
+    return live
