@@ -1,4 +1,4 @@
-"""Asking that a rule is switched off or on (G24)."""
+"""Asking that a rule or script is switched off or on (G24)."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ def ask_for_rule(
     store: SqlStore, book: Rulebook, kind: str, rule: str, *, purge: bool = False
 ) -> None:
     """Ask for `enable` or `disable`. Raises InputError where that cannot change anything."""
-    if rule not in book.rules:
+    named = book.rules.get(rule) or book.scripts.get(rule)
+    what = "script" if rule in book.scripts else "rule"
+    if named is None:
         raise InputError([unknown("rules", rule, book, "RULE")])
-    if not book.rules[rule].enabled:
-        message = f"rule `{rule}` is disabled in the rulebook"
+    if not named.enabled:
+        message = f"{what} `{rule}` is disabled in the rulebook"
         raise _refused(message, "write `enabled: true` there, and run it again")
     asked = [c.kind for c in store.pending_controls(book.name) if c.subject == rule]
     off = rule in store.disabled(book.name)
     if kind == "enable" and not (off or asked or rule in store.parked(book.name)):
         hint = "`tidegate status` lists the rules that are"
-        raise _refused(f"rule `{rule}` is not parked, and not disabled", hint)
+        raise _refused(f"{what} `{rule}` is not parked, and not disabled", hint)
     if kind == "disable" and off and not asked and not purge:
-        raise _refused(f"rule `{rule}` is disabled already", f"`tidegate enable {rule}` ends it")
+        raise _refused(f"{what} `{rule}` is disabled already", f"`tidegate enable {rule}` ends it")
     store.ask(book.name, kind, rule, option="purge" if purge else None)
 
 

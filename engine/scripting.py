@@ -161,7 +161,8 @@ class _Running:
             done.tables |= own
             done.passed_over[name] = sum(map(len, arrived.values()))
             return
-        if not arrived and own and min(map(due_of, own.values())) > watermark:
+        due = self._runner.next_due(Carried(own))
+        if not arrived and own and (due is None or due > watermark):
             done.tables |= own
             return
         inputs = {
@@ -234,8 +235,9 @@ class _Running:
         for name, table in tables.items():
             if name.startswith(self._held):
                 found.append(due_of(table))
-            elif name.startswith(self._own) and self._script.name not in stopped:
-                found.append(min(due_of(table) + self._behind, FOREVER))
+        if self._script.name not in stopped:
+            due = self._runner.next_due(Carried(tables))
+            found += [] if due is None else [due + self._behind]
         if self._rules is not None:
             due = self._rules.next_due(Carried(_under(self._fed, tables)), stopped)
             found += [] if due is None else [due]

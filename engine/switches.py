@@ -13,8 +13,8 @@ from tidegate.rules.model import Rulebook
 
 @dataclass(frozen=True, slots=True)
 class Switched:
-    """What the next plan does to rules and scripts: `enabled` go on, `disabled` stop. Of the enabled
-    ones those that were disabled begin `anew`, and so do the rules that use them: with an
+    """What the next plan does to rules and scripts: `enabled` go on, `disabled` stop. Of the
+    enabled ones those that were disabled begin `anew`, and so do the rules that use them: with an
     activation of now, and without what they had. `answers`: by control, why it changes nothing."""
 
     enabled: frozenset[str] = frozenset()

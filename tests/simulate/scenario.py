@@ -33,7 +33,13 @@ events:
   row: {on: insert, table: t}
   load: {on: transaction, table: t}
   told: {signal: {id: bigint}}
+scripts:
+  counting:
+    text: |
+      in {long id;} row out {long id; long n;} counted
+      (row(x) {n = n + 1; !> counted({id: x.id, n: n});} elapse[1 day]()?)*
 rules:
+  counts: {on: counted, do: [{sql: INSERT INTO out SELECT id FROM event}]}
   asked:
     on: row
     if: id >= 0
@@ -71,6 +77,7 @@ rules:
     if: max(sample) > 0
 """
 EFFECTS = {
+    **{("counts", n): 1 for n in (0, 1, 2)},
     **{("asked", n): 2 for n in (0, 1, 2)},
     **{("single", n): 1 for n in (0, 1, 2)},  # the first is skipped, its alternative done
     **{("begun", n): 1 for n in (0, 1, 2)},
