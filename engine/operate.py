@@ -112,7 +112,13 @@ def status_of(store: SqlStore, book: Rulebook) -> dict[str, Any]:
         rule = book.rules.get(row["rule"])
         if rule is not None and rule.dry and row["state"] == "active":
             row["state"] = "dry"
-    known = {row["rule"] for row in status["rules"]}
+    states = {row["rule"]: row["state"] for row in status["rules"]}
+    status["rules"] = [row for row in status["rules"] if row["rule"] not in book.scripts]
+    status["scripts"] = [
+        {"script": name, "state": states.get(name, "not active" if script.enabled else "disabled")}
+        for name, script in sorted(book.scripts.items())
+    ]
+    known = states.keys()
     status["rules"] += [
         {"rule": rule.name, "state": "not active" if rule.enabled else "disabled", **_NOTHING}
         for rule in book.rules.values()

@@ -46,8 +46,7 @@ def kept_faults(script: model.Script, found: Emissions, limits: model.Settings) 
 def runaway(script: model.Script, found: Emissions, reached: int) -> Parked:
     """A script whose last emission is that a transition has run away."""
     fault = found.values[ERROR_NAME][-1].as_py()
-    hint = f"mend the script or raise the limit, then `tidegate enable {script.name}`"
-    return Parked(script.name, fault["message"], hint, reached)
+    return Parked(script.name, fault["message"], "mend the script, or raise the limit", reached)
 
 
 def _faults(found: Emissions, most: int) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:

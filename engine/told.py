@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 def tell(taken: Taken) -> None:
     """Tell of a bucket once it is committed; without a value of the user's tables."""
     for parked in taken.parked:
-        log.error("rule %s is parked: %s; %s", parked.rule, parked.reason, parked.hint)
+        log.error("%s is parked: %s; %s", parked.rule, parked.reason, parked.hint)
     for clock, until in taken.plan.passed_over.items():
         shown = f"{micros_text(until)}Z"
         log.warning("clock %s: what it missed up to %s is passed over (misfire)", clock, shown)

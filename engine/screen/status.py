@@ -15,14 +15,18 @@ def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
     yield from wrapped(_progress(status), width, "  ")
     yield from _tables(status["tables"], width)
     yield from _rules(status["rules"], width)
+    yield from _scripts(status["scripts"], width)
     yield from _timers(status, width)
     yield from _held_back(status["held_back"], width)
+    scripts = {row["script"] for row in status["scripts"]}
     for parked in status["parked_rules"]:
-        said = f"rule {parked['rule']} is parked since {time_text(parked['since'])}: "
+        what = "script" if parked["rule"] in scripts else "rule"
+        said = f"{what} {parked['rule']} is parked since {time_text(parked['since'])}: "
         said += f"{parked['reason']}\n{parked['hint']}; then {parked['commands'][0]}"
         yield from _part(f"{said} ({parked['passed_over']:,} occurrences passed over)", width)
     for disabled in status["disabled_rules"]:
-        said = f"rule {disabled['rule']} is disabled since {time_text(disabled['since'])}"
+        what = "script" if disabled["rule"] in scripts else "rule"
+        said = f"{what} {disabled['rule']} is disabled since {time_text(disabled['since'])}"
         yield from _part(f"{said}: {disabled['commands'][0]}", width)
     for entry in status["entries"]:
         yield from _part(_entry(entry), width)
@@ -89,6 +93,13 @@ def _rules(rules: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
                 yield from wrapped(f"rule {r['rule']}: firings that were damped: {by}", width)
 
 
+def _scripts(scripts: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+    if scripts:
+        yield ""
+        rows = [(row["script"], row["state"]) for row in scripts]
+        yield from columns(("script", "state"), rows, width, left=2)
+
+
 def _timers(status: Mapping[str, Any], width: int) -> Iterator[str]:
     if status["next_timers"]:
         rows = [
@@ -97,7 +108,7 @@ def _timers(status: Mapping[str, Any], width: int) -> Iterator[str]:
         ]
         yield ""
         yield from columns(("next timer", "rules", "clock or key"), rows, width)
-        yield f"{status['timers_pending']:,} timers of rules wait"
+        yield f"{status['timers_pending']:,} timers of rules and scripts wait"
 
 
 def _held_back(found: Sequence[Mapping[str, str]], width: int) -> Iterator[str]:
