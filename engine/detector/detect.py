@@ -15,8 +15,9 @@ from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.edges import BEGIN, action_edges, begun, edge_micros, with_edges
 from tidegate.engine.detector.log import read_log, wrong
 from tidegate.engine.detector.timeline import Timeline, of_batches, of_log
+from tidegate.engine.scripted import emitted
 from tidegate.engine.values import FOREVER, Carried
-from tidegate.rules.model import ClockEvent, Rule, Rulebook
+from tidegate.rules.model import ClockEvent, Rule, Rulebook, ScriptEvent
 from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.unbuilt import SIMULATED
 
@@ -27,7 +28,8 @@ def detect(rulebook: str | os.PathLike[str] | Rulebook, occurrences: pa.Table) -
     `rulebook`: a path, YAML text or a `Rulebook`. `occurrences`, in any order: `event` (string or
     dictionary), `time` (int64 microseconds since the epoch, or a timestamp) and the parameters as
     columns. Rules are active from the first occurrence on. A transaction at T is two occurrences:
-    its beginning at T - 1 us and its end, which its plain name means too, at T + 1 us.
+    its beginning at T - 1 us and its end, which its plain name means too, at T + 1 us. Scripts run
+    too; what they emit stands in `ticks`, for it is in no row.
 
     Returns `rule`, the key columns of all rules, `start`, `end` (timestamp[us, UTC]),
     `constituents` (list<int64>: row numbers in `occurrences`) and `ticks`
@@ -47,9 +49,11 @@ def detect(rulebook: str | os.PathLike[str] | Rulebook, occurrences: pa.Table) -
     seen = _first(book, line)
     first, last = (int(log.time[0]), int(log.time[-1])) if len(log) else (0, 0)
     detector = Detector(book, dict.fromkeys(book.rules, seen))
-    found, _, _ = detector.step(
-        Carried(), _with_clock_batches(book, line, first, last), FOREVER, last
-    )
+    line = _with_clock_batches(book, line, first, last)
+    if any(script.enabled for script in book.scripts.values()):
+        batches = {event: line.batch(event) for event in line.counts}
+        line = of_batches(batches | emitted(book, batches, seen, last))
+    found, _, _ = detector.step(Carried(), line, FOREVER, last)
     return result.joined(book, [result.of_rule(d, log.table) for d in found], log.table)
 
 
@@ -98,7 +102,7 @@ def _check_keys(rule: Rule, line: Timeline, schema: pa.Schema) -> None:
 
 
 def _check_event(book: Rulebook, event: str) -> None:
-    if event in book.events and not isinstance(book.events[event], ClockEvent):
+    if event in book.events and not isinstance(book.events[event], ClockEvent | ScriptEvent):
         return
     if event in book.events or event in book.rules:
         raise wrong("not-an-occurrence", f"{event} cannot be given as an occurrence")

@@ -97,7 +97,7 @@ def of_rule(found: Detections, occurrences: pa.Table) -> pa.Table:
 def _rows(found: Detections, occurrences: pa.Table) -> Int64:
     """For each entry its row in the table of occurrences; -1 for ticks and clock occurrences."""
     batches = [found.batches[event] for event in found.events]
-    if all(batch is batches[0] for batch in batches):
+    if all(batch is batches[0] for batch in batches) and batches[0].table is occurrences:
         return batches[0].row[found.event_row]
     rows = [
         batch.row if batch.table is occurrences else np.full(len(batch), -1) for batch in batches
