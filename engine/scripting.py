@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from graphlib import TopologicalSorter
 
 import numpy as np
 import pyarrow as pa
@@ -17,14 +16,20 @@ from tidegate.engine.detector.partitioned import Partitioned
 from tidegate.engine.detector.parts import due_of
 from tidegate.engine.detector.timers import FloodError
 from tidegate.engine.ids import column_set
-from tidegate.engine.script.book import Functions, script_of, sources_of
+from tidegate.engine.script.book import (
+    Functions,
+    in_order,
+    names_used,
+    script_of,
+    sources_of,
+    taken_rules,
+)
 from tidegate.engine.script.emissions import Emissions
 from tidegate.engine.script.run import Runner
 from tidegate.engine.scriptfaults import kept_faults, runaway, stop_at_fault
 from tidegate.engine.scriptinputs import detected, taken
 from tidegate.engine.state import Parked
 from tidegate.engine.values import FOREVER, Batch, Carried, Needs, Plan, Rejected
-from tidegate.rules import expression as x
 from tidegate.rules import model
 from tidegate.rules.lateness import lateness_micros
 
@@ -68,8 +73,8 @@ class Scripts:
         behind = lateness_micros(book)
         self._needs = needs
         self._running = [
-            _Running(book, book.scripts[name], activations, needs, functions, behind.get(name))
-            for name in _order(book)
+            _Running(book, script, activations, needs, functions, behind.get(script.name))
+            for script in in_order(book)
         ]
 
     def __len__(self) -> int:
@@ -117,7 +122,7 @@ class _Running:
     ) -> None:
         self._script, self._needs, self._behind = script, needs, behind or 0
         compiled = script_of(book, script, functions)
-        taken_events = {each.event for each in script.inputs.values()}
+        taken_events = names_used(script)
         self._columns = {event: needs.ids[script.name, event] for event in taken_events}
         sources = sources_of(book, script)
         for name, each in script.inputs.items():
@@ -133,7 +138,7 @@ class _Running:
         self._fed, self._held = f"{PREFIX}{script.name}:fed:", f"{PREFIX}{script.name}:waits:"
         self._by = {e: f"{e}{BY}{behind}" for e in taken_events} if behind is not None else {}
         self._checked = False
-        self._rules = _detector_of(book, taken_events, activations)
+        self._rules = _detector_of(book, script, activations)
 
     def step(
         self,
@@ -249,52 +254,13 @@ def _under(prefix: str, tables: Tables) -> dict[str, pa.Table]:
     return {n.removeprefix(prefix): t for n, t in tables.items() if n.startswith(prefix)}
 
 
-def _order(book: model.Rulebook) -> Iterator[str]:
-    """The enabled scripts, each after those whose outputs it takes, also through rules."""
-    uses = {"script " + name: {*_makers(book, _taken(script))} for name, script in _enabled(book)}
-    uses |= {"rule " + rule.name: {*_makers(book, _named(rule))} for rule in book.rules.values()}
-    for each in TopologicalSorter(uses).static_order():
-        kind, _, name = each.partition(" ")
-        if kind == "script" and book.scripts[name].enabled:
-            yield name
-
-
-def _enabled(book: model.Rulebook) -> Iterator[tuple[str, model.Script]]:
-    return ((name, script) for name, script in book.scripts.items() if script.enabled)
-
-
-def _makers(book: model.Rulebook, events: Collection[str]) -> Iterator[str]:
-    """The scripts and rules of which event types are."""
-    for event in events:
-        kind = book.events.get(event)
-        if isinstance(kind, model.ScriptEvent):
-            yield "script " + kind.script
-        elif event in book.rules:
-            yield "rule " + event
-
-
-def _taken(script: model.Script) -> set[str]:
-    return {each.event for each in script.inputs.values()}
-
-
-def _named(rule: model.Rule) -> set[str]:
-    return {node.name for node in rule.on.walk() if isinstance(node, x.Name)}
-
-
 def _detector_of(
-    book: model.Rulebook, events: Collection[str], activations: Mapping[str, int]
+    book: model.Rulebook, script: model.Script, activations: Mapping[str, int]
 ) -> Partitioned | None:
-    """What detects the rules among some event types, with those that they use; None if there is no
-    rule."""
-    rules: dict[str, model.Rule] = {}
-    left = [event for event in events if event in book.rules]
-    while left:
-        rule = book.rules[left.pop()]
-        if rule.enabled and rule.name not in rules:
-            rules[rule.name] = rule
-            left += [name for name in _named(rule) if name in book.rules]
-    if not rules:
+    """What detects the rules that a script takes; None if it takes none."""
+    own = taken_rules(book, script)
+    if own is None:
         return None
-    behind = {name: by for name, by in lateness_micros(book).items() if name in rules}
-    detector = Detector(replace(book, rules=rules), activations, lateness=behind)
+    behind = {name: by for name, by in lateness_micros(book).items() if name in own.rules}
+    detector = Detector(own, activations, lateness=behind)
     return Partitioned(detector, book.settings.state_partitions)

@@ -30,7 +30,8 @@ scripts:
       in {long id; long amount;} ordered group(ordered.id), {long id;} paid group(paid.id)
       out {long amount; long n;} late, long thanks
       (ordered(o) {n = n + 1;}
-       (paid() {!> thanks(o.amount);} | elapse[o.amount seconds]() {!> late({amount: o.amount, n: n});}))*
+       (paid() {!> thanks(o.amount);}
+        | elapse[o.amount seconds]() {!> late({amount: o.amount, n: n});}))*
   dear:
     text: |
       in long late case {late > 1 ? Dear : Cheap}
@@ -106,8 +107,7 @@ def crash(shop: Shop, point: str) -> None:
 
 def test_a_script_that_reads_what_a_table_has_not_is_refused(shop: Shop) -> None:
     shop.edit("{long id; long amount;} ordered", "{long id; long price;} ordered")
-    shop.edit("o.amount);} |", "o.price);} |")
-    shop.edit("late({amount: o.amount", "late({amount: o.price")
+    shop.edit("o.amount", "o.price")
     with pytest.raises(InputError) as refused:
         shop.run_once()
     assert [(p.code, p.message) for p in refused.value.problems] == [

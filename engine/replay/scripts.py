@@ -10,14 +10,17 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from tidegate.engine.detector.detector import Detector
+from tidegate.engine.moments import micros_text
 from tidegate.engine.replay import json_values, script_values
 from tidegate.engine.replay.json_values import ENCODED, LINE
-from tidegate.engine.script.book import in_order, script_of, sources_of
+from tidegate.engine.replay.printing import key_texts
+from tidegate.engine.script.book import in_order, script_of, sources_of, taken_rules
 from tidegate.engine.script.emissions import Emissions
 from tidegate.engine.script.run import Runner
-from tidegate.engine.values import Batch, Carried
+from tidegate.engine.scriptinputs import DETECTED, STARTED
+from tidegate.engine.values import FOREVER, Batch, Carried, Detections
 from tidegate.rules import model
-from tidegate.rules.errors import InputError, Problem
 
 Through = Callable[[pa.Table], pa.Table]
 
@@ -27,14 +30,16 @@ class _Running:
     script: model.Script
     runner: Runner
     carried: Carried
+    rules: Detector | None  # detects the rules that it takes
+    carried_by_rules: Carried
     parked: bool = False
 
 
 class Scripts:
     """Runs the scripts of a rulebook from `activation` on, each after those whose outputs it takes.
 
-    `keys`: the types of the key fields of rules. Raises `InputError` where a script takes what a
-    rule detects, which is not simulated.
+    `keys`: the types of the key fields of rules. A rule that a script takes is detected here once
+    more, ahead of all others.
     """
 
     def __init__(
@@ -49,30 +54,20 @@ class Scripts:
                     script_of(book, script, {}), activation, sources_of(book, script), json_values
                 ),
                 Carried(),
+                Detector(own, dict.fromkeys(own.rules, activation), json_values) if own else None,
+                Carried(),
             )
             for script in in_order(book)
+            for own in [taken_rules(book, script)]
         ]
-        problems = [
-            Problem(
-                "unbuilt",
-                f"the script {each.script.name} takes what rule {taken.event} detects, which is"
-                " not simulated yet",
-                each.script.place,
-                "take the event types that the rule takes",
-            )
-            for each in self._running
-            for taken in each.script.inputs.values()
-            if taken.event in book.rules
-        ]
-        if problems:
-            raise InputError(problems)
 
     def step(self, arrived: Mapping[str, Batch], watermark: int) -> Found:
         """What all scripts emit in one bucket, of occurrences by event type."""
         found = Found({}, {})
         for each in self._running:
+            detected = self._detected(each, arrived, found, watermark)
             if not each.parked:
-                given = self._inputs(each.script, arrived, found.raw)
+                given = self._inputs(each.script, {**arrived, **detected}, found.raw)
                 step = each.runner.step(each.carried, given, watermark)
                 each.carried, each.parked = step.carried, step.parked
                 self._add(found, each.script, step.emissions)
@@ -82,7 +77,8 @@ class Scripts:
         """What they emit after the last line, once what an instance waits for has run out."""
         found = Found({}, {})
         for each in self._running:
-            given = self._inputs(each.script, {}, found.raw)
+            detected = self._detected(each, {}, found, FOREVER)
+            given = self._inputs(each.script, detected, found.raw)
             if each.parked:
                 continue
             if given:
@@ -97,6 +93,8 @@ class Scripts:
         """Put what is carried through a function."""
         for each in self._running:
             each.carried = Carried({n: through(t) for n, t in each.carried.tables.items()})
+            rules = {n: through(t) for n, t in each.carried_by_rules.tables.items()}
+            each.carried_by_rules = Carried(rules)
 
     def warnings(self) -> Iterator[str]:
         """What is doubtful about how the scripts have run."""
@@ -108,6 +106,19 @@ class Scripts:
                     " (setting script_states_max): it goes on without a table of them, more slowly"
                 )
 
+    def _detected(
+        self, each: _Running, arrived: Mapping[str, Batch], found: Found, watermark: int
+    ) -> dict[str, Batch]:
+        """What the rules detect that a script takes, as lines of a trace."""
+        if each.rules is None:
+            return {}
+        given = {**arrived, **self.shown(found)}
+        last = max((int(batch.time[-1]) for batch in given.values()), default=0)
+        detections, each.carried_by_rules, _ = each.rules.step(
+            each.carried_by_rules, given, watermark, last if watermark == FOREVER else None
+        )
+        return {d.rule: _lines_of(d) for d in detections}
+
     def _inputs(
         self, script: model.Script, arrived: Mapping[str, Batch], emitted: Mapping[str, Batch]
     ) -> dict[str, Batch]:
@@ -118,7 +129,7 @@ class Scripts:
             if taken.event in emitted:
                 found[each.name] = emitted[taken.event]
             elif taken.event in arrived and isinstance(
-                self._book.events[taken.event], model.ClockEvent
+                self._book.events.get(taken.event), model.ClockEvent
             ):
                 found[each.name] = arrived[taken.event]
             elif taken.event in arrived:
@@ -182,6 +193,20 @@ class Found:
 def _rows(batch: Batch, table: pa.Table) -> Batch:
     """The occurrences of a batch, whose rows in turn are those of `table`."""
     return Batch(batch.event, batch.time, np.arange(len(batch)), table, batch.ids, batch.depth)
+
+
+def _lines_of(found: Detections) -> Batch:
+    """A rule's detections as lines: their key, `started_at` and `detected_at`."""
+    keys = key_texts(found.keys)
+    texts = [b"{}"] * len(found) if isinstance(keys, bytes) else keys.to_pylist()
+    lines = [
+        orjson.dumps(
+            {**orjson.loads(key), STARTED: micros_text(a) + "Z", DETECTED: micros_text(b) + "Z"}
+        )
+        for key, a, b in zip(texts, found.start.tolist(), found.end.tolist(), strict=True)
+    ]
+    table = pa.table({LINE: pa.array(lines, pa.binary())})
+    return Batch(found.rule, found.end, np.arange(len(found)), table)
 
 
 def _joined(one: Batch, two: Batch) -> Batch:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from graphlib import TopologicalSorter
 from typing import Any
 
 from tidegate.engine.script.inputs import Source
 from tidegate.engine.script.program import Limits, Script
+from tidegate.rules import expression as x
 from tidegate.rules import model
 from tidegate.rules.errors import EngineError
 
@@ -17,19 +19,42 @@ NO_FUNCTIONS: Functions = {}
 
 
 def in_order(book: model.Rulebook) -> Iterator[model.Script]:
-    """The enabled scripts, each after those whose outputs it takes; rules are not followed."""
-    enabled = {name: script for name, script in book.scripts.items() if script.enabled}
-    before = {
-        name: {
-            found.script
-            for each in script.inputs.values()
-            if isinstance(found := book.events.get(each.event), model.ScriptEvent)
-        }
-        & enabled.keys()
-        for name, script in enabled.items()
-    }
-    for name in TopologicalSorter(before).static_order():
-        yield enabled[name]
+    """The enabled scripts, each after those whose outputs it takes, also through rules."""
+    uses = {name: {*_makers(book, names_used(rule))} for name, rule in book.rules.items()}
+    uses |= {name: {*_makers(book, names_used(one))} for name, one in book.scripts.items()}
+    for name in TopologicalSorter(uses).static_order():
+        if name in book.scripts and book.scripts[name].enabled:
+            yield book.scripts[name]
+
+
+def names_used(of: model.Rule | model.Script) -> set[str]:
+    """The event types and rules that a rule or script uses."""
+    if isinstance(of, model.Script):
+        return {each.event for each in of.inputs.values()}
+    return {node.name for node in of.on.walk() if isinstance(node, x.Name)}
+
+
+def taken_rules(book: model.Rulebook, script: model.Script) -> model.Rulebook | None:
+    """The rulebook with no rules but those that a script takes, and those that they use; None where
+    it takes none that is enabled."""
+    rules: dict[str, model.Rule] = {}
+    left = [event for event in names_used(script) if event in book.rules]
+    while left:
+        rule = book.rules[left.pop()]
+        if rule.enabled and rule.name not in rules:
+            rules[rule.name] = rule
+            left += [name for name in names_used(rule) if name in book.rules]
+    return replace(book, rules=rules) if rules else None
+
+
+def _makers(book: model.Rulebook, events: Collection[str]) -> Iterator[str]:
+    """The scripts and rules of which event types are."""
+    for event in events:
+        kind = book.events.get(event)
+        if isinstance(kind, model.ScriptEvent) and kind.script in book.scripts:
+            yield kind.script
+        elif event in book.rules:
+            yield event
 
 
 def script_of(book: model.Rulebook, script: model.Script, functions: Functions) -> Script:
