@@ -98,6 +98,16 @@ class Scripts:
         for each in self._running:
             each.carried = Carried({n: through(t) for n, t in each.carried.tables.items()})
 
+    def warnings(self) -> Iterator[str]:
+        """What is doubtful about how the scripts have run."""
+        for each in self._running:
+            if each.runner.without_table:
+                most = self._book.settings.script_states_max
+                yield (
+                    f"script {each.script.name} has more than {most:,} states"
+                    " (setting script_states_max): it goes on without a table of them, more slowly"
+                )
+
     def _inputs(
         self, script: model.Script, arrived: Mapping[str, Batch], emitted: Mapping[str, Batch]
     ) -> dict[str, Batch]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.engine.detector import order
@@ -20,7 +21,7 @@ from tidegate.engine.script.columns import as_column, input_values, value_column
 from tidegate.engine.script.context import Context, Fault
 from tidegate.engine.script.expressions import Expressions
 from tidegate.engine.script.values import column_of
-from tidegate.engine.values import Batch, Int64
+from tidegate.engine.values import Batch, Int64, UInt64
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Basic, Structure
 
@@ -41,15 +42,15 @@ class Source:
 class Arrivals:
     """n occurrences in order. `name`: what each is called, None where no case holds; `key`: by key
     column, the values, null for those of every key; `every[n]`: it goes to all instances.
-    `faults`: by number, what has failed before it arrived."""
+    `ids`: uint64[n, 2]. `faults`: by number, what has failed before it arrived."""
 
     time: list[int]
     name: list[str | None]
     value: list[Any]
     every: np.ndarray
     key: list[pa.Array]
-    ids: list[tuple[int, int]]
-    depth: list[int]
+    ids: UInt64
+    depth: npt.NDArray[np.int32]
     faults: Mapping[int, Sequence[Fault]]
 
     def __len__(self) -> int:
@@ -111,8 +112,8 @@ class Inputs:
                 values,
                 np.concatenate(every),
                 joined,
-                [*map(tuple, ids.tolist())],
-                depth.tolist(),
+                ids,
+                depth,
                 faults,
             )
         place = order.tolist()
@@ -123,8 +124,8 @@ class Inputs:
             [values[i] for i in place],
             np.concatenate(every)[order],
             [column.take(pa.array(order)) for column in joined],
-            [*map(tuple, ids[order].tolist())],
-            depth[order].tolist(),
+            ids[order],
+            depth[order],
             {moved[old]: said for old, said in faults.items()},
         )
 

@@ -51,10 +51,6 @@ class Paths:
         """The timed markers before which some paths stand, in the order of the text."""
         return tuple(sorted({n for n in markers(paths) if self._takes[n] == _TIMED}))
 
-    def names(self) -> frozenset[str]:
-        """The events that markers name."""
-        return frozenset(name for name in self._takes if name and name not in (_ANY, _TIMED))
-
     def _checked(self, found: Reached) -> Reached:
         if len(found.paths) > self.most or _size(found.paths, self.most) > self.most:
             raise TooManyPathsError
