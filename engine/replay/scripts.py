@@ -117,6 +117,10 @@ class Scripts:
             taken = script.inputs[each.name]
             if taken.event in emitted:
                 found[each.name] = emitted[taken.event]
+            elif taken.event in arrived and isinstance(
+                self._book.events[taken.event], model.ClockEvent
+            ):
+                found[each.name] = arrived[taken.event]
             elif taken.event in arrived:
                 batch = arrived[taken.event]
                 table = batch.table.take(pa.array(batch.row))

@@ -19,15 +19,15 @@ VALUE = "value"
 """The column of a value that is no structure."""
 
 
-def input_values(read: tree.Input, chosen: str | None, table: pa.Table) -> list[Any]:
-    """The values of an input, one for each row. Raises `InputError`.
+def input_values(read: tree.Input, chosen: str | None, table: pa.Table, count: int) -> list[Any]:
+    """The values of an input, one for each of `count` rows. Raises `InputError`.
 
     A structure takes its fields from the columns of their names; other types take the column
     `chosen`, else `value`, else the only one.
     """
     try:
         if isinstance(read.type, Structure):
-            return _fields(read.type, table)
+            return _fields(read.type, table, count)
         return _values(value_column(read, chosen, table), read.type)
     except (pa.ArrowException, OverflowError) as error:
         raise _unfit(read.name, read.type, str(error)) from None
@@ -94,15 +94,15 @@ def _fits(kind: pa.DataType, type_: Type) -> bool:
     return type_ == Basic.STRING and bool(types.is_large_string(kind))
 
 
-def _fields(type_: Structure, table: pa.Table) -> list[Any]:
+def _fields(type_: Structure, table: pa.Table, count: int) -> list[Any]:
     if not type_.fields:
-        return [()] * table.num_rows
+        return [()] * count
     lists = []
     for name, kind in type_.fields:
         if name in table.column_names:
             lists.append(_values(table.column(name), kind))
         else:
-            lists.append([None] * table.num_rows)
+            lists.append([None] * count)
     return [*zip(*lists, strict=True)]
 
 
@@ -117,7 +117,8 @@ def _values(column: pa.Array | pa.ChunkedArray, type_: Type) -> list[Any]:
         if not pa.types.is_struct(column.type):
             raise pa.ArrowTypeError(f"a column of type {column.type} is no {type_}")
         names = [column.type.field(n).name for n in range(column.type.num_fields)]
-        rows = _fields(type_, pa.table(dict(zip(names, column.flatten(), strict=True))))
+        fields = pa.table(dict(zip(names, column.flatten(), strict=True)))
+        rows = _fields(type_, fields, len(column))
         return _where(rows, column)
     if isinstance(type_, Array):
         if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):

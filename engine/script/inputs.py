@@ -93,7 +93,7 @@ class Inputs:
         for each, batch in zip(read, chosen, strict=True):
             source = self._sources.get(each.name, Source())
             table = batch.table.take(pa.array(batch.row))
-            own = input_values(each, source.value, table)
+            own = input_values(each, source.value, table, len(batch))
             names += self._named(each, batch, own, len(values), faults)
             columns = self._keys(each, source, batch, table, own, len(values), faults)
             for column, more in zip(keys, columns, strict=True):

@@ -197,3 +197,36 @@ def test_a_column_that_does_not_fit_is_refused(column: pa.Array) -> None:
     batch = Batch("A", np.zeros(1, np.int64), np.zeros(1, np.int64), pa.table({"value": column}))
     with pytest.raises(InputError, match="do not fit input A"):
         runner.step(Carried(), {"A": batch}, 1)
+
+
+def test_layout_and_comments_keep_the_state_and_anything_else_does_not() -> None:
+    laid_out = COUNT.replace("(A(x)", "( // each\n  A(x)").replace("c = c + x.v", "c = c  +  x.v")
+    assert script_of(laid_out).digest == script_of(COUNT).digest
+    assert script_of(COUNT.replace("c = 0", "c = 1")).digest != script_of(COUNT).digest
+
+
+def test_values_of_all_types_are_carried_exactly() -> None:
+    text = (
+        "in {boolean b; long n; double d; string s; time t; long[] a; object o;} A\n"
+        "out {boolean b; long n; double d; string s; time t; long[] a; object o;} z\n"
+        "(A(x) A() {!> z(x);})*"
+    )
+    script = script_of(text)
+    value = pa.table(
+        {
+            "b": [True, None],
+            "n": [-(2**63), 1],
+            "d": [-0.0, 1.0],
+            "s": ["é", ""],
+            "t": pa.array([2**60, 0], pa.timestamp("us", "UTC")),
+            "a": [[1, None], []],
+            "o": pa.array([7, 8], pa.int16()),
+        }
+    )
+    batch = Batch("A", np.array([1, 2]), np.arange(2), value)
+    runner = Runner(script, 0)
+    first = runner.step(Carried(), {"A": batch.until(1)}, 1)
+    second = Runner(script, 0).step(first.carried, {"A": batch.take(np.array([1]))}, 2)
+    found = second.emissions.batch("z", "z")
+    assert found is not None
+    assert found.table.equals(value.slice(0, 1).combine_chunks())
