@@ -10,7 +10,8 @@ from tidegate.engine.detector.limits import RuleLimitError
 from tidegate.engine.detector.partitioned import Partitioned
 from tidegate.engine.detector.timers import FloodError
 from tidegate.engine.script.book import Functions
-from tidegate.engine.scripting import PREFIX, Scripted, Scripts, Tables
+from tidegate.engine.script.state import PREFIX, Tables
+from tidegate.engine.scripting import Scripted, Scripts
 from tidegate.engine.state import Parked, State
 from tidegate.engine.values import Batch, Bucket, Carried, Detections, Needs, Stepped
 from tidegate.rules.lateness import lateness_micros

@@ -26,16 +26,13 @@ from tidegate.engine.script.book import (
 )
 from tidegate.engine.script.emissions import Emissions
 from tidegate.engine.script.run import Runner
+from tidegate.engine.script.state import PREFIX, Tables
 from tidegate.engine.scriptfaults import kept_faults, runaway, stop_at_fault
 from tidegate.engine.scriptinputs import detected, taken
 from tidegate.engine.state import Parked
 from tidegate.engine.values import FOREVER, Batch, Carried, Needs, Plan, Rejected
 from tidegate.rules import model
 from tidegate.rules.lateness import lateness_micros
-
-PREFIX = "script:"
-"""What the names of all that scripts carry begin with."""
-Tables = Mapping[str, pa.Table]
 
 
 @dataclass(slots=True)

@@ -1,8 +1,9 @@
-"""What happens next by itself, for `status`: timers of rules and clocks."""
+"""What happens next by itself, for `status`: timers of rules and scripts, and clocks."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from tidegate.engine import plain
 from tidegate.engine.clocks import name_of, running_clocks
@@ -12,12 +13,15 @@ from tidegate.rules.durations import format_duration
 from tidegate.rules.lateness import lateness_micros
 from tidegate.rules.model import Rulebook
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 SHOWN = 10
 
 
 def next_timers(store: SqlStore, book: Rulebook, watermark: int | None) -> list[dict[str, Any]]:
-    """The next timers after the watermark, each with its time, rules and key; a clock's with its
-    name. Times are the timers' own: a rule over event time reaches them later."""
+    """The next timers after the watermark, each with its time, rules (or script) and key; a clock's
+    with its name. Times are the timers' own: a rule over event time reaches them later."""
     found = [] if watermark is None else _clocks(book, watermark)
     active, parts = store.first_timers(book.name, SHOWN)
     if parts:
@@ -26,8 +30,23 @@ def next_timers(store: SqlStore, book: Rulebook, watermark: int | None) -> list[
         for timer in upcoming(book, active, parts, SHOWN):
             key = {name: plain.value(value) for name, value in timer.key.items()}
             found.append((timer.at, {"rules": [*timer.rules], "key": key, "clock": None}))
+        found += _of_scripts(book, dict(parts))
     found.sort(key=lambda timed: timed[0])
     return [{"at": plain.instant(at), **said} for at, said in found[:SHOWN]]
+
+
+def _of_scripts(
+    book: Rulebook, parts: Mapping[str, pa.Table]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The timers of scripts in some parts of carried tables."""
+    from tidegate.engine.script.book import NO_FUNCTIONS, script_of
+    from tidegate.engine.script.state import waiting_timers
+
+    for script in book.scripts.values():
+        names = script.program.key_names
+        for at, values in waiting_timers(script_of(book, script, NO_FUNCTIONS), parts, SHOWN):
+            key = {name: plain.value(value) for name, value in zip(names, values, strict=True)}
+            yield at, {"rules": [script.name], "key": key, "clock": None}
 
 
 def _clocks(book: Rulebook, after: int) -> list[tuple[int, dict[str, Any]]]:

@@ -16,18 +16,22 @@ from when on some instance may be dropped for its age. Nothing in it depends on 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.detector.parts import due_of, partitions
+from tidegate.engine.moments import python_values
 from tidegate.engine.script.instances import ARRIVE, ELAPSE, Instance, Timer, set_due
 from tidegate.engine.script.paths import of_text
-from tidegate.engine.script.program import Compiled
+from tidegate.engine.script.program import Compiled, Script
 from tidegate.engine.script.values import column_of, values_of
 from tidegate.engine.values import DUE, FOREVER, TIMERS, Int64
 from tidegate.rules.errors import EngineError
 
+PREFIX = "script:"
+"""What the names of all that scripts carry begin with."""
 VERSION = b"1"
 ROWS_MAX = 4_000
 """The most rows of a part: one with more is cut into `GROWTH`."""
@@ -48,7 +52,7 @@ class Store:
         self._compiled = compiled
         self._count_max = count_max
         self._expires = compiled.script.expire_micros
-        self.prefix = f"script:{compiled.script.digest}/"
+        self.prefix = f"{PREFIX}{compiled.script.digest}/"
 
     def own(self, tables: Tables) -> dict[int, pa.Table]:
         """The script's tables by partition. Raises `EngineError('carried-schema')`."""
@@ -161,6 +165,19 @@ class Store:
         }
         metadata = {_SCHEMA: VERSION, **{k: str(v).encode() for k, v in said.items()}}
         return table.replace_schema_metadata(metadata)
+
+
+def waiting_timers(script: Script, tables: Tables, most: int) -> list[tuple[int, tuple[Any, ...]]]:
+    """The first timers of a script in some carried tables: when each is due, and its key."""
+    found = []
+    for name, table in tables.items():
+        if name.startswith(PREFIX + script.digest + "/"):
+            names = [f"k{n}" for n in range(len(script.program.key_types))]
+            keys = [python_values(table.column(name)) for name in names]
+            for row, times in enumerate(table.column("timer_at").to_pylist()):
+                key = tuple(values[row] for values in keys)
+                found += [(at, key) for at in times]
+    return sorted(found, key=lambda timer: (timer[0], str(timer[1])))[:most]
 
 
 def replaced(

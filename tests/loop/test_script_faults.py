@@ -12,6 +12,7 @@ from tests.support.make import BEGIN, SECOND
 from tidegate import rules
 from tidegate.engine.moments import micros_text
 from tidegate.engine.store import SqlStore
+from tidegate.engine.upcoming import next_timers
 from tidegate.rules.errors import EngineError, InputError
 from tidegate.rules.model import Rulebook
 
@@ -158,6 +159,7 @@ def test_timers_of_a_parked_script_wait_and_what_they_emit_stands_behind_the_las
     assert firing["end"] == f"{micros_text((watermark or 0) + 1)}Z"
     assert emitted(live) == [1]
     happens(live, 2, 3)
+    assert [t["rules"] for t in next_timers(store, live.book, live.at)] == [["main"]]
     live.drain(live.at + 20 * SECOND)
     assert emitted(live) == [1, 2]
 
