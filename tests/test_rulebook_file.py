@@ -39,3 +39,15 @@ def test_without_watching_it_is_read_where_somebody_asks(tmp_path: Path) -> None
     assert file.changed({}) is None
     file.reread()
     assert [text_of(file.changed({})) for _ in range(2)] == [TEXT.format("second"), None]
+
+
+def test_the_files_of_scripts_are_watched(tmp_path: Path) -> None:
+    path, script = tmp_path / "bank.yaml", tmp_path / "a.es"
+    path.write_text('rulebook: bank\nscripts:\n  s: {file: a.es}\n  t: {text: "in {} B B()"}\n')
+    script.write_text("in {} A A()")
+    file = RulebookFile(rules.load(path), watched=True)
+    assert file.changed({}) is None
+    script.write_text("in {} A A()*")
+    found = file.changed({})
+    assert text_of(found) == path.read_text()
+    assert file.changed({}) is None

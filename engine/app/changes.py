@@ -22,21 +22,33 @@ def absolute(file: str | None) -> str | None:
     return file and os.path.abspath(file)
 
 
+def texts_of(book: Rulebook) -> dict[str, str]:
+    """By file, the text of a rulebook and those of its scripts; nothing where it has no file."""
+    if book.file is None:
+        return {}
+    programs = (script.program for script in book.scripts.values())
+    return {**{p.regex.place.file: p.text for p in programs}, book.file: book.text}
+
+
 class RulebookFile:
-    """It is read again when it has changed, if it is `watched`, and after each `reread`."""
+    """It is read again when it, or the file of a script, has changed, if it is `watched`, and after
+    each `reread`."""
 
     def __init__(self, book: Rulebook, *, watched: bool) -> None:
         self._path = book.file
         self._watched = watched
-        self._text = book.text
-        self._seen: tuple[int, ...] | None = None  # it may have changed since it was read
+        self._texts = texts_of(book)
+        self._seen: tuple[tuple[int, ...] | None, ...] | None = (
+            None  # it may have changed since it was read
+        )
         self._asked = False
 
     def runs(self, book: Rulebook) -> None:
         """The engine goes on with this rulebook, perhaps from another file."""
-        if absolute(book.file) != absolute(self._path):
+        texts = texts_of(book)
+        if [*map(absolute, texts)] != [*map(absolute, self._texts)]:
             self._path, self._seen = book.file, None
-        self._text = book.text
+        self._texts = texts
 
     def reread(self) -> None:
         """May be called from a signal handler."""
@@ -47,22 +59,23 @@ class RulebookFile:
         last read, or somebody asked. Raises InputError where it cannot be read, once."""
         if self._path is None or not (self._asked or self._watched):
             return None
-        asked, state = self._asked, self._state()
+        asked, state = self._asked, tuple(map(_state, self._texts))
         if state == self._seen and not asked:
             return None
         self._asked, self._seen = False, state
-        text = read_file(self._path)
-        if text == self._text and not asked:
+        texts = {file: read_file(file) for file in self._texts}
+        if texts == self._texts and not asked:
             return None
-        self._text = text
-        return KeptRulebook(text, absolute(self._path), added)
+        self._texts = texts
+        return KeptRulebook(texts[self._path], absolute(self._path), added)
 
-    def _state(self) -> tuple[int, ...] | None:
-        try:
-            found = os.stat(self._path or "")
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_size, found.st_ino
+
+def _state(file: str) -> tuple[int, ...] | None:
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 @dataclass(slots=True)

@@ -167,14 +167,11 @@ def test_mistakes_of_a_script_alone_have_its_lines(tmp_path: Path) -> None:
         rules.load(path, settings={"yaml_bytes_max": "10"}, features=all_features())
 
 
-def test_run_refuses_scripts_and_validate_says_so(tmp_path: Path) -> None:
+def test_a_script_alone_runs_and_validate_doubts_nothing(tmp_path: Path) -> None:
     path = tmp_path / "heating.es"
     path.write_text(HEATING)
-    with pytest.raises(InputError, match="'scripts' is not built yet"):
-        rules.load(path)
-    assert [w.message for w in validated(path, {}).warnings] == [
-        "'scripts' is not built yet in `run`"
-    ]
+    assert [*rules.load(path).scripts] == ["heating"]
+    assert validated(path, {}).warnings == ()
 
 
 def test_a_long_script_in_a_rulebook_is_read_soon() -> None:
