@@ -100,7 +100,7 @@ def plain(found: dict[str, Any]) -> str:
     shown = without_key(found)
     names = {"event", "at", "value"} if found["rule"] == "faults" else {"at"}
     parts = [{k: v for k, v in each.items() if k not in names} for each in shown["constituents"]]
-    return repr({**shown, "constituents": parts})
+    return repr({**shown, "constituents": parts}).replace("+00:00'", "Z'")
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
