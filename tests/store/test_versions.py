@@ -52,6 +52,7 @@ def test_g24_rules_as_data_build_on_what_was_asked_for_last(store: SqlStore) -> 
         ("r", None), ("q", "{on: a}"), ("s", "{on: r ; a}"),
     ]  # fmt: skip
     assert store.newest("bank").load().rules["r"].disabled_for == ({"k": "7"},)
+    assert [r["disabled_for"] for r in data.list()] == [[{"k": "7"}], [], []]
     assert store.rulebooks()["bank"].added == {}  # nothing of it runs yet
     assert data.enable_for("r", {"k": "7"}) == 5
     assert data.drop("s") == 6
