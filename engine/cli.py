@@ -117,6 +117,10 @@ def validate(
         book = None
         try:
             book = validated(file, pairs(settings, "--set"))
+            if book.scripts:
+                from tidegate.engine.script.doubts import looked_through
+
+                book = looked_through(book)
             warnings = book.warnings
             if tables:
                 from tidegate.engine.app.tables import check_tables
