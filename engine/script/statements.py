@@ -14,7 +14,7 @@ from tidegate.engine.script.expressions import (
     field_number,
 )
 from tidegate.engine.script.numbers import FailedError
-from tidegate.engine.script.values import copied, grows, holds_arrays
+from tidegate.engine.script.values import WORD, copied, grows, holds_arrays, size
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Type
 
@@ -140,8 +140,18 @@ class Statements:
         found, output = self._context.found, [*self._outputs].index(node.output)
         if node.value is None:
             return lambda _: found.append((output, ()))
-        value = self._expressions.owned(node.value, self._outputs[node.output])
-        return lambda variables: found.append((output, value(variables)))
+        kind = self._outputs[node.output]
+        value = self._expressions.owned(node.value, kind)
+        if not grows(kind):
+            return lambda variables: found.append((output, value(variables)))
+        context = self._context
+
+        def emit(variables: Variables) -> None:
+            emitted = value(variables)
+            context.count(size(emitted) // WORD)  # else a loop of them fills the memory
+            found.append((output, emitted))
+
+        return emit
 
     def _if(
         self, condition: tree.Expression, then: tree.Statement, other: tree.Statement | None
