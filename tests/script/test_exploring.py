@@ -75,28 +75,34 @@ def test_which_programs_of_the_paper_are_ambiguous(name: str) -> None:
         ("in {} A A() A()?", []),
         (
             "in {} A\nA() | A()",
-            ["6:11 A lets two paths go on, from 6:7 and from 6:13"],
+            ["6:13 A lets two paths go on, from 6:7 and from 6:13"],
         ),
         (
             "in double A, {} B\n(A(x) | A(y)) B()",
             ["6:15 A lets two paths go on, from 6:8 and from 6:15, and both reach actions"],
         ),
         (
-            "in {} A, {} B\n((A() B())?){2} A()",
-            [],
+            "in {} A, {} B\n((A() B())?){2}",
+            [
+                "6:9 A lets two paths go on, both from 6:9, which is repeated",
+                "6:13 B lets two paths go on, both from 6:13, which is repeated",
+            ],
         ),
         (
             "in {} A\n(A()?)* A()",
-            [],
+            ["6:15 A lets two paths go on, from 6:8 and from 6:15"],
         ),
         (
             "in {} A\nA()* & (A() | A() A())",
-            ["6:20 A lets two paths go on, from 6:15 and from 6:21"],
+            ["6:21 A lets two paths go on, from 6:15 and from 6:21"],
         ),
-        ("in {} A, {} B\n. - (B() | B())", []),
+        (
+            "in {} A, {} B\n. - (B() | B())",
+            ["6:18 B lets two paths go on, from 6:12 and from 6:18"],
+        ),
         ("in {} A\nelapse[2 seconds]() | elapse[3 seconds]()", []),
         ("in {} A\narrive[.:10]() | arrive[.:20]()", []),
-        ("in {} A\narrive[10::]() | elapse[3 seconds]()", []),
+        ("in {} A\narrive[10::00]() | elapse[3 seconds]()", []),
         (
             "in {} A\nelapse[60 seconds]() | elapse[1 minute]()",
             ["6:30 one instant lets two paths go on, from 6:7 and from 6:30"],
@@ -108,16 +114,13 @@ def test_which_programs_of_the_paper_are_ambiguous(name: str) -> None:
     ],
 )
 def test_where_two_paths_go_on(text: str, expected: list[str]) -> None:
-    print(said(text))
     assert said(text) == expected
 
 
 def test_of_many_ambiguities_the_first_are_said_and_the_others_counted() -> None:
     found = said("in {} A\n" + " | ".join(["A()"] * 30))
     assert len(found) == 21
-    assert found[-1].endswith("9 more markers of 's' go on beside another") or found[0].endswith(
-        "9 more markers of 's' go on beside another"
-    )
+    assert found[0].endswith("9 more markers of 's' go on beside another")
 
 
 def test_a_machine_that_is_too_large() -> None:
@@ -166,7 +169,7 @@ def programs(count: int) -> list[Program]:
 
 def test_the_states_found_are_those_that_a_run_makes() -> None:
     large = 0
-    for each in programs(60):
+    for each in programs(120):
         explored = explore(each, 2_000, 10_000)
         assert not explored.too_large
         machine = Machine(Places(each.regex), "auto", 2_000, 10_000)

@@ -26,9 +26,7 @@ def run(folder: Path, text: str, settings: str = "{}") -> list[Any]:
     """What a script emits, for an A, a B and an A."""
     file, trace, out = folder / "book.yaml", folder / "trace.jsonl", io.BytesIO()
     indented = "".join(f"      {line}\n" for line in text.splitlines())
-    file.write_text(
-        f"rulebook: b\nsettings: {settings}\nscripts:\n  s:\n    text: |\n{indented}"
-    )
+    file.write_text(f"rulebook: b\nsettings: {settings}\nscripts:\n  s:\n    text: |\n{indented}")
     trace.write_text("".join(json.dumps({"event": e, "time": t}) + "\n" for e, t in EVENTS))
     looked_through(rules.load(file, features=all_features()))
     simulate(file, trace, out=out)
@@ -48,13 +46,10 @@ def run(folder: Path, text: str, settings: str = "{}") -> list[Any]:
         ('s = "0123456789"; while (length(s) < 60000) s = s + "0123456789";'
          " for (i: 1, 300000) !> Z(s);", "statements"),
         ("a = new long[1000000000000];", "bytes"),
-        ("a = new long[4000]; for (i: 0, 3999) b[i] = a;", "index"),
         ("c = new long[][100]; for (i: 0, 99) c[i] = new long[8000];", "bytes"),
     ],
 )  # fmt: skip
 def test_a_block_that_runs_away_is_parked(tmp_path: Path, body: str, said: str) -> None:
-    if said == "index":
-        body = "b = new long[][4]; " + body
     found = run(tmp_path, f'{A}(A() {{ n = 1; s = "x"; {body} }} | B())*')
     errors = [each["value"] for each in found if each["event"] == "$error"]
     assert said in errors[0]["message"] or errors[0]["kind"] == said
@@ -82,8 +77,8 @@ def test_texts_that_are_refused(tmp_path: Path, regex: str, said: str) -> None:
 @pytest.mark.parametrize(
     "regex",
     [
-        ".{100000}",
-        "A(){0,100000}",
+        ".{99999}",
+        "A(){0,99999}",
         ".* A() .{16}",
         ".* A() .{20000}",
         "((A())?){1000} B()",
@@ -91,7 +86,7 @@ def test_texts_that_are_refused(tmp_path: Path, regex: str, said: str) -> None:
         "(.* A() .{12} & .* B() .{12}) - (.* A() B() .{12})",
         "((.* A() .{8} & .* B() .{9})* - .{40})*",
         "(" * 40 + "A()" + " - B())*" * 40,
-        "(" * 30 + "A()" + " | B() . & .*)*" * 30,
+        "(" * 30 + "A()" + " & B() . & .*)*" * 30,
         "(" + " | ".join(f"elapse[{n} seconds]()" for n in range(1, 500)) + " | A() | B())*",
         "(" + " | ".join(f"elapse[n + {n} seconds]()" for n in range(1, 50)) + " | A() | B())*",
     ],
@@ -106,3 +101,14 @@ def test_more_paths_than_allowed_are_parked(tmp_path: Path) -> None:
     regex = "((A())?){40} B()"
     (found,) = run(tmp_path, A + regex, settings="{script_paths_max: 10}")
     assert found["value"]["message"] == "more than 10 paths (setting script_paths_max)"
+
+
+def test_what_fails_again_and_again_is_said_each_time(tmp_path: Path) -> None:
+    text = f"{A}(A() {{ n = 0; for (i: 1, 5000) n = 1 / n; }} | B())*"
+    assert len(run(tmp_path, text)) == 10_000
+
+
+def test_times_that_no_calendar_has(tmp_path: Path) -> None:
+    text = "in {} A, {} B out time Z\n(A() { !> Z(now() + 9000000000000000000); } | B())*"
+    values = [each["value"] for each in run(tmp_path, text)]
+    assert values == [9000000000001, 9000000000003]
