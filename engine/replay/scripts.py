@@ -13,6 +13,7 @@ import pyarrow as pa
 from tidegate.engine.replay import json_values, script_values
 from tidegate.engine.replay.json_values import ENCODED, LINE
 from tidegate.engine.script.book import in_order, script_of, sources_of
+from tidegate.engine.script.doubts import explored_of, too_many_states
 from tidegate.engine.script.emissions import Emissions
 from tidegate.engine.script.run import Runner
 from tidegate.engine.values import Batch, Carried
@@ -34,7 +35,7 @@ class Scripts:
     """Runs the scripts of a rulebook from `activation` on, each after those whose outputs it takes.
 
     `keys`: the types of the key fields of rules. Raises `InputError` where a script takes what a
-    rule detects, which is not simulated.
+    rule detects, which is not simulated, and where a `machine: dfa` is too large.
     """
 
     def __init__(
@@ -63,6 +64,12 @@ class Scripts:
             for each in self._running
             for taken in each.script.inputs.values()
             if taken.event in book.rules
+        ]
+        problems += [
+            problem
+            for each in self._running
+            if each.script.machine == "dfa"
+            if (problem := too_many_states(book, each.script, explored_of(book, each.script)))
         ]
         if problems:
             raise InputError(problems)
