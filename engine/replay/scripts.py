@@ -13,6 +13,7 @@ import pyarrow as pa
 from tidegate.engine.replay import json_values, script_values
 from tidegate.engine.replay.json_values import ENCODED, LINE
 from tidegate.engine.script.book import in_order, script_of, sources_of
+from tidegate.engine.script.columns import taken
 from tidegate.engine.script.doubts import explored_of, too_many_states
 from tidegate.engine.script.emissions import Emissions
 from tidegate.engine.script.run import Runner
@@ -138,7 +139,7 @@ class Scripts:
         return {event: self._as_lines(event, batch) for event, batch in found.raw.items()}
 
     def _as_lines(self, event: str, batch: Batch) -> Batch:
-        rows = script_values.rows_of(batch.table)
+        rows = script_values.rows_of(taken(batch))
         lines = [
             orjson.dumps({"event": event, "time": t / 1_000_000, **row})
             for t, row in zip(batch.time.tolist(), rows, strict=True)
@@ -179,6 +180,6 @@ def _rows(batch: Batch, table: pa.Table) -> Batch:
 
 def _joined(one: Batch, two: Batch) -> Batch:
     """One batch after the other, of a script that emits in two steps."""
-    table = pa.concat_tables([one.table.take(pa.array(one.row)), two.table])
     time = np.concatenate([one.time, two.time])
+    table = pa.concat_tables([taken(one), taken(two)])
     return Batch(one.event, time, np.arange(len(time)), table)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.script.values import arrow_type, column_of, values_of
+from tidegate.engine.values import Batch
 from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
@@ -27,10 +28,18 @@ def input_values(read: tree.Input, chosen: str | None, table: pa.Table) -> list[
     """
     try:
         if isinstance(read.type, Structure):
-            return _fields(read.type, table)
+            return _fields(read.type, table, table.num_rows)
         return _values(value_column(read, chosen, table), read.type)
     except (pa.ArrowException, OverflowError) as error:
         raise _unfit(read.name, read.type, str(error)) from None
+
+
+def taken(batch: Batch) -> pa.Table:
+    """The rows of a batch, in its order. A table without columns has rows, too, which Arrow's
+    `take` drops."""
+    if batch.table.num_columns:
+        return batch.table.take(pa.array(batch.row))
+    return pa.table({"": pa.nulls(len(batch))}).select([])
 
 
 def value_column(read: tree.Input, chosen: str | None, table: pa.Table) -> pa.ChunkedArray:
@@ -94,15 +103,15 @@ def _fits(kind: pa.DataType, type_: Type) -> bool:
     return type_ == Basic.STRING and bool(types.is_large_string(kind))
 
 
-def _fields(type_: Structure, table: pa.Table) -> list[Any]:
+def _fields(type_: Structure, table: pa.Table, count: int) -> list[Any]:
     if not type_.fields:
-        return [()] * table.num_rows
+        return [()] * count
     lists = []
     for name, kind in type_.fields:
         if name in table.column_names:
             lists.append(_values(table.column(name), kind))
         else:
-            lists.append([None] * table.num_rows)
+            lists.append([None] * count)
     return [*zip(*lists, strict=True)]
 
 
@@ -117,7 +126,8 @@ def _values(column: pa.Array | pa.ChunkedArray, type_: Type) -> list[Any]:
         if not pa.types.is_struct(column.type):
             raise pa.ArrowTypeError(f"a column of type {column.type} is no {type_}")
         names = [column.type.field(n).name for n in range(column.type.num_fields)]
-        rows = _fields(type_, pa.table(dict(zip(names, column.flatten(), strict=True))))
+        table = pa.table(dict(zip(names, column.flatten(), strict=True)))
+        rows = _fields(type_, table, len(column))
         return _where(rows, column)
     if isinstance(type_, Array):
         if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tidegate.engine.detector import order
 from tidegate.engine.detector.occurrences import Ranking
-from tidegate.engine.script.columns import as_column, input_values, value_column
+from tidegate.engine.script.columns import as_column, input_values, taken, value_column
 from tidegate.engine.script.context import Context, Fault
 from tidegate.engine.script.expressions import Expressions
 from tidegate.engine.script.values import column_of
@@ -91,7 +91,7 @@ class Inputs:
         every = [np.empty(0, np.bool_)]
         for each, batch in zip(read, chosen, strict=True):
             source = self._sources.get(each.name, Source())
-            table = batch.table.take(pa.array(batch.row))
+            table = taken(batch)
             own = input_values(each, source.value, table)
             names += self._named(each, batch, own, len(values), faults)
             columns = self._keys(each, source, batch, table, own, len(values), faults)
