@@ -14,10 +14,12 @@ from tidegate.engine.script.expressions import (
     field_number,
 )
 from tidegate.engine.script.numbers import FailedError
-from tidegate.engine.script.values import WORD, copied, grows, holds_arrays, size
+from tidegate.engine.script.values import copied, grows, holds_arrays, size
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Type
 
+_COUNTED = 128
+"""Bytes of an emission that count as a statement: else a loop of large ones fills the memory."""
 Run = Callable[..., None]
 """Of the variables; the block of a place is also given the value of the event, which it leaves."""
 Store = Callable[[Variables, Any], None]
@@ -148,7 +150,7 @@ class Statements:
 
         def emit(variables: Variables) -> None:
             emitted = value(variables)
-            context.count(size(emitted) // WORD)  # else a loop of them fills the memory
+            context.count(size(emitted) // _COUNTED)
             found.append((output, emitted))
 
         return emit

@@ -37,7 +37,7 @@ _DEFAULTS: dict[Type, Any] = {
     Basic.TIME: 0,
     Basic.OBJECT: None,
 }
-WORD = 8  # bytes that any value takes at least
+_WORD = 8  # bytes that any value takes at least
 
 
 def wrapped(value: int) -> int:
@@ -84,16 +84,16 @@ def copied(value: Any) -> Any:
 def size(value: Any) -> int:
     """The bytes that a value takes, about."""
     if isinstance(value, str):
-        return WORD + len(value)
+        return _WORD + len(value)
     if isinstance(value, list):
         if value and isinstance(value[0], list | tuple | str | pa.Scalar):
-            return WORD + sum(map(size, value))
-        return WORD * (1 + len(value))
+            return _WORD + sum(map(size, value))
+        return _WORD * (1 + len(value))
     if isinstance(value, tuple):
         return sum(map(size, value))
     if isinstance(value, pa.Scalar):
-        return WORD + int(pa.array([value]).nbytes)
-    return WORD
+        return _WORD + int(pa.array([value]).nbytes)
+    return _WORD
 
 
 # Arrow ----------------------------------------------------------------------------------------
