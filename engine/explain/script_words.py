@@ -5,25 +5,29 @@ from __future__ import annotations
 from tidegate.engine.explain.amounts import length
 from tidegate.engine.script.exploring import OTHER
 from tidegate.engine.script.paths import Symbol
-from tidegate.engine.script.places import Action, Places
+from tidegate.engine.script.places import Action, Marker, Places
 from tidegate.rules.errors import Place
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.walking import nodes
 
 
 def marker_text(marker: tree.Named | tree.Elapse | tree.Arrive) -> str:
-    """A marker about as it is written; an operand that is no constant is `(..)`."""
+    """A marker about as it is written, `Use(x)`; an operand that is no constant is `(..)`."""
     stored = "" if marker.variable is None else f"({marker.variable})"
+    return f"{_event(marker)}{stored}"
+
+
+def _event(marker: tree.Named | tree.Elapse | tree.Arrive) -> str:
     match marker:
         case tree.Named(event=event):
-            return f"{event or '.'}{stored}"
+            return event or "."
         case tree.Elapse(amount=tree.Literal(value=amount), unit_micros=unit):
-            return f"elapse[{length(round(amount * unit))}]{stored}"
+            return f"elapse[{length(round(amount * unit))}]"
         case tree.Elapse():
-            return f"elapse[(..)]{stored}"
+            return "elapse[(..)]"
         case tree.Arrive(instant=None, components=components):
-            return f"arrive[{_clock(components)}]{stored}"
-    return f"arrive[(..)]{stored}"
+            return f"arrive[{_clock(components)}]"
+    return "arrive[(..)]"
 
 
 def _clock(components: tuple[tree.Expression | None, ...]) -> str:
@@ -42,14 +46,13 @@ def symbol_text(places: Places, symbol: Symbol) -> str:
         return "any other"
     if isinstance(symbol, str):
         return symbol
-    parts = [places.places[number] for number in sorted(symbol)]
-    texts = (marker_text(p.tree).partition("](")[0] for p in parts if not isinstance(p, Action))
-    closed = (text if text.endswith("]") else text + "]" for text in texts)
-    return " and ".join(dict.fromkeys(closed))
+    parts = (places.places[number] for number in sorted(symbol))
+    due = (_event(part.tree) for part in parts if isinstance(part, Marker))
+    return " and ".join(dict.fromkeys(due))
 
 
 def action_text(places: Places, number: int) -> str | None:
-    """What happens at a place: `x = Use`, `{5:10} !> Alarm`; None if nothing does."""
+    """What happens at a place: `store x`, `{5:10} !> Alarm`; None if nothing does."""
     part = places.places[number]
     if not isinstance(part, Action):
         marker = part.tree
