@@ -108,18 +108,20 @@ class RunningClock:
 
 
 def running_clocks(book: Rulebook) -> tuple[RunningClock, ...]:
-    """The clocks that enabled rules listen to: named clock events, and literals in the rulebook's
-    zone. Equal literals are one (S6)."""
+    """The clocks that enabled rules and scripts listen to: named clock events, and literals in the
+    rulebook's zone. Equal literals are one (S6)."""
     found: dict[str, RunningClock] = {}
     nodes = [node for rule in book.rules.values() if rule.enabled for node in rule.on.walk()]
+    names = [node.name for node in nodes if isinstance(node, x.Name)]
+    for script in book.scripts.values():
+        names += [each.event for each in script.inputs.values() if script.enabled]
     for node in nodes:
         if isinstance(node, x.Clock | x.Cron):
             found[name_of(node)] = RunningClock(name_of(node), node, book.timezone)
-        elif isinstance(node, x.Name) and isinstance(
-            event := book.events.get(node.name), ClockEvent
-        ):
-            found[node.name] = RunningClock(
-                node.name,
+    for name in names:
+        if isinstance(event := book.events.get(name), ClockEvent):
+            found[name] = RunningClock(
+                name,
                 event.expression,
                 event.timezone,
                 event.days,

@@ -71,9 +71,15 @@ def test_stages_do_not_import_each_other(stage: str) -> None:
     assert not [e for e in edges_from(f"engine.{stage}") if e[1].startswith(others)]
 
 
-def test_the_detector_knows_neither_spark_nor_a_database() -> None:
+@pytest.mark.parametrize("package", ["engine.detector", "engine.script"])
+def test_the_detector_knows_neither_spark_nor_a_database(package: str) -> None:
     refused = {"pyspark", "py4j", "sqlalchemy", "connectors"}
-    assert not [e for e in edges_from("engine.detector") if e[1].split(".")[0] in refused]
+    assert not [e for e in edges_from(package) if e[1].split(".")[0] in refused]
+
+
+def test_scripts_know_no_stage_but_the_detector() -> None:
+    others = tuple(f"engine.{s}" for s in STAGES if s != "detector")
+    assert not [e for e in edges_from("engine.script") if e[1].startswith(others)]
 
 
 def test_kernels_are_made_of_kernel_modules_alone() -> None:

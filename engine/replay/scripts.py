@@ -13,7 +13,6 @@ import pyarrow as pa
 from tidegate.engine.replay import json_values, script_values
 from tidegate.engine.replay.json_values import ENCODED, LINE
 from tidegate.engine.script.book import in_order, script_of, sources_of
-from tidegate.engine.script.columns import taken
 from tidegate.engine.script.doubts import explored_of, too_many_states
 from tidegate.engine.script.emissions import Emissions
 from tidegate.engine.script.run import Runner
@@ -106,6 +105,16 @@ class Scripts:
         for each in self._running:
             each.carried = Carried({n: through(t) for n, t in each.carried.tables.items()})
 
+    def warnings(self) -> Iterator[str]:
+        """What is doubtful about how the scripts have run."""
+        for each in self._running:
+            if each.runner.without_table:
+                most = self._book.settings.script_states_max
+                yield (
+                    f"script {each.script.name} has more than {most:,} states"
+                    " (setting script_states_max): it goes on without a table of them, more slowly"
+                )
+
     def _inputs(
         self, script: model.Script, arrived: Mapping[str, Batch], emitted: Mapping[str, Batch]
     ) -> dict[str, Batch]:
@@ -115,6 +124,10 @@ class Scripts:
             taken = script.inputs[each.name]
             if taken.event in emitted:
                 found[each.name] = emitted[taken.event]
+            elif taken.event in arrived and isinstance(
+                self._book.events[taken.event], model.ClockEvent
+            ):
+                found[each.name] = arrived[taken.event]
             elif taken.event in arrived:
                 batch = arrived[taken.event]
                 table = batch.table.take(pa.array(batch.row))
@@ -139,7 +152,7 @@ class Scripts:
         return {event: self._as_lines(event, batch) for event, batch in found.raw.items()}
 
     def _as_lines(self, event: str, batch: Batch) -> Batch:
-        rows = script_values.rows_of(taken(batch))
+        rows = script_values.rows_of(_taken(batch))
         lines = [
             orjson.dumps({"event": event, "time": t / 1_000_000, **row})
             for t, row in zip(batch.time.tolist(), rows, strict=True)
@@ -178,8 +191,16 @@ def _rows(batch: Batch, table: pa.Table) -> Batch:
     return Batch(batch.event, batch.time, np.arange(len(batch)), table, batch.ids, batch.depth)
 
 
+def _taken(batch: Batch) -> pa.Table:
+    """The rows of a batch, in its order. A table without columns has rows, too, which Arrow's
+    `take` drops."""
+    if batch.table.num_columns:
+        return batch.table.take(pa.array(batch.row))
+    return pa.table({"": pa.nulls(len(batch))}).select([])
+
+
 def _joined(one: Batch, two: Batch) -> Batch:
     """One batch after the other, of a script that emits in two steps."""
     time = np.concatenate([one.time, two.time])
-    table = pa.concat_tables([taken(one), taken(two)])
+    table = pa.concat_tables([_taken(one), _taken(two)])
     return Batch(one.event, time, np.arange(len(time)), table)

@@ -66,7 +66,7 @@ def simulate(
     with told, tempfile.TemporaryDirectory(prefix="tidegate-") as folder:
         occurrences = read(trace, book, last, Path(folder), told.read)
         check_calendar(book, occurrences, str(trace))
-        count = run(book, occurrences, bucket, out, last, told.detected)
+        count = run(book, occurrences, bucket, out, last, told.detected, tell)
     if not count:
         tell("\n".join(wrapped(nothing_detected(book, occurrences, last), screen_width())))
         return
@@ -81,9 +81,10 @@ def run(
     out: IO[bytes],
     until: int | None = None,
     progress: Callable[[int, int], None] = lambda _, __: None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> int:
     """Detect over a trace that has been read, active from its first instant on; returns how many
-    detections there are.
+    detections and emissions there are.
 
     After the last line time goes on to `until`; without it own terminators and `+ [d]` run out.
     """
@@ -119,6 +120,8 @@ def run(
         found, carried, _ = detector.step(carried, clocks | scripts.shown(emitted), end, last)
         printer.write(found, out, damper.damp(found), [*emitted.texts(book, iso=trace.iso)])
         count += sum(map(len, found)) + len(emitted)
+    for warning in scripts.warnings():
+        tell(f"warning: {warning}")
     return count
 
 

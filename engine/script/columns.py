@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.script.values import arrow_type, column_of, values_of
-from tidegate.engine.values import Batch
 from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
@@ -20,26 +19,18 @@ VALUE = "value"
 """The column of a value that is no structure."""
 
 
-def input_values(read: tree.Input, chosen: str | None, table: pa.Table) -> list[Any]:
-    """The values of an input, one for each row. Raises `InputError`.
+def input_values(read: tree.Input, chosen: str | None, table: pa.Table, count: int) -> list[Any]:
+    """The values of an input, one for each of `count` rows. Raises `InputError`.
 
     A structure takes its fields from the columns of their names; other types take the column
     `chosen`, else `value`, else the only one.
     """
     try:
         if isinstance(read.type, Structure):
-            return _fields(read.type, table, table.num_rows)
+            return _fields(read.type, table, count)
         return _values(value_column(read, chosen, table), read.type)
     except (pa.ArrowException, OverflowError) as error:
         raise _unfit(read.name, read.type, str(error)) from None
-
-
-def taken(batch: Batch) -> pa.Table:
-    """The rows of a batch, in its order. A table without columns has rows, too, which Arrow's
-    `take` drops."""
-    if batch.table.num_columns:
-        return batch.table.take(pa.array(batch.row))
-    return pa.table({"": pa.nulls(len(batch))}).select([])
 
 
 def value_column(read: tree.Input, chosen: str | None, table: pa.Table) -> pa.ChunkedArray:
@@ -126,8 +117,8 @@ def _values(column: pa.Array | pa.ChunkedArray, type_: Type) -> list[Any]:
         if not pa.types.is_struct(column.type):
             raise pa.ArrowTypeError(f"a column of type {column.type} is no {type_}")
         names = [column.type.field(n).name for n in range(column.type.num_fields)]
-        table = pa.table(dict(zip(names, column.flatten(), strict=True)))
-        rows = _fields(type_, table, len(column))
+        fields = pa.table(dict(zip(names, column.flatten(), strict=True)))
+        rows = _fields(type_, fields, len(column))
         return _where(rows, column)
     if isinstance(type_, Array):
         if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):

@@ -18,6 +18,7 @@ from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
 
 Value = Callable[[Variables], Any]
+CONVERSIONS = frozenset({"double", "long", "object"})  # of which null is null
 _COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -197,6 +198,8 @@ class Expressions:
         def calculated(variables: Variables) -> Any:
             given = [argument(variables) for argument in arguments]
             if None in given:
+                if node.function in CONVERSIONS:
+                    return None
                 raise FailedError("null", NULL)
             if node.function == "concat":
                 context.room(sum(map(len, given)))

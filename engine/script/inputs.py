@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.engine.detector import order
 from tidegate.engine.detector.occurrences import Ranking
-from tidegate.engine.script.columns import as_column, input_values, taken, value_column
+from tidegate.engine.script.columns import as_column, input_values, value_column
 from tidegate.engine.script.context import Context, Fault
 from tidegate.engine.script.expressions import Expressions
 from tidegate.engine.script.values import column_of
-from tidegate.engine.values import Batch, Int64
+from tidegate.engine.values import Batch, Int64, UInt64
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Basic, Structure
 
@@ -41,15 +42,15 @@ class Source:
 class Arrivals:
     """n occurrences in order. `name`: what each is called, None where no case holds; `key`: by key
     column, the values, null for those of every key; `every[n]`: it goes to all instances.
-    `faults`: by number, what has failed before it arrived."""
+    `ids`: uint64[n, 2]. `faults`: by number, what has failed before it arrived."""
 
     time: list[int]
     name: list[str | None]
     value: list[Any]
     every: np.ndarray
     key: list[pa.Array]
-    ids: list[tuple[int, int]]
-    depth: list[int]
+    ids: UInt64
+    depth: npt.NDArray[np.int32]
     faults: Mapping[int, Sequence[Fault]]
 
     def __len__(self) -> int:
@@ -91,8 +92,8 @@ class Inputs:
         every = [np.empty(0, np.bool_)]
         for each, batch in zip(read, chosen, strict=True):
             source = self._sources.get(each.name, Source())
-            table = taken(batch)
-            own = input_values(each, source.value, table)
+            table = batch.table.take(pa.array(batch.row))
+            own = input_values(each, source.value, table, len(batch))
             names += self._named(each, batch, own, len(values), faults)
             columns = self._keys(each, source, batch, table, own, len(values), faults)
             for column, more in zip(keys, columns, strict=True):
@@ -111,8 +112,8 @@ class Inputs:
                 values,
                 np.concatenate(every),
                 joined,
-                [*map(tuple, ids.tolist())],
-                depth.tolist(),
+                ids,
+                depth,
                 faults,
             )
         place = order.tolist()
@@ -123,8 +124,8 @@ class Inputs:
             [values[i] for i in place],
             np.concatenate(every)[order],
             [column.take(pa.array(order)) for column in joined],
-            [*map(tuple, ids[order].tolist())],
-            depth[order].tolist(),
+            ids[order],
+            depth[order],
             {moved[old]: said for old, said in faults.items()},
         )
 

@@ -45,9 +45,22 @@ class Instance:
     due: int = FOREVER
 
 
-Emission = tuple[int, int, Cause, int, int, int, Any]
-"""What an instance emits: instant, key, cause, depth (where the cause is no arrival), number within
-its transition, output, value."""
+@dataclass(eq=False, slots=True)
+class Emitted:
+    """What instances emit, by the column: instant, key, cause, depth (where the cause is no
+    arrival), number within the transition, output, value. Many small tuples would keep the garbage
+    collector busy."""
+
+    time: list[int] = field(default_factory=list)
+    key: list[int] = field(default_factory=list)
+    cause: list[Cause] = field(default_factory=list)
+    depth: list[int] = field(default_factory=list)
+    number: list[int] = field(default_factory=list)
+    output: list[int] = field(default_factory=list)
+    value: list[Any] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.time)
 
 
 class StoppedError(Exception):
@@ -79,7 +92,7 @@ class Stepper:
         *,
         last: bool = False,
     ) -> None:
-        self.emissions: list[Emission] = []
+        self.emissions = Emitted()
         self.fired: list[int] = []
         self._compiled = compiled
         self._machine = compiled.machine
@@ -121,12 +134,12 @@ class Stepper:
             self._emit(instance.key, now, number, 0)
             return
         context.event = name
-        state, symbol = instance.state, self._machine.symbol(name)
+        state = instance.state
         try:
-            move = state.moves[symbol]
+            move = state.moves[name]
         except KeyError:
             try:
-                move = self._machine.move(state, symbol)
+                move = self._machine.move(state, name)
             except TooManyPathsError:
                 self._run_away(instance.key, now, number, 0, self._too_many())
         context.now, context.key = now, self._keys[instance.key]
@@ -154,8 +167,9 @@ class Stepper:
         context.now, context.key = at, self._keys[instance.key]
         context.event = "arrive" if phase == ARRIVE else "elapse"
         if isinstance(instance.cause, int):
-            instance.depth = self._depths[instance.cause]
-            instance.cause = self._ids[instance.cause]
+            instance.depth = int(self._depths[instance.cause])
+            high, low = self._ids[instance.cause].tolist()
+            instance.cause = high, low
         cause, depth = mixed(instance.cause, at), instance.depth
         try:
             move = self._machine.move(instance.state, places)
@@ -222,9 +236,15 @@ class Stepper:
         return found
 
     def _emit(self, key: int, now: int, cause: Cause, depth: int) -> None:
-        found, emissions = self._context.found, self.emissions
+        found, emitted = self._context.found, self.emissions
         for number, (output, value) in enumerate(found):
-            emissions.append((now, key, cause, depth, number, output, value))
+            emitted.time.append(now)
+            emitted.key.append(key)
+            emitted.cause.append(cause)
+            emitted.depth.append(depth)
+            emitted.number.append(number)
+            emitted.output.append(output)
+            emitted.value.append(value)
         found.clear()
 
     def _run_away(self, key: int, now: int, cause: Cause, depth: int, said: str) -> NoReturn:

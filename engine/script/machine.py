@@ -58,7 +58,6 @@ class Machine:
         self._most = 0 if kind == "hierarchical" else states_max
         self._paths = Paths(places, paths_max)
         self._known: dict[PathSet, State] = {}
-        self._names = self._paths.names()
 
     def start(self) -> Move:
         """The state at the start, and what runs then."""
@@ -73,10 +72,6 @@ class Machine:
         if state.number >= 0:
             state.moves[symbol] = move
         return move
-
-    def symbol(self, name: str) -> str:
-        """The symbol of a named event: all names that no marker has are one."""
-        return name if name in self._names else ""
 
     def state(self, paths: PathSet) -> State:
         """The state of a path set."""

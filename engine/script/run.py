@@ -14,7 +14,7 @@ import pyarrow as pa
 from tidegate.engine.detector import order
 from tidegate.engine.detector.keys import NO_KEYS, Keys, encode
 from tidegate.engine.detector.occurrences import Ranking
-from tidegate.engine.detector.parts import partitions
+from tidegate.engine.detector.parts import due_of, earliest, partitions
 from tidegate.engine.grid import ceil_watermark
 from tidegate.engine.script.columns import output_column
 from tidegate.engine.script.context import ERROR
@@ -24,7 +24,7 @@ from tidegate.engine.script.instances import (
     ELAPSE,
     NAMED,
     Cause,
-    Emission,
+    Emitted,
     Instance,
     ParkedError,
     Stepper,
@@ -118,6 +118,15 @@ class Runner:
             with suppress(ParkedError):
                 stepper.fire(instance, min(pauses, default=-FOREVER))
         return self._emissions(stepper.emissions, keys, _NO_ARRIVALS)
+
+    def next_due(self, carried: Carried) -> int | None:
+        """The watermark at which something happens though nothing arrives."""
+        return earliest(map(due_of, self._store.own(carried.tables).values()))
+
+    @property
+    def without_table(self) -> bool:
+        """Whether the script has more states than are kept, and goes on more slowly."""
+        return self.compiled.machine.full
 
     def _active(self, batch: Batch) -> Batch:
         """What is not before the activation."""
@@ -230,12 +239,18 @@ class Runner:
         tables = self._store.write(instances, columns, cause, depth, count)
         return {self._store.name(partition): table for partition, table in tables.items()}
 
-    def _emissions(self, found: list[Emission], keys: Keys, arrivals: Arrivals) -> Emissions:
+    def _emissions(self, found: Emitted, keys: Keys, arrivals: Arrivals) -> Emissions:
+        """By time, at one instant by key; those of one key in their order."""
         outputs = self.script.program.outputs
-        found = _in_order(found, keys)
-        columns: Sequence[Sequence[Any]] = [*zip(*found, strict=True)] or [()] * 7
-        time, key, cause, depth, number, output, value = columns
-        code = np.array(output, np.int16)
+        time, key = np.array(found.time, np.int64), np.array(found.key, np.int32)
+        code, number = np.array(found.output, np.int16), np.array(found.number, np.int32)
+        cause, depth = _identities(found.cause, found.depth, arrivals)
+        value = found.value
+        if self._grouped:
+            order = np.lexsort((keys.ranks(key), time))
+            time, key, code, number = time[order], key[order], code[order], number[order]
+            cause, depth = cause[order], depth[order]
+            value = [value[place] for place in order.tolist()]
         code[code == ERROR] = len(outputs)
         row = np.zeros(len(found), np.int64)
         values = {}
@@ -245,21 +260,23 @@ class Runner:
                 row[mine] = np.arange(len(mine))
                 own = value if len(mine) == len(value) else [value[i] for i in mine.tolist()]
                 values[name] = output_column(own, kind)
-        shown = keys.values(np.array(key, np.int32))
         return Emissions(
             self.script.name,
-            pa.table(dict(zip(self.script.program.key_names, shown, strict=True))),
-            np.array(time, np.int64),
+            pa.table(dict(zip(self.script.program.key_names, keys.values(key), strict=True))),
+            time,
             code,
             row,
             (*outputs, ERROR_NAME),
             values,
-            *_identities(cause, depth, arrivals),
-            np.array(number, np.int32),
+            cause,
+            depth,
+            number,
         )
 
 
-_NO_ARRIVALS = Arrivals([], [], [], np.empty(0, np.bool_), [], [], [], {})
+_NO_ARRIVALS = Arrivals(
+    [], [], [], np.empty(0, np.bool_), [], np.empty((0, 2), np.uint64), np.empty(0, np.int32), {}
+)
 
 
 def _together(
@@ -276,10 +293,14 @@ def _identities(
     causes: Sequence[Cause], depths: Sequence[int], arrivals: Arrivals
 ) -> tuple[UInt64, npt.NDArray[np.int32]]:
     """Causes as ids uint64[n, 2], and their depths."""
-    known, of = arrivals.ids, arrivals.depth
-    ids = [known[cause] if isinstance(cause, int) else cause for cause in causes]
-    depth = [of[c] if isinstance(c, int) else d for c, d in zip(causes, depths, strict=True)]
-    return np.array(ids, np.uint64).reshape(-1, 2), np.array(depth, np.int32)
+    number = np.array([c if isinstance(c, int) else -1 for c in causes], np.int64)
+    ids, depth = np.empty((len(number), 2), np.uint64), np.array(depths, np.int32)
+    arrived = number >= 0
+    ids[arrived] = arrivals.ids[number[arrived]]
+    depth[arrived] = arrivals.depth[number[arrived]]
+    for place in np.flatnonzero(~arrived).tolist():
+        ids[place] = causes[place]
+    return ids, depth
 
 
 def _tuples(keys: Keys, kinds: Sequence[Type], read: bool) -> list[tuple[Any, ...]]:
@@ -288,12 +309,3 @@ def _tuples(keys: Keys, kinds: Sequence[Type], read: bool) -> list[tuple[Any, ..
         return [()] * (keys.count + 1)
     columns = [values_of(c, kind) for c, kind in zip(keys.columns, kinds, strict=True)]
     return [(), *zip(*columns, strict=True)]
-
-
-def _in_order(found: list[Emission], keys: Keys) -> list[Emission]:
-    """By time, at one instant by key; those of one key in their order."""
-    if not keys.columns or len(found) < 2:
-        return found
-    rank = keys.ranks(np.array([key for _, key, *_ in found], np.int32))
-    order = np.lexsort((rank, np.array([time for time, *_ in found], np.int64)))
-    return [found[place] for place in order.tolist()]

@@ -111,9 +111,6 @@ class Regexes:
             hint = f"write {{{high},{low}}}"
             self.mistakes.add("count", f"from {low} up to {high} is nothing", count, hint)
             low, high = 1, 1
-        elif high == 0:
-            self.mistakes.add("count", "a count of 0 leaves nothing", count, "leave the part out")
-            low, high = 1, 1
         return self._repeat(tree, low, high)
 
     def _named(self, tree: Parsed) -> t.Regex:
@@ -202,12 +199,12 @@ def has_marker(node: t.Regex) -> bool:
 
 
 def below(node: t.Regex) -> tuple[t.Regex, ...]:
-    """The parts of a regular expression, in the order of the text."""
+    """The parts of a regular expression, in the order of the text; `R{0}` has none."""
     if isinstance(node, t.Sequence | t.Either):
         return node.items
     if isinstance(node, t.Both | t.Without):
         return node.left, node.right
-    return (node.item,) if isinstance(node, t.Repeat) else ()
+    return (node.item,) if isinstance(node, t.Repeat) and node.high != 0 else ()
 
 
 def walk(node: t.Regex) -> list[t.Regex]:

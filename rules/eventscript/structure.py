@@ -38,7 +38,7 @@ def followers(node: t.Regex) -> int:
 def _ends(node: t.Regex) -> _Ends:
     parts = [_ends(each) for each in below(node)]
     if isinstance(node, t.Repeat):
-        return _repeated(parts[0], node.low, node.high)
+        return _repeated(parts[0], node.low, node.high) if parts else _Ends(0, 0, 0, True)
     if isinstance(node, t.Sequence):
         return reduce(_joined, parts)
     if not parts:

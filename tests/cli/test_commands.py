@@ -44,7 +44,7 @@ def test_validate_looks_through_the_automaton_of_a_script(
     file.write_text(f"{text}}}\n")
     result = tidegate("validate", file)
     assert result.exit_code == 0
-    said = f"warning: {file}:3:37: A lets two paths go on, from 3:21 and from 3:37, and both reach"
+    said = f"warning: {file}:3:37: A lets two paths go on, from 3:22 and from 3:37, and both reach"
     assert said in result.stdout
     file.write_text(f"{text}, machine: dfa}}\nsettings: {{script_states_max: 1}}\n")
     result = tidegate("validate", file)

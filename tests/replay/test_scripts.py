@@ -117,6 +117,32 @@ def test_a_value_of_another_type_is_refused_with_its_line(tmp_path: Path) -> Non
         run(tmp_path, "in long A out long Z\nA()", [{"event": "A", "time": 1, "value": 2.5}])
 
 
+def test_a_clock_event_is_an_input_that_carries_nothing(tmp_path: Path) -> None:
+    text = """
+rulebook: clocked
+events:
+  noon: {at: "<(12:00:00)*/*/*>", timezone: UTC}
+scripts:
+  count:
+    text: |
+      in {} noon, long A out long n
+      (noon() {!> n(c); c = 0;} | A(x) {c = c + x;})*
+"""
+    lines = [{"event": "A", "time": hour * 3600, "value": 2} for hour in (1, 10, 13, 40)]
+    found = run(tmp_path, text, lines)
+    assert [(each["time"], each["value"]) for each in found] == [(43200, 4), (129600, 2)]
+
+
+def test_a_script_with_too_many_states_goes_on_and_says_so(tmp_path: Path) -> None:
+    text = "\nrulebook: many\nsettings: {script_states_max: 9}\nscripts:\n  last:\n    text: |\n"
+    text += "      in {} A, {} B out {} z (.* A() .{5} {!> z();} .*)\n"
+    history = [{"event": each, "time": n} for n, each in enumerate("ABBABAABABBBAABA")]
+    told: list[str] = []
+    found = run(tmp_path, text, history, tell=told.append)
+    assert [each["time"] for each in found][:3] == [5, 8, 10]
+    assert "script last has more than 9 states" in told[0]
+
+
 def test_what_a_script_emits_is_no_line_of_a_trace(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Z is what a script emits"):
         run(tmp_path, "in long A out long Z\nA()", [{"event": "Z", "time": 1, "value": 2}])

@@ -25,13 +25,14 @@ SECOND = 1_000_000
 
 
 class Out(NamedTuple):
-    """An emission: instant, key, output, value, number within its transition."""
+    """An emission: instant, key, output, value, number within its transition, and its cause."""
 
     time: int
     key: tuple[Any, ...]
     output: str
     value: Any
     number: int
+    cause: Any = ()
 
 
 def script_of(text: str, **options: Any) -> Script:
@@ -46,7 +47,6 @@ def emissions(
     start: int | None = None,
     until: int | None = None,
     sources: Mapping[str, Source] | None = None,
-    partitions_max: int = 256,
     **options: Any,
 ) -> list[Out]:
     """What a script emits over a history that is cut behind some instants; between two buckets
@@ -60,7 +60,7 @@ def emissions(
     ends = [start - 1, *sorted({cut for cut in cuts if start <= cut < last}), last]
     carried, found = Carried(), []
     for after, end in pairwise(ends):
-        runner = Runner(script, start, sources, partitions_max=partitions_max)
+        runner = Runner(script, start, sources)
         part = [event for event in events if after < event.time <= end]
         step = runner.step(carried, batches(script.program, part), end)
         found += outs(script.program, step.emissions)
@@ -75,11 +75,12 @@ def emissions(
 def batches(program: tree.Program, events: Sequence[Event]) -> dict[str, Batch]:
     """Events in order of time as batches by input."""
     found = {}
-    for each in program.inputs:
+    for number, each in enumerate(program.inputs):
         own = [event for event in events if event.input == each.name]
         if own:
             time: Int64 = np.array([event.time for event in own], np.int64)
-            ids = {"": np.array([[t, n] for n, t in enumerate(time.tolist())], np.uint64)}
+            first = np.arange(len(own)) * len(program.inputs) + number
+            ids = {"": np.column_stack([first, time]).astype(np.uint64)}
             table = table_of([event.value for event in own], each.type)
             found[each.name] = Batch(each.name, time, np.arange(len(own)), table, ids)
     return found
@@ -120,7 +121,8 @@ def outs(program: tree.Program, found: Emissions) -> list[Out]:
         if name == ERROR_NAME:
             del value["message"]
         key = tuple(column[n] for column in keys)
-        result.append(Out(int(found.time[n]), key, name, value, int(found.number[n])))
+        cause = (*found.cause[n].tolist(),)
+        result.append(Out(int(found.time[n]), key, name, value, int(found.number[n]), cause))
     return result
 
 

@@ -131,6 +131,8 @@ class Run:
             return values[0] is None
         if node.function == "now":
             return self.now
+        if node.function in ("double", "long") and values[0] is None:
+            return None
         if None in values:
             raise Fault("null")
         if node.function == "string":
