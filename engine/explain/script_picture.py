@@ -6,9 +6,12 @@ from collections.abc import Iterator
 
 from tidegate.engine.explain.model import Explained, Script
 from tidegate.engine.explain.picture import Arrow, Box, Picture
+from tidegate.engine.printable import shortened
 
 STATES_MAX = 40
 """States of an automaton that is drawn."""
+TEXT_MAX = 60
+"""Characters of a line in a picture; the table has all."""
 
 
 def script_pictures(explained: Explained) -> Iterator[Picture]:
@@ -51,16 +54,18 @@ def _pipeline(explained: Explained) -> Picture:
 def _automaton(rulebook: str, script: Script) -> Picture:
     """A state is a box, with what it waits for; moves between two states are one arrow."""
     begin = f"s_{script.name}_start"
-    boxes = [Box(begin, "event", "start", ", ".join(script.start))]
+    boxes = [Box(begin, "event", "start", shortened(", ".join(script.start), TEXT_MAX))]
     arrows = [Arrow(begin, f"s_{script.name}_0")]
     for state in script.table:
         id_ = f"s_{script.name}_{state.number}"
-        waits = ", ".join(state.waits_for) or "the end"
+        waits = shortened(", ".join(state.waits_for), TEXT_MAX) or "the end"
         boxes.append(Box(id_, "operator", f"state {state.number}", waits))
         labels: dict[int, list[str]] = {}
         for move in state.moves:
             done = f" / {', '.join(move.actions)}" if move.actions else ""
             labels.setdefault(move.next, []).append(f"{move.event}{done}")
         for target, said in labels.items():
-            arrows.append(Arrow(id_, f"s_{script.name}_{target}", "; ".join(said)))
+            arrows.append(
+                Arrow(id_, f"s_{script.name}_{target}", shortened("; ".join(said), TEXT_MAX))
+            )
     return Picture(f"{rulebook}: automaton of {script.name}", tuple(boxes), tuple(arrows))

@@ -175,6 +175,17 @@ def test_pictures(shop: Path) -> None:
     assert "shop: automaton of counting" in titles
 
 
+def test_pictures_of_many_events_stay_small(tmp_path: Path) -> None:
+    names = [f"something_happened_{n}" for n in range(60)]
+    file = tmp_path / "many.es"
+    markers = " | ".join(f"{name}()" for name in names)
+    file.write_text(f"in {', '.join('{} ' + name for name in names)}\n({markers})*")
+    root = ET.fromstring(explain(file, None, "svg"))
+    assert float(root.attrib["width"]) < 2_000
+    longest = max(map(len, explain(file, None, "mermaid").splitlines()))
+    assert longest < 150
+
+
 def test_one_script_alone(shop: Path) -> None:
     found = json.loads(explain(shop, "counting", "json"))
     assert [s["name"] for s in found["scripts"]] == ["counting"]
