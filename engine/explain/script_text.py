@@ -55,21 +55,26 @@ def _done(actions: Sequence[str]) -> str:
 
 
 def _table(script: Script) -> Iterator[str]:
-    rows = [("state", "event", "next", "actions")]
     shown = script.table[:STATES_MAX]
-    for state in shown:
-        for number, move in enumerate(state.moves):
-            first = "" if number else str(state.number)
-            rows.append((first, move.event, str(move.next), ", ".join(move.actions)))
-        if state.unexpected:
-            first = "" if state.moves else str(state.number)
-            rows.append((first, ", ".join(state.unexpected), "-", "unexpected"))
-        if not state.moves and not state.unexpected:
-            rows.append((str(state.number), "-", "-", "the end"))
+    rows = [("state", "event", "next", "actions")]
+    rows += [
+        ("" if number else str(state.number), move.event, str(move.next), ", ".join(move.actions))
+        for state in shown
+        for number, move in enumerate(state.moves)
+    ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield f"  {line.rstrip()}"
+    lines = (
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
+    yield f"  {next(lines)}"
+    for state in shown:
+        yield from (f"  {next(lines)}" for _ in state.moves)
+        number = "" if state.moves else str(state.number)
+        if state.unexpected:
+            yield f"  {number:<{widths[0]}}  unexpected: {', '.join(state.unexpected)}"
+        elif not state.moves:
+            yield f"  {number:<{widths[0]}}  the end"
     more = len(script.table) - len(shown) + script.states_more
     if more:
         yield f"  .. and {more:,} states more"

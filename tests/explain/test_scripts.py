@@ -75,6 +75,22 @@ def test_the_table_has_next_states_actions_and_what_is_unexpected(shop: Path) ->
     assert [state["unexpected"] for state in heating["table"]] == [["Cold"], ["Hot"], ["Hot"], []]
 
 
+def test_the_table_as_text(tmp_path: Path) -> None:
+    file = tmp_path / "one.es"
+    file.write_text("in {} Long, {} B, {} C out {} Z\n(Long() { !> Z(); } | B() B() C())")
+    lines = explain(file).splitlines()
+    assert lines[lines.index("  state  event  next  actions") + 1 :] == [
+        "  0      Long   1     {2:9} !> Z",
+        "         B      2",
+        "         unexpected: C",
+        "  1      unexpected: Long, B, C",
+        "  2      B      3",
+        "         unexpected: Long, C",
+        "  3      C      1",
+        "         unexpected: Long, B",
+    ]
+
+
 def test_the_pipeline_says_where_inputs_come_from_and_outputs_go(shop: Path) -> None:
     found = scripts(shop)
     assert [*found] == ["heating", "counting"], "each after those whose outputs it takes"
