@@ -117,6 +117,10 @@ def validate(
         book = None
         try:
             book = validated(file, pairs(settings, "--set"))
+            if book.scripts:
+                from tidegate.engine.script.doubts import looked_through
+
+                book = looked_through(book)
             warnings = book.warnings
             if tables:
                 from tidegate.engine.app.tables import check_tables
@@ -146,7 +150,8 @@ def validate(
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @brief
 def explain(rulebook: Path, rule: str | None, format_: str, as_json: bool) -> None:
-    """Normalised expressions, the shared graph, what is stored per key, what triggers what."""
+    """Normalised expressions, the shared graph, what is stored per key, what triggers what;
+    automata of scripts."""
     from tidegate.engine.explain import explain as explained
 
     form = "json" if as_json else format_

@@ -184,7 +184,7 @@ def pass_over(
             raise InputError([Problem("entry-finished", message, place, "nothing is to be done")])
         store.ask(book.name, kind, str(number), option=option)
         asked = {"asked_for": kind, "entry": number, "rule": entry.rule, "state": entry.state}
-        return {"rulebook": book.name, **asked, "effective": _effective(store, book)}
+        return {"rulebook": book.name, **asked, "effective": _effective(store, book.name)}
 
 
 def list_dead(url: str, name: str | None, rule: str | None, limit: int) -> list[dict[str, Any]]:
@@ -215,7 +215,7 @@ def redrive_all(url: str, name: str | None, rule: str | None, option: str | None
         told: dict[str, Any] = {"rulebook": book.name, "asked_for": "redrive", "entries": len(some)}
         if gone := [n for n, of_rule in found if of_rule not in book.rules]:
             told["only_to_be_skipped"] = gone  # their rules are gone
-        return told | ({"effective": _effective(store, book)} if some else {})
+        return told | ({"effective": _effective(store, book.name)} if some else {})
 
 
 def switch_rule(
@@ -233,10 +233,10 @@ def switch_rule(
         if key:
             of = Rules(store, book.name)
             version = (of.disable_for if kind == "disable" else of.enable_for)(rule, key)
-            return {"rulebook": book.name, "rule": rule, "key": dict(key), "version": version}
+            return _proposed(store, book.name, rule=rule, key=dict(key), version=version)
         ask_for_rule(store, book, kind, rule, purge=purge)
         asked = {"asked_for": kind, "rule": rule}
-        return {"rulebook": book.name, **asked, "effective": _effective(store, book)}
+        return {"rulebook": book.name, **asked, "effective": _effective(store, book.name)}
 
 
 def reset_table(url: str, name: str | None, table: str, start: str) -> dict[str, Any]:
@@ -258,7 +258,7 @@ def reset_table(url: str, name: str | None, table: str, start: str) -> dict[str,
         told = _passed_over(book.tables[table], start, cursor)
         store.ask(book.name, "reset", table, None if start == "now" else int(start))
         asked = {"asked_for": "reset", "table": table, "from": start, **told}
-        return {"rulebook": book.name, **asked, "effective": _effective(store, book)}
+        return {"rulebook": book.name, **asked, "effective": _effective(store, book.name)}
 
 
 def _passed_over(table: Table, start: str, cursor: int | None) -> dict[str, str]:
@@ -293,9 +293,15 @@ def _check_rule(book: Rulebook, rule: str | None) -> None:
         raise InputError([unknown("rules", rule, book, "RULE")])
 
 
-def _effective(store: SqlStore, book: Rulebook) -> str:
+def _proposed(store: SqlStore, rulebook: str, **asked: Any) -> dict[str, Any]:
+    """A version that was asked for: the engine alone knows whether it fits the tables."""
+    effective = f"{_effective(store, rulebook)}, if it fits; `tidegate status` has the answer"
+    return {"rulebook": rulebook, **asked, "effective": effective}
+
+
+def _effective(store: SqlStore, rulebook: str) -> str:
     """When the engine does what it was asked for."""
-    if store.holder(book.name) is None:
+    if store.holder(rulebook) is None:
         return "no engine runs: `tidegate run` carries it out"
     return "at the engine's next look"
 
@@ -310,7 +316,7 @@ def reload_rulebook(url: str, name: str | None, file: Path | None) -> dict[str, 
     """`tidegate reload`. Raises InputError with all that is wrong with the file."""
     with open_store(url, create=False) as store:
         book = the_rulebook(store, name)
-        return {"rulebook": book.name, "version": ask_to_reload(store, book, file)}
+        return _proposed(store, book.name, version=ask_to_reload(store, book, file))
 
 
 def rules_of(url: str, name: str | None) -> list[dict[str, Any]]:
@@ -326,11 +332,11 @@ def put_rule(
     definition = text if text is not None else read_file(str(file))
     with open_store(url, create=False) as store:
         book = the_rulebook(store, name).name
-        return {"rulebook": book, "version": Rules(store, book).put(rule, definition)}
+        return _proposed(store, book, version=Rules(store, book).put(rule, definition))
 
 
 def drop_rule(url: str, name: str | None, rule: str) -> dict[str, Any]:
     """`tidegate rules drop`."""
     with open_store(url, create=False) as store:
         book = the_rulebook(store, name).name
-        return {"rulebook": book, "version": Rules(store, book).drop(rule)}
+        return _proposed(store, book, version=Rules(store, book).drop(rule))

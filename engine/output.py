@@ -21,7 +21,7 @@ from tidegate.engine.doing import STAGES
 from tidegate.engine.printable import in_json, in_line, printable, shortened
 from tidegate.engine.screen.firings import entry_lines, firing_lines
 from tidegate.engine.screen.status import status_lines
-from tidegate.engine.screen.text import plain, screen_width, wrapped
+from tidegate.engine.screen.text import counted, plain, screen_width, wrapped
 from tidegate.engine.whose import speaker
 from tidegate.rules.errors import Problem
 from tidegate.rules.model import Rulebook
@@ -174,11 +174,11 @@ def bucket_printer(*, as_json: bool, stages: bool = False) -> Callable[[str, Buc
 
     def as_text(rulebook: str, report: BucketReport) -> None:
         parts = (
-            _count(report.rows, "row"),
-            _count(report.detections, "detection"),
-            _count(report.firings, "firing")
+            counted(report.rows, "row"),
+            counted(report.detections, "detection"),
+            counted(report.firings, "firing")
             + (f" ({report.damped:,} damped)" if report.damped else ""),
-            _count(report.entries, "action"),
+            counted(report.entries, "action"),
             f"{sum(report.seconds.values()):.2f} s",
         )
         known = [name for name in STAGES if name in report.seconds]
@@ -190,10 +190,6 @@ def bucket_printer(*, as_json: bool, stages: bool = False) -> Callable[[str, Buc
         _lines(wrapped(line, screen_width()))
 
     return as_line if as_json else as_text
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def record(value: Mapping[str, Any], *, as_json: bool) -> None:
@@ -262,7 +258,7 @@ def entry(value: Mapping[str, Any], *, as_json: bool) -> None:
 def _plainly(value: Any) -> Any:
     """A list or mapping as people read it."""
     if isinstance(value, list):
-        return "; ".join(map(str, value))
+        return "; ".join(str(_plainly(one)) for one in value)
     return orjson.dumps(value, default=plain).decode() if isinstance(value, Mapping) else value
 
 

@@ -50,7 +50,8 @@ class Rules:
         return self._switch(rule, key, off=False)
 
     def list(self) -> list[dict[str, Any]]:
-        """A row a rule: `rule`, `on`, `enabled`, and `put`, the YAML of one that was put."""
+        """A row a rule: `rule`, `on`, `enabled`, `disabled_for`, the keys for which it does not
+        fire, and `put`, the YAML of one that was put."""
         kept = self._store.newest(self._rulebook)
         off = self._store.disabled(self._rulebook)
         return [
@@ -58,6 +59,10 @@ class Rules:
                 "rule": rule.name,
                 "on": rule.on_text,
                 "enabled": rule.enabled and rule.name not in off,
+                "disabled_for": [
+                    {name: key_text(value) for name, value in key.items()}
+                    for key in rule.disabled_for
+                ],
                 "put": kept.added.get(rule.name),
             }
             for rule in kept.load().rules.values()

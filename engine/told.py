@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from tidegate.engine.moments import micros_text
+from tidegate.engine.screen.text import counted
 from tidegate.engine.state import Taken
 from tidegate.engine.values import Firings
 
@@ -39,14 +40,10 @@ def fired_text(fired: Firings) -> str:
     failed = len(fired) - count - dropped
     rest = f"; its condition does not hold for {failed:,} more" if failed else ""
     if not count and dropped:
-        return f"did not fire: {_count(dropped, 'firing')} damped{rest}"
+        return f"did not fire: {counted(dropped, 'firing')} damped{rest}"
     if not count:
-        return f"did not fire: its condition holds for none of {_count(len(fired), 'detection')}"
+        return f"did not fire: its condition holds for none of {counted(len(fired), 'detection')}"
     rest += f"; {dropped:,} more damped" if dropped else ""
     times = "fired" if count == max(keys, 1) else f"fired {count:,} times"
-    of = f" for {_count(keys, 'key')}" if keys else ""
+    of = f" for {counted(keys, 'key')}" if keys else ""
     return f"{times}{of}{rest}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

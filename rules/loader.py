@@ -60,7 +60,7 @@ def _loaded(
     added: Mapping[str, str] | None = None,
 ) -> Rulebook:
     """`doubt`: adds further warnings."""
-    if isinstance(source, str) and is_text(source):
+    if isinstance(source, str) and (file is not None or is_text(source)):
         text = source
     else:
         file = os.fspath(source)

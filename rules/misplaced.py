@@ -105,7 +105,7 @@ def shape_hint(like: str, node: Node, known: Iterable[str] = ()) -> str:
             return f"a space stands behind the colon: {name}: {rest.strip()}"
     elif isinstance(node, Items) and len(node.items) == 1:
         (item,) = node.items
-        if isinstance(item, Scalar) and item.text:
+        if isinstance(item, Scalar) and item.text and not known:
             return f"write {item.text}, without dash or [ ]"
         if isinstance(item, Fields):
             return "leave out the dash"

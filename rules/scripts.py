@@ -176,7 +176,22 @@ def _inputs(book: Book, name: str, program: Program, report: Report) -> Mapping[
         value = _value(declared, event, said, columns, report)
         order = _order(event, said, columns, report) if said else ()
         found[of] = ScriptInput(event, value, order)
+        _at_once(book, of, found[of], said.place() if said else declared.place, report)
     return found
+
+
+def _at_once(book: Book, of: str, taken: ScriptInput, place: Place, report: Report) -> None:
+    """Rows of one commit are simultaneous, and a script takes them one by one."""
+    event = book.events.get(taken.event)
+    if not isinstance(event, TableEvent) or event.change is Change.TRANSACTION:
+        return
+    if event.time is None and not taken.order_by:
+        message = (
+            f"rows of {taken.event!r} in one commit are simultaneous: {of!r} takes them in"
+            " the order of their values"
+        )
+        hint = f"give the event a time:, or write in: {{{of}: {{order_by: [COLUMN]}}}}"
+        report.warn("order", message, place, hint)
 
 
 def _order(event: str, said: Record, columns: _Columns | None, report: Report) -> tuple[str, ...]:

@@ -219,6 +219,7 @@ def test_g07_a_storage_that_is_away_is_waited_for_and_a_spark_that_is_gone_is_no
                 engine.run_once()
 
 
+@pytest.mark.long
 def test_g10_a_table_is_set_back_to_a_version_or_on_to_its_head(shop: Shop) -> None:
     shop.order((1, 10))
     shop.order((2, 20))
@@ -238,6 +239,7 @@ def test_g10_a_table_is_set_back_to_a_version_or_on_to_its_head(shop: Shop) -> N
     assert shop.status()["asked_for"] == []
 
 
+@pytest.mark.long
 def test_g15_g25_g31_tables_of_a_catalog_rows_that_raise_and_the_order_of_actions(
     shop: Shop,
 ) -> None:
@@ -309,6 +311,7 @@ def test_g17_a_failing_action_holds_its_rule_and_a_restart_tries_it_again(shop: 
     assert shop.status()["entries_pending"] == 0
 
 
+@pytest.mark.long
 def test_g16b_a_new_column_of_the_source_loses_no_effect(shop: Shop) -> None:
     """`SELECT *` gives a column more than the target has: the entry says so, the other rule goes
     on, and once the target has room nothing is missing."""
@@ -334,6 +337,7 @@ def test_g16b_a_new_column_of_the_source_loses_no_effect(shop: Shop) -> None:
     assert shop.status()["entries_pending"] == 0
 
 
+@pytest.mark.long
 def test_a_target_that_got_a_column_holds_its_rule_only_also_after_a_restart(shop: Shop) -> None:
     """As with a `run --once` from cron: each run is a start."""
     held = "retry: {attempts: 1}\n    on_dead: hold\n"

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tidegate import load, parse
+from tidegate import parse
 from tidegate.engine.replay.simulate import simulate
+from tidegate.rules import load
+from tidegate.rules.unbuilt import SIMULATED
 
 TEXT = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 EXPRESSIONS = re.findall(r"^\| `([^`]+)`(?: \(t\))? \| (?!.*\|.*\|)", TEXT, re.MULTILINE)
@@ -43,7 +45,7 @@ def test_expressions_parse(text: str) -> None:
 @pytest.mark.parametrize("text", re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL))
 def test_rulebooks_load(text: str) -> None:
     file = str(Path(__file__).parent / "README.yaml")  # paths are relative to it
-    assert load(text, file=file).rules
+    assert load(text, file=file, features=SIMULATED).rules
 
 
 def test_the_trace_detects_what_is_said_of_it(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -15,6 +16,9 @@ from tidegate.rules.files import read_file
 from tidegate.rules.model import Rulebook
 
 log = logging.getLogger(__name__)
+SETTLING_SECONDS = 0.2
+"""A watched file that has changed within this time may not have been written to its end. Half of a
+text can be a rulebook without some of its rules, and what these had gathered would be lost."""
 
 
 def absolute(file: str | None) -> str | None:
@@ -60,7 +64,7 @@ class RulebookFile:
         if self._path is None or not (self._asked or self._watched):
             return None
         asked, state = self._asked, tuple(map(_state, self._texts))
-        if state == self._seen and not asked:
+        if not asked and (state == self._seen or any(map(_is_settling, state))):
             return None
         self._asked, self._seen = False, state
         texts = {file: read_file(file) for file in self._texts}
@@ -76,6 +80,10 @@ def _state(file: str) -> tuple[int, ...] | None:
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _is_settling(state: tuple[int, ...] | None) -> bool:
+    return state is not None and 0 <= time.time() - state[0] / 1e9 < SETTLING_SECONDS
 
 
 @dataclass(slots=True)
@@ -125,6 +133,12 @@ class Changes:
         self._wanted = None
         if control is not None:
             self.answer(said, control)
+        else:
+            self._tell(said)
+
+    def _tell(self, said: str) -> None:
+        """Keep for `status` what came of the file, for which nobody asked in the store."""
+        self.store.note(self.name, self.epoch, RELOAD, "file", said)
 
     def answer(self, said: str, last: int) -> None:
         """Answer what asks for another text, up to the control `last`, which the answer is for; the
@@ -143,6 +157,7 @@ class Changes:
             found = self.file.changed(added)
         except InputError as error:
             log.error("the rulebook cannot be read again, the one there was goes on:\n%s", error)
+            self._tell(f"cannot be read: {error}")
             found = None
         if found is None and not asked:
             return None

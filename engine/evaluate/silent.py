@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from tidegate.engine.hashing import row_hash
 from tidegate.engine.keytext import key_text
+from tidegate.engine.sparktypes import spark_type
 from tidegate.engine.values import Firings
 from tidegate.rules.errors import InputError, Problem
 from tidegate.rules.model import Rule
@@ -24,7 +25,8 @@ def silent_keys(rule: Rule, key: pa.Schema) -> pa.Table:
         try:
             columns[field.name] = pa.array(texts, pa.string()).cast(field.type)
         except pa.ArrowException:
-            message = f"disabled_for: {', '.join(texts)}: not all are of the type {field.type}"
+            kind = spark_type(field.type)
+            message = f"disabled_for: {', '.join(texts)}: not all are of the type {kind}"
             hint = f"write values of the column {field.name}"
             raise InputError([Problem("key-type", message, rule.place, hint)]) from None
     return pa.table(columns)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from tidegate.engine.explain.damping import damps
 from tidegate.engine.explain.graph import Nodes
 from tidegate.engine.explain.model import Explained, Rule, Stores, Warned
+from tidegate.engine.explain.scripts import Scripts
 from tidegate.rules import expression as x
 from tidegate.rules.bound import Bound, Bounds, own_context
 from tidegate.rules.detected import detected
@@ -19,8 +20,12 @@ from tidegate.rules.triggers import Triggers
 
 
 def build(book: Rulebook, only: str | None = None) -> Explained:
-    """Everything, or what belongs to the rule named `only`: its nodes, with those of rules that it
-    uses as events, and the edges from and to it."""
+    """Everything, or what belongs to the rule or script named `only`: of a rule its nodes, with
+    those of rules that it uses as events, and the edges from and to it."""
+    scripts = Scripts(book, only)
+    if only is not None and only in book.scripts:
+        told = _warned(book, [*_of_script(book, only), *scripts.warnings])
+        return Explained(book.name, (), (), (), 0, (), told, tuple(scripts.scripts))
     found = Bounds(book.rules)
     graph = Nodes(book, found.used)
     triggers = Triggers(book)
@@ -29,17 +34,47 @@ def build(book: Rulebook, only: str | None = None) -> Explained:
     chosen = [rule for rule in book.rules.values() if only in (None, rule.name)]
     bounds = {rule.name: found.in_contexts(rule, {own_context(rule), *Context}) for rule in chosen}
     rules = [_rule(rule, book, graph, bounds[rule.name], triggers) for rule in chosen]
-    warnings = [*book.warnings, *_never_forget(chosen, bounds, graph)]
+    warnings = [*book.warnings, *_never_forget(chosen, bounds, graph), *scripts.warnings]
     if only is not None:
         kept = graph.below(rules[0].root)
         nodes = tuple(node for node in nodes if node.id in kept)
         loops = [loop for loop in loops if only in loop]
         warnings = [w for w in warnings if w.place.path.split(".")[:2] == ["rules", only]]
-    said = tuple(
-        Warned(w.code, w.place.line, w.place.column, w.place.path, w.message, w.hint)
+    return Explained(
+        book.name,
+        tuple(rules),
+        nodes,
+        edges,
+        more,
+        tuple(loops),
+        _warned(book, warnings),
+        tuple(scripts.scripts),
+    )
+
+
+def _warned(book: Rulebook, warnings: Iterable[Problem]) -> tuple[Warned, ...]:
+    own = ("<text>", book.file)
+    return tuple(
+        Warned(
+            w.code,
+            "" if w.place.file in own else w.place.file,
+            w.place.line,
+            w.place.column,
+            w.place.path,
+            w.message,
+            w.hint,
+        )
         for w in warnings
     )
-    return Explained(book.name, tuple(rules), nodes, edges, more, tuple(loops), said)
+
+
+def _of_script(book: Rulebook, name: str) -> Iterator[Problem]:
+    """The warnings of a script: of its entry, and of its file, if it has one."""
+    file = book.scripts[name].program.inputs[0].place.file
+    for each in book.warnings:
+        own_file = file != book.file and each.place.file == file
+        if own_file or each.place.path.split(".")[:2] == ["scripts", name]:
+            yield each
 
 
 def _rule(

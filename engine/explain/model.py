@@ -84,10 +84,83 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class ScriptInput:
+    """`name` in the script takes event type `event`. kind: table, signal, clock, `script NAME` or
+    `rule NAME`; value: the column of an input of one value; columns by which simultaneous ones are
+    ordered."""
+
+    name: str
+    type: str
+    event: str
+    kind: str
+    value: str | None
+    order_by: tuple[str, ...]
+    group: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptOutput:
+    """taken_by: `script NAME` or `rule NAME`; nobody takes what is only printed or stored."""
+
+    name: str
+    type: str
+    event: str
+    taken_by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What event moves a state, where to, and what is done then, in order. A timed event is its
+    marker as it is written; `any other` is every event that no marker names."""
+
+    event: str
+    next: int
+    actions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """waits_for: markers with their places in the text; unexpected: events that are no move."""
+
+    number: int
+    waits_for: tuple[str, ...]
+    moves: tuple[Move, ...]
+    unexpected: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """An event script. machine: `dfa` or `hierarchical`, and why; states: how many there are, None
+    where that was not found out. start: what is done at the start, where state 0 is entered.
+    table: the first states, states_more: how many known ones are not in it. variables, keys: types
+    by name. bytes_max: of the variables of one key; bytes_why: where only `script_state_bytes_max`
+    is a bound. statements_max: of one transition, None where unknown or unbounded; unbounded: why a
+    transition may take any time."""
+
+    name: str
+    enabled: bool
+    machine: str
+    why: str
+    states: int | None
+    start: tuple[str, ...]
+    table: tuple[State, ...]
+    states_more: int
+    inputs: tuple[ScriptInput, ...]
+    outputs: tuple[ScriptOutput, ...]
+    variables: Mapping[str, str]
+    keys: Mapping[str, str]
+    bytes_max: int
+    bytes_why: str
+    statements_max: int | None
+    unbounded: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Warned:
-    """A warning with its place, as `validate` gives it."""
+    """A warning with its place, as `validate` gives it; file: where it is not the rulebook's."""
 
     code: str
+    file: str
     line: int
     column: int
     path: str
@@ -98,7 +171,8 @@ class Warned:
 @dataclass(frozen=True, slots=True)
 class Explained:
     """A rulebook. nodes: operands first; triggers: the first of them, triggers_more: how many are
-    not there; cycles: groups of rules that can trigger each other."""
+    not there; cycles: groups of rules that can trigger each other; scripts: each after those whose
+    outputs it takes."""
 
     rulebook: str
     rules: tuple[Rule, ...]
@@ -107,3 +181,4 @@ class Explained:
     triggers_more: int
     cycles: tuple[tuple[str, ...], ...]
     warnings: tuple[Warned, ...]
+    scripts: tuple[Script, ...] = ()

@@ -9,6 +9,7 @@ from itertools import zip_longest
 
 from tidegate.engine.explain.amounts import kept, length
 from tidegate.engine.explain.model import Explained, Node, Rule, Stores, Warned
+from tidegate.engine.explain.script_text import script_text
 from tidegate.rules.triggers import Trigger
 
 _SHRINKS = {5: 26, 3: 12, 4: 14, 2: 12, 1: 12}
@@ -16,16 +17,16 @@ _SHRINKS = {5: 26, 3: 12, 4: 14, 2: 12, 1: 12}
 
 
 def text(explained: Explained, width: int) -> str:
-    """Rules, the shared graph, the triggering graph, warnings, in lines of `width` columns where
-    words allow it; ends with a newline."""
-    parts = [
-        [f"rulebook {explained.rulebook}"],
-        *(list(_rule(rule)) for rule in explained.rules),
-        ["graph (what each node stores per key)", *_nodes(explained.nodes, width)],
-        ["triggers", *_triggers(explained)],
-        [f"cycle: {' -> '.join((*loop, loop[0]))}" for loop in explained.cycles],
-        [line for warning in explained.warnings for line in _warning(warning)],
-    ]
+    """Rules, scripts, the shared graph, the triggering graph, warnings, in lines of `width` columns
+    where words allow it; ends with a newline."""
+    parts = [[f"rulebook {explained.rulebook}"]]
+    parts += [[*_rule(rule)] for rule in explained.rules]
+    parts += [[*script_text(script)] for script in explained.scripts]
+    if explained.rules or not explained.scripts:
+        parts.append(["graph (what each node stores per key)", *_nodes(explained.nodes, width)])
+        parts.append(["triggers", *_triggers(explained)])
+    parts.append([f"cycle: {' -> '.join((*loop, loop[0]))}" for loop in explained.cycles])
+    parts.append([line for warning in explained.warnings for line in _warning(warning)])
     fitting = (_fitting(line, width) for part in parts if part for line in (*part, ""))
     return "\n".join(line for lines in fitting for line in lines)
 
@@ -119,6 +120,8 @@ def said(trigger: Trigger) -> str:
 
 
 def _warning(warning: Warned) -> Iterator[str]:
-    yield f"warning: {warning.line}:{warning.column}: {warning.message} ({warning.path})"
+    file = f"{warning.file}:" if warning.file else ""
+    path = f" ({warning.path})" if warning.path else ""
+    yield f"warning: {file}{warning.line}:{warning.column}: {warning.message}{path}"
     if warning.hint:
         yield f"    {warning.hint}"

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from tidegate.engine.moments import micros_text
 from tidegate.engine.replay import json_values, times
 from tidegate.engine.replay.json_values import LINE
 from tidegate.engine.script.columns import VALUE
@@ -96,10 +97,10 @@ def _of_json(value: Any, kind: Type) -> Any:
 def lines_of(found: Emissions, script: model.Script, *, iso: bool) -> pa.Array:
     """Emissions as JSON lines."""
     types = {**script.program.outputs, ERROR_NAME: ERROR_TYPE}
-    values = {n: [_json(v, types[n], iso) for v in _plain(column)]
+    values = {n: [_json(v, types[n], iso) for v in _plain(column, types[n])]
               for n, column in found.values.items()}  # fmt: skip
     kinds = script.program.key_types
-    keys = [[_json(v, kind, iso) for v in _plain(found.keys.column(n))]
+    keys = [[_json(v, kind, iso) for v in _plain(found.keys.column(n), kind)]
             for n, kind in enumerate(kinds)]  # fmt: skip
     instants = times.printed(found.time, iso=iso).to_pylist()
     lines = []
@@ -119,15 +120,33 @@ def lines_of(found: Emissions, script: model.Script, *, iso: bool) -> pa.Array:
 
 def rows_of(table: pa.Table) -> list[dict[str, Any]]:
     """The rows of a table as JSON values; times as ISO 8601."""
-    columns = [[_of_arrow(value) for value in column.to_pylist()] for column in table.columns]
+    columns = [_rows(column) for column in table.columns]
     if not columns:
         return [{} for _ in range(table.num_rows)]
     return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def _plain(column: pa.Array | pa.ChunkedArray) -> list[Any]:
-    found: list[Any] = column.to_pylist()
+def _rows(column: pa.ChunkedArray) -> list[Any]:
+    if pa.types.is_timestamp(column.type):
+        micros = column.cast(pa.int64()).to_pylist()
+        return [None if at is None else micros_text(at) + "Z" for at in micros]
+    return [_of_arrow(value) for value in column.to_pylist()]
+
+
+def _plain(column: pa.Array | pa.ChunkedArray, kind: Type) -> list[Any]:
+    """Values; times as microseconds, which reach further than Python's dates."""
+    found: list[Any] = column.cast(_without_times(column.type, kind)).to_pylist()
     return found
+
+
+def _without_times(column: pa.DataType, kind: Type) -> pa.DataType:
+    if isinstance(kind, Array):
+        return pa.list_(_without_times(column.value_type, kind.of))
+    if isinstance(kind, Structure):
+        parts = (column.field(name) for name, _ in kind.fields)
+        return pa.struct([(part.name, _without_times(part.type, of))
+                          for part, (_, of) in zip(parts, kind.fields, strict=True)])  # fmt: skip
+    return pa.int64() if kind == Basic.TIME else column
 
 
 def _json(value: Any, kind: Type, iso: bool) -> Any:
@@ -138,8 +157,7 @@ def _json(value: Any, kind: Type, iso: bool) -> Any:
     if isinstance(kind, Structure):
         return {name: _json(value[name], each, iso) for name, each in kind.fields}
     if kind == Basic.TIME:
-        micros = pa.array([value], arrow_type(kind)).cast(pa.int64()).to_numpy()
-        return orjson.Fragment(times.printed(micros, iso=iso).to_pylist()[0])
+        return orjson.Fragment(times.printed_one(value, iso=iso))
     return _of_arrow(value)
 
 

@@ -16,11 +16,13 @@ from tidegate.engine.replay import json_values, script_values
 from tidegate.engine.replay.json_values import ENCODED, LINE
 from tidegate.engine.replay.printing import key_texts
 from tidegate.engine.script.book import in_order, script_of, sources_of, taken_rules
+from tidegate.engine.script.doubts import explored_of, too_many_states
 from tidegate.engine.script.emissions import Emissions
 from tidegate.engine.script.run import Runner
 from tidegate.engine.scriptinputs import DETECTED, STARTED
 from tidegate.engine.values import FOREVER, Batch, Carried, Detections
 from tidegate.rules import model
+from tidegate.rules.errors import InputError
 
 Through = Callable[[pa.Table], pa.Table]
 
@@ -39,7 +41,7 @@ class Scripts:
     """Runs the scripts of a rulebook from `activation` on, each after those whose outputs it takes.
 
     `keys`: the types of the key fields of rules. A rule that a script takes is detected here once
-    more, ahead of all others.
+    more, ahead of all others. Raises `InputError` where a `machine: dfa` is too large.
     """
 
     def __init__(
@@ -60,6 +62,14 @@ class Scripts:
             for script in in_order(book)
             for own in [taken_rules(book, script)]
         ]
+        problems = [
+            problem
+            for each in self._running
+            if each.script.machine == "dfa"
+            if (problem := too_many_states(book, each.script, explored_of(book, each.script)))
+        ]
+        if problems:
+            raise InputError(problems)
 
     def step(self, arrived: Mapping[str, Batch], watermark: int) -> Found:
         """What all scripts emit in one bucket, of occurrences by event type."""
@@ -156,7 +166,7 @@ class Scripts:
         return {event: self._as_lines(event, batch) for event, batch in found.raw.items()}
 
     def _as_lines(self, event: str, batch: Batch) -> Batch:
-        rows = script_values.rows_of(batch.table)
+        rows = script_values.rows_of(_taken(batch))
         lines = [
             orjson.dumps({"event": event, "time": t / 1_000_000, **row})
             for t, row in zip(batch.time.tolist(), rows, strict=True)
@@ -195,6 +205,14 @@ def _rows(batch: Batch, table: pa.Table) -> Batch:
     return Batch(batch.event, batch.time, np.arange(len(batch)), table, batch.ids, batch.depth)
 
 
+def _taken(batch: Batch) -> pa.Table:
+    """The rows of a batch, in its order. A table without columns has rows, too, which Arrow's
+    `take` drops."""
+    if batch.table.num_columns:
+        return batch.table.take(pa.array(batch.row))
+    return pa.table({"": pa.nulls(len(batch))}).select([])
+
+
 def _lines_of(found: Detections) -> Batch:
     """A rule's detections as lines: their key, `started_at` and `detected_at`."""
     keys = key_texts(found.keys)
@@ -211,6 +229,6 @@ def _lines_of(found: Detections) -> Batch:
 
 def _joined(one: Batch, two: Batch) -> Batch:
     """One batch after the other, of a script that emits in two steps."""
-    table = pa.concat_tables([one.table.take(pa.array(one.row)), two.table])
     time = np.concatenate([one.time, two.time])
+    table = pa.concat_tables([_taken(one), _taken(two)])
     return Batch(one.event, time, np.arange(len(time)), table)

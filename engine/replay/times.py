@@ -84,3 +84,12 @@ def printed(micros: Int64, *, iso: bool) -> pa.Array:
     texts = pc.binary_join_element_wise(pa.array(whole).cast(pa.string()), fraction, ".")
     texts = pc.utf8_rtrim(pc.utf8_rtrim(texts, "0"), ".")
     return pc.binary_join_element_wise(pc.if_else(pa.array(micros < 0), "-", ""), texts, "")
+
+
+def printed_one(at: int, *, iso: bool) -> str:
+    """As `printed`, one instant."""
+    if iso:
+        return f'"{micros_text(at)}Z"'
+    whole, rest = divmod(abs(at), _SECOND)
+    sign = "-" if at < 0 else ""
+    return f"{sign}{whole}.{rest:06}".rstrip("0").rstrip(".")

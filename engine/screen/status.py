@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tidegate.engine.screen.text import columns, pairs_text, time_text, wrapped
+from tidegate.engine.screen.text import columns, counted, pairs_text, time_text, wrapped
 
 
 def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
@@ -56,12 +56,13 @@ def _progress(status: Mapping[str, Any]) -> str:
     parts = [
         f"bucket {status['bucket']:,}",
         f"everything up to {time_text(status['watermark'])} UTC",
-        f"{status['firings']:,} firings",
+        counted(status["firings"], "firing"),
         f"{status['rejected_rows']:,} rejected",
-        f"{status['unplaced_signals']:,} signals waiting",
+        f"{counted(status['unplaced_signals'], 'signal')} waiting",
     ]
     if status["adjusted_commits"]:
-        parts.append(f"{status['adjusted_commits']:,} commits with their time moved")
+        moved = counted(status["adjusted_commits"], "commit")
+        parts.append(f"{moved} with their time moved")
     return ", ".join(parts)
 
 

@@ -17,6 +17,11 @@ WIDTH_MIN = 40
 WIDTH_OF_NO_TERMINAL = 100
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things: `1 firing`, `2,000 firings`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def screen_width() -> int:
     """Characters of a line; COLUMNS says how many where there is no terminal."""
     return max(WIDTH_MIN, shutil.get_terminal_size((WIDTH_OF_NO_TERMINAL, 25)).columns)

@@ -40,18 +40,23 @@ class Paths:
 
     def enter(self) -> Reached:
         """The start. Raises `TooManyPathsError`."""
-        return self._checked(self.places.enter(self.places.root))
+        return self.checked(self.places.enter(self.places.root))
 
     def step(self, paths: PathSet, symbol: Symbol) -> Reached:
         """What some paths give when an event comes; it is expected if there is a path or a match.
         Raises `TooManyPathsError`."""
-        return self._checked(self._step(paths, symbol))
+        return self.checked(self._step(paths, symbol))
 
     def timed(self, paths: PathSet) -> tuple[int, ...]:
         """The timed markers before which some paths stand, in the order of the text."""
         return tuple(sorted({n for n in markers(paths) if self._takes[n] == _TIMED}))
 
-    def _checked(self, found: Reached) -> Reached:
+    def names(self) -> frozenset[str]:
+        """The events that markers name."""
+        return frozenset(name for name in self._takes if name and name not in (_ANY, _TIMED))
+
+    def checked(self, found: Reached) -> Reached:
+        """What was found. Raises `TooManyPathsError`."""
         if len(found.paths) > self.most or _size(found.paths, self.most) > self.most:
             raise TooManyPathsError
         return found
@@ -60,7 +65,7 @@ class Paths:
         new, reached, matched = set[object](), set[int](), False
         for path in paths:
             if isinstance(path, int):
-                if not self._match(path, symbol):
+                if not self.match(path, symbol):
                     continue
                 reached.add(path)
                 after = self.places.after(self.places.places[path])
@@ -77,7 +82,8 @@ class Paths:
             matched |= after.matched
         return Reached(frozenset(new), matched, frozenset(reached))  # type: ignore[arg-type]
 
-    def _match(self, marker: int, symbol: Symbol) -> bool:
+    def match(self, marker: int, symbol: Symbol) -> bool:
+        """Whether the marker of a place takes an event."""
         if isinstance(symbol, str):
             taken = self._takes[marker]
             return taken in (symbol, _ANY)

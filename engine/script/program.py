@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tidegate.engine.script.builtins import to_object
@@ -18,6 +18,7 @@ from tidegate.engine.script.values import copied, default, grows, holds_arrays
 from tidegate.rules.errors import Place
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Basic, Type
+from tidegate.rules.eventscript.walking import nodes
 
 Reach = Callable[[Variables, Any], None]
 """What a place does: of the variables and the value of the event."""
@@ -146,15 +147,4 @@ def _event_types(program: tree.Program) -> dict[str, Type]:
 
 def reads_key(program: tree.Program) -> bool:
     """Whether a script reads the values of its key."""
-    return any(isinstance(node, tree.Key) for node in _nodes(program.regex))
-
-
-def _nodes(value: object) -> Iterator[tree.Node]:
-    """All nodes of a tree."""
-    if isinstance(value, tree.Node):
-        yield value
-        for each in fields(value):
-            yield from _nodes(getattr(value, each.name))
-    elif isinstance(value, tuple):
-        for inner in value:
-            yield from _nodes(inner)
+    return any(isinstance(node, tree.Key) for node in nodes(program.regex))

@@ -14,10 +14,12 @@ from tidegate.engine.script.expressions import (
     field_number,
 )
 from tidegate.engine.script.numbers import FailedError
-from tidegate.engine.script.values import copied, grows, holds_arrays
+from tidegate.engine.script.values import copied, grows, holds_arrays, size
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Type
 
+_COUNTED = 128
+"""Bytes of an emission that count as a statement: else a loop of large ones fills the memory."""
 Run = Callable[..., None]
 """Of the variables; the block of a place is also given the value of the event, which it leaves."""
 Store = Callable[[Variables, Any], None]
@@ -140,8 +142,18 @@ class Statements:
         found, output = self._context.found, [*self._outputs].index(node.output)
         if node.value is None:
             return lambda _: found.append((output, ()))
-        value = self._expressions.owned(node.value, self._outputs[node.output])
-        return lambda variables: found.append((output, value(variables)))
+        kind = self._outputs[node.output]
+        value = self._expressions.owned(node.value, kind)
+        if not grows(kind):
+            return lambda variables: found.append((output, value(variables)))
+        context = self._context
+
+        def emit(variables: Variables) -> None:
+            emitted = value(variables)
+            context.count(size(emitted) // _COUNTED)
+            found.append((output, emitted))
+
+        return emit
 
     def _if(
         self, condition: tree.Expression, then: tree.Statement, other: tree.Statement | None

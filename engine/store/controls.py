@@ -16,11 +16,13 @@ def add(
     subject: str,
     version: int | None = None,
     option: str | None = None,
+    answer: str | None = None,
 ) -> None:
-    """Ask for something."""
+    """Ask for something, or keep what was asked for elsewhere with its `answer`."""
     asked_at = server_now(connection)
     row = {"rulebook": rulebook, "kind": kind, "subject": subject, "version": version}
-    connection.execute(sa.insert(controls).values(asked_at=asked_at, option=option, **row))
+    row |= {"option": option, "answer": answer}
+    connection.execute(sa.insert(controls).values(asked_at=asked_at, **row))
 
 
 def pending(connection: sa.Connection, rulebook: str) -> tuple[Control, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tidegate.rules.errors import EngineError
 SCHEMA = "0007"  # the last revision in migrations/versions
 _VERSIONS = sa.table("tidegate_version", sa.column("version_num", sa.Text))
 _LOCK = 0x7464_6761_7465  # PostgreSQL: one migration at a time
+_ONE_AT_A_TIME = threading.Lock()  # Alembic keeps what it migrates in variables of its modules
 
 
 def open_schema(database: Database, *, create: bool) -> None:
@@ -62,7 +64,8 @@ def migrate_schema(database: Database) -> tuple[str | None, str]:
             config = Config()
             config.set_main_option("script_location", str(Path(migrations.__file__).parent))
             config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+            with _ONE_AT_A_TIME:
+                command.upgrade(config, "head")
             failpoint("migrate.before")
         if found is None:
             row = {"one": 1, "store_id": uuid.uuid4().hex, "last_entry": 0}

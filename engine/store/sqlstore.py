@@ -188,6 +188,12 @@ class SqlStore(Shown):
             for subject in subjects:
                 controls.add(connection, rulebook, kind, subject, option=option)
 
+    def note(self, rulebook: str, epoch: int, kind: str, subject: str, text: str) -> None:
+        """Keep what came of something that was asked for elsewhere than in the store."""
+        with self._database.write() as connection:
+            lease.check(connection, rulebook, epoch)
+            controls.add(connection, rulebook, kind, subject, answer=text)
+
     def answer(self, rulebook: str, epoch: int, control: int, text: str) -> None:
         with self._database.write() as connection:
             lease.check(connection, rulebook, epoch)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
-
 from tidegate.rules.errors import Place, Problem
 from tidegate.rules.eventscript import tree as t
 from tidegate.rules.eventscript.regexes import below, walk
+from tidegate.rules.eventscript.walking import nodes
 
 
 def doubts(program: t.Program, outputs: dict[str, Place]) -> list[Problem]:
@@ -20,24 +18,12 @@ def doubts(program: t.Program, outputs: dict[str, Place]) -> list[Problem]:
             message = f"no marker takes the input {declared.name!r}"
             hint = "every value of it is unexpected; leave it out, or write ."
             found.append(Problem("unused", message, declared.place, hint))
-    emitted = {node.output for node in _nodes(program.regex) if isinstance(node, t.Emit)}
+    emitted = {node.output for node in nodes(program.regex) if isinstance(node, t.Emit)}
     for name in program.outputs:
         if name not in emitted:
             message = f"nothing emits the output {name!r}"
             found.append(Problem("unused", message, outputs[name], f"write !> {name}(..);"))
     return found
-
-
-def _nodes(node: object) -> Iterator[t.Node]:
-    """A node and all nodes in it."""
-    if isinstance(node, t.Node):
-        yield node
-    if is_dataclass(node):
-        for each in fields(node):
-            yield from _nodes(getattr(node, each.name))
-    elif isinstance(node, tuple):
-        for part in node:
-            yield from _nodes(part)
 
 
 def _early(regex: t.Regex) -> list[Problem]:
@@ -111,7 +97,7 @@ class _Reads:
         return known
 
     def expression(self, node: t.Expression | None, known: _Names) -> None:
-        for part in _nodes(node):
+        for part in nodes(node):
             if isinstance(part, t.Variable) and part.name not in known:
                 self.early.setdefault(part.name, part.place)
 

@@ -14,9 +14,12 @@ from tidegate.rules.eventscript.names import BlockNames
 from tidegate.rules.eventscript.parser import parse
 from tidegate.rules.eventscript.regexes import Regexes
 from tidegate.rules.eventscript.statements import Statements
-from tidegate.rules.eventscript.structure import endless, size
+from tidegate.rules.eventscript.structure import endless, followers, size
 from tidegate.rules.eventscript.tree import Program
 from tidegate.rules.marks import places
+
+FOLLOWERS_MAX = 1_000_000
+"""Pairs of places that follow each other: what is kept of a script that runs."""
 
 
 def read_script(
@@ -34,6 +37,9 @@ def read_script(
     if count > markers_max:
         message = f"{count} markers and blocks, counts expanded; at most {markers_max}"
         mistakes.add("limit", message, regex, "raise script_markers_max, or repeat less often")
+    elif (ways := followers(program.regex)) > FOLLOWERS_MAX:
+        message = f"markers and blocks follow each other in {ways} ways; at most {FOLLOWERS_MAX}"
+        mistakes.add("limit", message, regex, "repeat less often what may be left out")
     else:
         mistakes.problems += endless(program.regex)
     if mistakes.problems:

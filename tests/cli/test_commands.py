@@ -36,6 +36,25 @@ def test_validate_takes_a_script_alone(tidegate: Tidegate, tmp_path: Path) -> No
     assert f"{file}:2:1: unknown event 'B'" in tidegate("validate", file).stdout
 
 
+def test_validate_looks_through_the_automaton_of_a_script(
+    tidegate: Tidegate, tmp_path: Path
+) -> None:
+    file = tmp_path / "b.yaml"
+    text = "rulebook: b\nscripts:\n  s: {text: 'in {} A A() {n = 1;} | A() {n = 2;}'"
+    file.write_text(f"{text}}}\n")
+    result = tidegate("validate", file)
+    assert result.exit_code == 0
+    said = f"warning: {file}:3:37: A lets two paths go on, from 3:22 and from 3:37, and both reach"
+    assert said in result.stdout
+    file.write_text(f"{text}, machine: dfa}}\nsettings: {{script_states_max: 1}}\n")
+    result = tidegate("validate", file)
+    assert result.exit_code == 1
+    assert f"\n{file}:3:3: the script 's' has more than 1 states (setting" in result.stdout
+    assert said in result.stdout
+    explained = tidegate("explain", file).stdout
+    assert "script s (machine dfa: refused: more than 1 states (script_states_max))" in explained
+
+
 def test_validate_names_every_error_with_its_place_and_ends_with_1(
     tidegate: Tidegate, tmp_path: Path
 ) -> None:

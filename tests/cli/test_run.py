@@ -188,7 +188,10 @@ def test_g21_a_second_engine_is_refused(tidegate: Tidegate, shop: Shop) -> None:
     assert "elsewhere:1" in result.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+ENDED_BY = [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)]
+
+
+@pytest.mark.parametrize("number", ENDED_BY)
 def test_a_signal_ends_the_engine_cleanly(shop: Shop, number: signal.Signals) -> None:
     words = [sys.executable, "-m", "tests.support.gateway", "run", str(shop.book), "--json"]
     child = subprocess.Popen(

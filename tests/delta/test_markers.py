@@ -92,6 +92,7 @@ def test_g19_a_delete_of_nothing_records_none(table: Table) -> None:
     assert table.marker("delete") is None
 
 
+@pytest.mark.long
 def test_g19_the_merge_that_replaces_a_delete_records_it(table: Table) -> None:
     merge = "MERGE INTO {t} USING (SELECT 1) AS one ON id = 777 WHEN MATCHED THEN DELETE"
     assert table.added(merge, "delete by merge", 3) == 1
@@ -103,6 +104,7 @@ def test_an_insert_of_nothing_records_it(table: Table) -> None:
     assert table.marker("insert nothing") == 3
 
 
+@pytest.mark.long
 def test_g20_a_restore_keeps_markers(table: Table) -> None:
     insert = "INSERT INTO {t} VALUES (5, 5)"
     before = table.version()
@@ -112,6 +114,7 @@ def test_g20_a_restore_keeps_markers(table: Table) -> None:
     assert table.added(insert, "restored", 3) == 0
 
 
+@pytest.mark.long
 def test_g20_an_expired_marker_repeats_the_write(spark: SparkSession, tmp_path: Path) -> None:
     """The reason that a target which keeps its markers too short is refused."""
     lake = Lake(spark, tmp_path)

@@ -131,6 +131,7 @@ def test_g16_an_entry_run_twice_has_one_effect(bank: Bank) -> None:
         assert dict(bank.rows("accounts")) == {7: before[7] - 130, 8: before[8] - 5}
 
 
+@pytest.mark.long
 def test_g16_two_statements_of_a_rule_on_one_table_both_land(bank: Bank) -> None:
     first, second = (bank.entry(f"INSERT INTO alerts SELECT {n}, 'two'") for n in (1, 2))
     for entry in (first, second, first, second):
@@ -205,6 +206,7 @@ def test_g16b_an_entry_behind_its_rules_marker_is_skipped_and_not_called_done(ba
     assert [text for _, text in bank.rows("alerts") if text in ("late", "early")] == ["early"]
 
 
+@pytest.mark.long
 def test_g16b_the_fate_is_read_from_the_version_that_the_entry_was_stored_with(bank: Bank) -> None:
     """Other writers commit before and after; a commit of the same number for other firings is
     another history's."""
@@ -276,6 +278,7 @@ def test_g18_a_sealed_entry_cannot_land(bank: Bank, append_only: bool) -> None:
     assert bank.sink.fate(entry, FIRED) is Fate.SEALED
 
 
+@pytest.mark.long
 def test_conflicting_writers_of_one_table_all_land(bank: Bank) -> None:
     """Updates of the same file conflict; the sink tries again."""
     entries = [
@@ -504,6 +507,7 @@ def test_every_table_that_cannot_be_had_is_named(spark: SparkSession, lake: Lake
     assert not spark.catalog.databaseExists(catalog.database)
 
 
+@pytest.mark.long
 def test_g19_what_leaves_no_marker_runs_each_time_and_says_in_the_log_whose_it_is(
     bank: Bank,
 ) -> None:

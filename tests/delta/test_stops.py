@@ -109,6 +109,7 @@ def test_g10_missing_log_files_stop(
     assert engine.state.cursors["t"].version == cursor
 
 
+@pytest.mark.long
 def test_g10_a_log_cleaned_up_behind_the_cursor_stops(copy: Lake) -> None:
     engine = at_version(copy, 0)
     copy.sql("INSERT INTO {t} VALUES (4, 4)")
@@ -172,6 +173,7 @@ def test_g10_a_table_created_anew_is_another_table(
         assert stop(run).code == "table-replaced"
 
 
+@pytest.mark.long
 def test_g10_restore_stops_unless_the_rulebook_says_what_it_means(copy: Lake) -> None:
     loops = {mode: loop(copy, start="now", on_restore=mode) for mode in ("stop", "changes", "skip")}
     for engine in loops.values():
@@ -204,6 +206,7 @@ def test_g10_a_missing_table_and_a_start_past_the_head(copy: Lake, tmp_path: Pat
     assert "from 0 to 4" in stopped.hint
 
 
+@pytest.mark.long
 def test_g12_columns_come_and_unused_ones_go(lake: Lake) -> None:
     """Added columns are read from their commit on; a used column that is renamed stops."""
     path = lake.create("t", "id INT, n INT, unused INT", columnMapping__mode="name")

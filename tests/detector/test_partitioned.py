@@ -67,7 +67,7 @@ def test_g26_partitions_change_nothing_of_what_is_detected(count: int) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_g26_a_step_on_what_the_last_one_left_is_a_step_on_what_was_read_back(
     data: st.DataObject,
 ) -> None:

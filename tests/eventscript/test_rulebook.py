@@ -133,6 +133,45 @@ scripts:
     assert str(book.warnings[0].place) == f"{FILE}:5:24"
 
 
+@pytest.mark.parametrize(
+    ("event", "of", "warned"),
+    [
+        ("on: insert, table: t", "{event: row}", ["6:9"]),
+        ("on: insert, table: t", "{value: a}", ["6:9"]),
+        ("on: insert, table: t", "{event: row, order_by: a}", []),
+        ("on: insert, table: t, time: at", "{event: row}", []),
+        ("on: transaction, table: t", "{event: row, value: version}", []),
+        ("signal: {a: bigint}", "{event: row}", []),
+    ],
+)
+def test_rows_of_one_commit_without_an_order_are_warned_of(
+    event: str, of: str, warned: list[str]
+) -> None:
+    book = load(f"""rulebook: b
+tables: {{t: {{path: /t, key: [a]}}}}
+events: {{row: {{{event}}}}}
+scripts:
+  s:
+    in: {{row: {of}}}
+    text: in long row row()
+""")
+    found = [each for each in book.warnings if each.code == "order"]
+    assert [f"{each.place.line}:{each.place.column}" for each in found] == [
+        place.replace("6:9", "6:15") for place in warned
+    ]
+    assert all("takes them in the order of their values" in each.message for each in found)
+
+
+def test_an_input_that_only_the_text_names_is_warned_of_there() -> None:
+    book = load("""rulebook: b
+tables: {t: {path: /t}}
+events: {row: {on: insert, table: t}}
+scripts:
+  s: {text: in long row row()}
+""")
+    assert [str(each.place) for each in book.warnings] == [f"{FILE}:5:21"]
+
+
 def test_a_script_has_a_file_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "scripts").mkdir()
     (tmp_path / "scripts" / "heating.es").write_text(HEATING)

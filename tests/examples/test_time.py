@@ -119,6 +119,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> type[Later]:
     return Later
 
 
+@pytest.mark.long
 def test_orders_expire_after_a_day_also_where_the_engine_was_down(
     example: Callable[[str], Example], clock: type[Later]
 ) -> None:

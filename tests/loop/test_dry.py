@@ -29,7 +29,7 @@ def test_a_rule_does_not_fire_for_the_keys_that_it_is_disabled_for(store: SqlSto
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("per: id, disabled_for: [x]", "not all are of the type int64"),
+        ("per: id, disabled_for: [x]", "not all are of the type bigint"),
         ("per: id, disabled_for: [{di: 1}]", "write {id: ..}"),
         ("disabled_for: [1]", "a rule without per: has no keys"),
     ],

@@ -71,7 +71,7 @@ def test_g05_skewed_commits_are_detected_as_the_one_ordered_history(
     store: SqlStore, tmp_path: Path
 ) -> None:
     @given(data=st.data())
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=30, deadline=None)
     def some(data: st.DataObject) -> None:
         compare(data, store, tmp_path)
 

@@ -146,3 +146,33 @@ def test_a_script_with_too_many_states_goes_on_and_says_so(tmp_path: Path) -> No
 def test_what_a_script_emits_is_no_line_of_a_trace(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Z is what a script emits"):
         run(tmp_path, "in long A out long Z\nA()", [{"event": "Z", "time": 1, "value": 2}])
+
+
+def test_outputs_that_carry_nothing_feed_scripts_and_rules(tmp_path: Path) -> None:
+    """Neither fields nor a key: a table without columns still has rows."""
+    book = """
+rulebook: b
+events: {page: {signal: {}}}
+scripts:
+  first: {text: "in {} A out {} B (A() { !> B(); } elapse[1 minute]() { !> B(); })*"}
+  second: {text: "in {} B, {} C out {} D (B() { !> D(); })*"}
+rules:
+  told: {on: D, do: [{signal: page}], context: chronicle}
+"""
+    found = run(tmp_path, book, [{"event": "A", "time": 1}, {"event": "A", "time": 100}])
+    emitted = [(each["event"], each["time"]) for each in found if "script" in each]
+    assert emitted == [(name, time) for time in (1, 61, 100, 160) for name in "BD"]
+    assert [each["end"] for each in found if "rule" in each] == [1, 61, 100, 160]
+
+
+def test_a_structure_without_fields_in_another(tmp_path: Path) -> None:
+    text = "type P = {long k; {} nothing;} in P A out P B (A(x) { !> B(x); })*"
+    lines = [{"event": "A", "time": t, "k": t, "nothing": {}} for t in (1, 2)]
+    found = run(tmp_path, text, lines)
+    assert [each["value"] for each in found] == [{"k": t, "nothing": {}} for t in (1, 2)]
+
+
+def test_a_dfa_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    book = "\nrulebook: b\nscripts:\n  s: {machine: dfa, text: 'in {} A, {} B .* A() .{16}'}\n"
+    with pytest.raises(InputError, match=r"more than 40,000 states"):
+        run(tmp_path, book, [{"event": "A", "time": 1}])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -286,3 +287,12 @@ def test_a_server_that_goes_away_in_mid_transaction_is_unreachable(server: postg
     with pytest.raises(EngineError, match="cannot be reached") as caught, database.write() as begun:
         begun.execute(sa.text("SELECT pg_terminate_backend(pg_backend_pid())"))
     assert caught.value.code == "store-unreachable"
+
+
+def test_stores_can_be_made_in_several_threads_at_once(tmp_path: Path) -> None:
+    def made(number: int) -> str:
+        with open_store(f"sqlite:///{tmp_path}/{number}.db", create=True) as store:
+            return store.id
+
+    with ThreadPoolExecutor(4) as threads:
+        assert len(set(threads.map(made, range(12)))) == 12

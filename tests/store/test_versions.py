@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,6 +52,7 @@ def test_g24_rules_as_data_build_on_what_was_asked_for_last(store: SqlStore) -> 
         ("r", None), ("q", "{on: a}"), ("s", "{on: r ; a}"),
     ]  # fmt: skip
     assert store.newest("bank").load().rules["r"].disabled_for == ({"k": "7"},)
+    assert [r["disabled_for"] for r in data.list()] == [[{"k": "7"}], [], []]
     assert store.rulebooks()["bank"].added == {}  # nothing of it runs yet
     assert data.enable_for("r", {"k": "7"}) == 5
     assert data.drop("s") == 6
@@ -145,6 +147,7 @@ def test_a_watched_file_that_changed_before_its_engine_was_ready_is_seen(tmp_pat
     path.write_text(TEXT)
     book = load(path)
     path.write_text(TEXT + "# while it waited for its lease\n")
+    os.utime(path, (0, 0))
     file = RulebookFile(book, watched=True)
     file.runs(book)
     found = file.changed({})
@@ -169,8 +172,31 @@ def test_g24_what_an_operator_asked_for_comes_first_and_a_changed_file_then(
     changes = Changes(store, "bank", epoch, RulebookFile(book, watched=True), {}, take_over)
     Rules(store, "bank").put("s", "{on: a}")
     path.write_text(TEXT + "# more\n")
+    os.utime(path, (0, 0))  # it is written to its end
     changes.make({}, asked=True)
     for _ in range(2):
         changes.make({"s": "{on: a}"}, asked=False)
     assert taken == [(TEXT, ["s"]), (TEXT + "# more\n", ["s"])]
     assert store.pending_controls("bank") == ()
+
+
+def test_what_came_of_a_watched_file_is_in_the_status(store: SqlStore, tmp_path: Path) -> None:
+    path = tmp_path / "bank.yaml"
+    path.write_text(TEXT)
+    book = load(path)
+    epoch = store.acquire("bank", "one", 60)
+    store.register("bank", TEXT, str(path))
+    file = RulebookFile(book, watched=True)
+    changes = Changes(store, "bank", epoch, file, {}, lambda _: 2)
+    for text in (TEXT.replace("{on: a,", "{on: q,"), None, TEXT + "# more\n"):
+        if text is None:
+            path.unlink()
+        else:
+            path.write_text(text)
+            os.utime(path, (0, 0))
+        changes.make({}, asked=False)
+    answers = [one["answer"] for one in store.status("bank")["answered"]]
+    assert "refused: " in answers[0]
+    assert "unknown event 'q'" in answers[0]
+    assert "there is no such file" in answers[1]
+    assert answers[2:] == ["version 2 runs"]

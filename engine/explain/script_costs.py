@@ -1,0 +1,148 @@
+"""What a transition of a script costs: whether its time is bounded (paper 4.4), and the bytes of an
+instance's variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tidegate.engine.explain.script_words import position
+from tidegate.engine.script.exploring import Explored
+from tidegate.engine.script.places import Action
+from tidegate.engine.script.values import default, grows, size
+from tidegate.rules.eventscript import tree
+from tidegate.rules.eventscript.regexes import walk
+from tidegate.rules.eventscript.types import Array, Basic, Type
+from tidegate.rules.eventscript.walking import nodes
+
+Sizes = dict[str, int | None]
+"""The bytes of each variable; None where they have no bound but the instance's."""
+
+
+def unbounded(program: tree.Program, sizes: Sizes) -> tuple[str, ...]:
+    """Why a transition may take any time, in the order of the text; nothing if it is bounded.
+    `sizes`: of `bytes_of`."""
+    return tuple(dict.fromkeys(_unbounded(program, sizes)))
+
+
+def _unbounded(program: tree.Program, sizes: Sizes) -> Iterator[str]:
+    for node in nodes(program.regex):
+        at = position(node.place)
+        match node:
+            case tree.While():
+                yield f"while at {at}"
+            case tree.Count(low=low, high=high) if not _constants(low, high):
+                yield f"the count of the for at {at} is not constant"
+            case tree.Each(array=array) if not _known(array, sizes):
+                yield f"the for at {at} goes over an array of any length"
+            case tree.New(count=count) if not _constants(count):
+                yield f"the array made at {at} has no constant length"
+            case tree.Call(function=name) if name in program.functions:
+                yield f"{name} at {at} is Python, and takes its own time"
+
+
+def statements_max(explored: Explored, sizes: Sizes) -> int | None:
+    """The most statements that one transition runs, counted as for `script_steps_max`; None where
+    the automaton is not seen as a whole. Asked where the time is bounded."""
+    if explored.too_large:
+        return None
+    costs = {
+        part.number: _cost(part.block, sizes)
+        for part in explored.places.places
+        if isinstance(part, Action)
+    }
+    reached = [explored.started, *(r for moves in explored.moves for _, r in moves.values())]
+    return max(sum(costs.get(place, 0) for place in each.places) for each in reached)
+
+
+def _cost(node: tree.Statement, sizes: Sizes) -> int:
+    """The statements of a statement: itself, and what it runs."""
+    match node:
+        case tree.Block(statements=statements):
+            return 1 + sum(_cost(each, sizes) for each in statements)
+        case tree.If(then=then, other=other):
+            return 1 + max(_cost(then, sizes), _cost(other, sizes) if other else 0)
+        case tree.Count(low=low, high=high, body=body):
+            return 1 + max(0, _value(high) - _value(low) + 1) * _cost(body, sizes)
+        case tree.Each(array=array, body=body):
+            return 1 + _length(array, sizes) * _cost(body, sizes)
+    return 1
+
+
+def _length(array: tree.Expression, sizes: Sizes) -> int:
+    """The most elements of an array of a constant length."""
+    found = sizes[array.name] if isinstance(array, tree.Variable) else _constant_bytes(array)
+    kind = array.type.of if isinstance(array.type, Array) else array.type
+    return ((found or 0) - size([])) // size(default(kind))
+
+
+def bytes_of(program: tree.Program) -> Sizes:
+    """The bytes of each variable of a script."""
+    assigned: dict[str, list[tree.Expression | None]] = {}
+    for node in nodes(program.regex):
+        if isinstance(node, tree.Assign):
+            target = node.target
+            while isinstance(target, tree.Index | tree.Field):
+                target = target.array if isinstance(target, tree.Index) else target.structure
+            whole = node.target is target
+            if isinstance(target, tree.Variable) and (whole or grows(node.value.type)):
+                assigned.setdefault(target.name, []).append(node.value if whole else None)
+    for marker in walk(program.regex):
+        if isinstance(marker, tree.Named | tree.Elapse | tree.Arrive) and marker.variable:
+            assigned.setdefault(marker.variable, []).append(None)
+    return {name: _bytes(kind, assigned.get(name, ())) for name, kind in program.variables.items()}
+
+
+def _bytes(kind: Type, assigned: Iterable[tree.Expression | None]) -> int | None:
+    least = size(default(kind))
+    if not grows(kind):
+        return least
+    found = [None if each is None else _constant_bytes(each) for each in assigned]
+    return None if None in found else max([least, *(each for each in found if each is not None)])
+
+
+def _constant_bytes(value: tree.Expression) -> int | None:
+    """The bytes of a value that grows, where the text shows them."""
+    match value:
+        case tree.Literal(value=str(text)):
+            return size(text)
+        case tree.New(type=Array(of=of), count=tree.Literal(value=count)) if not grows(of):
+            return size([]) + int(count) * size(default(of))
+        case tree.Choice(then=then, other=other):
+            both = _constant_bytes(then), _constant_bytes(other)
+            return None if both[0] is None or both[1] is None else max(both[0], both[1])
+    return None
+
+
+def _known(array: tree.Expression, sizes: Sizes) -> bool:
+    """Whether an array has a constant length."""
+    if isinstance(array, tree.Variable):
+        return sizes.get(array.name) is not None
+    return isinstance(array, tree.New) and _constants(array.count)
+
+
+def _constants(*values: tree.Expression) -> bool:
+    return all(_is_constant(each) for each in values)
+
+
+def _is_constant(value: tree.Expression) -> bool:
+    match value:
+        case tree.Literal():
+            return value.type == Basic.LONG
+        case tree.Unary(op="-", operand=operand):
+            return _is_constant(operand)
+        case tree.Binary(op="+" | "-" | "*", left=left, right=right):
+            return _is_constant(left) and _is_constant(right)
+    return False
+
+
+def _value(value: tree.Expression) -> int:
+    """Of a constant."""
+    match value:
+        case tree.Literal(value=number):
+            return int(number)
+        case tree.Unary(operand=operand):
+            return -_value(operand)
+        case tree.Binary(op=op, left=left, right=right):
+            one, two = _value(left), _value(right)
+            return one + two if op == "+" else one - two if op == "-" else one * two
+    raise TypeError(value)

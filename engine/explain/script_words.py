@@ -1,0 +1,68 @@
+"""Markers, blocks and symbols of a script in words."""
+
+from __future__ import annotations
+
+from tidegate.engine.explain.amounts import length
+from tidegate.engine.script.exploring import OTHER
+from tidegate.engine.script.paths import Symbol
+from tidegate.engine.script.places import Action, Marker, Places
+from tidegate.rules.errors import Place
+from tidegate.rules.eventscript import tree
+from tidegate.rules.eventscript.walking import nodes
+
+
+def marker_text(marker: tree.Named | tree.Elapse | tree.Arrive) -> str:
+    """A marker about as it is written, `Use(x)`; an operand that is no constant is `(..)`."""
+    stored = "" if marker.variable is None else f"({marker.variable})"
+    return f"{_event(marker)}{stored}"
+
+
+def _event(marker: tree.Named | tree.Elapse | tree.Arrive) -> str:
+    match marker:
+        case tree.Named(event=event):
+            return event or "."
+        case tree.Elapse(amount=tree.Literal(value=amount), unit_micros=unit):
+            return f"elapse[{length(round(amount * unit))}]"
+        case tree.Elapse():
+            return "elapse[(..)]"
+        case tree.Arrive(instant=None, components=components):
+            return f"arrive[{_clock(components)}]"
+    return "arrive[(..)]"
+
+
+def _clock(components: tuple[tree.Expression | None, ...]) -> str:
+    """`2038-01-19 03:14:08`; without a date where it is daily."""
+    said = [
+        "." if each is None else f"{each.value:02}" if isinstance(each, tree.Literal) else "(..)"
+        for each in components
+    ]
+    clock = ":".join(said[3:])
+    return clock if said[:3] == [".", ".", "."] else f"{'-'.join(said[:3])} {clock}"
+
+
+def symbol_text(places: Places, symbol: Symbol) -> str:
+    """What comes: an event's name, or the timed markers that are due together."""
+    if symbol == OTHER:
+        return "any other"
+    if isinstance(symbol, str):
+        return symbol
+    parts = (places.places[number] for number in sorted(symbol))
+    due = (_event(part.tree) for part in parts if isinstance(part, Marker))
+    return " and ".join(dict.fromkeys(due))
+
+
+def action_text(places: Places, number: int) -> str | None:
+    """What happens at a place: `store x`, `{5:10} !> Alarm`; None if nothing does."""
+    part = places.places[number]
+    if not isinstance(part, Action):
+        marker = part.tree
+        return None if marker.variable is None else f"store {marker.variable}"
+    emitted = dict.fromkeys(
+        f"!> {node.output}" for node in nodes(part.block) if isinstance(node, tree.Emit)
+    )
+    return " ".join([f"{{{position(part.block.place)}}}", *emitted])
+
+
+def position(place: Place) -> str:
+    """`5:10`."""
+    return f"{place.line}:{place.column}"

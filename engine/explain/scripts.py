@@ -1,0 +1,168 @@
+"""The scripts of a rulebook, as `explain` shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from tidegate.engine.explain import model
+from tidegate.engine.explain.script_costs import Sizes, bytes_of, statements_max, unbounded
+from tidegate.engine.explain.script_words import action_text, marker_text, position, symbol_text
+from tidegate.engine.script.book import in_order
+from tidegate.engine.script.doubts import doubts, explored_of, too_many_states
+from tidegate.engine.script.exploring import OTHER, Explored
+from tidegate.engine.script.paths import markers
+from tidegate.engine.script.places import Marker
+from tidegate.rules import expression as x
+from tidegate.rules.errors import Problem
+from tidegate.rules.eventscript import tree
+from tidegate.rules.loader import in_order as by_place
+from tidegate.rules.model import ClockEvent, Rulebook, Script, ScriptEvent, TableEvent
+
+TABLE_MAX = 200
+"""States of a table."""
+
+
+class Scripts:
+    """All scripts of a rulebook, or the one named `only`."""
+
+    def __init__(self, book: Rulebook, only: str | None = None) -> None:
+        self._book = book
+        self.scripts: list[model.Script] = []
+        self.warnings: list[Problem] = []
+        """What their automata make doubtful."""
+        enabled = {n: replace(script, enabled=True) for n, script in book.scripts.items()}
+        for each in in_order(replace(book, scripts=enabled)):
+            if only in (None, each.name):
+                self._add(book.scripts[each.name])
+
+    def _add(self, script: Script) -> None:
+        book, program = self._book, script.program
+        explored = explored_of(book, script)
+        refused = too_many_states(book, script, explored)
+        found = [*doubts(book, script, explored), *([] if refused is None else [refused])]
+        self.warnings += by_place(found)
+        sizes = bytes_of(program)
+        why = unbounded(program, sizes)
+        machine, said = _machine(script, explored)
+        shown = _table(script, explored)
+        self.scripts.append(
+            model.Script(
+                script.name,
+                script.enabled,
+                machine,
+                said,
+                None if explored.too_large else len(explored.states),
+                _actions(explored, explored.started.places),
+                shown,
+                len(explored.states) - len(shown),
+                tuple(self._inputs(script)),
+                tuple(self._outputs(script)),
+                {name: str(kind) for name, kind in program.variables.items()},
+                dict(zip(program.key_names, map(str, program.key_types), strict=True)),
+                *_bytes(sizes, book.settings.script_state_bytes_max),
+                None if why else statements_max(explored, sizes),
+                why,
+            )
+        )
+
+    def _inputs(self, script: Script) -> Iterator[model.ScriptInput]:
+        for each in script.program.inputs:
+            taken = script.inputs[each.name]
+            yield model.ScriptInput(
+                each.name,
+                str(each.type),
+                taken.event,
+                self._kind(taken.event),
+                taken.value,
+                taken.order_by,
+                bool(each.group),
+            )
+
+    def _kind(self, event: str) -> str:
+        match self._book.events.get(event):
+            case ScriptEvent(script=script):
+                return f"script {script}"
+            case TableEvent():
+                return "table"
+            case ClockEvent():
+                return "clock"
+            case None:
+                return f"rule {event}"
+        return "signal"
+
+    def _outputs(self, script: Script) -> Iterator[model.ScriptOutput]:
+        kinds = {**dict.fromkeys(script.outputs, "error"), **script.program.outputs}
+        for name, event in script.outputs.items():
+            yield model.ScriptOutput(name, str(kinds[name]), event, tuple(self._takers(event)))
+
+    def _takers(self, event: str) -> Iterator[str]:
+        for script in self._book.scripts.values():
+            if any(taken.event == event for taken in script.inputs.values()):
+                yield f"script {script.name}"
+        for rule in self._book.rules.values():
+            if any(isinstance(n, x.Name) and n.name == event for n in rule.on.walk()):
+                yield f"rule {rule.name}"
+
+
+def _bytes(sizes: Sizes, most: int) -> tuple[int, str]:
+    """The most bytes of all variables, and why it is the setting."""
+    longer = [name for name, each in sizes.items() if each is None]
+    if longer:
+        return most, f" (script_state_bytes_max; of any length: {', '.join(longer)})"
+    return sum(each for each in sizes.values() if each is not None), ""
+
+
+def _machine(script: Script, explored: Explored) -> tuple[str, str]:
+    """What runs, and why."""
+    if script.machine == "hierarchical":
+        return "hierarchical", "as the rulebook says"
+    match explored.too_large:
+        case "":
+            return "dfa", f"{len(explored.states):,} states"
+        case "steps":
+            return "dfa", f"{len(explored.states):,} states or more: too large to be counted"
+        case "script_paths_max":
+            return "dfa", "sets of more paths than script_paths_max"
+    more = f"more than {len(explored.states):,} states (script_states_max)"
+    return ("dfa", f"refused: {more}") if script.machine == "dfa" else ("hierarchical", more)
+
+
+def _table(script: Script, explored: Explored) -> tuple[model.State, ...]:
+    events = [*dict.fromkeys(event for each in script.program.inputs for event in each.events)]
+    marked = {
+        part.tree.event
+        for part in explored.places.places
+        if isinstance(part, Marker) and isinstance(part.tree, tree.Named)
+    }
+    return tuple(
+        _state(explored, number, events, marked) for number in range(min(explored.seen, TABLE_MAX))
+    )
+
+
+def _state(
+    explored: Explored, number: int, events: Iterable[str], marked: set[str | None]
+) -> model.State:
+    """`marked`: the events that markers name."""
+    places, moves = explored.places, explored.moves[number]
+    found = tuple(
+        model.Move(symbol_text(places, symbol), target, _actions(explored, reached.places))
+        for symbol, (target, reached) in moves.items()
+    )
+    unexpected = tuple(e for e in events if (e if e in marked else OTHER) not in moves)
+    waits = sorted({*markers(explored.states[number])})
+    return model.State(number, tuple(_waits(explored, waits)), found, unexpected)
+
+
+def _waits(explored: Explored, waits: Iterable[int]) -> Iterator[str]:
+    for number in waits:
+        part = explored.places.places[number]
+        if isinstance(part, Marker):
+            yield f"{marker_text(part.tree)} {position(part.tree.place)}"
+
+
+def _actions(explored: Explored, reached: frozenset[int]) -> tuple[str, ...]:
+    """What happens at places, in order."""
+    places = explored.places
+    said = (action_text(places, number) for number in places.order(reached))
+    return tuple(each for each in said if each is not None)
