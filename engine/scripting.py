@@ -28,7 +28,7 @@ from tidegate.engine.script.emissions import Emissions
 from tidegate.engine.script.run import Runner
 from tidegate.engine.script.state import PREFIX, Tables
 from tidegate.engine.scriptfaults import kept_faults, runaway, stop_at_fault
-from tidegate.engine.scriptinputs import detected, taken
+from tidegate.engine.scriptinputs import as_declared, detected, taken
 from tidegate.engine.state import Parked
 from tidegate.engine.values import FOREVER, Batch, Carried, Needs, Plan, Rejected
 from tidegate.rules import model
@@ -68,7 +68,8 @@ class Scripts:
         functions: Functions,
     ) -> None:
         behind = lateness_micros(book)
-        self._needs = needs
+        kinds = book.events.items()
+        self._events = {name: e for name, e in kinds if isinstance(e, model.ScriptEvent)}
         self._running = [
             _Running(book, script, activations, needs, functions, behind.get(script.name))
             for script in in_order(book)
@@ -95,6 +96,8 @@ class Scripts:
         for each in self._running:
             each.step(tables, batches, plan, stopped, limits, done)
         done.changed |= tables.keys() - done.tables.keys()
+        for event, batch in done.batches.items():
+            done.batches[event] = as_declared(batch, self._events[event])
         return done
 
     def next_due(self, tables: Tables, stopped: Collection[str]) -> int | None:

@@ -4,19 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.evaluate.shape import key_schema
 from tidegate.engine.ids import column_set, firing_ids, instant_ids
+from tidegate.engine.moments import python_values
 from tidegate.engine.parameters import INSTANT, parameter_schema
-from tidegate.engine.sparktypes import spark_type
+from tidegate.engine.sparktypes import arrow_type, spark_type
 from tidegate.engine.values import Batch, Detections, Needs
 from tidegate.rules.errors import Problem
 from tidegate.rules.eventscript.tree import Input
 from tidegate.rules.eventscript.types import Structure, Type
-from tidegate.rules.model import Rulebook, Script, ScriptInput
+from tidegate.rules.model import Rulebook, Script, ScriptEvent, ScriptInput
 from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.scripttypes import fits
 
@@ -87,6 +89,25 @@ def taken(batch: Batch, columns: Sequence[str]) -> Batch:
     table = batch.table.select([*columns])
     ids = batch.ids or {"": instant_ids(batch.event, batch.time)}
     return Batch(batch.event, batch.time, batch.row, table, ids, batch.depth)
+
+
+def as_declared(batch: Batch, event: ScriptEvent) -> Batch:
+    """What a script emits with columns of the types that its event type is declared with: an
+    `object`, which may be of any type, is text."""
+    table = batch.table
+    for number, name in enumerate(table.column_names):
+        wanted = arrow_type(event.fields[name])
+        if table.schema.field(name).type != wanted:
+            table = table.set_column(number, name, _cast(table.column(name), wanted))
+    return batch if table is batch.table else replace(batch, table=table)
+
+
+def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    try:
+        return column.cast(wanted)
+    except pa.ArrowException:
+        texts = [None if value is None else str(value) for value in python_values(column)]
+        return pa.chunked_array([pa.array(texts, pa.string()).cast(wanted)])
 
 
 def detected(found: Detections, needs: Needs) -> Batch:

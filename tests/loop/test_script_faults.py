@@ -243,3 +243,32 @@ rules: {gots: {on: got}}
     live.drain(BEGIN + 1_000 * SECOND)
     assert len({each["firing_id"] for each in store.firings("clock")}) == 4
     assert emitted(live) == [1, 2, 3, 4]
+
+
+def test_objects_of_several_types_are_text_for_rules_and_exact_for_scripts(
+    store: SqlStore,
+) -> None:
+    text = """
+rulebook: loop
+events:
+  a: {signal: {v: bigint}}
+  b: {signal: {w: string}}
+scripts:
+  main:
+    text: |
+      in object a, object b out object got, {object x; long n;} both
+      ((a(x) | b(x)) {!> got(x); !> both({x: x, n: 1});})*
+  next: {text: "in object got out object last (got(x) {!> last(x);})*"}
+rules:
+  gots: {on: got}
+  lasts: {on: last}
+  pairs: {on: "A*(got, both, got)", context: recent}
+"""
+    live = Live(store, rules.load(text), "object", BEGIN)
+    happens(live, 1)
+    for event, fields in (("b", {"w": "x"}), ("a", {"v": 3}), ("b", {"w": "y"})):
+        live.signal([(event, live.at + 2_000, fields)])
+        live.at += SECOND
+    live.drain(live.at + SECOND)
+    assert emitted(live) == ["1", "x", "3", "y"]
+    assert emitted(live, "lasts") == ["1", "x", "3", "y"]
