@@ -11,7 +11,6 @@ from tidegate.engine.capture.read import Capture
 from tidegate.engine.detecting import Detecting
 from tidegate.engine.evaluate.prepare import Prepared
 from tidegate.engine.schemas import covers
-from tidegate.engine.script.book import NO_FUNCTIONS
 from tidegate.engine.scripting import digest_of
 from tidegate.engine.state import State
 from tidegate.engine.values import Plan
@@ -94,7 +93,7 @@ def basis_for(basis: Basis, plan: Plan, prepare: Prepare) -> Basis:
         basis = replace(basis, schemas=schemas, prepared=prepared, capture=capture)
     if basis.detecting is None or plan.activations:
         activations = {**basis.activations, **plan.activations}
-        detecting = Detecting(basis.rulebook, activations, basis.prepared.needs, NO_FUNCTIONS)
+        detecting = Detecting(basis.rulebook, activations, basis.prepared.needs)
         basis = replace(basis, activations=activations, detecting=detecting)
     return basis
 
@@ -114,7 +113,7 @@ def digests_of(book: Rulebook) -> dict[str, str]:
 def script_digests(book: Rulebook) -> dict[str, str]:
     """By script that is enabled, the digest of what it does."""
     enabled = (script for script in book.scripts.values() if script.enabled)
-    return {script.name: digest_of(book, script, NO_FUNCTIONS) for script in enabled}
+    return {script.name: digest_of(book, script) for script in enabled}
 
 
 def without_edited(state: State, book: Rulebook, digests: Mapping[str, str]) -> State:

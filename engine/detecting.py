@@ -9,7 +9,6 @@ from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.limits import RuleLimitError
 from tidegate.engine.detector.partitioned import Partitioned
 from tidegate.engine.detector.timers import FloodError
-from tidegate.engine.script.book import Functions
 from tidegate.engine.script.state import PREFIX, Tables
 from tidegate.engine.scripting import Scripted, Scripts
 from tidegate.engine.state import Parked, State
@@ -38,12 +37,11 @@ class Detecting:
         book: Rulebook,
         activations: Mapping[str, int],
         needs: Needs,
-        functions: Functions,
     ) -> None:
         limits, behind = book.settings, lateness_micros(book)
         rules = Detector(book, activations, threads=limits.detect_threads, lateness=behind)
         self.rules = Partitioned(rules, limits.state_partitions)
-        self._scripts = Scripts(book, activations, needs, functions)
+        self._scripts = Scripts(book, activations, needs)
         self._left: tuple[Carried, Carried] | None = None  # by the last step: all, and the rules'
 
     @property

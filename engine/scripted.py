@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tidegate.engine.detector.stacking import both
-from tidegate.engine.script.book import NO_FUNCTIONS, in_order, script_of, sources_of
+from tidegate.engine.script.book import in_order, script_of, sources_of
 from tidegate.engine.script.run import Runner
 from tidegate.engine.values import Batch, Carried
 from tidegate.rules.errors import InputError, Problem
@@ -24,7 +24,7 @@ def emitted(
     known = dict(batches)
     found: dict[str, Batch] = {}
     for script in in_order(book):
-        runner = Runner(script_of(book, script, NO_FUNCTIONS), activation, sources_of(book, script))
+        runner = Runner(script_of(book, script), activation, sources_of(book, script))
         inputs = {
             each.name: _taken(each, taken, known[taken.event])
             for each in script.program.inputs

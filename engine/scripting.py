@@ -17,7 +17,6 @@ from tidegate.engine.detector.parts import due_of
 from tidegate.engine.detector.timers import FloodError
 from tidegate.engine.ids import column_set
 from tidegate.engine.script.book import (
-    Functions,
     in_order,
     names_used,
     script_of,
@@ -49,9 +48,9 @@ class Scripted:
     passed_over: dict[str, int] = field(default_factory=dict)
 
 
-def digest_of(book: model.Rulebook, script: model.Script, functions: Functions) -> str:
+def digest_of(book: model.Rulebook, script: model.Script) -> str:
     """Digest of what a script does, and of what it takes (G9); layout and comments are no part."""
-    own = script_of(book, script, functions).digest
+    own = script_of(book, script).digest
     said = (own, sorted(script.inputs.items()), lateness_micros(book).get(script.name))
     return hashlib.sha256(repr(said).encode()).hexdigest()[:32]
 
@@ -65,13 +64,12 @@ class Scripts:
         book: model.Rulebook,
         activations: Mapping[str, int],
         needs: Needs,
-        functions: Functions,
     ) -> None:
         behind = lateness_micros(book)
         kinds = book.events.items()
         self._events = {name: e for name, e in kinds if isinstance(e, model.ScriptEvent)}
         self._running = [
-            _Running(book, script, activations, needs, functions, behind.get(script.name))
+            _Running(book, script, activations, needs, behind.get(script.name))
             for script in in_order(book)
         ]
 
@@ -117,11 +115,10 @@ class _Running:
         script: model.Script,
         activations: Mapping[str, int],
         needs: Needs,
-        functions: Functions,
         behind: int | None,
     ) -> None:
         self._script, self._needs, self._behind = script, needs, behind or 0
-        compiled = script_of(book, script, functions)
+        compiled = script_of(book, script)
         taken_events = names_used(script)
         self._columns = {event: needs.ids[script.name, event] for event in taken_events}
         sources = sources_of(book, script)

@@ -39,12 +39,13 @@ def _of_scripts(
     book: Rulebook, parts: Mapping[str, pa.Table]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """The timers of scripts in some parts of carried tables."""
-    from tidegate.engine.script.book import NO_FUNCTIONS, script_of
+    from tidegate.engine.script.book import script_of
     from tidegate.engine.script.state import waiting_timers
 
     for script in book.scripts.values():
         names = script.program.key_names
-        for at, values in waiting_timers(script_of(book, script, NO_FUNCTIONS), parts, SHOWN):
+        never_called = dict.fromkeys(script.program.functions, print)
+        for at, values in waiting_timers(script_of(book, script, never_called), parts, SHOWN):
             key = {name: plain.value(value) for name, value in zip(names, values, strict=True)}
             yield at, {"rules": [script.name], "key": key, "clock": None}
 

@@ -381,5 +381,6 @@ class Rulebook:
     samples: Mapping[str, str] = field(default_factory=dict)
     sample_places: Mapping[str, Place] = field(default_factory=dict)
     reads: tuple[tuple[str, ...], ...] = ()  # names in parts: what actions may read beside tables
+    python: frozenset[str] = frozenset()  # what the operator lets scripts call: dotted names
     warnings: tuple[Problem, ...] = ()
     added: Mapping[str, str] = field(default_factory=dict)  # the YAML of rules beside the text

@@ -26,7 +26,7 @@ from tidegate.engine.app.requests import Requests
 from tidegate.engine.app.sessions import Sessions
 from tidegate.engine.app.skew import check_clock
 from tidegate.engine.app.standby import own_text, took, wait_for_end, warm_up
-from tidegate.engine.app.starting import check_allowed, load_allowed
+from tidegate.engine.app.starting import allowed, load_allowed
 from tidegate.engine.detector.detect import detect
 from tidegate.engine.doing import Quiet, Stage, doing, telling, watching_text
 from tidegate.engine.loop import Loop
@@ -295,7 +295,7 @@ class Engine(Requests):
             self.rulebook = replace(kept, text=own.text, file=own.file, added=added).load(
                 self._settings
             )
-            check_allowed(self.rulebook, self._policy)
+            self.rulebook = allowed(self.rulebook, self._policy)
 
     def _change(self, loop: Loop) -> None:
         """Take over another rulebook, if one is asked for."""
@@ -312,7 +312,7 @@ class Engine(Requests):
     def _take_over(self, book: Rulebook) -> int:
         """Go on with another text of the rulebook from what the store has; its version. Raises
         InputError and EngineError where it cannot run; everything is as before then."""
-        check_allowed(book, self._policy)
+        book = allowed(book, self._policy)
         self._loop.finish()
         parts = self._opened_parts(book)
         self._file.runs(book)

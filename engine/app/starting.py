@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
@@ -12,6 +13,7 @@ from tidegate import rules
 from tidegate.connectors.delta.feed import DeltaFeed
 from tidegate.engine.capture.resets import with_resets
 from tidegate.engine.policy import Policy
+from tidegate.engine.script.doubts import check_machines
 from tidegate.engine.state import State
 from tidegate.engine.store import SqlStore
 from tidegate.engine.webhooks import webhook_problems
@@ -24,15 +26,17 @@ def load_allowed(
 ) -> Rulebook:
     """A rulebook, whose webhooks the policy lets through. Raises InputError."""
     book = rulebook if isinstance(rulebook, Rulebook) else rules.load(rulebook, settings=settings)
-    check_allowed(book, policy)
-    return book
+    return allowed(book, policy)
 
 
-def check_allowed(book: Rulebook, policy: Policy) -> None:
-    """Whether the policy lets a rulebook's webhooks through, and their secrets are there. Raises
+def allowed(book: Rulebook, policy: Policy) -> Rulebook:
+    """The rulebook, with the Python functions that the policy lets its scripts call. The policy
+    lets its webhooks through, their secrets are there, and no `machine: dfa` is too large. Raises
     InputError."""
     if refused := webhook_problems(book, policy, os.environ):
         raise InputError(refused)
+    check_machines(book)
+    return replace(book, python=policy.python)
 
 
 def check_cursors(book: Rulebook, store: SqlStore, spark: SparkSession, state: State) -> None:

@@ -15,6 +15,7 @@ from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.edges import BEGIN, action_edges, begun, edge_micros, with_edges
 from tidegate.engine.detector.log import read_log, wrong
 from tidegate.engine.detector.timeline import Timeline, of_batches, of_log
+from tidegate.engine.policy import load_policy
 from tidegate.engine.scripted import emitted
 from tidegate.engine.values import FOREVER, Carried
 from tidegate.rules.model import ClockEvent, Rule, Rulebook, ScriptEvent
@@ -38,6 +39,7 @@ def detect(rulebook: str | os.PathLike[str] | Rulebook, occurrences: pa.Table) -
     Raises `InputError` for a rulebook or occurrences that are wrong.
     """
     book = rulebook if isinstance(rulebook, Rulebook) else rules.load(rulebook, features=SIMULATED)
+    book = replace(book, python=load_policy(None).python)
     log = read_log(occurrences)
     line = of_log(log)
     edges = action_edges(book)

@@ -16,13 +16,12 @@ from tidegate.engine.replay import json_values, script_values
 from tidegate.engine.replay.json_values import ENCODED, LINE
 from tidegate.engine.replay.printing import key_texts
 from tidegate.engine.script.book import in_order, script_of, sources_of, taken_rules
-from tidegate.engine.script.doubts import explored_of, too_many_states
+from tidegate.engine.script.doubts import check_machines
 from tidegate.engine.script.emissions import Emissions
 from tidegate.engine.script.run import Runner
 from tidegate.engine.scriptinputs import DETECTED, STARTED
 from tidegate.engine.values import FOREVER, Batch, Carried, Detections
 from tidegate.rules import model
-from tidegate.rules.errors import InputError
 
 Through = Callable[[pa.Table], pa.Table]
 
@@ -47,14 +46,13 @@ class Scripts:
     def __init__(
         self, book: model.Rulebook, activation: int, keys: Mapping[str, pa.DataType]
     ) -> None:
+        check_machines(book)
         self._book = book
         self._keys = keys
         self._running = [
             _Running(
                 script,
-                Runner(
-                    script_of(book, script, {}), activation, sources_of(book, script), json_values
-                ),
+                Runner(script_of(book, script), activation, sources_of(book, script), json_values),
                 Carried(),
                 Detector(own, dict.fromkeys(own.rules, activation), json_values) if own else None,
                 Carried(),
@@ -62,14 +60,6 @@ class Scripts:
             for script in in_order(book)
             for own in [taken_rules(book, script)]
         ]
-        problems = [
-            problem
-            for each in self._running
-            if each.script.machine == "dfa"
-            if (problem := too_many_states(book, each.script, explored_of(book, each.script)))
-        ]
-        if problems:
-            raise InputError(problems)
 
     def step(self, arrived: Mapping[str, Batch], watermark: int) -> Found:
         """What all scripts emit in one bucket, of occurrences by event type."""

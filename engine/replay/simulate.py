@@ -15,6 +15,7 @@ from tidegate import rules
 from tidegate.engine.clocks import clock_batches
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.edges import shown_name
+from tidegate.engine.policy import load_policy
 from tidegate.engine.replay import json_values
 from tidegate.engine.replay.damped import Damper
 from tidegate.engine.replay.json_values import EVENT, TIME
@@ -54,7 +55,7 @@ def simulate(
     called with the rulebook's warnings and, where nothing is detected, with what could be why.
     Raises `InputError`, before anything is written.
     """
-    book = rules.load(path, features=SIMULATED)
+    book = replace(rules.load(path, features=SIMULATED), python=load_policy(None).python)
     if context is not None:
         chosen = _context(context)
         overridden = {n: replace(r, context=chosen, selection=None) for n, r in book.rules.items()}

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from graphlib import TopologicalSorter
-from typing import Any
 
+from tidegate.engine.script.functions import Functions, functions_of
 from tidegate.engine.script.inputs import Source
 from tidegate.engine.script.program import Limits, Script
 from tidegate.rules import expression as x
 from tidegate.rules import model
-from tidegate.rules.errors import EngineError
-
-Functions = Mapping[str, Callable[..., Any]]
-"""Python functions that scripts may call."""
-NO_FUNCTIONS: Functions = {}
 
 
 def in_order(book: model.Rulebook) -> Iterator[model.Script]:
@@ -57,16 +52,14 @@ def _makers(book: model.Rulebook, events: Collection[str]) -> Iterator[str]:
             yield event
 
 
-def script_of(book: model.Rulebook, script: model.Script, functions: Functions) -> Script:
-    """A script of a rulebook. Raises `EngineError('script-function')` where it declares a function
-    that there is not."""
-    lacking = sorted(script.program.functions.keys() - functions.keys())
-    if lacking:
-        raise EngineError(
-            "script-function",
-            f"the script {script.name} calls {lacking[0]}, which the operator does not allow",
-            "have the operator allow it, or write it as statements",
-        )
+def script_of(
+    book: model.Rulebook, script: model.Script, functions: Functions | None = None
+) -> Script:
+    """A script of a rulebook, by default with the functions that the operator allows. Raises
+    `EngineError('script-function')` where it declares another."""
+    declared = script.program.functions.keys()
+    if functions is None:
+        functions = functions_of(script.name, declared, book.python)
     settings = book.settings
     return Script(
         script.name,
@@ -74,7 +67,7 @@ def script_of(book: model.Rulebook, script: model.Script, functions: Functions) 
         script.machine,
         script.expire_key_after_micros,
         book.timezone,
-        {name: functions[name] for name in script.program.functions},
+        functions,
         Limits(
             settings.script_steps_max,
             settings.script_state_bytes_max,

@@ -31,6 +31,14 @@ def looked_through(book: model.Rulebook) -> model.Rulebook:
     return replace(book, warnings=in_order(warnings))
 
 
+def check_machines(book: model.Rulebook) -> None:
+    """Raises `InputError` where a `machine: dfa` is too large."""
+    scripts = [script for script in book.scripts.values() if script.machine == "dfa"]
+    found = (too_many_states(book, script, explored_of(book, script)) for script in scripts)
+    if problems := [problem for problem in found if problem is not None]:
+        raise InputError(in_order(problems))
+
+
 def explored_of(book: model.Rulebook, script: model.Script) -> Explored:
     """The automaton of a script of a rulebook, within the rulebook's limits."""
     settings = book.settings
