@@ -146,15 +146,15 @@ def _event_types(program: tree.Program) -> dict[str, Type]:
 
 def reads_key(program: tree.Program) -> bool:
     """Whether a script reads the values of its key."""
-    return any(isinstance(node, tree.Key) for node in _nodes(program.regex))
+    return any(isinstance(node, tree.Key) for node in nodes(program.regex))
 
 
-def _nodes(value: object) -> Iterator[tree.Node]:
+def nodes(value: object) -> Iterator[tree.Node]:
     """All nodes of a tree."""
     if isinstance(value, tree.Node):
         yield value
         for each in fields(value):
-            yield from _nodes(getattr(value, each.name))
+            yield from nodes(getattr(value, each.name))
     elif isinstance(value, tuple):
         for inner in value:
-            yield from _nodes(inner)
+            yield from nodes(inner)
