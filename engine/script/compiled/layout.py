@@ -91,7 +91,11 @@ class Layout:
                 )
             else:
                 self.variables[name] = own.words([*kinds_of(kind)])
-        self.outputs = [out.words([*kinds_of(kind)]) for kind in program.outputs.values()]
+        emitted = {each.output for each in nodes(program.regex) if isinstance(each, tree.Emit)}
+        self.outputs = [
+            out.words([*kinds_of(kind)]) if name in emitted else ()
+            for name, kind in program.outputs.items()
+        ]
         self.stored = _stored(program)
         self.inputs = [
             arriving.words([*kinds_of(each.type)]) if n in self.stored else ()
