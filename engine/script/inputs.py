@@ -40,8 +40,8 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The occurrences of one input in one bucket: `count` rows of a table. `first`: the place of the
-    first. `values`, if they have been read."""
+    """The occurrences of one input in one bucket: `count` rows of a table. `first`: the place of
+    the first. `values`, if they have been read."""
 
     read: tree.Input
     number: int
@@ -61,9 +61,9 @@ class Taken:
 @dataclass(frozen=True, slots=True)
 class Arrivals:
     """n occurrences in order. `symbol`: what each is called, as a number of `Inputs.symbols`, -1
-    where no case holds; `place`: where it stands among all that was `taken`, None = in order; `key`:
-    by key column, the values, null for those of every key; `every[n]`: it goes to all instances.
-    `ids`: uint64[n, 2]. `faults`: by number, what has failed before it arrived."""
+    where no case holds; `place`: where it stands among all that was `taken`, None = in order;
+    `key`: by key column, the values, null for those of every key; `every[n]`: it goes to all
+    instances. `ids`: uint64[n, 2]. `faults`: by number, what has failed before it arrived."""
 
     time: Int64
     symbol: npt.NDArray[np.int32]

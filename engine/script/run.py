@@ -97,7 +97,7 @@ class Runner:
         """
         parked = False
         while True:
-            given = {name: self._active(batch).until(watermark) for name, batch in batches.items()}
+            given = {name: self._until(batch, watermark) for name, batch in batches.items()}
             try:
                 return self._step(carried, given, watermark, limit, parked)
             except StoppedError as stop:
@@ -134,10 +134,11 @@ class Runner:
         """Whether the script has more states than are kept, and goes on more slowly."""
         return self.compiled.machine.full
 
-    def _active(self, batch: Batch) -> Batch:
-        """What is not before the activation."""
+    def _until(self, batch: Batch, watermark: int) -> Batch:
+        """What is not before the activation, up to a watermark."""
         first = int(np.searchsorted(batch.time, self._activation))
-        return batch if not first else batch.take(np.arange(first, len(batch)))
+        end = int(np.searchsorted(batch.time, watermark, side="right"))
+        return batch if end - first == len(batch) else batch.take(np.arange(first, end))
 
     def _step(
         self,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 from unittest.mock import patch
 
 from hypothesis import given, settings
@@ -24,7 +23,9 @@ ALL_INTERPRETED = 10**9
 
 
 def expected(example: Example) -> list[Out]:
-    found = evaluated(program(example.text), example.events, until=example.until, steps_max=STEPS_MAX)
+    found = evaluated(
+        program(example.text), example.events, until=example.until, steps_max=STEPS_MAX
+    )
     return [Out(e.time, e.key, e.output, e.value, e.number, e.cause) for e in found]
 
 
@@ -62,7 +63,7 @@ def test_as_the_reference_wherever_it_is_cut(example: Example, machine: str) -> 
 
 
 @detecting
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(examples(compilable=True))
 def test_a_compiled_script_does_what_an_interpreted_one_does(example: Example) -> None:
     """Where it is cut into buckets each of which is compiled, or each second one; it emits what

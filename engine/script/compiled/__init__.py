@@ -12,7 +12,7 @@
       -> bucket         drives all that
 
 A transition is made whole or not at all: the kernel takes back one that fails, passes a limit or
-finds no room, and the interpreter makes it (`instances`). So faults and limits are told in one place.
-Strings are codes of a table of the step. Nulls, arrays in values, and functions of strings are not
-compiled: such a script, or a bucket with a null in what is stored, is interpreted.
+finds no room, and the interpreter makes it (`instances`). So faults and limits are told in one
+place. Strings are codes of a table of the step. Nulls, arrays in values, `arrive` and functions of
+strings are not compiled: such a script, or a bucket with a null in what is stored, is interpreted.
 """

@@ -165,7 +165,7 @@ class Assembler(Expressions):
             self.land(past)
 
     def _count(self, node: tree.Count) -> None:
-        with self.frame(node.name) as names:
+        with self.frame() as names:
             index, last = self.kept(node.low), self.kept(node.high)
             names[node.name] = (index,)
             self._rounds(index, last, node.body)
@@ -176,7 +176,7 @@ class Assembler(Expressions):
         if _root(node.array) in changed:
             raise UncompiledError("a loop that changes its array")
         one, zero = self.constant(1, Basic.LONG), self.constant(0, Basic.LONG)
-        with self.frame(node.name) as names:
+        with self.frame() as names:
             index, last = self.lasting(Basic.LONG), self.lasting(Basic.LONG)
             element = self.lasting(items.kind)
             names[node.name] = (element,)

@@ -60,14 +60,14 @@ class Table:
             self.layout, self.registers, compiled.places, script.program, script.limits.steps
         )
         self.timed = self._assembler.timed
-        self._check(compiled, script.program)
+        self._check(compiled)
         self._numbers: dict[int, int] = {}
         self._programs: dict[tuple[tuple[int, ...], int | None, tuple[int, ...]], int] = {}
         self._to, self._pc, self._code = Numbers(), Numbers(), Numbers()
         self._rows = Numbers()
         self._start()
 
-    def _check(self, compiled: Compiled, program: tree.Program) -> None:
+    def _check(self, compiled: Compiled) -> None:
         """Try each place with each event that it takes."""
         for part in compiled.places.places:
             sources: set[int | None] = {None}

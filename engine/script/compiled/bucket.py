@@ -21,6 +21,7 @@ from tidegate.engine.script.inputs import Arrivals
 from tidegate.engine.script.instances import EVERY, Instance, Stepper
 from tidegate.engine.script.program import Compiled
 from tidegate.engine.script.values import arrow_type
+from tidegate.engine.values import FOREVER
 from tidegate.rules.eventscript.types import Basic
 
 Int32 = npt.NDArray[np.int32]
@@ -78,7 +79,7 @@ class Bucket:
     def run(self, activation: int, watermark: int) -> Done:
         """All arrivals, and what is due up to the watermark."""
         fleet, sink, at = self._fleet, self._sink, self._at
-        if not self._grouped and fleet.arrays.state[0] < 0 and activation <= watermark:
+        if not self._grouped and not fleet.after[0] and activation <= watermark:
             self._back(0, self._stepper.start(0, activation), True)
         expires = self._compiled.script.expire_micros
         automaton, scratch = self._table.arrays(), self._scratch()
@@ -107,8 +108,7 @@ class Bucket:
         at = self._at
         number, key = int(at[kernel.EVENT]), int(at[kernel.KEY])
         every = self._given.key[number] == EVERY
-        there = self._fleet.arrays.state[key] >= 0
-        before = self._fleet.instance(key) if there else None
+        before = self._fleet.instance(key) if self._fleet.after[key] else None
         instances = {} if before is None else {key: before}
         row = EVERY if every else key, int(self._arrivals.time[number]), *self._named(number)
         self._stepper.take(instances, [(number, row)])
@@ -140,8 +140,8 @@ class Bucket:
         at[kernel.RECORDS] = self._sink.take(self._stepper.emissions, int(at[kernel.RECORDS]))
 
     def _fire(self, watermark: int) -> None:
-        own = self._fleet.arrays
-        due = np.flatnonzero((own.state >= 0) & (own.due <= watermark)).tolist()
+        fleet = self._fleet
+        due = np.flatnonzero((fleet.after > 0) & (fleet.due <= watermark)).tolist()
         instances = [self._fleet.instance(key) for key in due]
         self._stepper.fire_all(instances, watermark)
         for each in instances:
@@ -149,23 +149,23 @@ class Bucket:
         self._back(0, None, False)
 
     def _done(self, watermark: int) -> Done:
-        own, at, sink = self._fleet.arrays, self._at, self._sink
+        fleet, at, sink = self._fleet, self._at, self._sink
         started = sink.arrays.started[: at[kernel.STARTED]]
         key = np.concatenate([np.empty(0, np.int32), *self._fleet.carried, started])
-        last = np.empty(len(own.state), np.int64)
+        last = np.empty(len(fleet.after), np.int64)
         last[key] = np.arange(len(key))
-        left = (last[key] == np.arange(len(key))) & (own.state[key] >= 0)
+        left = (last[key] == np.arange(len(key))) & (fleet.after[key] > 0)
         expires = self._compiled.script.expire_micros
         if self._grouped and expires is not None:
-            left &= own.previous[key] + expires >= watermark
+            left &= fleet.previous[key] + expires >= watermark
         if not left.all():
             key = key[left]
         emissions = sink.emissions(
             int(at[kernel.RECORDS]), self._fleet.identities, self._arrivals.time, self._given.keys
         )
-        timers = (own.timers[key] < 2**62).sum(axis=1)
+        timers = (fleet.arrays.timers[key] < FOREVER).sum(axis=1)
         columns = self._fleet.written(key) if len(key) else {}
-        return Done(emissions, key, columns, own.previous[key], own.due[key], timers)
+        return Done(emissions, key, columns, fleet.previous[key], fleet.due[key], timers)
 
     # arrays ---------------------------------------------------------------------------------------
 
@@ -202,8 +202,7 @@ class Bucket:
             symbol = symbol.copy()
             symbol[[*arrivals.faults]] = kernel.PYTHONS
         place = np.arange(len(arrivals)) if arrivals.place is None else arrivals.place
-        keys_i, keys_f = self._key_words()
-        return kernel.Events(
+        columns = (
             arrivals.time,
             symbol,
             self._given.key,
@@ -211,9 +210,9 @@ class Bucket:
             _one(files[0], np.int64),
             _one(files[1], np.float64),
             *offsets,
-            keys_i,
-            keys_f,
+            *self._key_words(),
         )
+        return kernel.Events(*map(_fixed, columns))
 
     def _key_words(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         """The values of keys, if the script reads them; a row for each word."""
@@ -236,10 +235,17 @@ class Bucket:
         """Instances must stay below their most bytes, whatever strings they store."""
         layout = self._table.layout
         texts = sum(w.kind == Basic.STRING for ws in layout.variables.values() for w in ws)
-        most = _WORD * (layout.own.integers + layout.own.doubles + _LOOPS)
+        most = _WORD * (layout.own.integers + _LOOPS)
         if most + texts * self._texts.longest > self._compiled.script.limits.state_bytes:
             raise InterpretedError
 
 
 def _one(parts: list[Any], kind: type) -> Any:
     return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, kind), *parts])
+
+
+def _fixed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """An array as the kernel knows it, whether it may be written or not: one type, one kernel."""
+    found = np.ascontiguousarray(array).view()
+    found.flags.writeable = False
+    return found

@@ -83,7 +83,9 @@ class Expressions(Program):
     def move(self, to: Register, value: Register) -> None:
         """Put the value of a register into another. One that was calculated just for this is
         calculated there."""
-        if to != value:
+        if self.made_last(value):
+            self.remake(to)
+        elif to != value:
             self.put(x.MOVE_F if to.double else x.MOVE_I, to, self.read(value))
 
     def target(self, node: tree.Expression) -> Value:

@@ -32,8 +32,9 @@ Int32 = npt.NDArray[np.int32]
 
 
 class Fleet:
-    """`keys` instances at most, by the codes of their keys. `order`: the codes in the order in which
-    the instances were carried or started. Raises `InterpretedError`, `FullError`."""
+    """`keys` instances at most, by the codes of their keys. `carried`: those of each table.
+    `after`, `previous`, `cause` and `due` are the first words of all; `id` and `depth` are those of
+    causes that are no arrivals. Raises `InterpretedError`, `FullError`."""
 
     def __init__(
         self, compiled: Compiled, table: Table, keys: int, arrivals: Arrivals, texts: Texts
@@ -42,17 +43,12 @@ class Fleet:
         self._compiled, self._table, self._texts = compiled, table, texts
         self._arrivals = arrivals
         self.carried: list[Int32] = []
-        self.cause = np.zeros((keys, 2), np.uint64)
+        self.id = np.zeros((keys, 2), np.uint64)
         self.depth = np.zeros(keys, np.int32)
-        self.arrays = kernel.Instances(
-            np.full(keys, -1, np.int32),
-            np.zeros(keys, np.int64),
-            np.zeros(keys, np.int64),
-            np.full(keys, FOREVER, np.int64),
-            np.full((keys, len(table.timed)), FOREVER, np.int64),
-            np.zeros((keys, layout.own.integers), np.int64),
-            np.zeros((keys, layout.own.doubles)),
-        )
+        rows = np.zeros((keys, layout.own.integers), np.int64)
+        timers = np.full((keys, len(table.timed)), FOREVER, np.int64)
+        self.arrays = kernel.Instances(rows, rows.view(np.float64), timers)
+        self.after, self.previous, self.cause, self.due = rows[:, : kernel.HEAD].T
 
     # carried -----------------------------------------------------------------------------------
 
@@ -63,11 +59,12 @@ class Fleet:
         paths = carried.column("paths").combine_chunks().dictionary_encode()
         texts = paths.dictionary.to_pylist()
         states = [self._table.number(machine.state(of_text(text))) for text in texts]
-        own.state[code] = np.array(states, np.int32)[paths.indices.to_numpy()]
-        own.previous[code] = carried.column("previous").to_numpy()
-        own.cause[code] = -1
-        self.cause[code, 0] = carried.column("cause0").to_numpy()
-        self.cause[code, 1] = carried.column("cause1").to_numpy()
+        self.after[code] = np.array(states, np.int64)[paths.indices.to_numpy()] + 1
+        self.due[code] = FOREVER
+        self.previous[code] = carried.column("previous").to_numpy()
+        self.cause[code] = -1
+        self.id[code, 0] = carried.column("cause0").to_numpy()
+        self.id[code, 1] = carried.column("cause1").to_numpy()
         self.depth[code] = carried.column("depth").to_numpy()
         if self._table.timed:
             self._read_timers(carried, code)
@@ -87,7 +84,7 @@ class Fleet:
         own = np.repeat(code, length)
         numbers = np.searchsorted(self._table.timed, places.flatten().to_numpy())
         self.arrays.timers[own, numbers] = at.flatten().to_numpy()
-        self.arrays.due[code] = self.arrays.timers[code].min(axis=1)
+        self.due[code] = self.arrays.timers[code].min(axis=1)
 
     def _read_array(self, stored: pa.Array, code: Int32, items: Items) -> None:
         length = stored.value_lengths()
@@ -108,11 +105,11 @@ class Fleet:
     def written(self, code: Int32) -> dict[str, pa.Array]:
         """The columns of some instances, but for their keys."""
         own, count = self.arrays, len(code)
-        cause, depth = self.identities(own.cause[code], code)
+        cause, depth = self.identities(self.cause[code], code)
         texts = pa.array([state.text for state in self._table.states], pa.string())
         found = {
-            "paths": texts.take(pa.array(own.state[code])),
-            "previous": pa.array(own.previous[code]),
+            "paths": texts.take(pa.array(self.after[code] - 1)),
+            "previous": pa.array(self.previous[code]),
             "cause0": pa.array(cause[:, 0]),
             "cause1": pa.array(cause[:, 1]),
             "depth": pa.array(depth),
@@ -133,8 +130,7 @@ class Fleet:
         timers = self.arrays.timers[code]
         there = timers < FOREVER
         ends = np.concatenate([[0], np.cumsum(there.sum(axis=1))]).astype(np.int32)
-        rows, numbers = np.nonzero(there)
-        places = np.array(self._table.timed, np.int64)[numbers]
+        places = np.array(self._table.timed, np.int64)[np.nonzero(there)[1]]
         return {
             "timer_at": pa.ListArray.from_arrays(pa.array(ends), pa.array(timers[there])),
             "timer_place": pa.ListArray.from_arrays(pa.array(ends), pa.array(places)),
@@ -153,8 +149,8 @@ class Fleet:
         """Causes as ids uint64[n, 2], and their depths."""
         arrived, started = cause >= 0, cause <= -2
         if arrived.all():
-            return self._arrivals.ids[cause], self._arrivals.depth[cause]
-        ids, depth = self.cause[code], self.depth[code]
+            return _ids_at(self._arrivals.ids, cause), self._arrivals.depth[cause]
+        ids, depth = self.id[code], self.depth[code]
         ids[arrived] = self._arrivals.ids[cause[arrived]]
         depth[arrived] = self._arrivals.depth[cause[arrived]]
         ids[started] = _starts(self._arrivals.time[-2 - cause[started]])
@@ -166,9 +162,9 @@ class Fleet:
     def instance(self, key: int) -> Instance:
         """An instance as the interpreter has it."""
         own, compiled = self.arrays, self._compiled
-        cause: Any = int(own.cause[key])
+        cause: Any = int(self.cause[key])
         if cause == -1:
-            high, low = self.cause[key].tolist()
+            high, low = self.id[key].tolist()
             cause = high, low
         elif cause < 0:
             cause = mixed((0, 0), int(self._arrivals.time[-2 - cause]))
@@ -184,9 +180,9 @@ class Fleet:
             variables.append(of_words(parts, kind, self._texts))
         found = Instance(
             key,
-            self._table.states[own.state[key]],
+            self._table.states[self.after[key] - 1],
             compiled.with_loops(variables),
-            int(own.previous[key]),
+            int(self.previous[key]),
             cause,
             int(self.depth[key]),
         )
@@ -207,17 +203,17 @@ class Fleet:
     def put(self, key: int, instance: Instance) -> None:
         """Take an instance back from the interpreter."""
         own = self.arrays
-        own.state[key] = self._table.number(instance.state)
-        own.previous[key] = instance.previous
+        self.after[key] = self._table.number(instance.state) + 1
+        self.previous[key] = instance.previous
         if isinstance(instance.cause, int):
-            own.cause[key] = instance.cause
+            self.cause[key] = instance.cause
         else:
-            own.cause[key], self.cause[key] = -1, instance.cause
+            self.cause[key], self.id[key] = -1, instance.cause
             self.depth[key] = instance.depth
         own.timers[key] = FOREVER
         for timer in instance.timers:
             own.timers[key, self._table.timed.index(timer.place)] = timer.at
-        own.due[key] = instance.due
+        self.due[key] = instance.due
         for (name, kind), value in zip(self._compiled.variables, instance.variables, strict=False):
             if isinstance(kind, Array):
                 items = self._table.layout.arrays[name]
@@ -230,10 +226,14 @@ class Fleet:
                 (own.doubles if word.double else own.integers)[key, word.place] = part
 
     def drop(self, key: int) -> None:
-        own = self.arrays
-        own.state[key], own.due[key] = -1, FOREVER
-        own.timers[key] = FOREVER
-        own.integers[key], own.doubles[key] = 0, 0.0
+        self.arrays.integers[key] = 0
+        self.arrays.timers[key] = FOREVER
+
+
+def _ids_at(ids: UInt64, place: Int64) -> UInt64:
+    """Rows of ids, each fetched as one number."""
+    whole = np.ascontiguousarray(ids).view(np.complex128)[:, 0]
+    return whole.take(place)[:, None].view(np.uint64)
 
 
 def _starts(instants: Int64) -> UInt64:

@@ -106,14 +106,10 @@ class Sink:
         ids, depth = identities(cause, key)
         for place, (told, deep, instant) in self._told.items():
             ids[place], depth[place], now[place] = told, deep, instant
-        if program.key_names:
-            order = _order(now, key, keys)
-            if order is not None:
-                now, key, output, row = now[order], key[order], output[order], row[order]
-                number, ids, depth = number[order], ids[order], depth[order]
-        else:
-            order = np.argsort(now, kind="stable") if (now[1:] < now[:-1]).any() else None
-            assert order is None
+        order = _order(now, key, keys) if program.key_names else None
+        if order is not None:
+            now, key, output, row = now[order], key[order], output[order], row[order]
+            number, ids, depth = number[order], ids[order], depth[order]
         names = (*program.outputs, ERROR_NAME)
         code = np.where(output == ERROR, np.int16(len(names) - 1), output)
         values, rows = {}, np.zeros(records, np.int64)

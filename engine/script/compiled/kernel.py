@@ -22,6 +22,8 @@ NO_EVENT, PYTHONS = -1, -2
 UNKNOWN, UNEXPECTED, INTERPRETED = -1, -2, -3
 """Entries of the table that are no moves."""
 ERROR = -1
+STATE_AFTER, PREVIOUS, CAUSE, DUE, HEAD = range(5)
+"""The first words of an instance; how many they are."""
 DONE, GROW, MISS, HARD = range(4)
 """Why the pass has stopped: at the end; a buffer is full; a move is unknown; the interpreter shall
 take the event."""
@@ -30,9 +32,9 @@ EVENT, KEY, RECORDS, STARTED, STATE, SYMBOL = range(6)
 
 
 class Automaton(NamedTuple):
-    """`table[state, symbol]` is a move: `to` a state, running the code from `pc` on (-1: none). Move 0
-    is that of the start. arrays[a]: the words of array a: that of its length, its first, its most
-    elements."""
+    """`table[state, symbol]` is a move: `to` a state, running the code from `pc` on (-1: none).
+    Move 0 is that of the start. arrays[a]: the words of array a: that of its length, its first, its
+    most elements."""
 
     table: Int32
     to: Int32
@@ -58,16 +60,14 @@ class Events(NamedTuple):
 
 
 class Instances(NamedTuple):
-    """By key: state (-1: none), instant and cause of the previous event (the number of an event i;
-    a start by it: -2 - i; -1: told elsewhere), first timer, timers[key, timed marker], words."""
+    """A row of words for each key, of integers and of doubles in the same memory, so that one that
+    is seldom met is fetched at once. First come its state + 1 (0: none), the instant and the cause
+    of its previous event (the number of an event i; a start by it: -2 - i; -1: told elsewhere) and
+    its first timer; then its variables. timers[key, timed marker]."""
 
-    state: Int32
-    previous: Int64
-    cause: Int64
-    due: Int64
-    timers: Int64
     integers: Int64
     doubles: npt.NDArray[np.float64]
+    timers: Int64
 
 
 class Found(NamedTuple):
@@ -106,8 +106,9 @@ def run(automaton, events, instances, found, scratch, at, grouped, expires, step
 
 @part
 def _run(automaton, events, instances, found, scratch, at, grouped, expires, steps_max):
+    rows = instances.integers
     n_timers = instances.timers.shape[1]
-    keys = len(instances.state)
+    keys = len(instances.integers)
     records = at[RECORDS]
     i, resumed = at[EVENT], at[KEY]
     while i < len(events.time):
@@ -117,28 +118,28 @@ def _run(automaton, events, instances, found, scratch, at, grouped, expires, ste
         if every:
             k, last = resumed, keys - 1
         while k <= last:
-            state = np.int64(instances.state[k])
+            state = rows[k, STATE_AFTER] - 1
             if state < 0:
                 if every or not grouped or symbol == NO_EVENT:
                     k += 1
                     continue
                 if symbol < 0:
                     return _stop(at, HARD, i, k, records)
-                move, cause = np.int64(0), -2 - i
+                move, cause, starting = np.int64(0), -2 - i, True
                 if at[STARTED] == len(found.started):
                     return _stop(at, GROW, i, k, records)
             else:
-                if expires >= 0 and now > instances.previous[k] + expires:
+                if expires >= 0 and now > rows[k, PREVIOUS] + expires:
                     if every:
                         k += 1
                         continue
                     return _stop(at, HARD, i, k, records)
-                if symbol == PYTHONS or instances.due[k] <= now:
+                if symbol == PYTHONS or rows[k, DUE] <= now:
                     return _stop(at, HARD, i, k, records)
                 if symbol == NO_EVENT:
                     k += 1
                     continue
-                move, cause = np.int64(automaton.table[state, symbol]), i
+                move, cause, starting = np.int64(automaton.table[state, symbol]), i, False
                 if move < 0:
                     if move == UNKNOWN:
                         at[STATE], at[SYMBOL] = state, symbol
@@ -166,16 +167,18 @@ def _run(automaton, events, instances, found, scratch, at, grouped, expires, ste
                 if status != MADE:
                     return _stop(at, GROW if status == FULL else HARD, i, k, records)
                 records = after
-            instances.state[k] = automaton.to[move]
-            instances.previous[k] = now
-            instances.cause[k] = cause
+            rows[k, STATE_AFTER] = automaton.to[move] + 1
+            rows[k, PREVIOUS] = now
+            rows[k, CAUSE] = cause
+            if starting:
+                rows[k, DUE] = FOREVER
             if n_timers:
                 due = FOREVER
                 for t in range(n_timers):
                     instances.timers[k, t] = scratch.timers[t]
                     due = min(due, scratch.timers[t])
-                instances.due[k] = due
-            if cause >= 0:
+                rows[k, DUE] = due
+            if not starting:
                 k += 1
             else:
                 found.started[at[STARTED]] = k

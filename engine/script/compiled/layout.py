@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tidegate.engine.script.compiled.kernel import HEAD
 from tidegate.engine.script.program import Compiled, nodes, reads_key
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
@@ -51,16 +52,17 @@ def kinds_of(type_: Type) -> Iterator[Basic]:
 
 @dataclass
 class Counter:
-    """Gives out words."""
+    """Gives out words: those of a row, or columns of integers and of doubles."""
 
     integers: int = 0
     doubles: int = 0
+    row: bool = False
 
     def words(self, kinds: Sequence[Basic]) -> tuple[Word, ...]:
         return tuple(Word(kind, self._next(kind)) for kind in kinds)
 
     def _next(self, kind: Basic) -> int:
-        if kind == Basic.DOUBLE:
+        if kind == Basic.DOUBLE and not self.row:
             self.doubles += 1
             return self.doubles - 1
         self.integers += 1
@@ -68,7 +70,7 @@ class Counter:
 
     def items(self, number: int, kind: Basic, most: int) -> Items:
         length = self._next(Basic.LONG)
-        first = self.doubles if kind == Basic.DOUBLE else self.integers
+        first = self.integers
         for _ in range(most):
             self._next(kind)
         return Items(number, kind, length, first, most)
@@ -80,7 +82,7 @@ class Layout:
 
     def __init__(self, compiled: Compiled) -> None:
         program = compiled.script.program
-        own, out, arriving = Counter(), Counter(), Counter()
+        own, out, arriving = Counter(HEAD, row=True), Counter(), Counter()
         self.variables: dict[str, tuple[Word, ...]] = {}
         self.arrays: dict[str, Items] = {}
         longest = _longest(program.regex)

@@ -25,7 +25,7 @@ class Registers:
 
     def __init__(self, layout: Layout) -> None:
         self.integers: list[int] = [0] * layout.own.integers
-        self.doubles: list[float] = [0.0] * layout.own.doubles
+        self.doubles: list[float] = [0.0] * layout.own.integers
         self.texts = [""]
         self._constants: dict[tuple[bool, str], Register] = {}
 
@@ -62,6 +62,7 @@ class Program:
     def begin(self) -> None:
         """Start a program."""
         self._code: list[list[int]] = []
+        self._landed = -1
         self._read: set[Register] = set()
         self._written: set[Register] = set()
         self._sure: set[Register] = set()
@@ -110,7 +111,24 @@ class Program:
 
     def land(self, jump: int) -> None:
         """Let a jump lead here; the number of an instruction until the program is placed."""
-        self._code[jump][1] = len(self._code)
+        self._code[jump][1] = self._landed = len(self._code)
+
+    def made_last(self, register: Register) -> bool:
+        """Whether the last instruction has just made the value of a temporary register."""
+        if register.word >= 0 or not self._code or self._landed == len(self._code):
+            return False
+        double = register.double
+        passing = self._pools[double][self._floor[double] : self._used[double]]
+        op, to = self._code[-1][:2]
+        made = op in (x.MAKES_F if double else x.MAKES_I)
+        return made and to == register.number and register in passing
+
+    def remake(self, to: Register) -> None:
+        """Let the last instruction put its value into another register."""
+        if to.word >= 0:
+            self._written.add(to)
+            self._sure.add(to)
+        self._code[-1][1] = to.number
 
     @contextmanager
     def perhaps(self) -> Iterator[None]:
@@ -151,7 +169,7 @@ class Program:
         self._used = self._floor.copy()
 
     @contextmanager
-    def frame(self, name: str) -> Iterator[dict[str, tuple[Register, ...]]]:
+    def frame(self) -> Iterator[dict[str, tuple[Register, ...]]]:
         """Of a loop with a local name, whose registers are to be put into what is yielded."""
         floor, outer = self._floor, self._locals
         self._locals = dict(outer)

@@ -193,7 +193,9 @@ def scripts(
     streams = chosen_streams(draw)
     if compilable:
         streams = [s._replace(values=tuple(filter(_whole, s.values))) for s in streams]
-    values = (Compilable if compilable else Values)(draw, keyed=any("group" in each.declared for each in streams))
+    values = (Compilable if compilable else Values)(
+        draw, keyed=any("group" in each.declared for each in streams)
+    )
     events = {name: each.of for each in streams for name in each.events}
     regex = Regexes(values, events, acting, timed).whole()
     starts = {of: [s for s in each if not compilable or "null" not in s]

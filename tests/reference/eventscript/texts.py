@@ -255,6 +255,6 @@ class Compilable(Values):
             return str(self.pick("new long[0]", "new long[2]", "new long[3]", self.variable(of)))
         return super().value(of, local)
 
-    def emission(self, depth: int, local: tuple[str, ...]) -> str:
+    def emission(self, _: int, local: tuple[str, ...]) -> str:
         of = self.pick(None, "long", "long", "double", "string", "boolean", "time", "pair")
         return "!> X();" if of is None else f"!> {OUTPUT_OF[of]}({self.value(of, local)});"
