@@ -109,7 +109,7 @@ class Assembler(Expressions):
             case tree.While(condition, body):
                 start = self.here()
                 with self.perhaps():
-                    out = self.jump(x.JUMP_UNLESS, self.condition(condition))
+                    out = self.unless(self.condition(condition))
                     self._block(body)
                     self.add(x.JUMP, start)
                 self.land(out)
@@ -145,14 +145,20 @@ class Assembler(Expressions):
             words = self.layout.outputs[output]
             if node.value.type != self._output_types[node.output]:
                 raise UncompiledError(f"{node.value.type} as an output")
-            for value, word in zip(self.value(node.value), words, strict=True):
+            values = self.value(node.value)
+            if len(words) == 1:
+                ((value,), (word,)) = values, words
+                op = x.EMIT_F if word.double else x.EMIT_I
+                self.add(op, self.read(value), word.place, output)
+                return
+            for value, word in zip(values, words, strict=True):
                 self.add(x.OUT_F if word.double else x.OUT_I, self.read(value), word.place, output)
         self.add(x.EMIT, output)
 
     def _if(
         self, condition: tree.Expression, then: tree.Statement, other: tree.Statement | None
     ) -> None:
-        past = self.jump(x.JUMP_UNLESS, self.condition(condition))
+        past = self.unless(self.condition(condition))
         with self.perhaps():
             self._block(then)
         if other is not None:

@@ -18,8 +18,6 @@ from tidegate.engine.script.places import Action, Marker
 from tidegate.engine.script.program import Compiled
 from tidegate.rules.eventscript import tree
 
-_JUMPS = (x.JUMP, x.JUMP_IF, x.JUMP_UNLESS)
-
 
 class FullError(Exception):
     """There are more states than are kept, so that there is no table."""
@@ -117,7 +115,7 @@ class Table:
             self._programs[key] = len(self._code) if lines else -1
             base = len(self._code) // x.WIDTH
             for n in range(0, len(lines), x.WIDTH):
-                if lines[n] in _JUMPS:
+                if lines[n] in x.JUMPS:
                     lines[n + 1] = (lines[n + 1] + base) * x.WIDTH
             self._code.extend(lines)
         self._to.extend([self.number(move.state)])
@@ -131,6 +129,6 @@ class Table:
             self._rows.whole.reshape(len(self.states), len(self.symbols)),
             self._to.whole,
             self._pc.whole,
-            self._code.whole,
+            self._code.whole.view(np.uint32),
             np.array(items, np.int64).reshape(len(items), 3),
         )

@@ -152,20 +152,20 @@ class Bucket:
         fleet, at, sink = self._fleet, self._at, self._sink
         started = sink.arrays.started[: at[kernel.STARTED]]
         key = np.concatenate([np.empty(0, np.int32), *self._fleet.carried, started])
-        last = np.empty(len(fleet.after), np.int64)
-        last[key] = np.arange(len(key))
-        left = (last[key] == np.arange(len(key))) & (fleet.after[key] > 0)
         expires = self._compiled.script.expire_micros
-        if self._grouped and expires is not None:
-            left &= fleet.previous[key] + expires >= watermark
-        if not left.all():
-            key = key[left]
+        if self._grouped and expires is not None:  # some were dropped, or have started anew
+            last = np.empty(len(fleet.after), np.int64)
+            last[key] = np.arange(len(key))
+            left = (last[key] == np.arange(len(key))) & (fleet.after[key] > 0)
+            key = key[left & (fleet.previous[key] + expires >= watermark)]
         emissions = sink.emissions(
             int(at[kernel.RECORDS]), self._fleet.identities, self._arrivals.time, self._given.keys
         )
+        rows = fleet.arrays.integers.take(key, axis=0)  # once: they lie scattered
         timers = (fleet.arrays.timers[key] < FOREVER).sum(axis=1)
-        columns = self._fleet.written(key) if len(key) else {}
-        return Done(emissions, key, columns, fleet.previous[key], fleet.due[key], timers)
+        columns = fleet.written(key, rows) if len(key) else {}
+        previous, due = rows[:, kernel.PREVIOUS].copy(), rows[:, kernel.DUE].copy()
+        return Done(emissions, key, columns, previous, due, timers)
 
     # arrays ---------------------------------------------------------------------------------------
 

@@ -35,6 +35,12 @@ GET_I, GET_F, SET_I, SET_F = 49, 50, 51, 52  # register a, array b, index c
 NEW_I, NEW_F, COPY_I, COPY_F = 53, 54, 55, 56  # array a: b elements; as array b
 OUT_I, OUT_F, EMIT = 57, 58, 59  # register a as word b of output c; output a
 TIMER_I, TIMER_F = 60, 61  # timer a, register b times the unit in register c
+UNLESS_LESS_I, UNLESS_MOST_I, UNLESS_SAME_I, UNLESS_OTHER_I = 62, 63, 64, 65
+UNLESS_LESS_F, UNLESS_MOST_F, UNLESS_SAME_F, UNLESS_OTHER_F = 66, 67, 68, 69  # to a, unless b op c
+EMIT_I, EMIT_F = 70, 71  # output c, whose one word b is register a
+TESTS = {n: n - LESS_I + UNLESS_LESS_I for n in range(LESS_I, OTHER_F + 1)}
+"""A comparison, and the jump that takes its place."""
+JUMPS = frozenset({JUMP, JUMP_IF, JUMP_UNLESS, *TESTS.values()})
 MAKES_F = frozenset({EVENT_F, KEY_F, MOVE_F, DOUBLE, GET_F, *range(ADD_F, SQRT + 1)})
 MAKES_I = frozenset(
     {EVENT_I, KEY_I, NOW, MOVE_I, NOT, LONG, ROUND, GET_I}
@@ -42,6 +48,7 @@ MAKES_I = frozenset(
 )
 """Those that put a value into a register of doubles, of integers."""
 WIDTH = 4
+ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 LARGEST, SMALLEST = 2**63 - 1, -(2**63)
 
 
@@ -51,19 +58,22 @@ def execute(
 ):
     """Runs a program: what comes of it, and how many emissions there are now."""
     code, I, F = automaton.code, scratch.integers, scratch.doubles  # noqa: E741
-    here_i, here_f = instances.integers[key], instances.doubles[key]
+    # an index without a sign need not be looked at for being below 0
+    here_i, here_f = instances.integers[np.uint64(key)], instances.doubles[np.uint64(key)]
+    event = np.uint64(event)
     now = events.time[event]
-    first, undo, steps = records, 0, np.int64(0)
-    status = -1
-    while status < 0:
-        op, a, b, c = code[pc], code[pc + 1], code[pc + 2], code[pc + 3]
-        pc += WIDTH
+    first, undo, steps, status = records, 0, np.int64(0), MADE
+    pc = np.uint64(pc)
+    while True:
+        op, a, b, c = code[pc], code[pc + ONE], code[pc + TWO], code[pc + THREE]
+        pc += FOUR
         if op == END:
-            status = MADE
-        elif op == COUNT:
+            break
+        if op == COUNT:
             steps += a
             if steps > steps_max:
                 status = FAILED
+                break
         elif op == LOAD_I:
             I[a] = here_i[b]
         elif op == LOAD_F:
@@ -73,13 +83,13 @@ def execute(
         elif op == STORE_F:
             here_f[b] = F[a]
         elif op == EVENT_I:
-            I[a] = events.integers[events.offset_i[b] + events.place[event]]
+            I[a] = events.integers[np.uint64(events.offset_i[b] + events.place[event])]
         elif op == EVENT_F:
-            F[a] = events.doubles[events.offset_f[b] + events.place[event]]
+            F[a] = events.doubles[np.uint64(events.offset_f[b] + events.place[event])]
         elif op == KEY_I:
-            I[a] = events.keys_i[b, key]
+            I[a] = events.keys_i[b, np.uint64(key)]
         elif op == KEY_F:
-            F[a] = events.keys_f[b, key]
+            F[a] = events.keys_f[b, np.uint64(key)]
         elif op == NOW:
             I[a] = now
         elif op == MOVE_I:
@@ -87,13 +97,37 @@ def execute(
         elif op == MOVE_F:
             F[a] = F[b]
         elif op == JUMP:
-            pc = np.int64(a)
+            pc = np.uint64(a)
         elif op == JUMP_IF:
             if I[b]:
-                pc = np.int64(a)
+                pc = np.uint64(a)
         elif op == JUMP_UNLESS:
             if not I[b]:
-                pc = np.int64(a)
+                pc = np.uint64(a)
+        elif op == UNLESS_LESS_I:
+            if not I[b] < I[c]:
+                pc = np.uint64(a)
+        elif op == UNLESS_MOST_I:
+            if not I[b] <= I[c]:
+                pc = np.uint64(a)
+        elif op == UNLESS_SAME_I:
+            if I[b] != I[c]:
+                pc = np.uint64(a)
+        elif op == UNLESS_OTHER_I:
+            if I[b] == I[c]:
+                pc = np.uint64(a)
+        elif op == UNLESS_LESS_F:
+            if not F[b] < F[c]:
+                pc = np.uint64(a)
+        elif op == UNLESS_MOST_F:
+            if not F[b] <= F[c]:
+                pc = np.uint64(a)
+        elif op == UNLESS_SAME_F:
+            if F[b] != F[c]:
+                pc = np.uint64(a)
+        elif op == UNLESS_OTHER_F:
+            if F[b] == F[c]:
+                pc = np.uint64(a)
         elif op == NOT:
             I[a] = 1 - I[b]
         elif op == DOUBLE:
@@ -111,13 +145,13 @@ def execute(
         elif op == DIV_I:
             if I[c] == 0:
                 status = FAILED
-            else:
-                I[a] = quotient(I[b], I[c])
+                break
+            I[a] = quotient(I[b], I[c])
         elif op == MOD_I:
             if I[c] == 0:
                 status = FAILED
-            else:
-                I[a] = I[b] - quotient(I[b], I[c]) * I[c]
+                break
+            I[a] = I[b] - quotient(I[b], I[c]) * I[c]
         elif op == NEG_I:
             I[a] = -I[b]
         elif op == ABS_I:
@@ -166,25 +200,32 @@ def execute(
             I[a] = F[b] == F[c]
         elif op == OTHER_F:
             I[a] = F[b] != F[c]
-        elif op <= SET_F:
-            length, start = automaton.arrays[b, 0], automaton.arrays[b, 1]
-            if I[c] < 0 or I[c] >= here_i[length]:
+        elif op == GET_I:
+            if outside(automaton.arrays, b, here_i, I[c]):
                 status = FAILED
-            elif op == GET_I:
-                I[a] = here_i[start + I[c]]
-            elif op == GET_F:
-                F[a] = here_f[start + I[c]]
-            elif undo == len(scratch.where):
+                break
+            I[a] = here_i[np.uint64(automaton.arrays[b, 1] + I[c])]
+        elif op == GET_F:
+            if outside(automaton.arrays, b, here_i, I[c]):
                 status = FAILED
-            else:
-                word = start + I[c]
-                if op == SET_I:
-                    scratch.where[undo], scratch.was_i[undo] = word, here_i[word]
-                    here_i[word] = I[a]
-                else:
-                    scratch.where[undo], scratch.was_f[undo] = -1 - word, here_f[word]
-                    here_f[word] = F[a]
-                undo += 1
+                break
+            F[a] = here_f[np.uint64(automaton.arrays[b, 1] + I[c])]
+        elif op == SET_I:
+            if undo == len(scratch.where) or outside(automaton.arrays, b, here_i, I[c]):
+                status = FAILED
+                break
+            word = np.uint64(automaton.arrays[b, 1] + I[c])
+            scratch.where[undo], scratch.was_i[undo] = np.int64(word), here_i[word]
+            here_i[word] = I[a]
+            undo += 1
+        elif op == SET_F:
+            if undo == len(scratch.where) or outside(automaton.arrays, b, here_i, I[c]):
+                status = FAILED
+                break
+            word = np.uint64(automaton.arrays[b, 1] + I[c])
+            scratch.where[undo], scratch.was_f[undo] = -1 - np.int64(word), here_f[word]
+            here_f[word] = F[a]
+            undo += 1
         elif op <= COPY_F:
             length, start = automaton.arrays[a, 0], automaton.arrays[a, 1]
             count = np.int64(b)
@@ -193,53 +234,63 @@ def execute(
                 count = here_i[automaton.arrays[b, 0]]
             if undo + count + 1 > len(scratch.where):
                 status = FAILED
-            else:
-                scratch.where[undo], scratch.was_i[undo] = length, here_i[length]
-                here_i[length] = count
+                break
+            scratch.where[undo], scratch.was_i[undo] = length, here_i[length]
+            here_i[length] = count
+            undo += 1
+            for n in range(count):
+                if op in (NEW_I, COPY_I):
+                    scratch.where[undo], scratch.was_i[undo] = start + n, here_i[start + n]
+                    here_i[start + n] = here_i[other + n] if op == COPY_I else 0
+                else:
+                    scratch.where[undo] = -1 - (start + n)
+                    scratch.was_f[undo] = here_f[start + n]
+                    here_f[start + n] = here_f[other + n] if op == COPY_F else 0.0
                 undo += 1
-                for n in range(count):
-                    if op in (NEW_I, COPY_I):
-                        scratch.where[undo], scratch.was_i[undo] = start + n, here_i[start + n]
-                        here_i[start + n] = here_i[other + n] if op == COPY_I else 0
-                    else:
-                        scratch.where[undo] = -1 - (start + n)
-                        scratch.was_f[undo] = here_f[start + n]
-                        here_f[start + n] = here_f[other + n] if op == COPY_F else 0.0
-                    undo += 1
         elif op == OUT_I:
             if records == len(found.cause):
                 status = FULL
-            else:
-                found.integers[b, found.count[c]] = I[a]
+                break
+            found.integers[b, np.uint64(found.count[c])] = I[a]
         elif op == OUT_F:
             if records == len(found.cause):
                 status = FULL
-            else:
-                found.doubles[b, found.count[c]] = F[a]
-        elif op == EMIT:
+                break
+            found.doubles[b, np.uint64(found.count[c])] = F[a]
+        elif op in (EMIT, EMIT_I, EMIT_F):
             if records == len(found.cause):
                 status = FULL
-            else:
-                found.cause[records] = cause
-                found.key[records] = key
-                found.output[records] = a
-                found.number[records] = records - first
-                found.row[records] = found.count[a]
-                found.count[a] += 1
-                records += 1
+                break
+            output = a
+            if op != EMIT:
+                output = c
+                if op == EMIT_I:
+                    found.integers[b, np.uint64(found.count[c])] = I[a]
+                else:
+                    found.doubles[b, np.uint64(found.count[c])] = F[a]
+            record = np.uint64(records)
+            found.cause[record] = cause
+            found.key[record] = key
+            found.output[record] = output
+            found.number[record] = records - first
+            found.row[record] = found.count[output]
+            found.count[output] += 1
+            records += 1
         else:
             at = FOREVER
             if op == TIMER_I:
                 length, unit, left = I[b], I[c], FOREVER - now
                 if length <= 0:
                     status = FAILED
-                elif length <= (left - 1) // unit:
+                    break
+                if length <= (left - 1) // unit:
                     at = now + length * unit
             else:
                 span = F[b] * float(I[c])
                 if not F[b] > 0.0:
                     status = FAILED
-                elif span < float(FOREVER) and np.int64(span) < FOREVER - now:
+                    break
+                if span < float(FOREVER) and np.int64(span) < FOREVER - now:
                     at = now + max(np.int64(np.rint(span)), 1)
             scratch.timers[a] = at
     if status != MADE:
@@ -254,6 +305,12 @@ def execute(
             records -= 1
             found.count[found.output[records]] -= 1
     return status, records
+
+
+@inlined
+def outside(arrays, array, row, index):
+    """Whether an array has no element of an index."""
+    return index < 0 or index >= row[np.uint64(arrays[array, 0])]
 
 
 @inlined

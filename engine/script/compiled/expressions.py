@@ -147,7 +147,7 @@ class Expressions(Program):
         found = tuple(self.temporary(kind) for kind in kinds_of(node.type))
         if not {node.then.type, node.other.type} <= {node.type}:
             raise UncompiledError("a choice of objects")
-        past = self.jump(x.JUMP_UNLESS, self.condition(node.condition))
+        past = self.unless(self.condition(node.condition))
         self.assign(found, self.value(node.then))
         out = self.jump(x.JUMP)
         self.land(past)

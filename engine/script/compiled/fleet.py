@@ -102,25 +102,26 @@ class Fleet:
         file = own.doubles if items.kind == Basic.DOUBLE else own.integers
         file[rows, places] = words(flat, items.kind, self._texts)
 
-    def written(self, code: Int32) -> dict[str, pa.Array]:
-        """The columns of some instances, but for their keys."""
-        own, count = self.arrays, len(code)
-        cause, depth = self.identities(self.cause[code], code)
+    def written(self, code: Int32, rows: Int64) -> dict[str, pa.Array]:
+        """The columns of some instances, but for their keys. rows: their words."""
+        count = len(code)
+        cause, depth = self.identities(rows[:, kernel.CAUSE].copy(), code)
         texts = pa.array([state.text for state in self._table.states], pa.string())
         found = {
-            "paths": texts.take(pa.array(self.after[code] - 1)),
-            "previous": pa.array(self.previous[code]),
-            "cause0": pa.array(cause[:, 0]),
-            "cause1": pa.array(cause[:, 1]),
+            "paths": texts.take(pa.array(rows[:, kernel.STATE_AFTER] - 1)),
+            "previous": pa.array(rows[:, kernel.PREVIOUS].copy()),
+            "cause0": pa.array(cause[:, 0].copy()),
+            "cause1": pa.array(cause[:, 1].copy()),
             "depth": pa.array(depth),
             **self._timers(code),
         }
+        doubles = rows.view(np.float64)
         for n, (name, kind) in enumerate(self._compiled.variables):
             if isinstance(kind, Array):
-                found[f"v{n}"] = self._array(code, self._table.layout.arrays[name])
+                found[f"v{n}"] = self._array(rows, self._table.layout.arrays[name])
                 continue
             parts = [
-                (own.doubles if word.double else own.integers)[code, word.place]
+                (doubles if word.double else rows)[:, word.place]
                 for word in self._table.layout.variables[name]
             ]
             found[f"v{n}"] = column(parts, kind, self._texts, count)
@@ -136,11 +137,11 @@ class Fleet:
             "timer_place": pa.ListArray.from_arrays(pa.array(ends), pa.array(places)),
         }
 
-    def _array(self, code: Int32, items: Items) -> pa.Array:
-        length = self.arrays.integers[code, items.length]
-        file = self.arrays.doubles if items.kind == Basic.DOUBLE else self.arrays.integers
+    def _array(self, rows: Int64, items: Items) -> pa.Array:
+        length = rows[:, items.length]
+        file = rows.view(np.float64) if items.kind == Basic.DOUBLE else rows
         there = np.arange(items.most) < length[:, None]
-        flat = file[code, items.first : items.first + items.most][there]
+        flat = file[:, items.first : items.first + items.most][there]
         ends = np.concatenate([[0], np.cumsum(length)]).astype(np.int32)
         values = column([flat], items.kind, self._texts, len(flat))
         return pa.ListArray.from_arrays(pa.array(ends), values, pa.list_(arrow_type(items.kind)))

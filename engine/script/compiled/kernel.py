@@ -39,7 +39,7 @@ class Automaton(NamedTuple):
     table: Int32
     to: Int32
     pc: Int32
-    code: Int32
+    code: npt.NDArray[np.uint32]
     arrays: Int64
 
 
@@ -112,13 +112,14 @@ def _run(automaton, events, instances, found, scratch, at, grouped, expires, ste
     records = at[RECORDS]
     i, resumed = at[EVENT], at[KEY]
     while i < len(events.time):
-        symbol, now = events.symbol[i], events.time[i]
-        k, last = np.int64(events.key[i]), np.int64(events.key[i])
+        event = np.uint64(i)
+        symbol, now = events.symbol[event], events.time[event]
+        k, last = np.int64(events.key[event]), np.int64(events.key[event])
         every = k == EVERY
         if every:
             k, last = resumed, keys - 1
         while k <= last:
-            state = rows[k, STATE_AFTER] - 1
+            state = rows[np.uint64(k), STATE_AFTER] - 1
             if state < 0:
                 if every or not grouped or symbol == NO_EVENT:
                     k += 1
@@ -129,17 +130,21 @@ def _run(automaton, events, instances, found, scratch, at, grouped, expires, ste
                 if at[STARTED] == len(found.started):
                     return _stop(at, GROW, i, k, records)
             else:
-                if expires >= 0 and now > rows[k, PREVIOUS] + expires:
+                if expires >= 0 and now > rows[np.uint64(k), PREVIOUS] + expires:
                     if every:
                         k += 1
                         continue
                     return _stop(at, HARD, i, k, records)
-                if symbol == PYTHONS or rows[k, DUE] <= now:
+                if symbol == PYTHONS or rows[np.uint64(k), DUE] <= now:
                     return _stop(at, HARD, i, k, records)
                 if symbol == NO_EVENT:
                     k += 1
                     continue
-                move, cause, starting = np.int64(automaton.table[state, symbol]), i, False
+                move, cause, starting = (
+                    np.int64(automaton.table[np.uint64(state), np.uint64(symbol)]),
+                    i,
+                    False,
+                )
                 if move < 0:
                     if move == UNKNOWN:
                         at[STATE], at[SYMBOL] = state, symbol
@@ -158,7 +163,7 @@ def _run(automaton, events, instances, found, scratch, at, grouped, expires, ste
                     continue
             for t in range(n_timers):
                 scratch.timers[t] = FOREVER
-            pc = np.int64(automaton.pc[move])
+            pc = np.int64(automaton.pc[np.uint64(move)])
             if pc >= 0:
                 status, after = execute(
                     automaton, events, instances, found, scratch, pc, i, k, cause, records,
@@ -167,17 +172,18 @@ def _run(automaton, events, instances, found, scratch, at, grouped, expires, ste
                 if status != MADE:
                     return _stop(at, GROW if status == FULL else HARD, i, k, records)
                 records = after
-            rows[k, STATE_AFTER] = automaton.to[move] + 1
-            rows[k, PREVIOUS] = now
-            rows[k, CAUSE] = cause
+            row = rows[np.uint64(k)]
+            row[STATE_AFTER] = automaton.to[np.uint64(move)] + 1
+            row[PREVIOUS] = now
+            row[CAUSE] = cause
             if starting:
-                rows[k, DUE] = FOREVER
+                row[DUE] = FOREVER
             if n_timers:
                 due = FOREVER
                 for t in range(n_timers):
                     instances.timers[k, t] = scratch.timers[t]
                     due = min(due, scratch.timers[t])
-                rows[k, DUE] = due
+                row[DUE] = due
             if not starting:
                 k += 1
             else:

@@ -79,7 +79,7 @@ class Program:
             for r in sorted(self._written)
         ]
         for line in self._code:
-            if line[0] in (x.JUMP, x.JUMP_IF, x.JUMP_UNLESS):
+            if line[0] in x.JUMPS:
                 line[1] += len(before)
         return [n for line in [*before, *self._code, *after, [x.END, 0, 0, 0]] for n in line]
 
@@ -108,6 +108,15 @@ class Program:
         """A jump to where `land` will say."""
         self.add(op, 0, 0 if test is None else self.read(test))
         return len(self._code) - 1
+
+    def unless(self, test: Register) -> int:
+        """A jump unless a condition holds, which is not read again: a comparison that was made just
+        for it becomes part of it."""
+        if self.made_last(test) and self._code[-1][0] in x.TESTS:
+            made, _, b, c = self._code[-1]
+            self._code[-1] = [x.TESTS[made], 0, b, c]
+            return len(self._code) - 1
+        return self.jump(x.JUMP_UNLESS, test)
 
     def land(self, jump: int) -> None:
         """Let a jump lead here; the number of an instruction until the program is placed."""
