@@ -202,7 +202,7 @@ class Bucket:
             symbol = symbol.copy()
             symbol[[*arrivals.faults]] = kernel.PYTHONS
         place = np.arange(len(arrivals)) if arrivals.place is None else arrivals.place
-        columns = (
+        events = (
             arrivals.time,
             symbol,
             self._given.key,
@@ -212,7 +212,7 @@ class Bucket:
             *offsets,
             *self._key_words(),
         )
-        return kernel.Events(*map(_fixed, columns))
+        return kernel.Events(*map(_fixed, events))
 
     def _key_words(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         """The values of keys, if the script reads them; a row for each word."""

@@ -251,12 +251,12 @@ def execute(
             if records == len(found.cause):
                 status = FULL
                 break
-            found.integers[b, np.uint64(found.count[c])] = I[a]
+            found.integers[b, np.uint64(found.counts[c])] = I[a]
         elif op == OUT_F:
             if records == len(found.cause):
                 status = FULL
                 break
-            found.doubles[b, np.uint64(found.count[c])] = F[a]
+            found.doubles[b, np.uint64(found.counts[c])] = F[a]
         elif op in (EMIT, EMIT_I, EMIT_F):
             if records == len(found.cause):
                 status = FULL
@@ -265,16 +265,16 @@ def execute(
             if op != EMIT:
                 output = c
                 if op == EMIT_I:
-                    found.integers[b, np.uint64(found.count[c])] = I[a]
+                    found.integers[b, np.uint64(found.counts[c])] = I[a]
                 else:
-                    found.doubles[b, np.uint64(found.count[c])] = F[a]
+                    found.doubles[b, np.uint64(found.counts[c])] = F[a]
             record = np.uint64(records)
             found.cause[record] = cause
             found.key[record] = key
             found.output[record] = output
             found.number[record] = records - first
-            found.row[record] = found.count[output]
-            found.count[output] += 1
+            found.row[record] = found.counts[output]
+            found.counts[output] += 1
             records += 1
         else:
             at = FOREVER
@@ -303,7 +303,7 @@ def execute(
                 here_f[-1 - word] = scratch.was_f[undo]
         while records > first:
             records -= 1
-            found.count[found.output[records]] -= 1
+            found.counts[found.output[records]] -= 1
     return status, records
 
 

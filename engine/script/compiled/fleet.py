@@ -148,6 +148,8 @@ class Fleet:
 
     def identities(self, cause: Int64, code: Int32) -> tuple[UInt64, Int32]:
         """Causes as ids uint64[n, 2], and their depths."""
+        if np.array_equal(cause, np.arange(len(self._arrivals))):  # each arrival once
+            return self._arrivals.ids, self._arrivals.depth
         arrived, started = cause >= 0, cause <= -2
         if arrived.all():
             return _ids_at(self._arrivals.ids, cause), self._arrivals.depth[cause]

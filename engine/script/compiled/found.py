@@ -49,7 +49,7 @@ class Sink:
         """Make room for as many again."""
         kept = {}
         for name, old in self.arrays._asdict().items():
-            if name == "count":
+            if name == "counts":
                 continue
             new = np.empty((*old.shape[:-1], 2 * old.shape[-1]), old.dtype)
             new[..., : old.shape[-1]] = old
@@ -80,7 +80,7 @@ class Sink:
                 self._faults.append(emitted.value[n])
             else:
                 self._put(output, emitted.value[n], kinds[output])
-                own.row[records] = own.count[output] - 1
+                own.row[records] = own.counts[output] - 1
             records += 1
         for each in (emitted.time, emitted.key, emitted.cause, emitted.depth, emitted.number,
                      emitted.output, emitted.value):  # fmt: skip
@@ -88,11 +88,11 @@ class Sink:
         return records
 
     def _put(self, output: int, value: Any, kind: Any) -> None:
-        own, row = self.arrays, self.arrays.count[output]
+        own, row = self.arrays, self.arrays.counts[output]
         places = self._table.layout.outputs[output]
         for word, part in zip(places, to_words(value, kind, self._texts), strict=True):
             (own.doubles if word.double else own.integers)[word.place, row] = part
-        own.count[output] += 1
+        own.counts[output] += 1
 
     # columns -----------------------------------------------------------------------------------
 
@@ -104,6 +104,8 @@ class Sink:
         output, row, number = own.output[:records], own.row[:records], own.number[:records]
         now = time[np.where(cause >= 0, cause, -2 - cause)] if len(time) else cause.copy()
         ids, depth = identities(cause, key)
+        if self._told:
+            ids, depth = ids.copy(), depth.copy()
         for place, (told, deep, instant) in self._told.items():
             ids[place], depth[place], now[place] = told, deep, instant
         order = _order(now, key, keys) if program.key_names else None
@@ -114,7 +116,7 @@ class Sink:
         code = np.where(output == ERROR, np.int16(len(names) - 1), output)
         values, rows = {}, np.zeros(records, np.int64)
         for n, (name, kind) in enumerate(program.outputs.items()):
-            count = int(own.count[n])
+            count = int(own.counts[n])
             if count:
                 mine = slice(None) if count == records else np.flatnonzero(code == n)
                 rows[mine] = np.arange(count)

@@ -72,7 +72,7 @@ class Instances(NamedTuple):
 
 class Found(NamedTuple):
     """Emissions by the column: cause as in `Instances`, key, output, number in the transition, row
-    of its words integers[c, row], doubles[c, row]. `count[output]` is how many rows there are.
+    of its words integers[c, row], doubles[c, row]. `counts[output]` is how many rows there are.
     `started` are keys in the order in which their instances were."""
 
     cause: Int64
@@ -82,7 +82,7 @@ class Found(NamedTuple):
     row: Int64
     integers: Int64
     doubles: npt.NDArray[np.float64]
-    count: Int64
+    counts: Int64
     started: Int32
 
 
@@ -117,7 +117,7 @@ def _run(automaton, events, instances, found, scratch, at, grouped, expires, ste
         k, last = np.int64(events.key[event]), np.int64(events.key[event])
         every = k == EVERY
         if every:
-            k, last = resumed, keys - 1
+            k, last = resumed, np.int64(keys - 1)
         while k <= last:
             state = rows[np.uint64(k), STATE_AFTER] - 1
             if state < 0:

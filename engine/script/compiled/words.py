@@ -72,10 +72,11 @@ def words(column: pa.Array, kind: Basic, texts: Texts) -> Column:
     if kind == Basic.STRING:
         return texts.codes(column)
     if kind == Basic.BOOLEAN:
-        return pc.cast(column, pa.int8()).to_numpy().astype(np.int64)
-    if kind == Basic.TIME:
+        column = pc.cast(column, pa.int8()).cast(pa.int64())
+    elif kind == Basic.TIME:
         column = column.cast(pa.int64())
-    return column.to_numpy()
+    found: Column = column.to_numpy()
+    return found
 
 
 def column(own: Sequence[Column], type_: Type, texts: Texts, count: int) -> pa.Array:
