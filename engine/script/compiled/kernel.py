@@ -10,11 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.engine.compiled import inlined, njit, part
+from tidegate.engine.script.compiled.ahead import fetch_ahead
 from tidegate.engine.script.compiled.execute import FULL, MADE, execute
 from tidegate.engine.values import FOREVER, Int64
 
 Int32 = npt.NDArray[np.int32]
 
+AHEAD = 16
+"""So many events before its own a row of an instance is fetched: among many keys it lies anywhere
+in memory."""
 EVERY = -1
 """The key of an event of all instances."""
 NO_EVENT, PYTHONS = -1, -2
@@ -112,6 +116,9 @@ def _run(automaton, events, instances, found, scratch, at, grouped, expires, ste
     records = at[RECORDS]
     i, resumed = at[EVENT], at[KEY]
     while i < len(events.time):
+        if grouped and i + AHEAD < len(events.time):
+            later = np.int64(events.key[np.uint64(i + AHEAD)])
+            fetch_ahead(rows, later)  # type: ignore[call-arg]
         event = np.uint64(i)
         symbol, now = events.symbol[event], events.time[event]
         k, last = np.int64(events.key[event]), np.int64(events.key[event])
