@@ -25,6 +25,7 @@ from benchmarks import (
     latency,
     many_rules,
     memory,
+    scripts,
     simulate,
     state,
     store,
@@ -37,6 +38,7 @@ from tidegate.connectors.delta.session import start_session
 
 NAMES = (
     "detector",
+    "scripts",
     "simulate",
     "store",
     "state",
@@ -51,7 +53,7 @@ NAMES = (
     "memory",
     "idle",
 )
-WITHOUT_SPARK = {"detector", "simulate", "store", "state", "inbox", "webhooks"}
+WITHOUT_SPARK = {"detector", "scripts", "simulate", "store", "state", "inbox", "webhooks"}
 CHANGES_COMMITS = 100
 
 
@@ -72,6 +74,9 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
     if "detector" in wanted:
         _say("detector")
         figures += detector.run()
+    if "scripts" in wanted:
+        _say("scripts")
+        figures += scripts.run()
     if "simulate" in wanted:
         _say("simulate")
         figures += simulate.run(folder / "simulate")

@@ -103,7 +103,7 @@ def digest() -> str:
 def kernel_modules() -> Iterator[tuple[Path, bytes]]:
     """The modules that import numba, from here or itself, and their sources."""
     alone = [_ENGINE / "decimals.py", _ENGINE / "hashing.py"]
-    folders = [_ENGINE / "detector", _ENGINE / "damp"]
+    folders = [_ENGINE / "detector", _ENGINE / "damp", _ENGINE / "script" / "compiled"]
     for file in [*alone, *(f for folder in folders for f in sorted(folder.rglob("*.py")))]:
         content = file.read_bytes()
         if b"engine.compiled import" in content or b"from numba" in content:

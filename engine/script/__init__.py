@@ -11,6 +11,7 @@ A part of the detector stage: pure, no I/O, no clock.
     Batch by input    a bucket's occurrences
       -> inputs       in one order, each with its name, value (`columns`) and key
       -> run          one step: carried instances (`state`) make transitions (`instances`)
+                      one by one; or, in a script of numbers, on one kernel (`compiled`)
       -> emissions    by the column; and what to carry on
 
 Example: `in {} Use, {} Insp out {} V (Use() Use() {!> V();})*`.

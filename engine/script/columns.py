@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -29,6 +29,17 @@ def input_values(read: tree.Input, chosen: str | None, table: pa.Table, count: i
         if isinstance(read.type, Structure):
             return _fields(read.type, table, count)
         return _values(value_column(read, chosen, table), read.type)
+    except (pa.ArrowException, OverflowError) as error:
+        raise _unfit(read.name, read.type, str(error)) from None
+
+
+def input_columns(read: tree.Input, chosen: str | None, table: pa.Table) -> list[pa.Array | None]:
+    """The columns of the values of an input, one for each part of a basic type, in order; None for
+    one with nulls, and for an array or an object. Raises `InputError` as `input_values`."""
+    try:
+        if isinstance(read.type, Structure):
+            return [*_part_columns(read.type, table)]
+        return [*_leaf_columns(value_column(read, chosen, table), read.type)]
     except (pa.ArrowException, OverflowError) as error:
         raise _unfit(read.name, read.type, str(error)) from None
 
@@ -81,6 +92,30 @@ def output_column(values: Sequence[Any], type_: Type) -> pa.Array:
     return pa.array(
         [None if v is None else v.as_py() for v in values], next(iter(kinds), pa.null())
     )
+
+
+def _part_columns(type_: Structure, table: pa.Table) -> Iterator[pa.Array | None]:
+    for name, kind in type_.fields:
+        if name in table.column_names:
+            yield from _leaf_columns(table.column(name), kind)
+        else:
+            yield None
+
+
+def _leaf_columns(column: pa.ChunkedArray, type_: Type) -> Iterator[pa.Array | None]:
+    column = column.combine_chunks()
+    if isinstance(type_, Basic) and type_ != Basic.OBJECT:
+        column = as_column(column, type_)
+        yield None if column.null_count else column
+    elif isinstance(type_, Structure) and pa.types.is_struct(column.type):
+        if column.null_count:
+            yield None
+        names = [column.type.field(n).name for n in range(column.type.num_fields)]
+        parts = [pa.chunked_array([part]) for part in column.flatten()]
+        yield from _part_columns(type_, pa.table(dict(zip(names, parts, strict=True))))
+    else:
+        _values(column, type_)  # raises where it does not fit
+        yield None
 
 
 def _fits(kind: pa.DataType, type_: Type) -> bool:

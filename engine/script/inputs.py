@@ -8,8 +8,8 @@ parameters (S1); those that another script has emitted, as they were emitted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from tidegate.engine.detector.occurrences import Ranking
 from tidegate.engine.script.columns import as_column, input_values, value_column
 from tidegate.engine.script.context import Context, Fault
 from tidegate.engine.script.expressions import Expressions
-from tidegate.engine.script.values import column_of
+from tidegate.engine.script.values import arrow_type, column_of
 from tidegate.engine.values import Batch, Int64, UInt64
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Basic, Structure
@@ -39,15 +39,37 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrivals:
-    """n occurrences in order. `name`: what each is called, None where no case holds; `key`: by key
-    column, the values, null for those of every key; `every[n]`: it goes to all instances.
-    `ids`: uint64[n, 2]. `faults`: by number, what has failed before it arrived."""
+class Taken:
+    """The occurrences of one input in one bucket: `count` rows of a table. `first`: the place of
+    the first. `values`, if they have been read."""
 
-    time: list[int]
-    name: list[str | None]
-    value: list[Any]
-    every: np.ndarray
+    read: tree.Input
+    number: int
+    column: str | None
+    table: pa.Table
+    count: int
+    first: int
+    values: list[Any] | None
+
+    def listed(self) -> list[Any]:
+        """The values. Raises `InputError`."""
+        if self.values is not None:
+            return self.values
+        return input_values(self.read, self.column, self.table, self.count)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """n occurrences in order. `symbol`: what each is called, as a number of `Inputs.symbols`, -1
+    where no case holds; `place`: where it stands among all that was `taken`, None = in order;
+    `key`: by key column, the values, null for those of every key; `every[n]`: it goes to all
+    instances. `ids`: uint64[n, 2]. `faults`: by number, what has failed before it arrived."""
+
+    time: Int64
+    symbol: npt.NDArray[np.int32]
+    place: Int64 | None
+    taken: Sequence[Taken]
+    every: npt.NDArray[np.bool_]
     key: list[pa.Array]
     ids: UInt64
     depth: npt.NDArray[np.int32]
@@ -55,6 +77,20 @@ class Arrivals:
 
     def __len__(self) -> int:
         return len(self.time)
+
+    def values(self) -> list[Any]:
+        """The value of each. Raises `InputError`."""
+        found = [value for each in self.taken for value in each.listed()]
+        return found if self.place is None else [found[i] for i in self.place.tolist()]
+
+    def value(self, number: int) -> Any:
+        """The value of one. Raises `InputError`."""
+        place = number if self.place is None else int(self.place[number])
+        of = max((each for each in self.taken if each.first <= place), key=lambda t: t.first)
+        row = place - of.first
+        if of.values is not None:
+            return of.values[row]
+        return input_values(of.read, of.column, of.table.slice(row, 1), 1)[0]
 
 
 class Inputs:
@@ -77,53 +113,53 @@ class Inputs:
             for each in program.inputs
             if each.case is not None
         }
+        self.symbols = [(n, e) for n, each in enumerate(program.inputs) for e in each.events]
+        """(number of the input, name) of each event."""
         self._groups = {
             each.name: [expressions.value(part) for part in each.group] for each in program.inputs
         }
 
     def read(self, batches: Mapping[str, Batch]) -> Arrivals:
         """The occurrences of some inputs, by the input's name."""
-        read = [each for each in self._program.inputs if len(batches.get(each.name, ()))]
-        chosen = [batches[each.name] for each in read]
+        read = [n for n, each in enumerate(self._program.inputs) if len(batches.get(each.name, ()))]
+        inputs = [self._program.inputs[n] for n in read]
+        chosen = [batches[each.name] for each in inputs]
         faults: dict[int, list[Fault]] = {}
-        names: list[str | None] = []
-        values: list[Any] = []
+        taken: list[Taken] = []
+        symbols: list[npt.NDArray[np.int32]] = []
         keys: list[list[pa.Array]] = [[] for _ in self._program.key_types]
-        every = [np.empty(0, np.bool_)]
-        for each, batch in zip(read, chosen, strict=True):
+        every = []
+        first = 0
+        for number, each, batch in zip(read, inputs, chosen, strict=True):
             source = self._sources.get(each.name, Source())
-            table = _rows(batch, batch.row)
-            own = input_values(each, source.value, table, len(batch))
-            names += self._named(each, batch, own, len(values), faults)
-            columns = self._keys(each, source, batch, table, own, len(values), faults)
-            for column, more in zip(keys, columns, strict=True):
-                column.append(more)
-            values += own
-            every.append(np.full(len(own), not each.group))
-        order = self._order(read, chosen)
-        whole = np.concatenate([np.empty(0, np.int64), *(batch.time for batch in chosen)])
-        ids = np.concatenate([np.empty((0, 2), np.uint64), *self._ids(read, chosen)])
-        depth = np.concatenate([np.empty(0, np.int32), *map(_depth, chosen)])
-        joined = [pa.concat_arrays(column) if column else pa.nulls(0) for column in keys]
-        if order is None:
-            return Arrivals(
-                whole.tolist(),
-                names,
-                values,
-                np.concatenate(every),
-                joined,
-                ids,
-                depth,
-                faults,
+            own = Taken(
+                each, number, source.value, _rows(batch, batch.row), len(batch), first, None
             )
-        place = order.tolist()
-        moved = {old: new for new, old in enumerate(place)} if faults else {}
+            if each.case is not None:
+                own = replace(own, values=own.listed())
+            symbols.append(self._named(own, batch, faults))
+            for column, more in zip(keys, self._keys(own, batch, faults), strict=True):
+                column.append(more)
+            taken.append(own)
+            every.append(np.full(len(batch), not each.group))
+            first += len(batch)
+        order = self._order(inputs, chosen)
+        time = joined([batch.time for batch in chosen], np.empty(0, np.int64))
+        symbol = joined(symbols, np.empty(0, np.int32))
+        all_keys = joined(every, np.empty(0, np.bool_))
+        ids = joined(self._ids(inputs, chosen), np.empty((0, 2), np.uint64))
+        depth = joined([*map(_depth, chosen)], np.empty(0, np.int32))
+        key = [pa.concat_arrays(column) if column else pa.nulls(0) for column in keys]
+        if order is None:
+            return Arrivals(time, symbol, None, taken, all_keys, key, ids, depth, faults)
+        moved = {old: new for new, old in enumerate(order.tolist())} if faults else {}
         return Arrivals(
-            whole[order].tolist(),
-            [names[i] for i in place],
-            [values[i] for i in place],
-            np.concatenate(every)[order],
-            [column.take(pa.array(order)) for column in joined],
+            time[order],
+            symbol[order],
+            order,
+            taken,
+            all_keys[order],
+            [column.take(pa.array(order)) for column in key],
             ids[order],
             depth[order],
             {moved[old]: said for old, said in faults.items()},
@@ -134,53 +170,44 @@ class Inputs:
         return [b.ids_by(source.ids) for b, source in zip(batches, sources, strict=True)]
 
     def _named(
-        self,
-        read: tree.Input,
-        batch: Batch,
-        values: Sequence[Any],
-        first: int,
-        faults: dict[int, list[Fault]],
-    ) -> list[str | None]:
-        """What each value is called."""
+        self, taken: Taken, batch: Batch, faults: dict[int, list[Fault]]
+    ) -> npt.NDArray[np.int32]:
+        """What each value is called, as a number of `symbols`."""
+        read = taken.read
+        number = {n: s for s, (of, n) in enumerate(self.symbols) if of == taken.number}
         if read.case is None:
-            return [read.name] * len(values)
+            return np.full(taken.count, number[read.name], np.int32)
         context, branches, otherwise = self._context, self._cases[read.name], read.case.otherwise
-        found: list[str | None] = []
+        found: list[int] = []
         context.event = read.name
-        for number, value in enumerate(values):
+        for row, value in enumerate(taken.listed()):
             context.raw = value
-            found.append(next((name for when, name in branches if when([])), otherwise))
+            name = next((name for when, name in branches if when([])), otherwise)
+            found.append(-1 if name is None else number[name])
             if context.found:
-                self._failed(first + number, int(batch.time[number]), faults)
-        return found
+                self._failed(taken.first + row, int(batch.time[row]), faults)
+        return np.array(found, np.int32)
 
-    def _keys(
-        self,
-        read: tree.Input,
-        source: Source,
-        batch: Batch,
-        table: pa.Table,
-        values: Sequence[Any],
-        first: int,
-        faults: dict[int, list[Fault]],
-    ) -> list[pa.Array]:
+    def _keys(self, taken: Taken, batch: Batch, faults: dict[int, list[Fault]]) -> list[pa.Array]:
         """The key columns; null where the input has no group."""
-        kinds = self._program.key_types
+        kinds, read = self._program.key_types, taken.read
         if not read.group:
-            return [column_of([None] * len(values), kind) for kind in kinds]
+            return [pa.nulls(taken.count, arrow_type(kind)) for kind in kinds]
         columns = []
+        values: list[Any] | None = None
         for expression, kind, value in zip(read.group, kinds, self._groups[read.name], strict=True):
-            column = _plain(read, source, expression, table)
+            column = _plain(taken, expression)
             if column is not None:
                 columns.append(as_column(column, kind))
                 continue
             self._context.event = read.name
+            values = taken.listed() if values is None else values
             keys = []
-            for number, raw in enumerate(values):
+            for row, raw in enumerate(values):
                 self._context.raw = raw
                 keys.append(value([]))
                 if self._context.found:
-                    self._failed(first + number, int(batch.time[number]), faults)
+                    self._failed(taken.first + row, int(batch.time[row]), faults)
             columns.append(column_of(keys, kind))
         return [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
 
@@ -198,6 +225,8 @@ class Inputs:
             return None
         time = np.concatenate([batch.time for batch in batches])
         of = np.repeat(np.arange(len(batches)), [len(batch) for batch in batches])
+        if not any(rank is not None for rank in ranks):
+            return np.argsort(time, kind="stable")
         zero = [np.zeros(len(b), np.int64) if r is None else r
                 for b, r in zip(batches, ranks, strict=True)]  # fmt: skip
         return np.lexsort((np.concatenate(zero), of, time))
@@ -218,17 +247,15 @@ class Inputs:
         return found
 
 
-def _plain(
-    read: tree.Input, source: Source, expression: tree.Expression, table: pa.Table
-) -> pa.ChunkedArray | None:
+def _plain(taken: Taken, expression: tree.Expression) -> pa.ChunkedArray | None:
     """The column that a group's expression is; None where it has to be calculated."""
     if expression.type == Basic.OBJECT:
         return None
     match expression:
-        case tree.Raw() if not isinstance(read.type, Structure):
-            return value_column(read, source.value, table)
-        case tree.Field(structure=tree.Raw(), name=name) if name in table.column_names:
-            return table.column(name)
+        case tree.Raw() if not isinstance(taken.read.type, Structure):
+            return value_column(taken.read, taken.column, taken.table)
+        case tree.Field(structure=tree.Raw(), name=name) if name in taken.table.column_names:
+            return taken.table.column(name)
     return None
 
 
@@ -236,7 +263,17 @@ def _rows(batch: Batch, row: Int64) -> pa.Table:
     """Some rows of a batch's table. Arrow forgets how many there are where it has no columns."""
     if not batch.table.num_columns:
         return pa.table({"": pa.nulls(len(row))})
+    if len(row) == len(batch.table) and np.array_equal(row, np.arange(len(row))):
+        return batch.table
     return batch.table.take(pa.array(row))
+
+
+Items = TypeVar("Items", bound=np.generic)
+
+
+def joined(parts: Sequence[npt.NDArray[Items]], none: npt.NDArray[Items]) -> npt.NDArray[Items]:
+    """Arrays as one; a single one as it is. `none`: that of no parts."""
+    return parts[0] if len(parts) == 1 else np.concatenate([none, *parts])
 
 
 def _depth(batch: Batch) -> np.ndarray:

@@ -21,6 +21,12 @@ Cause = int | tuple[int, int]
 or of a start."""
 
 
+Row = tuple[int, int, str | None, Any]
+"""An arrival: the code of its key, its instant, what it is called, its value."""
+EVERY = -1
+"""The code of an arrival of every key."""
+
+
 class Timer(NamedTuple):
     """A timed marker and when it is due."""
 
@@ -105,6 +111,25 @@ class Stepper:
         self._faults = arrivals.faults
         self._limit = limit
         self._expires = compiled.script.expire_micros
+        self._grouped = bool(compiled.script.program.key_names)
+
+    def take(self, instances: dict[int, Instance], rows: Iterable[tuple[int, Row]]) -> None:
+        """Some arrivals with their numbers, in their order. `instances`: by key."""
+        grouped, expires, named = self._grouped, self._expires, self.named
+        for number, (code, time, name, value) in rows:
+            if code == EVERY:
+                for each in [*instances.values()]:
+                    if not self.expired(each, time):
+                        named(each, number, name, value, time)
+                continue
+            instance = instances.get(code)
+            if expires is not None and instance is not None and self.expired(instance, time):
+                self.fire(instances.pop(code), time)
+                instance = None
+            if instance is None and grouped and name is not None:
+                instance = instances[code] = self.start(code, time)
+            if instance is not None:
+                named(instance, number, name, value, time)
 
     def start(self, key: int, now: int) -> Instance:
         """A new instance of a key."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -17,16 +16,22 @@ from tidegate.engine.detector.occurrences import Ranking
 from tidegate.engine.detector.parts import due_of, earliest, partitions
 from tidegate.engine.grid import ceil_watermark
 from tidegate.engine.script.columns import output_column
+from tidegate.engine.script.compiled.automaton import FullError, Table
+from tidegate.engine.script.compiled.bucket import Bucket, Given
+from tidegate.engine.script.compiled.layout import UncompiledError
+from tidegate.engine.script.compiled.words import InterpretedError
 from tidegate.engine.script.context import ERROR
 from tidegate.engine.script.emissions import ERROR_NAME, ERROR_TYPE, Emissions
 from tidegate.engine.script.inputs import Arrivals, Inputs, Source
 from tidegate.engine.script.instances import (
     ELAPSE,
+    EVERY,
     NAMED,
     Cause,
     Emitted,
     Instance,
     ParkedError,
+    Row,
     Stepper,
     StoppedError,
 )
@@ -36,10 +41,10 @@ from tidegate.engine.script.values import arrow_type, values_of
 from tidegate.engine.values import FOREVER, Batch, Carried, UInt64
 from tidegate.rules.eventscript.types import Type
 
-_Row = tuple[int, int, str | None, Any]
-"""An arrival: the code of its key, its instant, what it is called, its value."""
-EVERY = -1
-"""The code of an arrival of every key."""
+Stepped = tuple[Emissions, dict[str, pa.Table]]
+"""What is emitted, and the tables that are carried on, by name."""
+COMPILED_MIN = 100
+"""A smaller bucket is interpreted: to set the kernel up would take longer."""
 
 
 class ScriptStepped(NamedTuple):
@@ -72,6 +77,7 @@ class Runner:
         self._activation = activation
         self._inputs = Inputs(script.program, self.compiled.context, sources or {}, ranking)
         self._store = Store(self.compiled, partitions_max)
+        self._table = _table(self.compiled, self._inputs)
         self._grouped = bool(script.program.key_names)
         self._reads_key = reads_key(script.program)
 
@@ -91,7 +97,7 @@ class Runner:
         """
         parked = False
         while True:
-            given = {name: self._active(batch).until(watermark) for name, batch in batches.items()}
+            given = {name: self._until(batch, watermark) for name, batch in batches.items()}
             try:
                 return self._step(carried, given, watermark, limit, parked)
             except StoppedError as stop:
@@ -128,10 +134,11 @@ class Runner:
         """Whether the script has more states than are kept, and goes on more slowly."""
         return self.compiled.machine.full
 
-    def _active(self, batch: Batch) -> Batch:
-        """What is not before the activation."""
+    def _until(self, batch: Batch, watermark: int) -> Batch:
+        """What is not before the activation, up to a watermark."""
         first = int(np.searchsorted(batch.time, self._activation))
-        return batch if not first else batch.take(np.arange(first, len(batch)))
+        end = int(np.searchsorted(batch.time, watermark, side="right"))
+        return batch if end - first == len(batch) else batch.take(np.arange(first, end))
 
     def _step(
         self,
@@ -156,21 +163,57 @@ class Runner:
         if self._grouped:
             arriving = np.where(arrivals.every, EVERY, codes[0])
         tuples = _tuples(keys, self.script.program.key_types, self._reads_key)
-        stepper = Stepper(self.compiled, tuples, arrivals, limit, last=parked)
+        given = Given(arrivals, arriving, [*read.values()], codes[1:], keys)
+        done = None
+        if self._table is not None and not parked and len(arrivals) >= COMPILED_MIN:
+            stepper = Stepper(self.compiled, tuples, arrivals, limit)
+            done = self._run_compiled(self._table, given, stepper, watermark, wanted)
+        if done is None:
+            stepper = Stepper(self.compiled, tuples, arrivals, limit, last=parked)
+            done = self._interpret(given, stepper, watermark, wanted, parked)
+        found, written = done
+        kept = Carried(*replaced(carried.tables, {*map(self._store.name, read)}, written))
+        return ScriptStepped(found, kept, watermark, parked)
+
+    def _run_compiled(
+        self, table: Table, given: Given, stepper: Stepper, watermark: int, wanted: int
+    ) -> Stepped | None:
+        """The bucket on the kernel; None where it has to be interpreted."""
+        try:
+            bucket = Bucket(self.compiled, table, given, stepper)
+            done = bucket.run(self._activation, watermark)
+        except InterpretedError:
+            return None
+        except FullError:
+            self._table = None
+            return None
+        if not len(done.key):
+            return done.emissions, {}
+        columns = given.keys.values(done.key)
+        tables = self._store.parts(
+            columns, done.columns, done.previous, done.due, done.timers, wanted
+        )
+        return done.emissions, {self._store.name(n): table for n, table in tables.items()}
+
+    def _interpret(
+        self, given: Given, stepper: Stepper, watermark: int, wanted: int, parked: bool
+    ) -> Stepped:
+        """The bucket event by event; `parked`: up to a transition that runs away at the
+        watermark."""
+        arrivals, keys = given.arrivals, given.keys
         instances: dict[int, Instance] = {}
-        for table, code in zip(read.values(), codes[1:], strict=True):
+        for table, code in zip(given.tables, given.codes, strict=True):
             instances |= {each.key: each for each in self._store.read(table, code.tolist())}
-        rows = [*zip(arriving.tolist(), arrivals.time, arrivals.name, arrivals.value, strict=True)]
-        numbered = [*enumerate(rows)]
+        numbered = [*enumerate(self._rows(given))]
         try:
             if not self._grouped and not instances and self._activation <= watermark:
                 instances[0] = stepper.start(0, self._activation)
             if parked:
-                first = bisect_left(arrivals.time, watermark)
-                self._take(stepper, instances, numbered[:first])
+                first = int(np.searchsorted(arrivals.time, watermark))
+                stepper.take(instances, numbered[:first])
                 self._last_instant(stepper, instances, numbered[first:], keys, watermark)
             else:
-                self._take(stepper, instances, numbered)
+                stepper.take(instances, numbered)
                 stepper.fire_all(instances.values(), watermark)
         except ParkedError:
             pass
@@ -178,39 +221,21 @@ class Runner:
         if self._grouped:
             left = {k: i for k, i in instances.items() if not stepper.expired(i, watermark)}
         written = self._written([*left.values()], keys, arrivals, wanted)
-        names = {self._store.name(p) for p in read}
-        kept = Carried(*replaced(carried.tables, names, written))
-        found = self._emissions(stepper.emissions, keys, arrivals)
-        return ScriptStepped(found, kept, watermark, parked)
+        return self._emissions(stepper.emissions, keys, arrivals), written
 
-    def _take(
-        self,
-        stepper: Stepper,
-        instances: dict[int, Instance],
-        rows: Iterable[tuple[int, _Row]],
-    ) -> None:
-        """Some arrivals in their order."""
-        grouped, expires, named = self._grouped, self.script.expire_micros, stepper.named
-        for number, (code, time, name, value) in rows:
-            if code == EVERY:
-                for each in [*instances.values()]:
-                    if not stepper.expired(each, time):
-                        named(each, number, name, value, time)
-                continue
-            instance = instances.get(code)
-            if expires is not None and instance is not None and stepper.expired(instance, time):
-                stepper.fire(instances.pop(code), time)
-                instance = None
-            if instance is None and grouped and name is not None:
-                instance = instances[code] = stepper.start(code, time)
-            if instance is not None:
-                named(instance, number, name, value, time)
+    def _rows(self, given: Given) -> Iterator[Row]:
+        names = [*(name for _, name in self._inputs.symbols), None]
+        arrivals = given.arrivals
+        named = [names[symbol] for symbol in arrivals.symbol.tolist()]
+        return zip(
+            given.key.tolist(), arrivals.time.tolist(), named, arrivals.values(), strict=True
+        )
 
     def _last_instant(
         self,
         stepper: Stepper,
         instances: dict[int, Instance],
-        rows: Iterable[tuple[int, _Row]],
+        rows: Iterable[tuple[int, Row]],
         keys: Keys,
         now: int,
     ) -> None:
@@ -221,7 +246,7 @@ class Runner:
         ordered = [instances[each] for each in code[np.argsort(ranks)].tolist()]
         for instance in ordered:
             stepper.fire(instance, now, NAMED)
-        self._take(stepper, instances, rows)
+        stepper.take(instances, rows)
         for instance in ordered:
             stepper.fire(instance, now)
 
@@ -274,8 +299,24 @@ class Runner:
         )
 
 
+def _table(compiled: Compiled, inputs: Inputs) -> Table | None:
+    """The table of a script that can be compiled."""
+    try:
+        return Table(compiled, inputs.symbols)
+    except (UncompiledError, FullError):
+        return None
+
+
 _NO_ARRIVALS = Arrivals(
-    [], [], [], np.empty(0, np.bool_), [], np.empty((0, 2), np.uint64), np.empty(0, np.int32), {}
+    np.empty(0, np.int64),
+    np.empty(0, np.int32),
+    None,
+    (),
+    np.empty(0, np.bool_),
+    [],
+    np.empty((0, 2), np.uint64),
+    np.empty(0, np.int32),
+    {},
 )
 
 

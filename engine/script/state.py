@@ -123,28 +123,46 @@ class Store:
     ) -> dict[int, pa.Table]:
         """The tables of some instances by partition. keys: the key columns, a row for each;
         causes: uint64[n, 2]."""
-        columns: dict[str, pa.Array] = {f"k{n}": column for n, column in enumerate(keys)}
-        columns["paths"] = pa.array([each.state.text for each in instances], pa.string())
         previous = np.array([each.previous for each in instances], np.int64)
-        columns["previous"] = pa.array(previous)
-        columns["cause0"], columns["cause1"] = pa.array(causes[:, 0]), pa.array(causes[:, 1])
-        columns["depth"] = pa.array(depths)
         lists = pa.list_(pa.int64())
-        columns["timer_at"] = pa.array([[t.at for t in i.timers] for i in instances], lists)
-        columns["timer_place"] = pa.array([[t.place for t in i.timers] for i in instances], lists)
+        columns = {
+            "paths": pa.array([each.state.text for each in instances], pa.string()),
+            "previous": pa.array(previous),
+            "cause0": pa.array(causes[:, 0]),
+            "cause1": pa.array(causes[:, 1]),
+            "depth": pa.array(depths),
+            "timer_at": pa.array([[t.at for t in i.timers] for i in instances], lists),
+            "timer_place": pa.array([[t.place for t in i.timers] for i in instances], lists),
+        }
         for number, (_, kind) in enumerate(self._compiled.variables):
             values = [each.variables[number] for each in instances]
             columns[f"v{number}"] = column_of(values, kind)
-        table = pa.table(columns)
         due = np.array([each.due for each in instances], np.int64)
         timers = np.array([len(each.timers) for each in instances], np.int64)
+        return self.parts(keys, columns, previous, due, timers, count)
+
+    def parts(
+        self,
+        keys: Sequence[pa.Array],
+        columns: Mapping[str, pa.Array],
+        previous: Int64,
+        due: Int64,
+        timers: Int64,
+        count: int,
+    ) -> dict[int, pa.Table]:
+        """Instances by the column as tables by partition. `timers`: how many each has."""
+        table = pa.table({**{f"k{n}": column for n, column in enumerate(keys)}, **columns})
         if count == 1 or not keys:
             return {0: self._marked(table, previous, due, timers, count)}
         of = partitions([pa.chunked_array([column]) for column in keys], count)
+        order = np.argsort(of, kind="stable")
+        present, first = np.unique(of[order], return_index=True)
+        sorted_table = table.take(pa.array(order))
         found = {}
-        for partition in np.unique(of).tolist():
-            rows = np.flatnonzero(of == partition)
-            part = table.take(pa.array(rows))
+        for partition, begin, end in zip(
+            present.tolist(), first.tolist(), [*first[1:].tolist(), len(of)], strict=True
+        ):
+            rows, part = order[begin:end], sorted_table.slice(begin, end - begin)
             found[partition] = self._marked(part, previous[rows], due[rows], timers[rows], count)
         return found
 

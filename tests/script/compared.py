@@ -47,10 +47,11 @@ def emissions(
     start: int | None = None,
     until: int | None = None,
     sources: Mapping[str, Source] | None = None,
+    carrying: list[Mapping[str, pa.Table]] | None = None,
     **options: Any,
 ) -> list[Out]:
     """What a script emits over a history that is cut behind some instants; between two buckets
-    only bytes are kept. Without `until` a pending `elapse` runs out."""
+    only bytes are kept, and added to `carrying`. Without `until` a pending `elapse` runs out."""
     script = script_of(text, **options)
     times = [event.time for event in events]
     start = min(times, default=None) if start is None else start
@@ -68,6 +69,8 @@ def emissions(
             return found
         assert step.reached == end
         carried = Carried({n: through_bytes(t) for n, t in step.carried.tables.items()})
+        if carrying is not None:
+            carrying.append(carried.tables)
     runner = Runner(script, start, sources)
     return found if until is not None else found + outs(script.program, runner.finish(carried))
 

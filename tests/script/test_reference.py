@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from unittest.mock import patch
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.reference.eventscript.evaluate import key_rank, run
+from tests.reference.eventscript.evaluate import key_rank
+from tests.reference.eventscript.evaluate import run as evaluated
 from tests.reference.eventscript.reading import program
 from tests.reference.eventscript.scripts import STEPS_MAX, Example, examples
 from tests.reference.hits import detecting, saw
 from tests.script.compared import Out, emissions
-from tidegate.engine.script import state
+from tidegate.engine.script import run, state
+from tidegate.engine.script.compiled.bucket import Bucket, Done
 from tidegate.engine.script.program import Limits
+
+ALL_INTERPRETED = 10**9
 
 
 def expected(example: Example) -> list[Out]:
-    found = run(program(example.text), example.events, until=example.until, steps_max=STEPS_MAX)
+    found = evaluated(
+        program(example.text), example.events, until=example.until, steps_max=STEPS_MAX
+    )
     return [Out(e.time, e.key, e.output, e.value, e.number, e.cause) for e in found]
 
 
@@ -52,3 +60,47 @@ def test_as_the_reference_wherever_it_is_cut(example: Example, machine: str) -> 
             )
         assert text_of(found) == text_of(wanted)
         assert transitions(found) == transitions(wanted)
+
+
+@detecting
+@settings(max_examples=100, deadline=None)
+@given(examples(compilable=True))
+def test_a_compiled_script_does_what_an_interpreted_one_does(example: Example) -> None:
+    """Where it is cut into buckets each of which is compiled, or each second one; it emits what
+    the reference does, and carries the same tables as the interpreter."""
+    wanted = expected(example)
+    compiled = tables = None
+    for least in (0, ALL_INTERPRETED):
+        with patch.object(run, "COMPILED_MIN", least), counted() as counts:
+            found = emissions(
+                example.text,
+                example.events,
+                until=example.until,
+                cuts=example.cuts,
+                limits=Limits(steps=STEPS_MAX),
+                carrying=(carried := []),
+            )
+        assert text_of(found) == text_of(wanted)
+        assert transitions(found) == transitions(wanted)
+        if least == 0:
+            compiled, tables = counts, carried
+    assert len(carried) == len(tables)
+    for one, other in zip(carried, tables, strict=True):
+        assert one.keys() == other.keys()
+        assert all(one[name].equals(other[name], check_metadata=True) for name in one)
+    saw([out for out in wanted if out.output != "$error"] if compiled else [])
+
+
+@contextmanager
+def counted() -> Iterator[list[int]]:
+    """How many events each bucket had that was compiled."""
+    counts: list[int] = []
+    done = Bucket.run
+
+    def counting(bucket: Bucket, activation: int, watermark: int) -> Done:
+        found = done(bucket, activation, watermark)
+        counts.append(len(found.key))
+        return found
+
+    with patch.object(Bucket, "run", counting):
+        yield counts

@@ -7,7 +7,14 @@ import pytest
 from tests.reference.eventscript.evaluate import Event
 from tests.reference.eventscript.rows import HOURS, PROGRAMS, ROWS, Items, Row, timed
 from tests.script.compared import SECOND, emissions, simple
+from tidegate.engine.script import run
 from tidegate.engine.script.inputs import Source
+
+
+@pytest.fixture(autouse=True, params=[0, 10**9], ids=["compiled", "interpreted"])
+def _smallest_compiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test runs twice: with all buckets compiled that can be, and with none."""
+    monkeypatch.setattr(run, "COMPILED_MIN", request.param)
 
 
 def events(items: Items) -> list[Event]:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.reference.eventscript.evaluate import Event
 from tests.script.compared import SECOND, Out, batches, emissions, outs, script_of
+from tidegate.engine.script import run
 from tidegate.engine.script.inputs import Source
 from tidegate.engine.script.program import Limits
 from tidegate.engine.script.run import Runner
@@ -21,6 +22,12 @@ in {long id; long v;} A group(id), {} Reset
 out long n
 (A(x) {c = c + x.v; !> n(c);} | Reset() {c = 0;})*
 """
+
+
+@pytest.fixture(autouse=True, params=[0, 10**9], ids=["compiled", "interpreted"])
+def _smallest_compiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test runs twice: with all buckets compiled that can be, and with none."""
+    monkeypatch.setattr(run, "COMPILED_MIN", request.param)
 
 
 def at(second: float, name: str, value: Any = None) -> Event:

@@ -19,7 +19,15 @@ from tests.reference.eventscript.expand import Marker
 from tests.reference.eventscript.paths import enter, step
 from tests.reference.eventscript.reading import program
 from tests.reference.eventscript.runs import Run
-from tests.reference.eventscript.texts import OUTPUTS, STARTS, STREAMS, Draw, Stream, Values
+from tests.reference.eventscript.texts import (
+    OUTPUTS,
+    STARTS,
+    STREAMS,
+    Compilable,
+    Draw,
+    Stream,
+    Values,
+)
 from tidegate.rules.errors import InputError
 from tidegate.rules.eventscript import tree
 
@@ -177,14 +185,23 @@ def chosen_streams(draw: Draw) -> list[Stream]:
 
 
 @st.composite
-def scripts(draw: Draw, acting: bool = True, timed: bool = True) -> tuple[str, list[Stream]]:
-    """The text of a script over 2 to 5 names of events, and its inputs."""
+def scripts(
+    draw: Draw, acting: bool = True, timed: bool = True, compilable: bool = False
+) -> tuple[str, list[Stream]]:
+    """The text of a script over 2 to 5 names of events, and its inputs. `compilable`: mostly one of
+    those that the engine compiles, without nulls."""
     streams = chosen_streams(draw)
-    values = Values(draw, keyed=any("group" in each.declared for each in streams))
+    if compilable:
+        streams = [s._replace(values=tuple(filter(_whole, s.values))) for s in streams]
+    values = (Compilable if compilable else Values)(
+        draw, keyed=any("group" in each.declared for each in streams)
+    )
     events = {name: each.of for each in streams for name in each.events}
     regex = Regexes(values, events, acting, timed).whole()
+    starts = {of: [s for s in each if not compilable or "null" not in s]
+              for of, each in STARTS.items()}  # fmt: skip
     first = " ".join(
-        f"{name} = {draw(st.sampled_from(STARTS[of])).format(name)};"
+        f"{name} = {draw(st.sampled_from(starts[of])).format(name)};"
         for name, of in sorted(values.used.items())
     )
     lines = [f"in {', '.join(each.declared for each in streams)}\n", OUTPUTS]
@@ -198,6 +215,11 @@ def scripts(draw: Draw, acting: bool = True, timed: bool = True) -> tuple[str, l
     except InputError:
         reject()
     return text, streams
+
+
+def _whole(value: Any) -> bool:
+    """Whether a value has no null in it."""
+    return value is not None and not (isinstance(value, dict) and None in value.values())
 
 
 def expects(evaluation: Evaluation, event: Event) -> bool:
@@ -262,9 +284,9 @@ class Example(NamedTuple):
 
 
 @st.composite
-def examples(draw: Draw, timed: bool = True) -> Example:
+def examples(draw: Draw, timed: bool = True, compilable: bool = False) -> Example:
     """A script, a history, where it is cut into buckets, and up to when it is looked at."""
-    text, streams = draw(scripts(timed=timed))
+    text, streams = draw(scripts(timed=timed, compilable=compilable))
     history = draw(histories(text, streams))
     instants = sorted({each.time for each in history})
     cuts = draw(st.lists(st.sampled_from(instants), unique=True).map(sorted))

@@ -213,3 +213,48 @@ class Values:
         if not statements or self.pick(True, True, False):
             statements.append(self.emission(0, ()))
         return "{ " + " ".join(statements) + " }"
+
+
+class Compilable(Values):
+    """Draws what the engine compiles: no null, no function of strings, no array in a value."""
+
+    def expression(self, of: str, depth: int, local: tuple[str, ...] = ()) -> str:
+        if of == "string":
+            return self.simple(of, local)
+        if of not in ("long", "boolean"):
+            return super().expression(of, depth, local)
+        if depth == 0 or self.pick(True, False):
+            return self.simple(of, local)
+
+        def sub(kind: str) -> str:
+            return self.expression(kind, depth - 1, local)
+
+        if of == "long":
+            op = self.pick("+", "-", "*", "/", "%")
+            return self.pick(
+                lambda: f"({sub('long')} {op} {sub('long')})",
+                lambda: f"{self.variable('array')}[{sub('long')}]",
+                lambda: f"length({self.variable('array')})",
+                lambda: f"{self.variable('pair')}.i",
+                lambda: f"{self.pick('min', 'max')}({sub('long')}, {sub('long')})",
+                lambda: f"{self.pick('long', 'round')}({sub('double')})",
+                lambda: f"-({sub('long')})",
+                lambda: f"abs({sub('long')})",
+            )()
+        one = self.pick("long", "double", "string")
+        compare = self.pick("==", "!=", *([] if one == "string" else ["<", "<=", ">", ">="]))
+        return self.pick(
+            lambda: f"({sub(one)} {compare} {sub(one)})",
+            lambda: f"({sub('boolean')} {self.pick('&&', '||')} {sub('boolean')})",
+            lambda: f"!({sub('boolean')})",
+            lambda: f"isNull({sub('long')})",
+        )()
+
+    def value(self, of: str, local: tuple[str, ...]) -> str:
+        if of == "array":
+            return str(self.pick("new long[0]", "new long[2]", "new long[3]", self.variable(of)))
+        return super().value(of, local)
+
+    def emission(self, _: int, local: tuple[str, ...]) -> str:
+        of = self.pick(None, "long", "long", "double", "string", "boolean", "time", "pair")
+        return "!> X();" if of is None else f"!> {OUTPUT_OF[of]}({self.value(of, local)});"

@@ -1,0 +1,18 @@
+"""Scripts of numbers as bytecode, which one kernel runs over columns.
+
+    program.Compiled    markers and blocks as typed trees
+      -> layout         variables as words: columns of integers and of doubles, a row an instance
+      -> expressions, assembler    the places of a move as instructions
+      -> automaton      `table[state, symbol]` and the instructions of each move, made as reached
+
+    Arrivals            a bucket's occurrences
+      -> fleet          instances as arrays, from what is carried and back to it
+      -> kernel         the pass; it stops where something is Python's to do, and is resumed
+      -> found          emissions by the column
+      -> bucket         drives all that
+
+A transition is made whole or not at all: the kernel takes back one that fails, passes a limit or
+finds no room, and the interpreter makes it (`instances`). So faults and limits are told in one
+place. Strings are codes of a table of the step. Nulls, arrays in values, `arrive` and functions of
+strings are not compiled: such a script, or a bucket with a null in what is stored, is interpreted.
+"""

@@ -1,0 +1,134 @@
+"""The table of moves that the kernel looks up, made as its states are reached."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tidegate.engine.script.compiled import execute as x
+from tidegate.engine.script.compiled import kernel
+from tidegate.engine.script.compiled.assembler import Assembler
+from tidegate.engine.script.compiled.layout import Layout, UncompiledError
+from tidegate.engine.script.compiled.registers import Registers
+from tidegate.engine.script.machine import Move, State
+from tidegate.engine.script.paths import TooManyPathsError
+from tidegate.engine.script.places import Action, Marker
+from tidegate.engine.script.program import Compiled
+from tidegate.rules.eventscript import tree
+
+
+class FullError(Exception):
+    """There are more states than are kept, so that there is no table."""
+
+
+class Numbers:
+    """An array of int32 that grows."""
+
+    def __init__(self) -> None:
+        self._room, self._count = np.empty(1024, np.int32), 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def whole(self) -> npt.NDArray[np.int32]:
+        return self._room[: self._count]
+
+    def extend(self, numbers: Sequence[int]) -> None:
+        count = self._count + len(numbers)
+        while count > len(self._room):
+            self._room = np.concatenate([self._room, np.empty_like(self._room)])
+        self._room[self._count : count] = numbers
+        self._count = count
+
+
+class Table:
+    """`moves` as `kernel.Automaton`, which grows. `symbols`: (input, name) by number. Raises
+    `UncompiledError` where a script has something that is interpreted only."""
+
+    def __init__(self, compiled: Compiled, symbols: Sequence[tuple[int, str]]) -> None:
+        self.layout = Layout(compiled)
+        self.registers = Registers(self.layout)
+        self.symbols = symbols
+        self.states: list[State] = []
+        self._machine, script = compiled.machine, compiled.script
+        self._assembler = Assembler(
+            self.layout, self.registers, compiled.places, script.program, script.limits.steps
+        )
+        self.timed = self._assembler.timed
+        self._check(compiled)
+        self._numbers: dict[int, int] = {}
+        self._programs: dict[tuple[tuple[int, ...], int | None, tuple[int, ...]], int] = {}
+        self._to, self._pc, self._code = Numbers(), Numbers(), Numbers()
+        self._rows = Numbers()
+        self._start()
+
+    def _check(self, compiled: Compiled) -> None:
+        """Try each place with each event that it takes."""
+        for part in compiled.places.places:
+            sources: set[int | None] = {None}
+            if isinstance(part, Marker) and isinstance(part.tree, tree.Named):
+                event = part.tree.event
+                sources = {n for n, name in self.symbols if event in (None, name)}
+            timed = isinstance(part, Marker) and not isinstance(part.tree, tree.Named)
+            for source in sources:
+                self._assembler.program(
+                    [] if timed else [part.number], source, [part.number] if timed else []
+                )
+
+    def _start(self) -> None:
+        try:
+            move = self._machine.start()
+        except TooManyPathsError:
+            raise UncompiledError("its start has too many paths") from None
+        self._add(move, None)
+
+    def number(self, state: State) -> int:
+        """The number of a state. Raises `FullError`."""
+        if state.number < 0:
+            raise FullError
+        found = self._numbers.get(state.number)
+        if found is None:
+            found = self._numbers[state.number] = len(self.states)
+            self.states.append(state)
+            self._rows.extend([kernel.UNKNOWN] * len(self.symbols))
+        return found
+
+    def find(self, state: int, symbol: int) -> None:
+        """Enter the move of a state by a symbol. Raises `FullError`."""
+        source, name = self.symbols[symbol]
+        try:
+            move = self._machine.move(self.states[state], name)
+        except TooManyPathsError:
+            entry = kernel.INTERPRETED
+        else:
+            entry = kernel.UNEXPECTED if move is None else self._add(move, source)
+        self._rows.whole[state * len(self.symbols) + symbol] = entry
+
+    def _add(self, move: Move, source: int | None) -> int:
+        acting = (isinstance(self._assembler.places[p], Action) for p in move.places)
+        key = move.places, source if not all(acting) else None, move.state.timed
+        if key not in self._programs:
+            lines = self._assembler.program(*key)
+            self._programs[key] = len(self._code) if lines else -1
+            base = len(self._code) // x.WIDTH
+            for n in range(0, len(lines), x.WIDTH):
+                if lines[n] in x.JUMPS:
+                    lines[n + 1] = (lines[n + 1] + base) * x.WIDTH
+            self._code.extend(lines)
+        self._to.extend([self.number(move.state)])
+        self._pc.extend([self._programs[key]])
+        return len(self._to) - 1
+
+    def arrays(self) -> kernel.Automaton:
+        """All that is known by now."""
+        items = [(i.length, i.first, i.most) for i in self.layout.arrays.values()]
+        return kernel.Automaton(
+            self._rows.whole.reshape(len(self.states), len(self.symbols)),
+            self._to.whole,
+            self._pc.whole,
+            self._code.whole.view(np.uint32),
+            np.array(items, np.int64).reshape(len(items), 3),
+        )

@@ -1,0 +1,251 @@
+"""One bucket of a script on the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.engine.detector.keys import Keys
+from tidegate.engine.script.columns import input_columns
+from tidegate.engine.script.compiled import kernel
+from tidegate.engine.script.compiled.automaton import Table
+from tidegate.engine.script.compiled.fleet import Fleet
+from tidegate.engine.script.compiled.found import Sink
+from tidegate.engine.script.compiled.words import InterpretedError, Texts, leaves, words
+from tidegate.engine.script.emissions import Emissions
+from tidegate.engine.script.inputs import Arrivals
+from tidegate.engine.script.instances import EVERY, Instance, Stepper
+from tidegate.engine.script.program import Compiled
+from tidegate.engine.script.values import arrow_type
+from tidegate.engine.values import FOREVER
+from tidegate.rules.eventscript.types import Basic
+
+Int32 = npt.NDArray[np.int32]
+
+SINGLE_MAX = 16
+"""So many values are read one by one, for events that the interpreter takes; then all at once."""
+UNDO = 1 << 14
+"""Elements of arrays that a transition may change; one that changes more is interpreted."""
+_WORD, _LOOPS = 8, 64  # bytes of a value; names of loops, at most
+
+
+class Given(NamedTuple):
+    """What a bucket starts from: the key of each arrival (`EVERY`: all), carried tables with the
+    keys of their rows, and all keys."""
+
+    arrivals: Arrivals
+    key: Int32
+    tables: Sequence[pa.Table]
+    codes: Sequence[Int32]
+    keys: Keys
+
+
+class Done(NamedTuple):
+    """What comes of it: emissions; the keys of the instances that are left, their columns, previous
+    instants, first timers and numbers of timers."""
+
+    emissions: Emissions
+    key: Int32
+    columns: Mapping[str, pa.Array]
+    previous: npt.NDArray[np.int64]
+    due: npt.NDArray[np.int64]
+    timers: npt.NDArray[np.int64]
+
+
+class Bucket:
+    """Raises `InterpretedError` and `FullError` where the bucket is the interpreter's."""
+
+    def __init__(self, compiled: Compiled, table: Table, given: Given, stepper: Stepper) -> None:
+        self._compiled, self._table, self._given = compiled, table, given
+        self._stepper, self._arrivals = stepper, given.arrivals
+        self._grouped = bool(compiled.script.program.key_names)
+        self._texts = Texts(table.registers.texts)
+        keys = given.keys.count + 1
+        self._fleet = Fleet(compiled, table, keys, given.arrivals, self._texts)
+        for carried, code in zip(given.tables, given.codes, strict=True):
+            self._fleet.read(carried, code)
+        self._events = self._columns()
+        room = max(len(self._arrivals) + len(self._arrivals) // 8, 64)
+        self._sink = Sink(compiled.script, table, self._texts, room)
+        self._at = np.zeros(6, np.int64)
+        self._singles = 0
+        self._values: list[Any] | None = None
+        self._check_room()
+
+    def run(self, activation: int, watermark: int) -> Done:
+        """All arrivals, and what is due up to the watermark."""
+        fleet, sink, at = self._fleet, self._sink, self._at
+        if not self._grouped and not fleet.after[0] and activation <= watermark:
+            self._back(0, self._stepper.start(0, activation), True)
+        expires = self._compiled.script.expire_micros
+        automaton, scratch = self._table.arrays(), self._scratch()
+        while True:
+            why = kernel.run(
+                automaton, self._events, fleet.arrays, sink.arrays, scratch, at, self._grouped,
+                -1 if expires is None else expires, self._compiled.script.limits.steps,
+            )  # fmt: skip
+            if why == kernel.DONE:
+                break
+            if why == kernel.GROW:
+                sink.grow()
+            elif why == kernel.MISS:
+                self._table.find(int(at[kernel.STATE]), int(at[kernel.SYMBOL]))
+                automaton, scratch = self._table.arrays(), self._scratch()
+            else:
+                self._interpret()
+                automaton = self._table.arrays()
+        self._fire(watermark)
+        return self._done(watermark)
+
+    # beside the kernel ----------------------------------------------------------------------------
+
+    def _interpret(self) -> None:
+        """The interpreter takes the event at hand, for one instance."""
+        at = self._at
+        number, key = int(at[kernel.EVENT]), int(at[kernel.KEY])
+        every = self._given.key[number] == EVERY
+        before = self._fleet.instance(key) if self._fleet.after[key] else None
+        instances = {} if before is None else {key: before}
+        row = EVERY if every else key, int(self._arrivals.time[number]), *self._named(number)
+        self._stepper.take(instances, [(number, row)])
+        after = instances.get(key)
+        if after is None:
+            self._fleet.drop(key)
+        self._back(key, after, after is not before)
+        at[kernel.KEY] = key + 1 if every else 0
+        if not every:
+            at[kernel.EVENT] += 1
+
+    def _named(self, number: int) -> tuple[str | None, Any]:
+        symbol = int(self._arrivals.symbol[number])
+        name = None if symbol < 0 else self._table.symbols[symbol][1]
+        if self._values is None and self._singles == SINGLE_MAX:
+            self._values = self._arrivals.values()
+        self._singles += 1
+        if self._values is None:
+            return name, self._arrivals.value(number)
+        return name, self._values[number]
+
+    def _back(self, key: int, instance: Instance | None, started: bool) -> None:
+        """Take what the interpreter has made."""
+        at = self._at
+        if instance is not None:
+            self._fleet.put(key, instance)
+            if started:
+                at[kernel.STARTED] = self._sink.started(key, int(at[kernel.STARTED]))
+        at[kernel.RECORDS] = self._sink.take(self._stepper.emissions, int(at[kernel.RECORDS]))
+
+    def _fire(self, watermark: int) -> None:
+        fleet = self._fleet
+        due = np.flatnonzero((fleet.after > 0) & (fleet.due <= watermark)).tolist()
+        instances = [self._fleet.instance(key) for key in due]
+        self._stepper.fire_all(instances, watermark)
+        for each in instances:
+            self._fleet.put(each.key, each)
+        self._back(0, None, False)
+
+    def _done(self, watermark: int) -> Done:
+        fleet, at, sink = self._fleet, self._at, self._sink
+        started = sink.arrays.started[: at[kernel.STARTED]]
+        key = np.concatenate([np.empty(0, np.int32), *self._fleet.carried, started])
+        expires = self._compiled.script.expire_micros
+        if self._grouped and expires is not None:  # some were dropped, or have started anew
+            last = np.empty(len(fleet.after), np.int64)
+            last[key] = np.arange(len(key))
+            left = (last[key] == np.arange(len(key))) & (fleet.after[key] > 0)
+            key = key[left & (fleet.previous[key] + expires >= watermark)]
+        emissions = sink.emissions(
+            int(at[kernel.RECORDS]), self._fleet.identities, self._arrivals.time, self._given.keys
+        )
+        rows = fleet.arrays.integers.take(key, axis=0)  # once: they lie scattered
+        timers = (fleet.arrays.timers[key] < FOREVER).sum(axis=1)
+        columns = fleet.written(key, rows) if len(key) else {}
+        previous, due = rows[:, kernel.PREVIOUS].copy(), rows[:, kernel.DUE].copy()
+        return Done(emissions, key, columns, previous, due, timers)
+
+    # arrays ---------------------------------------------------------------------------------------
+
+    def _scratch(self) -> kernel.Scratch:
+        registers = self._table.registers
+        return kernel.Scratch(
+            np.array(registers.integers, np.int64),
+            np.array(registers.doubles, np.float64),
+            np.zeros(len(self._table.timed), np.int64),
+            np.zeros(UNDO, np.int64),
+            np.zeros(UNDO, np.int64),
+            np.zeros(UNDO),
+        )
+
+    def _columns(self) -> kernel.Events:
+        arrivals, layout = self._arrivals, self._table.layout
+        counts = layout.arriving.integers, layout.arriving.doubles
+        files: tuple[list[Any], list[Any]] = ([], [])
+        offsets = np.zeros(counts[0], np.int64), np.zeros(counts[1], np.int64)
+        sizes = [0, 0]
+        for taken in arrivals.taken:
+            columns = input_columns(taken.read, taken.column, taken.table)
+            places = layout.inputs[taken.number]
+            if not places:
+                continue
+            if any(column is None for column in columns):
+                raise InterpretedError
+            for word, part in zip(places, columns, strict=True):
+                offsets[word.double][word.place] = sizes[word.double] - taken.first
+                files[word.double].append(words(part, word.kind, self._texts))
+                sizes[word.double] += taken.count
+        symbol = arrivals.symbol
+        if arrivals.faults:
+            symbol = symbol.copy()
+            symbol[[*arrivals.faults]] = kernel.PYTHONS
+        place = np.arange(len(arrivals)) if arrivals.place is None else arrivals.place
+        events = (
+            arrivals.time,
+            symbol,
+            self._given.key,
+            place,
+            _one(files[0], np.int64),
+            _one(files[1], np.float64),
+            *offsets,
+            *self._key_words(),
+        )
+        return kernel.Events(*map(_fixed, events))
+
+    def _key_words(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """The values of keys, if the script reads them; a row for each word."""
+        layout, keys = self._table.layout, self._given.keys
+        found: tuple[list[Any], list[Any]] = ([], [])
+        if layout.keys:
+            kinds = self._compiled.script.program.key_types
+            for word, column, kind in zip(layout.keys, keys.columns, kinds, strict=True):
+                (part,) = leaves(column.cast(arrow_type(kind)), kind)
+                found[word.double].append(
+                    np.concatenate([[0], words(part, word.kind, self._texts)])
+                )
+        none = (0, keys.count + 1)
+        return (
+            np.array(found[0], np.int64) if found[0] else np.empty(none, np.int64),
+            np.array(found[1], np.float64) if found[1] else np.empty(none),
+        )
+
+    def _check_room(self) -> None:
+        """Instances must stay below their most bytes, whatever strings they store."""
+        layout = self._table.layout
+        texts = sum(w.kind == Basic.STRING for ws in layout.variables.values() for w in ws)
+        most = _WORD * (layout.own.integers + _LOOPS)
+        if most + texts * self._texts.longest > self._compiled.script.limits.state_bytes:
+            raise InterpretedError
+
+
+def _one(parts: list[Any], kind: type) -> Any:
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, kind), *parts])
+
+
+def _fixed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """An array as the kernel knows it, whether it may be written or not: one type, one kernel."""
+    found = np.ascontiguousarray(array).view()
+    found.flags.writeable = False
+    return found
