@@ -1,0 +1,31 @@
+"""Doubles at the edges, as Java has them."""
+
+from __future__ import annotations
+
+from math import inf, nan
+
+import pytest
+
+from tests.reference.eventscript.evaluate import Event
+from tests.script.compared import emissions
+
+
+@pytest.mark.parametrize(
+    ("expression", "given", "gives"),
+    [
+        ("double(round(x))", 0.49999999999999994, "0.0"),
+        ("double(round(x))", -0.5, "0.0"),
+        ("double(round(x))", 4503599627370497.5, "4503599627370498.0"),
+        ("double(round(x))", nan, "0.0"),
+        ("double(round(x))", -inf, "-9.223372036854776e+18"),
+        ("min(0.0, x)", -0.0, "-0.0"),
+        ("min(x, 0.0)", -0.0, "-0.0"),
+        ("max(x, 0.0)", -0.0, "0.0"),
+        ("max(0.0, x)", -0.0, "0.0"),
+        ("max(1.0, x, 2.0)", nan, "nan"),
+    ],
+)
+def test_functions_of_doubles(expression: str, given: float, gives: str) -> None:
+    text = f"in double A out double z\nA(x) {{ !> z({expression}); }}"
+    (found,) = emissions(text, [Event(0, "A", given)])
+    assert repr(found.value) == gives
