@@ -80,7 +80,7 @@ class Stepper:
     """Makes the transitions of one step. `emissions` are in the order in which
     each instance makes them; `fired` are the instants of timed events. `keys` are the keys' values,
     by number. Methods raise `StoppedError` where more than `limit` timers fire, or
-    a transition runs away; with `last` it emits `$error` and they raise `ParkedError`.
+    a transition runs away; where that is at `last` it emits `$error` and they raise `ParkedError`.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Stepper:
         arrivals: Arrivals,
         limit: int | None = None,
         *,
-        last: bool = False,
+        last: int | None = None,
     ) -> None:
         self.emissions = Emitted()
         self.fired: list[int] = []
@@ -248,7 +248,7 @@ class Stepper:
         found.clear()
 
     def _run_away(self, key: int, now: int, cause: Cause, depth: int, said: str) -> NoReturn:
-        if not self._last:
+        if self._last is None or now < self._last:
             raise StoppedError(now, runaway=True)
         self._context.now = now
         self._context.found.clear()

@@ -106,17 +106,33 @@ class Runner:
     def finish(self, carried: Carried) -> Emissions:
         """What the script emits once its history has ended: time goes on, for each instance, up to
         the first `elapse` that it waits for."""
+        last = None
+        while True:
+            try:
+                return self._finish(carried, last)
+            except StoppedError as stop:
+                last = stop.reached
+
+    def _finish(self, carried: Carried, last: int | None) -> Emissions:
+        """`last`: the instant at which a transition runs away."""
         parts = self._store.own(carried.tables)
         program = self.script.program
         none = [pa.array([], arrow_type(kind)) for kind in program.key_types]
         codes, keys = _together(none, [*map(self._store.keys, parts.values())], self._grouped)
         tuples = _tuples(keys, program.key_types, self._reads_key)
-        stepper = Stepper(self.compiled, tuples, _NO_ARRIVALS, last=True)
+        stepper = Stepper(self.compiled, tuples, _NO_ARRIVALS, last=last)
         read = zip(parts.values(), codes[1:], strict=True)
-        for instance in [each for t, c in read for each in self._store.read(t, c.tolist())]:
-            pauses = [timer.at for timer in instance.timers if timer.phase == ELAPSE]
-            with suppress(ParkedError):
-                stepper.fire(instance, min(pauses, default=-FOREVER))
+        found = {each.key: each for t, c in read for each in self._store.read(t, c.tolist())}
+        instances = self._by_key(found, keys)
+        pauses = [min((t.at for t in each.timers if t.phase == ELAPSE), default=-FOREVER)
+                  for each in instances]  # fmt: skip
+        with suppress(ParkedError):
+            for instance, pause in zip(instances, pauses, strict=True):
+                stepper.fire(instance, pause if last is None else min(pause, last - 1))
+            for phase in (NAMED, ELAPSE + 1) if last is not None else ():
+                for instance, pause in zip(instances, pauses, strict=True):
+                    if last is not None and pause >= last:
+                        stepper.fire(instance, last, phase)
         return self._emissions(stepper.emissions, keys, _NO_ARRIVALS)
 
     def next_due(self, carried: Carried) -> int | None:
@@ -156,7 +172,9 @@ class Runner:
         if self._grouped:
             arriving = np.where(arrivals.every, EVERY, codes[0])
         tuples = _tuples(keys, self.script.program.key_types, self._reads_key)
-        stepper = Stepper(self.compiled, tuples, arrivals, limit, last=parked)
+        stepper = Stepper(
+            self.compiled, tuples, arrivals, limit, last=watermark if parked else None
+        )
         instances: dict[int, Instance] = {}
         for table, code in zip(read.values(), codes[1:], strict=True):
             instances |= {each.key: each for each in self._store.read(table, code.tolist())}
@@ -188,12 +206,15 @@ class Runner:
         stepper: Stepper,
         instances: dict[int, Instance],
         rows: Iterable[tuple[int, _Row]],
+        keys: Keys | None = None,
     ) -> None:
-        """Some arrivals in their order."""
+        """Some arrivals in their order. `keys`: those of every key go to the instances by key,
+        which matters where one of them runs away."""
         grouped, expires, named = self._grouped, self.script.expire_micros, stepper.named
         for number, (code, time, name, value) in rows:
             if code == EVERY:
-                for each in [*instances.values()]:
+                takers = [*instances.values()] if keys is None else self._by_key(instances, keys)
+                for each in takers:
                     if not stepper.expired(each, time):
                         named(each, number, name, value, time)
                 continue
@@ -216,14 +237,19 @@ class Runner:
     ) -> None:
         """The instant at which a transition runs away: nothing happens behind it."""
         stepper.fire_all(instances.values(), now - 1)
-        code = np.array([*instances], np.int32)
-        ranks = keys.ranks(code) if self._grouped else np.zeros_like(code)
-        ordered = [instances[each] for each in code[np.argsort(ranks)].tolist()]
+        ordered = self._by_key(instances, keys)
         for instance in ordered:
             stepper.fire(instance, now, NAMED)
-        self._take(stepper, instances, rows)
+        self._take(stepper, instances, rows, keys)
         for instance in ordered:
             stepper.fire(instance, now)
+
+    def _by_key(self, instances: Mapping[int, Instance], keys: Keys) -> list[Instance]:
+        """Instances in the order of their keys."""
+        if len(instances) < 2:
+            return [*instances.values()]
+        code = np.array([*instances], np.int32)
+        return [instances[each] for each in code[np.argsort(keys.ranks(code))].tolist()]
 
     # columns -----------------------------------------------------------------------------------
 
