@@ -98,7 +98,7 @@ def _extreme(choose: Callable[..., Any], result: Type) -> Callable[..., Any]:
     if result != Basic.DOUBLE:
         return choose
 
-    def extreme(*values: float) -> float:
+    def extreme(*values: float) -> Any:
         if any(v != v for v in values):
             return math.nan
         return choose(values, key=lambda v: (v, math.copysign(1.0, v)))
