@@ -36,7 +36,7 @@ def built_in(name: str, kinds: Sequence[Type], result: Type) -> Callable[..., An
         case "sqrt":
             return lambda x: math.sqrt(x) if x >= 0 else math.nan
         case "round":
-            return lambda x: _whole(math.floor(x + 0.5) if math.isfinite(x) else x)
+            return lambda x: _whole(_nearest(x) if math.isfinite(x) else x)
         case "long":
             return _parsed(int) if kinds[0] == Basic.STRING else _whole
         case "double":
@@ -94,9 +94,22 @@ def _substring(text: str, begin: int, end: int | None = None) -> str:
 
 
 def _extreme(choose: Callable[..., Any], result: Type) -> Callable[..., Any]:
+    """Of doubles as in Java: with a NaN among them NaN, and -0.0 is below 0.0."""
     if result != Basic.DOUBLE:
         return choose
-    return lambda *values: math.nan if any(v != v for v in values) else choose(values)
+
+    def extreme(*values: float) -> Any:
+        if any(v != v for v in values):
+            return math.nan
+        return choose(values, key=lambda v: (v, math.copysign(1.0, v)))
+
+    return extreme
+
+
+def _nearest(value: float) -> int:
+    """The nearest integer, of two the greater. `value + 0.5` would be rounded itself."""
+    below = math.floor(value)
+    return below + (value - below >= 0.5)
 
 
 def _whole(value: float) -> int:

@@ -70,9 +70,9 @@ class Expressions:
             case tree.Binary():
                 return self._binary(node)
             case tree.Choice():
-                condition = self.operand(node.condition)
+                condition = self.value(node.condition)
                 then, other = (self.value(part, node.type) for part in (node.then, node.other))
-                return lambda v: then(v) if condition(v) else other(v)
+                return self._guarded(node, lambda v: (then if _known(condition(v)) else other)(v))
             case tree.Call():
                 return self._call(node)
             case tree.Build(fields=fields):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple, NoReturn
@@ -86,7 +86,7 @@ class Stepper:
     """Makes the transitions of one step. `emissions` are in the order in which
     each instance makes them; `fired` are the instants of timed events. `keys` are the keys' values,
     by number. Methods raise `StoppedError` where more than `limit` timers fire, or
-    a transition runs away; with `last` it emits `$error` and they raise `ParkedError`.
+    a transition runs away; where that is at `last` it emits `$error` and they raise `ParkedError`.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Stepper:
         arrivals: Arrivals,
         limit: int | None = None,
         *,
-        last: bool = False,
+        last: int | None = None,
     ) -> None:
         self.emissions = Emitted()
         self.fired: list[int] = []
@@ -113,12 +113,19 @@ class Stepper:
         self._expires = compiled.script.expire_micros
         self._grouped = bool(compiled.script.program.key_names)
 
-    def take(self, instances: dict[int, Instance], rows: Iterable[tuple[int, Row]]) -> None:
-        """Some arrivals with their numbers, in their order. `instances`: by key."""
+    def take(
+        self,
+        instances: dict[int, Instance],
+        rows: Iterable[tuple[int, Row]],
+        ordered: Callable[[], Sequence[Instance]] | None = None,
+    ) -> None:
+        """Some arrivals with their numbers, in their order. `instances`: by key. `ordered`: gives
+        the instances by the order of their keys, for arrivals of every key; that matters where one
+        of them runs away."""
         grouped, expires, named = self._grouped, self._expires, self.named
         for number, (code, time, name, value) in rows:
             if code == EVERY:
-                for each in [*instances.values()]:
+                for each in ordered() if ordered else [*instances.values()]:
                     if not self.expired(each, time):
                         named(each, number, name, value, time)
                 continue
@@ -273,7 +280,7 @@ class Stepper:
         found.clear()
 
     def _run_away(self, key: int, now: int, cause: Cause, depth: int, said: str) -> NoReturn:
-        if not self._last:
+        if self._last is None or now < self._last:
             raise StoppedError(now, runaway=True)
         self._context.now = now
         self._context.found.clear()

@@ -112,17 +112,33 @@ class Runner:
     def finish(self, carried: Carried) -> Emissions:
         """What the script emits once its history has ended: time goes on, for each instance, up to
         the first `elapse` that it waits for."""
+        last = None
+        while True:
+            try:
+                return self._finish(carried, last)
+            except StoppedError as stop:
+                last = stop.reached
+
+    def _finish(self, carried: Carried, last: int | None) -> Emissions:
+        """`last`: the instant at which a transition runs away."""
         parts = self._store.own(carried.tables)
         program = self.script.program
         none = [pa.array([], arrow_type(kind)) for kind in program.key_types]
         codes, keys = _together(none, [*map(self._store.keys, parts.values())], self._grouped)
         tuples = _tuples(keys, program.key_types, self._reads_key)
-        stepper = Stepper(self.compiled, tuples, _NO_ARRIVALS, last=True)
+        stepper = Stepper(self.compiled, tuples, _NO_ARRIVALS, last=last)
         read = zip(parts.values(), codes[1:], strict=True)
-        for instance in [each for t, c in read for each in self._store.read(t, c.tolist())]:
-            pauses = [timer.at for timer in instance.timers if timer.phase == ELAPSE]
-            with suppress(ParkedError):
-                stepper.fire(instance, min(pauses, default=-FOREVER))
+        found = {each.key: each for t, c in read for each in self._store.read(t, c.tolist())}
+        instances = self._by_key(found, keys)
+        pauses = [min((t.at for t in each.timers if t.phase == ELAPSE), default=-FOREVER)
+                  for each in instances]  # fmt: skip
+        with suppress(ParkedError):
+            for instance, pause in zip(instances, pauses, strict=True):
+                stepper.fire(instance, pause if last is None else min(pause, last - 1))
+            for phase in (NAMED, ELAPSE + 1) if last is not None else ():
+                for instance, pause in zip(instances, pauses, strict=True):
+                    if last is not None and pause >= last:
+                        stepper.fire(instance, last, phase)
         return self._emissions(stepper.emissions, keys, _NO_ARRIVALS)
 
     def next_due(self, carried: Carried) -> int | None:
@@ -169,7 +185,8 @@ class Runner:
             stepper = Stepper(self.compiled, tuples, arrivals, limit)
             done = self._run_compiled(self._table, given, stepper, watermark, wanted)
         if done is None:
-            stepper = Stepper(self.compiled, tuples, arrivals, limit, last=parked)
+            last = watermark if parked else None
+            stepper = Stepper(self.compiled, tuples, arrivals, limit, last=last)
             done = self._interpret(given, stepper, watermark, wanted, parked)
         found, written = done
         kept = Carried(*replaced(carried.tables, {*map(self._store.name, read)}, written))
@@ -241,14 +258,19 @@ class Runner:
     ) -> None:
         """The instant at which a transition runs away: nothing happens behind it."""
         stepper.fire_all(instances.values(), now - 1)
-        code = np.array([*instances], np.int32)
-        ranks = keys.ranks(code) if self._grouped else np.zeros_like(code)
-        ordered = [instances[each] for each in code[np.argsort(ranks)].tolist()]
+        ordered = self._by_key(instances, keys)
         for instance in ordered:
             stepper.fire(instance, now, NAMED)
-        stepper.take(instances, rows)
+        stepper.take(instances, rows, lambda: self._by_key(instances, keys))
         for instance in ordered:
             stepper.fire(instance, now)
+
+    def _by_key(self, instances: Mapping[int, Instance], keys: Keys) -> list[Instance]:
+        """Instances in the order of their keys."""
+        if len(instances) < 2:
+            return [*instances.values()]
+        code = np.array([*instances], np.int32)
+        return [instances[each] for each in code[np.argsort(keys.ranks(code))].tolist()]
 
     # columns -----------------------------------------------------------------------------------
 

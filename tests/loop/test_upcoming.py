@@ -51,7 +51,7 @@ def test_status_says_what_happens_next_by_itself(store: SqlStore) -> None:
     lines = "\n".join(status_lines(status, 100))
     assert re.search("09:30:00  unanswered +who=a", lines)
     assert re.search("09:31:00  unanswered +who=null", lines)
-    assert "8 timers of rules wait" in lines
+    assert "8 timers of rules and scripts wait" in lines
 
 
 def test_status_says_what_is_not_seen_yet_and_why(store: SqlStore) -> None:

@@ -28,7 +28,7 @@ from tests.support.acting import executors
 from tests.support.bench import Bench
 from tests.support.memory import Clock, MemoryFeed, MemorySink
 from tests.support.memorystore import MemoryStore
-from tidegate.engine import basis, failpoints
+from tidegate.engine import detecting, failpoints
 from tidegate.engine.act.executors import Executor
 from tidegate.engine.act.kinds.webhook import Webhooks
 from tidegate.engine.entries import Entry
@@ -308,7 +308,7 @@ class Matrix:
         patch.setattr(failpoints, "_kind_now", counted)
         patch.setattr(failpoints, "_end_process", end)
         patch.setattr(failpoints, "_wait", wait)
-        patch.setattr(basis, "Detector", detector)
+        patch.setattr(detecting, "Detector", detector)
 
     def run(self, point: str, life: Life, cells: Sequence[tuple[str, int, int]]) -> None:
         """The cells of a point, one after the other, in one life."""

@@ -135,7 +135,7 @@ def execute(
         elif op == LONG:
             I[a] = whole(F[b])
         elif op == ROUND:
-            I[a] = whole(np.floor(F[b] + 0.5))
+            I[a] = whole(nearest(F[b]))
         elif op == ADD_I:
             I[a] = I[b] + I[c]
         elif op == SUB_I:
@@ -175,9 +175,9 @@ def execute(
         elif op == ABS_F:
             F[a] = math.fabs(F[b])
         elif op == MIN_F:
-            F[a] = extreme(F[b], F[c], F[c] < F[b])
+            F[a] = extreme(F[b], F[c], below(F[c], F[b]))
         elif op == MAX_F:
-            F[a] = extreme(F[b], F[c], F[c] > F[b])
+            F[a] = extreme(F[b], F[c], below(F[b], F[c]))
         elif op == FLOOR:
             F[a] = math.copysign(np.floor(F[b]), F[b]) if math.isfinite(F[b]) else F[b]
         elif op == CEIL:
@@ -343,6 +343,19 @@ def divided(a, b):
     if a == 0.0 or a != a:
         return np.nan
     return math.copysign(np.inf, a) * math.copysign(1.0, b)
+
+
+@inlined
+def nearest(value):
+    """The nearest integer, of two the greater. `value + 0.5` would be rounded itself."""
+    lower = np.floor(value)
+    return lower + 1.0 if value - lower >= 0.5 else lower
+
+
+@inlined
+def below(a, b):
+    """Whether one is less than the other; -0.0 is less than 0.0."""
+    return a < b or (a == b and math.copysign(1.0, a) < math.copysign(1.0, b))
 
 
 @inlined

@@ -1,0 +1,41 @@
+"""Values at the edges: doubles as Java has them, and null."""
+
+from __future__ import annotations
+
+from math import inf, nan
+
+import pytest
+
+from tests.reference.eventscript.compare import canonical, reference
+from tests.reference.eventscript.evaluate import Event
+from tests.reference.eventscript.scripts import Example
+from tests.script.compared import emissions
+
+
+@pytest.mark.parametrize(
+    ("expression", "given", "gives"),
+    [
+        ("double(round(x))", 0.49999999999999994, "0.0"),
+        ("double(round(x))", -0.5, "0.0"),
+        ("double(round(x))", 4503599627370497.5, "4503599627370498.0"),
+        ("double(round(x))", nan, "0.0"),
+        ("double(round(x))", -inf, "-9.223372036854776e+18"),
+        ("min(0.0, x)", -0.0, "-0.0"),
+        ("min(x, 0.0)", -0.0, "-0.0"),
+        ("max(x, 0.0)", -0.0, "0.0"),
+        ("max(0.0, x)", -0.0, "0.0"),
+        ("max(1.0, x, 2.0)", nan, "nan"),
+    ],
+)
+def test_functions_of_doubles(expression: str, given: float, gives: str) -> None:
+    text = f"in double A out double z\nA(x) {{ !> z({expression}); }}"
+    (found,) = emissions(text, [Event(0, "A", given)])
+    assert repr(found.value) == gives
+
+
+def test_a_choice_by_null_fails_as_a_whole() -> None:
+    text = "in boolean A\nout long z\n(A(x) { !> z(x ? 1 : 2); x ? !> z(3); : !> z(4); })*"
+    history = [Event(n, "A", value) for n, value in enumerate((True, False, None))]
+    found = emissions(text, history)
+    assert [each.value for each in found if each.output == "z"] == [1, 3, 2, 4, 0, 4]
+    assert canonical(found) == canonical(reference(Example(text, history, [], None)))
