@@ -13,6 +13,9 @@ from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
 from tidegate.rules.eventscript.walking import nodes
 
 
+WORD_BYTES = 8
+
+
 class UncompiledError(Exception):
     """A script has something that is interpreted only."""
 
@@ -87,6 +90,8 @@ class Layout:
         self.variables: dict[str, tuple[Word, ...]] = {}
         self.arrays: dict[str, Items] = {}
         longest = _longest(program.regex)
+        if sum(longest.values()) > compiled.script.limits.state_bytes // WORD_BYTES:
+            raise UncompiledError("arrays that no instance may have")
         for name, kind in compiled.variables:
             if isinstance(kind, Array):
                 self.arrays[name] = own.items(
