@@ -54,8 +54,8 @@ def test_without_watching_it_is_read_where_somebody_asks(tmp_path: Path) -> None
 
 def test_the_files_of_scripts_are_watched(tmp_path: Path) -> None:
     path, script = tmp_path / "bank.yaml", tmp_path / "a.es"
-    path.write_text('rulebook: bank\nscripts:\n  s: {file: a.es}\n  t: {text: "in {} B B()"}\n')
-    script.write_text("in {} A A()")
+    written(path, 'rulebook: bank\nscripts:\n  s: {file: a.es}\n  t: {text: "in {} B B()"}\n')
+    written(script, "in {} A A()")
     file = RulebookFile(rules.load(path), watched=True)
     assert file.changed({}) is None
     written(script, "in {} A A()*", seconds_ago=1)

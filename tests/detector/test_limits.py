@@ -9,12 +9,10 @@ import pytest
 from tests.golden.load import read
 from tests.support.history import batches, run
 from tests.support.rulebooks import loaded
-from tidegate.engine.detecting import detect
-from tidegate.engine.detector.detector import Detector
+from tidegate.engine.detecting import Detecting, detect
 from tidegate.engine.detector.limits import RuleLimitError
-from tidegate.engine.detector.partitioned import Partitioned
 from tidegate.engine.state import State
-from tidegate.engine.values import Bucket, Carried, Plan
+from tidegate.engine.values import Bucket, Carried, Needs, Plan
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Settings
 
@@ -78,6 +76,6 @@ def test_g13_a_rule_that_was_parked_before_is_not_parked_anew_with_one_that_it_u
     bucket = Bucket(
         Plan("x", 1, 0, 9_000_000, 0), batches(book, [("a", n, {"k": 0, "v": 0}) for n in range(5)])
     )
-    detector = Partitioned(Detector(book, dict.fromkeys(book.rules, 0)), 1)
-    parked = detect(detector, state, bucket, limits).parked
+    detecting = Detecting(book, dict.fromkeys(book.rules, 0), Needs({}))
+    parked = detect(detecting, state, bucket, limits).parked
     assert sorted((one.rule, one.instant) for one in parked) == [("r", 1), ("v", 1)]

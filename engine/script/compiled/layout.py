@@ -12,7 +12,6 @@ from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
 from tidegate.rules.eventscript.walking import nodes
 
-
 WORD_BYTES = 8
 
 
