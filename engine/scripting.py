@@ -73,9 +73,6 @@ class Scripts:
             for script in in_order(book)
         ]
 
-    def __len__(self) -> int:
-        return len(self._running)
-
     def step(
         self,
         tables: Tables,

@@ -187,9 +187,9 @@ class Store:
 
 def waiting_timers(script: Script, tables: Tables, most: int) -> list[tuple[int, tuple[Any, ...]]]:
     """The first timers of a script in some carried tables: when each is due, and its key."""
-    found = []
+    found, own = [], f"{PREFIX}{script.digest}/"
     for name, table in tables.items():
-        if name.startswith(PREFIX + script.digest + "/"):
+        if name.startswith(own):
             names = [f"k{n}" for n in range(len(script.program.key_types))]
             keys = [python_values(table.column(name)) for name in names]
             for row, times in enumerate(table.column("timer_at").to_pylist()):
