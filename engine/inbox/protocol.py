@@ -8,6 +8,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from tidegate.engine.inbox.lingering import Lingering
 from tidegate.engine.inbox.refusal import Refusal, refused
 
 HEAD_BYTES_MAX = 65_536  # of a request beside its body, not counting the first piece
@@ -21,7 +22,8 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
         self._head_bytes = 0  # since a request began, or a part of its body came
-        super().connection_made(transport)
+        self._lingering = Lingering(transport, self.client_seconds_max)
+        super().connection_made(self._lingering)  # type: ignore[arg-type]
         self._expect("headers")
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -29,7 +31,13 @@ class Connection(HttpToolsProtocol):
             self._met(what)
         super().connection_lost(exc)
 
+    def shutdown(self) -> None:
+        self._lingering.seconds_max = 0
+        super().shutdown()
+
     def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
         self._head_bytes += len(data)
         super().data_received(data)
         if self._head_bytes > HEAD_BYTES_MAX and not self.transport.is_closing():

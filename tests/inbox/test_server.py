@@ -12,6 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPException
@@ -90,6 +91,24 @@ def test_what_is_no_request_is_answered_and_ended(live: Live, tmp_path: Path) ->
         assert told(address, begun, b"nonsense\r\n\r\n") == b""  # no answer to the first
     assert told(address, b"POST /signals/rung HTTP/1.1\r\nHost: lo") == b""  # and then nothing
     assert told(address, b"") == b""
+
+
+def test_a_refusal_reaches_a_client_that_is_still_sending(live: Live) -> None:
+    address = live(inbox_client_seconds_max="1")
+    with socket.create_connection((address.host, address.port), timeout=20) as client:
+        client.sendall(head("Connection: Upgrade", "Upgrade: h2c", "Content-Length: 2000000"))
+        assert client.recv(1, socket.MSG_PEEK)  # the answer is there, the body is not
+        for _ in range(20):
+            client.sendall(b" " * 100_000)
+        assert client.recv(65_536).startswith(b"HTTP/1.1 400 ")
+    with socket.create_connection((address.host, address.port), timeout=20) as client:
+        client.sendall(b"nonsense\r\n\r\n")
+        while client.recv(65_536):
+            pass
+        with pytest.raises((BrokenPipeError, ConnectionResetError)):  # noqa: PT012 - the first fills
+            for _ in range(100):
+                client.sendall(b" " * 1_000)
+                time.sleep(0.1)
 
 
 def test_g28_a_signature_is_not_good_for_longer_than_ids_are_known(live: Live) -> None:
