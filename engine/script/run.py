@@ -45,6 +45,9 @@ Stepped = tuple[Emissions, dict[str, pa.Table]]
 """What is emitted, and the tables that are carried on, by name."""
 COMPILED_MIN = 100
 """A smaller bucket is interpreted: to set the kernel up would take longer."""
+COMPILED_AFTER = 50
+"""A script is interpreted until it has met so many times `COMPILED_MIN` events: to compile it takes
+about as long."""
 
 
 class ScriptStepped(NamedTuple):
@@ -77,7 +80,8 @@ class Runner:
         self._activation = activation
         self._inputs = Inputs(script.program, self.compiled.context, sources or {}, ranking)
         self._store = Store(self.compiled, partitions_max)
-        self._table = _table(self.compiled, self._inputs)
+        self._table: Table | None = None
+        self._compilable, self._met = True, 0
         self._grouped = bool(script.program.key_names)
         self._reads_key = reads_key(script.program)
 
@@ -181,9 +185,10 @@ class Runner:
         tuples = _tuples(keys, self.script.program.key_types, self._reads_key)
         given = Given(arrivals, arriving, [*read.values()], codes[1:], keys)
         done = None
-        if self._table is not None and not parked and len(arrivals) >= COMPILED_MIN:
+        table = self._table_for(len(arrivals))
+        if table is not None and not parked:
             stepper = Stepper(self.compiled, tuples, arrivals, limit)
-            done = self._run_compiled(self._table, given, stepper, watermark, wanted)
+            done = self._run_compiled(table, given, stepper, watermark, wanted)
         if done is None:
             last = watermark if parked else None
             stepper = Stepper(self.compiled, tuples, arrivals, limit, last=last)
@@ -191,6 +196,18 @@ class Runner:
         found, written = done
         kept = Carried(*replaced(carried.tables, {*map(self._store.name, read)}, written))
         return ScriptStepped(found, kept, watermark, parked)
+
+    def _table_for(self, count: int) -> Table | None:
+        """The table of moves, where a bucket of so many events is not interpreted."""
+        self._met += count
+        if not self._compilable or count < COMPILED_MIN:
+            return None
+        if self._table is None and self._met >= COMPILED_AFTER * COMPILED_MIN:
+            try:
+                self._table = Table(self.compiled, self._inputs.symbols)
+            except (UncompiledError, FullError):
+                self._compilable = False
+        return self._table
 
     def _run_compiled(
         self, table: Table, given: Given, stepper: Stepper, watermark: int, wanted: int
@@ -202,7 +219,7 @@ class Runner:
         except InterpretedError:
             return None
         except FullError:
-            self._table = None
+            self._table, self._compilable = None, False
             return None
         if not len(done.key):
             return done.emissions, {}
@@ -319,14 +336,6 @@ class Runner:
             depth,
             number,
         )
-
-
-def _table(compiled: Compiled, inputs: Inputs) -> Table | None:
-    """The table of a script that can be compiled."""
-    try:
-        return Table(compiled, inputs.symbols)
-    except (UncompiledError, FullError):
-        return None
 
 
 _NO_ARRIVALS = Arrivals(

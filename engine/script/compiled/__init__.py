@@ -1,9 +1,10 @@
-"""Scripts of numbers as bytecode, which one kernel runs over columns.
+"""Scripts of numbers as machine code, which one kernel runs over columns.
 
     program.Compiled    markers and blocks as typed trees
       -> layout         variables as words: columns of integers and of doubles, a row an instance
       -> expressions, assembler    the places of a move as instructions
-      -> automaton      `table[state, symbol]` and the instructions of each move, made as reached
+      -> native         instructions as a function of LLVM's
+      -> automaton      `table[state, symbol]` and the function of each move, made as reached
 
     Arrivals            a bucket's occurrences
       -> fleet          instances as arrays, from what is carried and back to it

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidegate.engine.script.compiled import execute as x
 from tidegate.engine.script.compiled.expressions import Expressions
+from tidegate.engine.script.compiled.instructions import Instruction, Op
 from tidegate.engine.script.compiled.layout import Layout, UncompiledError
 from tidegate.engine.script.compiled.registers import Register, Registers
 from tidegate.engine.script.places import Action, Marker, Places
@@ -34,7 +34,9 @@ class Assembler(Expressions):
         loops = any(isinstance(n, tree.Count | tree.Each | tree.While) for n in inner)
         self._counts = loops or sum(isinstance(n, tree.Statement) for n in inner) > steps_max
 
-    def program(self, places: Sequence[int], source: int | None, timed: Sequence[int]) -> list[int]:
+    def program(
+        self, places: Sequence[int], source: int | None, timed: Sequence[int]
+    ) -> list[Instruction]:
         """The instructions of places in order, after an event of an input (None: a start), to a
         state with timed markers; [] if there is nothing to do. Raises `UncompiledError`."""
         self.begin()
@@ -62,12 +64,12 @@ class Assembler(Expressions):
         target, words = self.variable(name), self.layout.inputs[source]
         if given == wanted:
             for to, word in zip(target, words, strict=True):
-                self.put(x.EVENT_F if word.double else x.EVENT_I, to, word.place)
+                self.put(Op.EVENT_F if word.double else Op.EVENT_I, to, word.place)
         elif given == Basic.LONG and wanted == Basic.DOUBLE:
             (to,), (word,) = target, words
             value = self.temporary(Basic.LONG)
-            self.put(x.EVENT_I, value, word.place)
-            self.put(x.DOUBLE, to, value.number)
+            self.put(Op.EVENT_I, value, word.place)
+            self.put(Op.DOUBLE, to, value.number)
         else:
             raise UncompiledError(f"{given} as {wanted}")
 
@@ -77,7 +79,7 @@ class Assembler(Expressions):
             raise UncompiledError("arrive")
         (amount,) = self.value(marker.amount)
         unit = self.constant(marker.unit_micros, Basic.LONG)
-        op = x.TIMER_F if amount.double else x.TIMER_I
+        op = Op.TIMER_F if amount.double else Op.TIMER_I
         self.add(op, self.timed.index(number), self.read(amount), unit.number)
         self.release()
 
@@ -87,7 +89,7 @@ class Assembler(Expressions):
         whole = isinstance(node, tree.Block)
         inner = node.statements if isinstance(node, tree.Block) else (node,)
         if self._counts:
-            self.add(x.COUNT, whole + sum(not isinstance(each, tree.Block) for each in inner))
+            self.add(Op.COUNT, whole + sum(not isinstance(each, tree.Block) for each in inner))
         for statement in inner:
             self._statement(statement)
             self.release()
@@ -109,9 +111,9 @@ class Assembler(Expressions):
             case tree.While(condition, body):
                 start = self.here()
                 with self.perhaps():
-                    out = self.unless(self.condition(condition))
+                    out = self.jump(Op.JUMP_UNLESS, self.condition(condition))
                     self._block(body)
-                    self.add(x.JUMP, start)
+                    self.add(Op.JUMP, start)
                 self.land(out)
             case _:
                 raise UncompiledError(type(node).__name__)
@@ -124,18 +126,17 @@ class Assembler(Expressions):
             items = self.items(target.array)
             (given,) = self.value(value)
             (index,) = self.value(target.index)
-            op = x.SET_F if items.kind == Basic.DOUBLE else x.SET_I
+            op = Op.SET_F if items.kind == Basic.DOUBLE else Op.SET_I
             self.add(op, self.read(given), items.number, self.read(index))
             return
         self.assign(self.target(target), self.value(value))
 
     def _assign_array(self, target: tree.Expression, value: tree.Expression) -> None:
         to = self.items(target)
-        double = to.kind == Basic.DOUBLE
         if isinstance(value, tree.New) and isinstance(value.count, tree.Literal):
-            self.add(x.NEW_F if double else x.NEW_I, to.number, value.count.value)
+            self.add(Op.NEW, to.number, value.count.value)
         elif isinstance(value, tree.Variable):
-            self.add(x.COPY_F if double else x.COPY_I, to.number, self.items(value).number)
+            self.add(Op.COPY, to.number, self.items(value).number)
         else:
             raise UncompiledError("an array of any length")
 
@@ -146,23 +147,20 @@ class Assembler(Expressions):
             if node.value.type != self._output_types[node.output]:
                 raise UncompiledError(f"{node.value.type} as an output")
             values = self.value(node.value)
-            if len(words) == 1:
-                ((value,), (word,)) = values, words
-                op = x.EMIT_F if word.double else x.EMIT_I
-                self.add(op, self.read(value), word.place, output)
-                return
             for value, word in zip(values, words, strict=True):
-                self.add(x.OUT_F if word.double else x.OUT_I, self.read(value), word.place, output)
-        self.add(x.EMIT, output)
+                self.add(
+                    Op.OUT_F if word.double else Op.OUT_I, self.read(value), word.place, output
+                )
+        self.add(Op.EMIT, output)
 
     def _if(
         self, condition: tree.Expression, then: tree.Statement, other: tree.Statement | None
     ) -> None:
-        past = self.unless(self.condition(condition))
+        past = self.jump(Op.JUMP_UNLESS, self.condition(condition))
         with self.perhaps():
             self._block(then)
         if other is not None:
-            out = self.jump(x.JUMP)
+            out = self.jump(Op.JUMP)
             self.land(past)
             with self.perhaps():
                 self._block(other)
@@ -187,9 +185,9 @@ class Assembler(Expressions):
             element = self.lasting(items.kind)
             names[node.name] = (element,)
             self.move(index, zero)
-            self.put(x.LOAD_I, last, items.length)
-            self.put(x.SUB_I, last, last.number, one.number)
-            get = x.GET_F if element.double else x.GET_I
+            self.put(Op.LOAD_I, last, items.length)
+            self.put(Op.SUB_I, last, last.number, one.number)
+            get = Op.GET_F if element.double else Op.GET_I
             self._rounds(index, last, node.body, (get, element.number, items.number))
 
     def _rounds(
@@ -197,22 +195,22 @@ class Assembler(Expressions):
         index: Register,
         last: Register,
         body: tree.Statement,
-        get: tuple[int, int, int] | None = None,
+        get: tuple[Op, int, int] | None = None,
     ) -> None:
         """A body for each index up to the last. `get`: operation, register and array of a local
         name that is an element."""
         one, test = self.constant(1, Basic.LONG), self.lasting(Basic.BOOLEAN)
         start = self.here()
-        self.put(x.MOST_I, test, index.number, last.number)
-        out = self.jump(x.JUMP_UNLESS, test)
+        self.put(Op.MOST_I, test, index.number, last.number)
+        out = self.jump(Op.JUMP_UNLESS, test)
         if get is not None:
             self.add(*get, index.number)
         with self.perhaps():
             self._block(body)
-        self.put(x.SAME_I, test, index.number, last.number)
-        end = self.jump(x.JUMP_IF, test)
-        self.put(x.ADD_I, index, index.number, one.number)
-        self.add(x.JUMP, start)
+        self.put(Op.SAME_I, test, index.number, last.number)
+        end = self.jump(Op.JUMP_IF, test)
+        self.put(Op.ADD_I, index, index.number, one.number)
+        self.add(Op.JUMP, start)
         self.land(out)
         self.land(end)
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.engine.script.compiled import execute as x
 from tidegate.engine.script.compiled import kernel
 from tidegate.engine.script.compiled.assembler import Assembler
 from tidegate.engine.script.compiled.layout import Layout, UncompiledError
+from tidegate.engine.script.compiled.native import Native
 from tidegate.engine.script.compiled.registers import Registers
 from tidegate.engine.script.machine import Move, State
 from tidegate.engine.script.paths import TooManyPathsError
@@ -18,22 +19,26 @@ from tidegate.engine.script.places import Action, Marker
 from tidegate.engine.script.program import Compiled
 from tidegate.rules.eventscript import tree
 
+PROGRAMS_MAX = 1_000
+"""A script whose moves need more functions is interpreted: each takes some milliseconds to make."""
+
 
 class FullError(Exception):
-    """There are more states than are kept, so that there is no table."""
+    """There are more states than are kept, or more programs than are compiled."""
 
 
 class Numbers:
-    """An array of int32 that grows."""
+    """An array that grows."""
 
-    def __init__(self) -> None:
-        self._room, self._count = np.empty(1024, np.int32), 0
+    def __init__(self, kind: type) -> None:
+        self._room: npt.NDArray[Any] = np.empty(64, kind)
+        self._count = 0
 
     def __len__(self) -> int:
         return self._count
 
     @property
-    def whole(self) -> npt.NDArray[np.int32]:
+    def whole(self) -> npt.NDArray[Any]:
         return self._room[: self._count]
 
     def extend(self, numbers: Sequence[int]) -> None:
@@ -61,8 +66,12 @@ class Table:
         self._check(compiled)
         self._numbers: dict[int, int] = {}
         self._programs: dict[tuple[tuple[int, ...], int | None, tuple[int, ...]], int] = {}
-        self._to, self._pc, self._code = Numbers(), Numbers(), Numbers()
-        self._rows = Numbers()
+        self.native = Native(self.layout, self.registers, script.limits.steps)
+        self._rows, self._to, self._address = (
+            Numbers(np.int32),
+            Numbers(np.int32),
+            Numbers(np.int64),
+        )
         self._start()
 
     def _check(self, compiled: Compiled) -> None:
@@ -111,24 +120,18 @@ class Table:
         acting = (isinstance(self._assembler.places[p], Action) for p in move.places)
         key = move.places, source if not all(acting) else None, move.state.timed
         if key not in self._programs:
-            lines = self._assembler.program(*key)
-            self._programs[key] = len(self._code) if lines else -1
-            base = len(self._code) // x.WIDTH
-            for n in range(0, len(lines), x.WIDTH):
-                if lines[n] in x.JUMPS:
-                    lines[n + 1] = (lines[n + 1] + base) * x.WIDTH
-            self._code.extend(lines)
+            if len(self._programs) == PROGRAMS_MAX:
+                raise FullError
+            program = self._assembler.program(*key)
+            self._programs[key] = self.native.function(program) if program else 0
         self._to.extend([self.number(move.state)])
-        self._pc.extend([self._programs[key]])
+        self._address.extend([self._programs[key]])
         return len(self._to) - 1
 
     def arrays(self) -> kernel.Automaton:
         """All that is known by now."""
-        items = [(i.length, i.first, i.most) for i in self.layout.arrays.values()]
         return kernel.Automaton(
             self._rows.whole.reshape(len(self.states), len(self.symbols)),
             self._to.whole,
-            self._pc.whole,
-            self._code.whole.view(np.uint32),
-            np.array(items, np.int64).reshape(len(items), 3),
+            self._address.whole,
         )

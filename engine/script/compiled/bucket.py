@@ -13,8 +13,10 @@ from tidegate.engine.detector.keys import Keys
 from tidegate.engine.script.columns import input_columns
 from tidegate.engine.script.compiled import kernel
 from tidegate.engine.script.compiled.automaton import Table
+from tidegate.engine.script.compiled.context import EVENTS, KEYS, Columns
 from tidegate.engine.script.compiled.fleet import Fleet
 from tidegate.engine.script.compiled.found import Sink
+from tidegate.engine.script.compiled.native import UNDO
 from tidegate.engine.script.compiled.words import InterpretedError, Texts, leaves, words
 from tidegate.engine.script.emissions import Emissions
 from tidegate.engine.script.inputs import Arrivals
@@ -28,8 +30,6 @@ Int32 = npt.NDArray[np.int32]
 
 SINGLE_MAX = 16
 """So many values are read one by one, for events that the interpreter takes; then all at once."""
-UNDO = 1 << 14
-"""Elements of arrays that a transition may change; one that changes more is interpreted."""
 _WORD, _LOOPS = 8, 64  # bytes of a value; names of loops, at most
 
 
@@ -68,7 +68,8 @@ class Bucket:
         self._fleet = Fleet(compiled, table, keys, given.arrivals, self._texts)
         for carried, code in zip(given.tables, given.codes, strict=True):
             self._fleet.read(carried, code)
-        self._events = self._columns()
+        self._columns = self._event_columns() | self._key_columns()
+        self._events = self._arriving()
         room = max(len(self._arrivals) + len(self._arrivals) // 8, 64)
         self._sink = Sink(compiled.script, table, self._texts, room)
         self._at = np.zeros(6, np.int64)
@@ -84,9 +85,10 @@ class Bucket:
         expires = self._compiled.script.expire_micros
         automaton, scratch = self._table.arrays(), self._scratch()
         while True:
+            context = self._table.native.context.words(sink.arrays, scratch, self._columns)
             why = kernel.run(
-                automaton, self._events, fleet.arrays, sink.arrays, scratch, at, self._grouped,
-                -1 if expires is None else expires, self._compiled.script.limits.steps,
+                automaton, self._events, fleet.arrays, sink.arrays, scratch, context, at,
+                self._grouped, -1 if expires is None else expires,
             )  # fmt: skip
             if why == kernel.DONE:
                 break
@@ -94,7 +96,7 @@ class Bucket:
                 sink.grow()
             elif why == kernel.MISS:
                 self._table.find(int(at[kernel.STATE]), int(at[kernel.SYMBOL]))
-                automaton, scratch = self._table.arrays(), self._scratch()
+                automaton = self._table.arrays()
             else:
                 self._interpret()
                 automaton = self._table.arrays()
@@ -170,66 +172,45 @@ class Bucket:
     # arrays ---------------------------------------------------------------------------------------
 
     def _scratch(self) -> kernel.Scratch:
-        registers = self._table.registers
-        return kernel.Scratch(
-            np.array(registers.integers, np.int64),
-            np.array(registers.doubles, np.float64),
-            np.zeros(len(self._table.timed), np.int64),
-            np.zeros(UNDO, np.int64),
-            np.zeros(UNDO, np.int64),
-            np.zeros(UNDO),
-        )
+        timers = np.zeros(len(self._table.timed), np.int64)
+        return kernel.Scratch(timers, np.empty(UNDO, np.int64), np.empty(UNDO, np.int64))
 
-    def _columns(self) -> kernel.Events:
-        arrivals, layout = self._arrivals, self._table.layout
-        counts = layout.arriving.integers, layout.arriving.doubles
-        files: tuple[list[Any], list[Any]] = ([], [])
-        offsets = np.zeros(counts[0], np.int64), np.zeros(counts[1], np.int64)
-        sizes = [0, 0]
-        for taken in arrivals.taken:
-            columns = input_columns(taken.read, taken.column, taken.table)
-            places = layout.inputs[taken.number]
-            if not places:
-                continue
-            if any(column is None for column in columns):
-                raise InterpretedError
-            for word, part in zip(places, columns, strict=True):
-                offsets[word.double][word.place] = sizes[word.double] - taken.first
-                files[word.double].append(words(part, word.kind, self._texts))
-                sizes[word.double] += taken.count
+    def _arriving(self) -> kernel.Events:
+        arrivals = self._arrivals
         symbol = arrivals.symbol
         if arrivals.faults:
             symbol = symbol.copy()
             symbol[[*arrivals.faults]] = kernel.PYTHONS
         place = np.arange(len(arrivals)) if arrivals.place is None else arrivals.place
-        events = (
-            arrivals.time,
-            symbol,
-            self._given.key,
-            place,
-            _one(files[0], np.int64),
-            _one(files[1], np.float64),
-            *offsets,
-            *self._key_words(),
+        return kernel.Events(
+            _fixed(arrivals.time), _fixed(symbol), _fixed(self._given.key), _fixed(place)
         )
-        return kernel.Events(*map(_fixed, events))
 
-    def _key_words(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """The values of keys, if the script reads them; a row for each word."""
+    def _event_columns(self) -> Columns:
+        found: Columns = {}
+        for taken in self._arrivals.taken:
+            columns = input_columns(taken.read, taken.column, taken.table)
+            places = self._table.layout.inputs[taken.number]
+            if not places:
+                continue
+            if any(column is None for column in columns):
+                raise InterpretedError
+            for word, part in zip(places, columns, strict=True):
+                place = self._table.native.context.place(EVENTS, word.double, word.place)
+                found[place] = _fixed(words(part, word.kind, self._texts)), taken.first
+        return found
+
+    def _key_columns(self) -> Columns:
+        """The values of keys, if the script reads them; key 0 has none."""
         layout, keys = self._table.layout, self._given.keys
-        found: tuple[list[Any], list[Any]] = ([], [])
+        found: Columns = {}
         if layout.keys:
             kinds = self._compiled.script.program.key_types
             for word, column, kind in zip(layout.keys, keys.columns, kinds, strict=True):
                 (part,) = leaves(column.cast(arrow_type(kind)), kind)
-                found[word.double].append(
-                    np.concatenate([[0], words(part, word.kind, self._texts)])
-                )
-        none = (0, keys.count + 1)
-        return (
-            np.array(found[0], np.int64) if found[0] else np.empty(none, np.int64),
-            np.array(found[1], np.float64) if found[1] else np.empty(none),
-        )
+                place = self._table.native.context.place(KEYS, word.double, word.place)
+                found[place] = _fixed(words(part, word.kind, self._texts)), 1
+        return found
 
     def _check_room(self) -> None:
         """Instances must stay below their most bytes, whatever strings they store."""
@@ -238,10 +219,6 @@ class Bucket:
         most = _WORD * (layout.own.integers + _LOOPS)
         if most + texts * self._texts.longest > self._compiled.script.limits.state_bytes:
             raise InterpretedError
-
-
-def _one(parts: list[Any], kind: type) -> Any:
-    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, kind), *parts])
 
 
 def _fixed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.engine.script.compiled import execute as x
+from tidegate.engine.script.compiled.instructions import Op
 from tidegate.engine.script.compiled.layout import Items, UncompiledError, kinds_of
 from tidegate.engine.script.compiled.registers import Program, Register
 from tidegate.rules.eventscript import tree
@@ -10,14 +10,14 @@ from tidegate.rules.eventscript.types import Array, Basic, Structure
 
 Value = tuple[Register, ...]
 
-_LONGS = {"+": x.ADD_I, "-": x.SUB_I, "*": x.MUL_I, "/": x.DIV_I, "%": x.MOD_I,
-          "<": x.LESS_I, "<=": x.MOST_I, "==": x.SAME_I, "!=": x.OTHER_I}  # fmt: skip
-_DOUBLES = {"+": x.ADD_F, "-": x.SUB_F, "*": x.MUL_F, "/": x.DIV_F, "%": x.MOD_F,
-            "<": x.LESS_F, "<=": x.MOST_F, "==": x.SAME_F, "!=": x.OTHER_F}  # fmt: skip
+_LONGS = {"+": Op.ADD_I, "-": Op.SUB_I, "*": Op.MUL_I, "/": Op.DIV_I, "%": Op.MOD_I,
+          "<": Op.LESS_I, "<=": Op.MOST_I, "==": Op.SAME_I, "!=": Op.OTHER_I}  # fmt: skip
+_DOUBLES = {"+": Op.ADD_F, "-": Op.SUB_F, "*": Op.MUL_F, "/": Op.DIV_F, "%": Op.MOD_F,
+            "<": Op.LESS_F, "<=": Op.MOST_F, "==": Op.SAME_F, "!=": Op.OTHER_F}  # fmt: skip
 _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
-_LONG_CALLS = {"abs": x.ABS_I, "min": x.MIN_I, "max": x.MAX_I}
-_DOUBLE_CALLS = {"abs": x.ABS_F, "min": x.MIN_F, "max": x.MAX_F,
-                 "floor": x.FLOOR, "ceil": x.CEIL, "sqrt": x.SQRT}  # fmt: skip
+_LONG_CALLS = {"abs": Op.ABS_I, "min": Op.MIN_I, "max": Op.MAX_I}
+_DOUBLE_CALLS = {"abs": Op.ABS_F, "min": Op.MIN_F, "max": Op.MAX_F,
+                 "floor": Op.FLOOR, "ceil": Op.CEIL, "sqrt": Op.SQRT}  # fmt: skip
 
 
 class Expressions(Program):
@@ -44,7 +44,7 @@ class Expressions(Program):
                 first, count = _part(node)
                 return self.value(structure)[first : first + count]
             case tree.Unary(op=op, operand=operand):
-                ops = {"!": x.NOT, "-": x.NEG_F if node.type == Basic.DOUBLE else x.NEG_I}
+                ops = {"!": Op.NOT, "-": Op.NEG_F if node.type == Basic.DOUBLE else Op.NEG_I}
                 return (self._result(node, ops[op], operand),)
             case tree.Binary():
                 return (self._binary(node),)
@@ -81,12 +81,9 @@ class Expressions(Program):
         return found
 
     def move(self, to: Register, value: Register) -> None:
-        """Put the value of a register into another. One that was calculated just for this is
-        calculated there."""
-        if self.made_last(value):
-            self.remake(to)
-        elif to != value:
-            self.put(x.MOVE_F if to.double else x.MOVE_I, to, self.read(value))
+        """Put the value of a register into another."""
+        if to != value:
+            self.put(Op.MOVE_F if to.double else Op.MOVE_I, to, self.read(value))
 
     def target(self, node: tree.Expression) -> Value:
         """The registers of a variable, or of a field of one."""
@@ -103,7 +100,7 @@ class Expressions(Program):
             return self.layout.arrays[node.name]
         raise UncompiledError("an array in a value")
 
-    def _result(self, node: tree.Expression, op: int, *operands: tree.Expression) -> Register:
+    def _result(self, node: tree.Expression, op: Op, *operands: tree.Expression) -> Register:
         """An operation on values of one word."""
         registers = [self.condition(each) for each in operands]
         numbers = [self.read(each) for each in registers]
@@ -115,14 +112,14 @@ class Expressions(Program):
     def _key(self, number: int) -> Register:
         word = self.layout.keys[number]
         found = self.temporary(word.kind)
-        self.put(x.KEY_F if word.double else x.KEY_I, found, word.place)
+        self.put(Op.KEY_F if word.double else Op.KEY_I, found, word.place)
         return found
 
     def _element(self, node: tree.Index) -> Register:
         items = self.items(node.array)
         index = self.read(self.condition(node.index))
         found = self.temporary(items.kind)
-        self.put(x.GET_F if found.double else x.GET_I, found, items.number, index)
+        self.put(Op.GET_F if found.double else Op.GET_I, found, items.number, index)
         return found
 
     def _binary(self, node: tree.Binary) -> Register:
@@ -130,7 +127,7 @@ class Expressions(Program):
         if op in ("&&", "||"):
             found = self.temporary(Basic.BOOLEAN)
             self.move(found, self.condition(left))
-            past = self.jump(x.JUMP_UNLESS if op == "&&" else x.JUMP_IF, found)
+            past = self.jump(Op.JUMP_UNLESS if op == "&&" else Op.JUMP_IF, found)
             self.move(found, self.condition(right))
             self.land(past)
             return found
@@ -147,9 +144,9 @@ class Expressions(Program):
         found = tuple(self.temporary(kind) for kind in kinds_of(node.type))
         if not {node.then.type, node.other.type} <= {node.type}:
             raise UncompiledError("a choice of objects")
-        past = self.unless(self.condition(node.condition))
+        past = self.jump(Op.JUMP_UNLESS, self.condition(node.condition))
         self.assign(found, self.value(node.then))
-        out = self.jump(x.JUMP)
+        out = self.jump(Op.JUMP)
         self.land(past)
         self.assign(found, self.value(node.other))
         self.land(out)
@@ -160,14 +157,14 @@ class Expressions(Program):
         kinds = [each.type for each in given]
         if name == "now":
             found = self.temporary(Basic.TIME)
-            self.put(x.NOW, found)
+            self.put(Op.NOW, found)
             return found
         if name == "isNull":
             self.value(given[0])
             return self.constant(False, Basic.BOOLEAN)
         if name == "length" and isinstance(kinds[0], Array):
             found = self.temporary(Basic.LONG)
-            self.put(x.LOAD_I, found, self.items(given[0]).length)
+            self.put(Op.LOAD_I, found, self.items(given[0]).length)
             return found
         if Basic.STRING in kinds or not all(isinstance(kind, Basic) for kind in kinds):
             raise UncompiledError(name)
@@ -175,9 +172,9 @@ class Expressions(Program):
         if name in ("long", "double"):
             if double == (name == "double"):
                 return self.condition(given[0])
-            return self._result(node, x.DOUBLE if name == "double" else x.LONG, given[0])
+            return self._result(node, Op.DOUBLE if name == "double" else Op.LONG, given[0])
         if name == "round":
-            return self._result(node, x.ROUND, given[0])
+            return self._result(node, Op.ROUND, given[0])
         calls = _DOUBLE_CALLS if double else _LONG_CALLS
         if name not in calls:
             raise UncompiledError(name)

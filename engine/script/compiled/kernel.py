@@ -1,6 +1,6 @@
-"""The pass over a bucket's events: looks moves up, and runs their instructions."""
+"""The pass over a bucket's events: looks moves up, and calls their functions."""
 # mypy: allow-untyped-decorators, allow-untyped-defs, allow-untyped-calls
-# mypy: disable-error-code="no-untyped-def"
+# mypy: disable-error-code="no-untyped-def, unreachable"
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.engine.compiled import inlined, njit, part
-from tidegate.engine.script.compiled.ahead import fetch_ahead
-from tidegate.engine.script.compiled.execute import FULL, MADE, execute
+from tidegate.engine.script.compiled.calling import fetch_ahead, transition
 from tidegate.engine.values import FOREVER, Int64
 
 Int32 = npt.NDArray[np.int32]
@@ -26,6 +25,8 @@ NO_EVENT, PYTHONS = -1, -2
 UNKNOWN, UNEXPECTED, INTERPRETED = -1, -2, -3
 """Entries of the table that are no moves."""
 ERROR = -1
+FAILED, FULL = -1, -2
+"""What a function returns that has changed nothing: Python shall make the transition; no room."""
 STATE_AFTER, PREVIOUS, CAUSE, DUE, HEAD = range(5)
 """The first words of an instance; how many they are."""
 DONE, GROW, MISS, HARD = range(4)
@@ -36,31 +37,22 @@ EVENT, KEY, RECORDS, STARTED, STATE, SYMBOL = range(6)
 
 
 class Automaton(NamedTuple):
-    """`table[state, symbol]` is a move: `to` a state, running the code from `pc` on (-1: none).
-    Move 0 is that of the start. arrays[a]: the words of array a: that of its length, its first, its
-    most elements."""
+    """`table[state, symbol]` is a move: `to` a state, by the function at `address` (0: none).
+    Move 0 is that of the start."""
 
     table: Int32
     to: Int32
-    pc: Int32
-    code: npt.NDArray[np.uint32]
-    arrays: Int64
+    address: Int64
 
 
 class Events(NamedTuple):
-    """time[n], symbol[n], key[n] (`EVERY`: all); place[n] is where its values stand in the columns:
-    value c is integers[offset_i[c] + place]. Key column c of key k is keys_i[c, k]."""
+    """time[n], symbol[n], key[n] (`EVERY`: all); place[n] is where its values stand in the columns,
+    whose addresses are in the context."""
 
     time: Int64
     symbol: Int32
     key: Int32
     place: Int64
-    integers: Int64
-    doubles: npt.NDArray[np.float64]
-    offset_i: Int64
-    offset_f: Int64
-    keys_i: Int64
-    keys_f: npt.NDArray[np.float64]
 
 
 class Instances(NamedTuple):
@@ -91,25 +83,22 @@ class Found(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Registers, with constants in them; timers of the state that is reached; what a transition has
-    overwritten in arrays, with where."""
+    """Timers of the state that is reached; what a transition has overwritten in arrays: words, and
+    what they were."""
 
-    integers: Int64
-    doubles: npt.NDArray[np.float64]
     timers: Int64
     where: Int64
-    was_i: Int64
-    was_f: npt.NDArray[np.float64]
+    was: Int64
 
 
 @njit
-def run(automaton, events, instances, found, scratch, at, grouped, expires, steps_max):
+def run(automaton, events, instances, found, scratch, context, at, grouped, expires):
     """Goes on from `at`, and says why it has stopped. expires: microseconds, -1 = never."""
-    return _run(automaton, events, instances, found, scratch, at, grouped, expires, steps_max)
+    return _run(automaton, events, instances, found, scratch, context, at, grouped, expires)
 
 
 @part
-def _run(automaton, events, instances, found, scratch, at, grouped, expires, steps_max):
+def _run(automaton, events, instances, found, scratch, context, at, grouped, expires):
     rows = instances.integers
     n_timers = instances.timers.shape[1]
     keys = len(instances.integers)
@@ -170,14 +159,13 @@ def _run(automaton, events, instances, found, scratch, at, grouped, expires, ste
                     continue
             for t in range(n_timers):
                 scratch.timers[t] = FOREVER
-            pc = np.int64(automaton.pc[np.uint64(move)])
-            if pc >= 0:
-                status, after = execute(
-                    automaton, events, instances, found, scratch, pc, i, k, cause, records,
-                    steps_max,
-                )  # fmt: skip
-                if status != MADE:
-                    return _stop(at, GROW if status == FULL else HARD, i, k, records)
+            address = automaton.address[np.uint64(move)]
+            if address:
+                after: int = transition(  # type: ignore[call-arg]
+                    address, rows, context, k, now, events.place[event], cause, records
+                )
+                if after < 0:
+                    return _stop(at, GROW if after == FULL else HARD, i, k, records)
                 records = after
             row = rows[np.uint64(k)]
             row[STATE_AFTER] = automaton.to[np.uint64(move)] + 1

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from tidegate.engine.script.compiled import execute as x
+from tidegate.engine.script.compiled.instructions import JUMPS, Instruction, Op
 from tidegate.engine.script.compiled.layout import Items, Layout, Word
 from tidegate.rules.eventscript.types import Basic
+
+_LOAD, _STORE = (Op.LOAD_I, Op.LOAD_F), (Op.STORE_I, Op.STORE_F)
 
 
 class Register(NamedTuple):
@@ -61,34 +63,31 @@ class Program:
 
     def begin(self) -> None:
         """Start a program."""
-        self._code: list[list[int]] = []
-        self._landed = -1
+        self._code: list[Instruction] = []
         self._read: set[Register] = set()
         self._written: set[Register] = set()
         self._sure: set[Register] = set()
         self._used, self._floor = [0, 0], [0, 0]
 
-    def ended(self) -> list[int]:
+    def ended(self) -> list[Instruction]:
         """The whole program."""
         if not self._code:
             return []
         loads = sorted(self._read | (self._written - self._sure))
-        before = [[x.LOAD_F if r.double else x.LOAD_I, r.number, r.word, 0] for r in loads]
-        after = [
-            [x.STORE_F if r.double else x.STORE_I, r.number, r.word, 0]
-            for r in sorted(self._written)
+        before = [Instruction(_LOAD[r.double], r.number, r.word) for r in loads]
+        after = [Instruction(_STORE[r.double], r.number, r.word) for r in sorted(self._written)]
+        placed = [
+            each._replace(a=each.a + len(before)) if each.op in JUMPS else each
+            for each in self._code
         ]
-        for line in self._code:
-            if line[0] in x.JUMPS:
-                line[1] += len(before)
-        return [n for line in [*before, *self._code, *after, [x.END, 0, 0, 0]] for n in line]
+        return [*before, *placed, *after]
 
     # instructions ------------------------------------------------------------------------------
 
-    def add(self, op: int, a: int = 0, b: int = 0, c: int = 0) -> None:
-        self._code.append([op, a, b, c])
+    def add(self, op: Op, a: int = 0, b: int = 0, c: int = 0) -> None:
+        self._code.append(Instruction(op, a, b, c))
 
-    def put(self, op: int, to: Register, b: int = 0, c: int = 0) -> None:
+    def put(self, op: Op, to: Register, b: int = 0, c: int = 0) -> None:
         """An instruction whose result goes into a register."""
         if to.word >= 0:
             self._written.add(to)
@@ -104,40 +103,14 @@ class Program:
     def here(self) -> int:
         return len(self._code)
 
-    def jump(self, op: int, test: Register | None = None) -> int:
+    def jump(self, op: Op, test: Register | None = None) -> int:
         """A jump to where `land` will say."""
         self.add(op, 0, 0 if test is None else self.read(test))
         return len(self._code) - 1
 
-    def unless(self, test: Register) -> int:
-        """A jump unless a condition holds, which is not read again: a comparison that was made just
-        for it becomes part of it."""
-        if self.made_last(test) and self._code[-1][0] in x.TESTS:
-            made, _, b, c = self._code[-1]
-            self._code[-1] = [x.TESTS[made], 0, b, c]
-            return len(self._code) - 1
-        return self.jump(x.JUMP_UNLESS, test)
-
     def land(self, jump: int) -> None:
         """Let a jump lead here; the number of an instruction until the program is placed."""
-        self._code[jump][1] = self._landed = len(self._code)
-
-    def made_last(self, register: Register) -> bool:
-        """Whether the last instruction has just made the value of a temporary register."""
-        if register.word >= 0 or not self._code or self._landed == len(self._code):
-            return False
-        double = register.double
-        passing = self._pools[double][self._floor[double] : self._used[double]]
-        op, to = self._code[-1][:2]
-        made = op in (x.MAKES_F if double else x.MAKES_I)
-        return made and to == register.number and register in passing
-
-    def remake(self, to: Register) -> None:
-        """Let the last instruction put its value into another register."""
-        if to.word >= 0:
-            self._written.add(to)
-            self._sure.add(to)
-        self._code[-1][1] = to.number
+        self._code[jump] = self._code[jump]._replace(a=len(self._code))
 
     @contextmanager
     def perhaps(self) -> Iterator[None]:

@@ -1,0 +1,72 @@
+"""Machine code calculates what the interpreter does, at the edges of `long` and `double` too."""
+
+from __future__ import annotations
+
+import struct
+from itertools import product
+from math import inf, nan
+from unittest.mock import patch
+
+import pytest
+
+from tests.reference.eventscript.evaluate import Event
+from tests.script.compared import Out, emissions
+from tidegate.engine.script import run
+from tidegate.engine.script.compiled.bucket import Bucket
+
+LONGS = [0, 1, -1, 2, -2, 3, 7, -10, 2**32, -(2**32) - 1, 10**15, 2**63 - 1, -(2**63)]
+DOUBLES = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 0.49999999999999994, 1.5, -2.5, 3.7, 1e300, -1e300,
+           2.0**63, -(2.0**63), 4503599627370495.5, 5e-324, inf, -inf, nan]  # fmt: skip
+BINARY = ["{} + {}", "{} - {}", "{} * {}", "{} / {}", "{} % {}", "min({}, {})", "max({}, {})"]
+TESTS = ["{} < {}", "{} <= {}", "{} > {}", "{} >= {}", "{} == {}", "{} != {}"]
+OF_LONG = ["-{}", "abs({})", "double({})", "0 - {} * 3"]
+OF_DOUBLE = ["-{}", "abs({})", "floor({})", "ceil({})", "sqrt({})", "round({})", "long({})"]
+"""`{}` is an operand."""
+
+
+def script(kind: str, formulas: list[str]) -> str:
+    chosen = "".join(
+        f"!> test({formula.format('x.a', 'x.b')});"
+        if formula in TESTS
+        else f"!> found{'d' if double(kind, formula) else 'l'}({formula.format('x.a', 'x.b')});"
+        for formula in formulas
+    )
+    return (
+        f"in {{{kind} a; {kind} b;}} A\n"
+        f"out long foundl, double foundd, boolean test\n(A(x) {{{chosen}}})*\n"
+    )
+
+
+def double(kind: str, formula: str) -> bool:
+    if kind == "double":
+        return not formula.startswith(("round", "long"))
+    return formula.startswith("double")
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "formulas"),
+    [
+        ("long", LONGS, [*BINARY, *TESTS, *OF_LONG]),
+        ("double", DOUBLES, [*BINARY, *TESTS, *OF_DOUBLE]),
+    ],
+)
+def test_every_operation_at_the_edges(kind: str, values: list[float], formulas: list[str]) -> None:
+    pairs = [*product(values, values)]
+    events = [Event(n + 1, "A", {"a": a, "b": b}) for n, (a, b) in enumerate(pairs)]
+    found: dict[int, list[Out]] = {}
+    for least in (0, 10**9):
+        with (
+            patch.object(run, "COMPILED_MIN", least),
+            patch.object(Bucket, "run", autospec=True, side_effect=Bucket.run) as on_kernel,
+        ):
+            found[least] = emissions(script(kind, formulas), events, until=len(events) + 1)
+        assert on_kernel.called == (least == 0)
+    values_of = [out for out in found[0] if out.output != "$error"]
+    assert len(values_of) == len(pairs) * len(formulas)
+    assert [*map(bits, found[0])] == [*map(bits, found[10**9])]
+
+
+def bits(out: Out) -> tuple[object, ...]:
+    """An emission, in which a NaN is itself, with its sign."""
+    value = struct.pack("<d", out.value) if isinstance(out.value, float) else out.value
+    return out._replace(value=value)
