@@ -254,7 +254,7 @@ class Runner:
         left = instances
         if self._grouped:
             left = {k: i for k, i in instances.items() if not stepper.expired(i, watermark)}
-        written = self._written([*left.values()], keys, arrivals, wanted)
+        written = self._written([left[key] for key in sorted(left)], keys, arrivals, wanted)
         return self._emissions(stepper.emissions, keys, arrivals), written
 
     def _rows(self, given: Given) -> Iterator[Row]:

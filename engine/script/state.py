@@ -72,7 +72,8 @@ class Store:
         """Into how many partitions the instances are cut, and into how many they shall be."""
         count = next((int(t.schema.metadata[_COUNT]) for t in parts.values()), 1)
         wanted, largest = count, max(map(len, parts.values()), default=0)
-        while wanted < self._count_max and largest > ROWS_MAX:
+        most = self._count_max if self._compiled.script.program.key_types else 1
+        while wanted < most and largest > ROWS_MAX:
             wanted, largest = min(wanted * GROWTH, self._count_max), largest // GROWTH
         return count, wanted
 
@@ -152,7 +153,7 @@ class Store:
     ) -> dict[int, pa.Table]:
         """Instances by the column as tables by partition. `timers`: how many each has."""
         table = pa.table({**{f"k{n}": column for n, column in enumerate(keys)}, **columns})
-        if count == 1 or not keys:
+        if count == 1:
             return {0: self._marked(table, previous, due, timers, count)}
         of = partitions([pa.chunked_array([column]) for column in keys], count)
         order = np.argsort(of, kind="stable")

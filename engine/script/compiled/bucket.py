@@ -72,7 +72,7 @@ class Bucket:
         self._events = self._arriving()
         room = max(len(self._arrivals) + len(self._arrivals) // 8, 64)
         self._sink = Sink(compiled.script, table, self._texts, room)
-        self._at = np.zeros(6, np.int64)
+        self._at = np.zeros(5, np.int64)
         self._singles = 0
         self._values: list[Any] | None = None
         self._check_room()
@@ -81,7 +81,7 @@ class Bucket:
         """All arrivals, and what is due up to the watermark."""
         fleet, sink, at = self._fleet, self._sink, self._at
         if not self._grouped and not fleet.after[0] and activation <= watermark:
-            self._back(0, self._stepper.start(0, activation), True)
+            self._back(0, self._stepper.start(0, activation))
         expires = self._compiled.script.expire_micros
         automaton, scratch = self._table.arrays(), self._scratch()
         while True:
@@ -117,7 +117,7 @@ class Bucket:
         after = instances.get(key)
         if after is None:
             self._fleet.drop(key)
-        self._back(key, after, after is not before)
+        self._back(key, after)
         at[kernel.KEY] = key + 1 if every else 0
         if not every:
             at[kernel.EVENT] += 1
@@ -132,13 +132,11 @@ class Bucket:
             return name, self._arrivals.value(number)
         return name, self._values[number]
 
-    def _back(self, key: int, instance: Instance | None, started: bool) -> None:
+    def _back(self, key: int, instance: Instance | None) -> None:
         """Take what the interpreter has made."""
         at = self._at
         if instance is not None:
             self._fleet.put(key, instance)
-            if started:
-                at[kernel.STARTED] = self._sink.started(key, int(at[kernel.STARTED]))
         at[kernel.RECORDS] = self._sink.take(self._stepper.emissions, int(at[kernel.RECORDS]))
 
     def _fire(self, watermark: int) -> None:
@@ -148,26 +146,21 @@ class Bucket:
         self._stepper.fire_all(instances, watermark)
         for each in instances:
             self._fleet.put(each.key, each)
-        self._back(0, None, False)
+        self._back(0, None)
 
     def _done(self, watermark: int) -> Done:
         fleet, at, sink = self._fleet, self._at, self._sink
-        started = sink.arrays.started[: at[kernel.STARTED]]
-        key = np.concatenate([np.empty(0, np.int32), *self._fleet.carried, started])
+        key = np.flatnonzero(fleet.after > 0).astype(np.int32)
         expires = self._compiled.script.expire_micros
-        if self._grouped and expires is not None:  # some were dropped, or have started anew
-            last = np.empty(len(fleet.after), np.int64)
-            last[key] = np.arange(len(key))
-            left = (last[key] == np.arange(len(key))) & (fleet.after[key] > 0)
-            key = key[left & (fleet.previous[key] + expires >= watermark)]
+        if self._grouped and expires is not None:
+            key = key[fleet.previous[key] + expires >= watermark]
         emissions = sink.emissions(
             int(at[kernel.RECORDS]), self._fleet.identities, self._arrivals.time, self._given.keys
         )
-        rows = fleet.arrays.integers.take(key, axis=0)  # once: they lie scattered
+        words = fleet.words(key)
         timers = (fleet.arrays.timers[key] < FOREVER).sum(axis=1)
-        columns = fleet.written(key, rows) if len(key) else {}
-        previous, due = rows[:, kernel.PREVIOUS].copy(), rows[:, kernel.DUE].copy()
-        return Done(emissions, key, columns, previous, due, timers)
+        columns = fleet.written(key, words) if len(key) else {}
+        return Done(emissions, key, columns, words[kernel.PREVIOUS], words[kernel.DUE], timers)
 
     # arrays ---------------------------------------------------------------------------------------
 

@@ -30,9 +30,12 @@ from tidegate.rules.eventscript.types import Array, Basic
 
 Int32 = npt.NDArray[np.int32]
 
+TURNED = 2048
+"""So many rows are made columns at a time: they are in the processor's cache then."""
+
 
 class Fleet:
-    """`keys` instances at most, by the codes of their keys. `carried`: those of each table.
+    """`keys` instances at most, by the codes of their keys.
     `after`, `previous`, `cause` and `due` are the first words of all; `id` and `depth` are those of
     causes that are no arrivals. Raises `InterpretedError`, `FullError`."""
 
@@ -42,7 +45,6 @@ class Fleet:
         layout = table.layout
         self._compiled, self._table, self._texts = compiled, table, texts
         self._arrivals = arrivals
-        self.carried: list[Int32] = []
         self.id = np.zeros((keys, 2), np.uint64)
         self.depth = np.zeros(keys, np.int32)
         rows = np.zeros((keys, layout.own.integers), np.int64)
@@ -55,7 +57,6 @@ class Fleet:
     def read(self, carried: pa.Table, code: Int32) -> None:
         """Take over a carried table; code[n] is the key of row n."""
         own, machine = self.arrays, self._compiled.machine
-        self.carried.append(code)
         paths = carried.column("paths").combine_chunks().dictionary_encode()
         texts = paths.dictionary.to_pylist()
         states = [self._table.number(machine.state(of_text(text))) for text in texts]
@@ -102,46 +103,59 @@ class Fleet:
         file = own.doubles if items.kind == Basic.DOUBLE else own.integers
         file[rows, places] = words(flat, items.kind, self._texts)
 
-    def written(self, code: Int32, rows: Int64) -> dict[str, pa.Array]:
-        """The columns of some instances, but for their keys. rows: their words."""
-        count = len(code)
-        cause, depth = self.identities(rows[:, kernel.CAUSE].copy(), code)
+    def words(self, code: Int32) -> Int64:
+        """The words of some instances, in ascending order of their codes: words[word, n]."""
+        rows = self.arrays.integers
+        if len(code) and code[-1] - code[0] == len(code) - 1:
+            rows = rows[code[0] : code[-1] + 1]
+        else:
+            rows = rows.take(code, axis=0)
+        words = np.empty((rows.shape[1], len(rows)), np.int64)
+        for first in range(0, len(rows), TURNED):
+            some = rows[first : first + TURNED]
+            for word, place in enumerate(words):  # row by row, numpy takes ten times as long
+                place[first : first + TURNED] = some[:, word]
+        return words
+
+    def written(self, code: Int32, words: Int64) -> dict[str, pa.Array]:
+        """The columns of some instances, but for their keys."""
+        cause, depth = self.identities(words[kernel.CAUSE], code)
         texts = pa.array([state.text for state in self._table.states], pa.string())
         found = {
-            "paths": texts.take(pa.array(rows[:, kernel.STATE_AFTER] - 1)),
-            "previous": pa.array(rows[:, kernel.PREVIOUS].copy()),
+            "paths": texts.take(pa.array(words[kernel.STATE_AFTER] - 1)),
+            "previous": pa.array(words[kernel.PREVIOUS]),
             "cause0": pa.array(cause[:, 0].copy()),
             "cause1": pa.array(cause[:, 1].copy()),
             "depth": pa.array(depth),
             **self._timers(code),
         }
-        doubles = rows.view(np.float64)
+        doubles = words.view(np.float64)
         for n, (name, kind) in enumerate(self._compiled.variables):
             if isinstance(kind, Array):
-                found[f"v{n}"] = self._array(rows, self._table.layout.arrays[name])
+                found[f"v{n}"] = self._array(words, self._table.layout.arrays[name])
                 continue
-            parts = [
-                (doubles if word.double else rows)[:, word.place]
-                for word in self._table.layout.variables[name]
-            ]
-            found[f"v{n}"] = column(parts, kind, self._texts, count)
+            places = self._table.layout.variables[name]
+            parts = [(doubles if word.double else words)[word.place] for word in places]
+            found[f"v{n}"] = column(parts, kind, self._texts, len(code))
         return found
 
     def _timers(self, code: Int32) -> dict[str, pa.Array]:
         timers = self.arrays.timers[code]
-        there = timers < FOREVER
-        ends = np.concatenate([[0], np.cumsum(there.sum(axis=1))]).astype(np.int32)
-        places = np.array(self._table.timed, np.int64)[np.nonzero(there)[1]]
+        ends, at, places = np.zeros(len(code) + 1, np.int32), *np.empty((2, 0), np.int64)
+        if self._table.timed:
+            there = timers < FOREVER
+            np.cumsum(there.sum(axis=1), out=ends[1:])
+            at, places = timers[there], np.array(self._table.timed)[np.nonzero(there)[1]]
         return {
-            "timer_at": pa.ListArray.from_arrays(pa.array(ends), pa.array(timers[there])),
+            "timer_at": pa.ListArray.from_arrays(pa.array(ends), pa.array(at)),
             "timer_place": pa.ListArray.from_arrays(pa.array(ends), pa.array(places)),
         }
 
-    def _array(self, rows: Int64, items: Items) -> pa.Array:
-        length = rows[:, items.length]
-        file = rows.view(np.float64) if items.kind == Basic.DOUBLE else rows
+    def _array(self, words: Int64, items: Items) -> pa.Array:
+        length = words[items.length]
+        file = words.view(np.float64) if items.kind == Basic.DOUBLE else words
         there = np.arange(items.most) < length[:, None]
-        flat = file[:, items.first : items.first + items.most][there]
+        flat = file[items.first : items.first + items.most].T[there]
         ends = np.concatenate([[0], np.cumsum(length)]).astype(np.int32)
         values = column([flat], items.kind, self._texts, len(flat))
         return pa.ListArray.from_arrays(pa.array(ends), values, pa.list_(arrow_type(items.kind)))

@@ -42,7 +42,6 @@ class Sink:
             np.empty((out.integers, room), np.int64),
             np.empty((out.doubles, room)),
             np.zeros(len(script.program.outputs), np.int64),
-            np.empty(room, np.int32),
         )
 
     def grow(self) -> None:
@@ -55,13 +54,6 @@ class Sink:
             new[..., : old.shape[-1]] = old
             kept[name] = new
         self.arrays = self.arrays._replace(**kept)
-
-    def started(self, key: int, count: int) -> int:
-        """Note that an instance has started; how many have by now."""
-        if count == len(self.arrays.started):
-            self.grow()
-        self.arrays.started[count] = key
-        return count + 1
 
     def take(self, emitted: Emitted, records: int) -> int:
         """Emissions of the interpreter, which are removed there; how many there are now."""

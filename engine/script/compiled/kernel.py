@@ -32,7 +32,7 @@ STATE_AFTER, PREVIOUS, CAUSE, DUE, HEAD = range(5)
 DONE, GROW, MISS, HARD = range(4)
 """Why the pass has stopped: at the end; a buffer is full; a move is unknown; the interpreter shall
 take the event."""
-EVENT, KEY, RECORDS, STARTED, STATE, SYMBOL = range(6)
+EVENT, KEY, RECORDS, STATE, SYMBOL = range(5)
 """Where the pass stands, in `at`; a state and a symbol whose move is unknown."""
 
 
@@ -68,8 +68,7 @@ class Instances(NamedTuple):
 
 class Found(NamedTuple):
     """Emissions by the column: cause as in `Instances`, key, output, number in the transition, row
-    of its words integers[c, row], doubles[c, row]. `counts[output]` is how many rows there are.
-    `started` are keys in the order in which their instances were."""
+    of its words integers[c, row], doubles[c, row]. `counts[output]` is how many rows there are."""
 
     cause: Int64
     key: Int32
@@ -79,7 +78,6 @@ class Found(NamedTuple):
     integers: Int64
     doubles: npt.NDArray[np.float64]
     counts: Int64
-    started: Int32
 
 
 class Scratch(NamedTuple):
@@ -123,8 +121,6 @@ def _run(automaton, events, instances, found, scratch, context, at, grouped, exp
                 if symbol < 0:
                     return _stop(at, HARD, i, k, records)
                 move, cause, starting = np.int64(0), -2 - i, True
-                if at[STARTED] == len(found.started):
-                    return _stop(at, GROW, i, k, records)
             else:
                 if expires >= 0 and now > rows[np.uint64(k), PREVIOUS] + expires:
                     if every:
@@ -181,9 +177,6 @@ def _run(automaton, events, instances, found, scratch, context, at, grouped, exp
                 row[DUE] = due
             if not starting:
                 k += 1
-            else:
-                found.started[at[STARTED]] = k
-                at[STARTED] += 1
         resumed = 0
         i += 1
     return _stop(at, DONE, i, 0, records)
