@@ -8,18 +8,20 @@ parameters (S1); those that another script has emitted, as they were emitted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidegate.engine.detector import order
 from tidegate.engine.detector.occurrences import Ranking
+from tidegate.engine.script.calculated import Calculated, case_number
 from tidegate.engine.script.columns import as_column, input_values, value_column
 from tidegate.engine.script.context import Context, Fault
-from tidegate.engine.script.expressions import Expressions
+from tidegate.engine.script.expressions import Expressions, Value
 from tidegate.engine.script.values import arrow_type, column_of
 from tidegate.engine.values import Batch, Int64, UInt64
 from tidegate.rules.eventscript import tree
@@ -38,10 +40,10 @@ class Source:
     ids: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Taken:
     """The occurrences of one input in one bucket: `count` rows of a table. `first`: the place of
-    the first. `values`, if they have been read."""
+    the first. `values`, once they have been read."""
 
     read: tree.Input
     number: int
@@ -49,13 +51,19 @@ class Taken:
     table: pa.Table
     count: int
     first: int
-    values: list[Any] | None
+    values: list[Any] | None = None
 
     def listed(self) -> list[Any]:
         """The values. Raises `InputError`."""
-        if self.values is not None:
-            return self.values
-        return input_values(self.read, self.column, self.table, self.count)
+        if self.values is None:
+            self.values = input_values(self.read, self.column, self.table, self.count)
+        return self.values
+
+    def some(self, row: Int64) -> list[Any]:
+        """The values of some rows. Raises `InputError`."""
+        if self.values is not None or len(row) == self.count:
+            return [self.listed()[n] for n in row.tolist()]
+        return input_values(self.read, self.column, self.table.take(pa.array(row)), len(row))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +126,19 @@ class Inputs:
         self._groups = {
             each.name: [expressions.value(part) for part in each.group] for each in program.inputs
         }
+        self._numbers = [
+            {name: s for s, (of, name) in enumerate(self.symbols) if of == n}
+            for n in range(len(program.inputs))
+        ]
+        self._calculated = {
+            (each.name, expression): Calculated(each, expression)
+            for each in program.inputs
+            for expression in each.group
+        } | {
+            (each.name, None): Calculated(each, case_number(each.case, self._numbers[n]))
+            for n, each in enumerate(program.inputs)
+            if each.case is not None
+        }
 
     def read(self, batches: Mapping[str, Batch]) -> Arrivals:
         """The occurrences of some inputs, by the input's name."""
@@ -132,11 +153,7 @@ class Inputs:
         first = 0
         for number, each, batch in zip(read, inputs, chosen, strict=True):
             source = self._sources.get(each.name, Source())
-            own = Taken(
-                each, number, source.value, _rows(batch, batch.row), len(batch), first, None
-            )
-            if each.case is not None:
-                own = replace(own, values=own.listed())
+            own = Taken(each, number, source.value, _rows(batch, batch.row), len(batch), first)
             symbols.append(self._named(own, batch, faults))
             for column, more in zip(keys, self._keys(own, batch, faults), strict=True):
                 column.append(more)
@@ -173,20 +190,24 @@ class Inputs:
         self, taken: Taken, batch: Batch, faults: dict[int, list[Fault]]
     ) -> npt.NDArray[np.int32]:
         """What each value is called, as a number of `symbols`."""
-        read = taken.read
-        number = {n: s for s, (of, n) in enumerate(self.symbols) if of == taken.number}
+        read, number = taken.read, self._numbers[taken.number]
         if read.case is None:
             return np.full(taken.count, number[read.name], np.int32)
+        known = self._calculated[read.name, None].column(taken.column, taken.table, batch.time)
+        found, rows = np.full(taken.count, -1, np.int32), np.arange(taken.count)
+        if known is not None:
+            column, done = known
+            found[done] = column.drop_null().to_numpy()
+            rows = rows[~done]
         context, branches, otherwise = self._context, self._cases[read.name], read.case.otherwise
-        found: list[int] = []
         context.event = read.name
-        for row, value in enumerate(taken.listed()):
-            context.raw = value
+        for row, value in zip(rows.tolist(), taken.some(rows), strict=True):
+            context.raw, context.now = value, int(batch.time[row])
             name = next((name for when, name in branches if when([])), otherwise)
-            found.append(-1 if name is None else number[name])
+            found[row] = -1 if name is None else number[name]
             if context.found:
-                self._failed(taken.first + row, int(batch.time[row]), faults)
-        return np.array(found, np.int32)
+                self._failed(taken.first + row, context.now, faults)
+        return found
 
     def _keys(self, taken: Taken, batch: Batch, faults: dict[int, list[Fault]]) -> list[pa.Array]:
         """The key columns; null where the input has no group."""
@@ -194,22 +215,38 @@ class Inputs:
         if not read.group:
             return [pa.nulls(taken.count, arrow_type(kind)) for kind in kinds]
         columns = []
-        values: list[Any] | None = None
         for expression, kind, value in zip(read.group, kinds, self._groups[read.name], strict=True):
             column = _plain(taken, expression)
-            if column is not None:
-                columns.append(as_column(column, kind))
-                continue
-            self._context.event = read.name
-            values = taken.listed() if values is None else values
-            keys = []
-            for row, raw in enumerate(values):
-                self._context.raw = raw
-                keys.append(value([]))
-                if self._context.found:
-                    self._failed(taken.first + row, int(batch.time[row]), faults)
-            columns.append(column_of(keys, kind))
+            if column is None:
+                column = self._key(taken, batch, expression, value, faults)
+            columns.append(as_column(column, kind))
         return [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
+
+    def _key(
+        self,
+        taken: Taken,
+        batch: Batch,
+        expression: tree.Expression,
+        value: Value,
+        faults: dict[int, list[Fault]],
+    ) -> pa.Array:
+        """A key column that is calculated."""
+        read, context = taken.read, self._context
+        known = self._calculated[read.name, expression].column(
+            taken.column, taken.table, batch.time
+        )
+        rows = np.arange(taken.count) if known is None else np.flatnonzero(~known[1])
+        context.event = read.name
+        keys = []
+        for row, raw in zip(rows.tolist(), taken.some(rows), strict=True):
+            context.raw, context.now = raw, int(batch.time[row])
+            keys.append(value([]))
+            if context.found:
+                self._failed(taken.first + row, context.now, faults)
+        interpreted = column_of(keys, expression.type)
+        if known is None:
+            return interpreted
+        return pc.replace_with_mask(known[0], pa.array(~known[1]), interpreted)
 
     def _failed(self, number: int, time: int, faults: dict[int, list[Fault]]) -> None:
         found = self._context.found

@@ -11,8 +11,9 @@ import pytest
 
 from tests.reference.eventscript.evaluate import Event
 from tests.script.compared import Out, emissions
-from tidegate.engine.script import run
+from tidegate.engine.script import calculated, run
 from tidegate.engine.script.compiled.bucket import Bucket
+from tidegate.engine.script.compiled.rows import RowExpression
 
 LONGS = [0, 1, -1, 2, -2, 3, 7, -10, 2**32, -(2**32) - 1, 10**15, 2**63 - 1, -(2**63)]
 DOUBLES = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 0.49999999999999994, 1.5, -2.5, 3.7, 1e300, -1e300,
@@ -70,3 +71,32 @@ def bits(out: Out) -> tuple[object, ...]:
     """An emission, in which a NaN is itself, with its sign."""
     value = struct.pack("<d", out.value) if isinstance(out.value, float) else out.value
     return out._replace(value=value)
+
+
+def test_cases_and_groups_of_all_rows_at_once() -> None:
+    """Rows with a null, and those whose condition or key cannot be calculated, are interpreted."""
+    text = """
+in {long a; double b; string s;} A
+    case {100 / A.a > 20 ? High : A.s == "low" ? Low : A.b < 0.5 ? None}
+    group(A.a % 3, A.s == "low")
+out {long a; string name;} seen
+(High(x) {!> seen({a: x.a, name: "high"});} | Low(x) {!> seen({a: x.a, name: "low"});} | None())*
+"""
+    rows = product([None, 0, 1, 4, 5, 6], [None, 0.1, 0.9], [None, "low", "other"])
+    events = [Event(n + 1, "A", dict(zip("abs", row, strict=True))) for n, row in enumerate(rows)]
+    found = []
+    for after in (0, 10**9):
+        with (
+            patch.object(calculated, "COMPILED_AFTER", after),
+            patch.object(
+                RowExpression, "column", autospec=True, side_effect=RowExpression.column
+            ) as on_kernel,
+        ):
+            found.append(emissions(text, events, until=len(events) + 1))
+        assert on_kernel.call_count == (3 if after == 0 else 0)
+    assert [*map(repr, found[0])] == [*map(repr, found[1])]
+    assert {out.value["kind"] for out in found[0] if out.output == "$error"} >= {
+        "arithmetic",
+        "null",
+    }
+    assert {out.value["name"] for out in found[0] if out.output == "seen"} == {"high", "low"}

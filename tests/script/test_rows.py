@@ -7,7 +7,7 @@ import pytest
 from tests.reference.eventscript.evaluate import Event
 from tests.reference.eventscript.rows import HOURS, PROGRAMS, ROWS, Items, Row, timed
 from tests.script.compared import SECOND, emissions, simple
-from tidegate.engine.script import run
+from tidegate.engine.script import calculated, run
 from tidegate.engine.script.inputs import Source
 
 
@@ -15,6 +15,7 @@ from tidegate.engine.script.inputs import Source
 def _smallest_compiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test runs twice: with all buckets compiled that can be, and with none."""
     monkeypatch.setattr(run, "COMPILED_MIN", request.param)
+    monkeypatch.setattr(calculated, "COMPILED_AFTER", request.param)
 
 
 def events(items: Items) -> list[Event]:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.reference.eventscript.evaluate import Event
 from tests.script.compared import SECOND, Out, batches, emissions, outs, script_of
-from tidegate.engine.script import run
+from tidegate.engine.script import calculated, run
 from tidegate.engine.script.inputs import Source
 from tidegate.engine.script.program import Limits
 from tidegate.engine.script.run import Runner
@@ -28,6 +28,7 @@ out long n
 def _smallest_compiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test runs twice: with all buckets compiled that can be, and with none."""
     monkeypatch.setattr(run, "COMPILED_MIN", request.param)
+    monkeypatch.setattr(calculated, "COMPILED_AFTER", request.param)
 
 
 def at(second: float, name: str, value: Any = None) -> Event:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tidegate.engine.detector.keys import Keys
 from tidegate.engine.script.columns import input_columns
-from tidegate.engine.script.compiled import kernel
+from tidegate.engine.script.compiled import context, kernel
 from tidegate.engine.script.compiled.automaton import Table
 from tidegate.engine.script.compiled.context import EVENTS, KEYS, Columns
 from tidegate.engine.script.compiled.fleet import Fleet
@@ -83,11 +83,12 @@ class Bucket:
         if not self._grouped and not fleet.after[0] and activation <= watermark:
             self._back(0, self._stepper.start(0, activation))
         expires = self._compiled.script.expire_micros
-        automaton, scratch = self._table.arrays(), self._scratch()
+        automaton = self._table.arrays()
+        scratch = context.scratch(len(self._table.timed), UNDO)
         while True:
-            context = self._table.native.context.words(sink.arrays, scratch, self._columns)
+            known = self._table.native.context.words(sink.arrays, scratch, self._columns)
             why = kernel.run(
-                automaton, self._events, fleet.arrays, sink.arrays, scratch, context, at,
+                automaton, self._events, fleet.arrays, sink.arrays, scratch, known, at,
                 self._grouped, -1 if expires is None else expires,
             )  # fmt: skip
             if why == kernel.DONE:
@@ -163,10 +164,6 @@ class Bucket:
         return Done(emissions, key, columns, words[kernel.PREVIOUS], words[kernel.DUE], timers)
 
     # arrays ---------------------------------------------------------------------------------------
-
-    def _scratch(self) -> kernel.Scratch:
-        timers = np.zeros(len(self._table.timed), np.int64)
-        return kernel.Scratch(timers, np.empty(UNDO, np.int64), np.empty(UNDO, np.int64))
 
     def _arriving(self) -> kernel.Events:
         arrivals = self._arrivals

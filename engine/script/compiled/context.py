@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.engine.script.compiled.layout import Layout
+from tidegate.engine.script.compiled import kernel
+from tidegate.engine.script.compiled.layout import Counter, Layout
 from tidegate.engine.values import Int64
 
 ROOM, CAUSE, KEY, OUTPUT, NUMBER, ROW, COUNTS, TIMERS, WHERE, WAS, HEAD = range(11)
@@ -38,19 +39,37 @@ class Context:
         """The word of a column."""
         return int(self._starts[2 * of + double]) + number
 
-    def words(self, found: Any, scratch: Any, columns: Columns) -> Int64:
-        """The context. `found`, `scratch`: the kernel's; `columns`: those of events and keys."""
+    def words(self, found: kernel.Found, own: kernel.Scratch, columns: Columns) -> Int64:
+        """The context. `columns`: those of events and keys."""
         words = np.zeros(self._starts[-1], np.int64)
         words[ROOM] = len(found.cause)
-        arrays = (found.cause, found.key, found.output, found.number, found.row, found.counts,
-                  scratch.timers, scratch.where, scratch.was)  # fmt: skip
-        words[CAUSE:HEAD] = [*map(_address, arrays)]
+        columns_of = found.cause, found.key, found.output, found.number, found.row, found.counts
+        words[CAUSE:TIMERS] = [_address(column) for column in columns_of]
+        words[TIMERS:HEAD] = [_address(column) for column in own]
         for double, file in enumerate((found.integers, found.doubles)):
             for number, column in enumerate(file):
                 words[self.place(OUTPUTS, bool(double), number)] = _address(column)
         for place, (column, first) in columns.items():
             words[place] = _address(column) - first * column.itemsize
         return words
+
+
+def emissions(out: Counter, outputs: int, room: int) -> kernel.Found:
+    """Columns with room for so many emissions. `out`: the words of outputs."""
+    return kernel.Found(
+        np.empty(room, np.int64),
+        np.empty(room, np.int32),
+        np.empty(room, np.int16),
+        np.empty(room, np.int32),
+        np.empty(room, np.int64),
+        np.empty((out.integers, room), np.int64),
+        np.empty((out.doubles, room)),
+        np.zeros(outputs, np.int64),
+    )
+
+
+def scratch(timers: int, undo: int) -> kernel.Scratch:
+    return kernel.Scratch(*(np.zeros(count, np.int64) for count in (timers, undo, undo)))
 
 
 def _address(array: npt.NDArray[Any]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.engine.script.compiled.instructions import Op
-from tidegate.engine.script.compiled.layout import Items, UncompiledError, kinds_of
+from tidegate.engine.script.compiled.layout import Items, UncompiledError, Word, kinds_of
 from tidegate.engine.script.compiled.registers import Program, Register
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Array, Basic, Structure
@@ -38,6 +38,8 @@ class Expressions(Program):
                 return self.local(name)
             case tree.Key(number=number):
                 return (self._key(number),)
+            case tree.Raw():
+                return tuple(map(self._event, self.layout.raw))
             case tree.Index():
                 return (self._element(node),)
             case tree.Field(structure=structure):
@@ -107,6 +109,11 @@ class Expressions(Program):
         (kind,) = kinds_of(node.type)
         found = self.temporary(kind)
         self.put(op, found, *numbers)
+        return found
+
+    def _event(self, word: Word) -> Register:
+        found = self.temporary(word.kind)
+        self.put(Op.EVENT_F if word.double else Op.EVENT_I, found, word.place)
         return found
 
     def _key(self, number: int) -> Register:

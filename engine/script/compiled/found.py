@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tidegate.engine.detector.keys import Keys
 from tidegate.engine.script.columns import output_column
-from tidegate.engine.script.compiled import kernel
+from tidegate.engine.script.compiled import context
 from tidegate.engine.script.compiled.automaton import Table
 from tidegate.engine.script.compiled.words import Texts, column, to_words
 from tidegate.engine.script.context import ERROR, Fault
@@ -32,17 +32,7 @@ class Sink:
         self._script, self._table, self._texts = script, table, texts
         self._faults: list[Fault] = []
         self._told: dict[int, tuple[Cause, int, int]] = {}
-        out = table.layout.out
-        self.arrays = kernel.Found(
-            np.empty(room, np.int64),
-            np.empty(room, np.int32),
-            np.empty(room, np.int16),
-            np.empty(room, np.int32),
-            np.empty(room, np.int64),
-            np.empty((out.integers, room), np.int64),
-            np.empty((out.doubles, room)),
-            np.zeros(len(script.program.outputs), np.int64),
-        )
+        self.arrays = context.emissions(table.layout.out, len(script.program.outputs), room)
 
     def grow(self) -> None:
         """Make room for as many again."""

@@ -90,6 +90,21 @@ class Scratch(NamedTuple):
 
 
 @njit
+def each_row(address, context, time, done):
+    """Calls a function for the events at each place; done[n]: it has emitted, which it does once.
+    Returns how many have."""
+    row, records = np.zeros((1, 1), np.int64), np.int64(0)
+    for n in range(len(time)):
+        after: int = transition(  # type: ignore[call-arg]
+            address, row, context, np.int64(0), time[n], np.int64(n), np.int64(n), records
+        )
+        done[n] = after >= 0
+        if done[n]:
+            records = after
+    return records
+
+
+@njit
 def run(automaton, events, instances, found, scratch, context, at, grouped, expires):
     """Goes on from `at`, and says why it has stopped. expires: microseconds, -1 = never."""
     return _run(automaton, events, instances, found, scratch, context, at, grouped, expires)

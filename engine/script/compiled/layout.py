@@ -81,7 +81,10 @@ class Counter:
 
 class Layout:
     """Where the words of a script's variables stand in an instance, those of outputs in their
-    columns, and those of inputs in the bucket's. Raises `UncompiledError`."""
+    columns, and those of inputs in the bucket's. `raw`: the words of the value of an input, in an
+    expression of its `case` or `group`. Raises `UncompiledError`."""
+
+    raw: tuple[Word, ...] = ()
 
     def __init__(self, compiled: Compiled) -> None:
         program = compiled.script.program
