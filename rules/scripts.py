@@ -67,7 +67,7 @@ def shape_scripts(book: Book, file: str | None, markers_max: int, report: Report
         if name in book.names("rules"):
             message = f"a rule is called {name!r}, too"
             report.add("name", message, book.key_place("scripts", name), "rename one of them")
-        program = _program(record, file, markers_max, report)
+        program = _program(book, record, file, markers_max, report)
         if program is not None:
             programs[name] = program
     book.scripts_readable = len(programs) == len(book.names("scripts"))
@@ -87,14 +87,16 @@ def shape_scripts(book: Book, file: str | None, markers_max: int, report: Report
         )
 
 
-def _program(record: Record, file: str | None, markers_max: int, report: Report) -> Program | None:
+def _program(
+    book: Book, record: Record, file: str | None, markers_max: int, report: Report
+) -> Program | None:
     """The program of a script; what is wrong or doubtful about it is added to the report."""
     try:
         if "text" in record.values:
             text, node = record.get("text")
             read = eventscript.read(text, locate=node.locator(), markers_max=markers_max)
         elif "file" in record.values:
-            path = record.get("file")
+            path = written = record.get("file")
             if not os.path.isabs(path):
                 if file is None:
                     message = f"the relative path {path!r} in a text without a file"
@@ -102,7 +104,10 @@ def _program(record: Record, file: str | None, markers_max: int, report: Report)
                     report.add("relative-path", message, record.place("file"), hint)
                     return None
                 path = os.path.join(os.path.dirname(file), path)
-            read = eventscript.read(_text(path, record), Place(path), markers_max=markers_max)
+            if written not in book.files:
+                book.files[written] = _text(path, record)
+            text = book.files[written]
+            read = eventscript.read(text, Place(path), markers_max=markers_max)
         else:
             return None
     except InputError as error:
