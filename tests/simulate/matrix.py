@@ -41,17 +41,17 @@ from tidegate.engine.webhooks import Answer, Post
 from tidegate.rules.errors import EngineError
 
 SQL = "{sql: INSERT INTO out SELECT id FROM event}"
-HEAD = f"""\
+HEAD = """\
 rulebook: loop
-settings: {{dead_in_a_row_max: 1000}}
-tables: {{t: {{path: /t, key: [id], start: earliest}}, out: {{path: /out}}}}
-events: {{row: {{on: insert, table: t}}, told: {{signal: {{id: bigint}}}}}}
+settings: {dead_in_a_row_max: 1000}
+tables: {t: {path: /t, key: [id], start: earliest}, out: {path: /out}}
+events: {row: {on: insert, table: t}, told: {signal: {id: bigint}}}
 scripts:
   counting:  # a row that it has not seen, or has seen twice, makes all that follow wrong
     text: |
-      in {{long id;}} row, {{long id;}} told out {{long id;}} counted, {{long id;}} repeated
-      (row(x) {{!> counted({{id: x.id == n ? n : -1}}); n = n + 1;}}
-       | told(y) {{!> repeated({{id: y.id}});}})*
+      in {long id;} row, {long id;} told out {long id;} counted, {long id;} repeated
+      (row(x) {!> counted({id: x.id == n ? n : -1}); n = n + 1;}
+       | told(y) {!> repeated({id: y.id});})*
 rules:
 """
 ACTS = f"""\
