@@ -25,7 +25,11 @@ from tidegate.engine.script.state import PREFIX, Tables
 from tidegate.engine.taking import Taking
 from tidegate.engine.values import FOREVER, Batch, Carried
 from tidegate.rules import model
+from tidegate.rules.errors import InputError, Problem
 
+TIMERS_MAX = 1_000_000
+"""Of a script's timers that are due in a step that cannot be cut. Where more occurrences arrive: so
+many."""
 NO_LATENESS: Mapping[str, int] = MappingProxyType({})
 
 
@@ -39,6 +43,14 @@ class Span:
     stopped: Collection[str] = ()
     anew: Collection[str] = ()
     limit: int | None = None
+
+
+class _ScriptFloodError(FloodError):
+    """Of a script, or of rules that it takes."""
+
+    def __init__(self, reached: int, script: model.Script) -> None:
+        super().__init__(reached)
+        self.script = script
 
 
 @dataclass(slots=True)
@@ -85,12 +97,30 @@ class Pipeline:
         done.changed |= tables.keys() - done.tables.keys()
         return done
 
+    def step_whole(
+        self,
+        tables: Tables,
+        batches: Mapping[str, Batch],
+        watermark: int,
+        stopped: Collection[str] = (),
+    ) -> Flow:
+        """`step`, where nothing is left for another one: raises `InputError` where too many timers
+        are due."""
+        most = max(TIMERS_MAX, sum(map(len, batches.values())))
+        try:
+            return self.step(tables, batches, Span(watermark, stopped=stopped, limit=most))
+        except _ScriptFloodError as flood:
+            raise _too_many(flood.script, most) from None
+
     def finish(self, tables: Tables, stopped: Collection[str]) -> Flow:
         """What comes once the history has ended: what rules wait for runs out, and the first
-        `elapse` of each instance."""
+        `elapse` of each instance. Raises `InputError` as `step_whole` does."""
         done = Flow()
-        for link in self._links:
-            link.finish(tables, stopped, done)
+        try:
+            for link in self._links:
+                link.finish(tables, stopped, done)
+        except _ScriptFloodError as flood:
+            raise _too_many(flood.script, TIMERS_MAX) from None
         return done
 
     def next_due(self, tables: Tables, stopped: Collection[str]) -> int | None:
@@ -140,7 +170,7 @@ class _Link:
         may_cut = span.watermark > span.before
         detected, reached = self._detect(tables, batches, span, None, done)
         if reached < span.watermark and may_cut:
-            raise FloodError(reached)
+            raise _ScriptFloodError(reached, self.script)
         given = self._let_go(tables, self._given(batches, detected, done), span.watermark, done)
         own = {n: t for n, t in tables.items() if n.startswith(self._own)}
         if name in span.anew:
@@ -156,7 +186,7 @@ class _Link:
             return
         step = self.runner.step(Carried(own), given, watermark, span.limit)
         if step.reached < watermark and not step.parked and may_cut:
-            raise FloodError(step.reached + self._behind)
+            raise _ScriptFloodError(step.reached + self._behind, self.script)
         done.tables |= step.carried.tables
         done.changed |= step.carried.changed
         if step.parked:
@@ -174,10 +204,12 @@ class _Link:
         given = self._given({}, detected, done)
         if given:
             last = max(int(batch.time[-1]) for batch in given.values())
-            step = self.runner.step(carried, given, last)
+            step = self.runner.step(carried, given, last, TIMERS_MAX)
             self._hand_on(step.emissions, -FOREVER, done)
             if step.parked:
                 return
+            if step.reached < last:
+                raise _ScriptFloodError(step.reached, self.script)
             carried = step.carried
         self._hand_on(self.runner.finish(carried), -FOREVER, done)
 
@@ -265,6 +297,15 @@ class _Link:
         if self._rules is not None:
             found.append(self._rules.next_due(Carried(_under(self._fed, tables)), stopped))
         return min((due for due in found if due is not None), default=FOREVER)
+
+
+def _too_many(script: model.Script, most: int) -> InputError:
+    message = f"script {script.name}: more than {most:,} timers are due at once"
+    hint = (
+        "make its `elapse` longer, or end its loop; a time far off makes as many;"
+        " `simulate --bucket N` takes fewer lines at once"
+    )
+    return InputError([Problem("timers", message, script.place, hint)])
 
 
 def _under(prefix: str, tables: Tables) -> dict[str, pa.Table]:

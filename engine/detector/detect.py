@@ -17,7 +17,7 @@ from tidegate.engine.detector.edges import BEGIN, action_edges, begun, edge_micr
 from tidegate.engine.detector.log import read_log, wrong
 from tidegate.engine.detector.stacking import both
 from tidegate.engine.detector.timeline import Timeline, of_batches, of_log
-from tidegate.engine.pipeline import Pipeline, Span
+from tidegate.engine.pipeline import Pipeline
 from tidegate.engine.policy import load_policy
 from tidegate.engine.taking import Taking
 from tidegate.engine.values import FOREVER, Batch, Carried
@@ -68,7 +68,7 @@ def _emitted(
     """What scripts emit, by event type; after the last occurrence too, as in `simulate`."""
     pipeline = Pipeline(book, dict.fromkeys([*book.scripts, *book.rules], activation), Taking())
     end = max([last, *(int(batch.time[-1]) for batch in batches.values())])
-    flow = pipeline.step({}, batches, Span(end))
+    flow = pipeline.step_whole({}, batches, end)
     found = dict(flow.shown)
     for event, batch in pipeline.finish(flow.tables, flow.parked).shown.items():
         found[event] = both(found[event], batch) if event in found else batch

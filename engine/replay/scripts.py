@@ -10,7 +10,7 @@ import orjson
 import pyarrow as pa
 
 from tidegate.engine.moments import micros_text
-from tidegate.engine.pipeline import Flow, Pipeline, Span
+from tidegate.engine.pipeline import Flow, Pipeline
 from tidegate.engine.replay import json_values, script_values
 from tidegate.engine.replay.json_values import ENCODED, LINE
 from tidegate.engine.replay.printing import key_texts
@@ -40,7 +40,7 @@ class Scripts:
 
     def step(self, arrived: Mapping[str, Batch], watermark: int) -> Flow:
         """What all scripts do in one bucket, of occurrences by event type."""
-        found = self._pipeline.step(self._tables, arrived, Span(watermark, stopped=self._parked))
+        found = self._pipeline.step_whole(self._tables, arrived, watermark, self._parked)
         self._tables = found.tables
         self._parked |= found.parked.keys()
         return found
