@@ -107,5 +107,5 @@ PLANTED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "no epoch check": no_epoch_check,
     "cursor ahead": cursor_ahead,
     "signals by id": signals_by_id,
-    "scripts forget": scripts_forget,
 }
+PLANTED_IN_SCRIPTS = {"scripts forget": scripts_forget}
