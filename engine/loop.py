@@ -380,6 +380,7 @@ class Loop:
             bucket=plan.bucket,
             watermark=plan.watermark,
             rows=taken.rows,
+            rejected=len(taken.rejected),
             detections=taken.detections,
             firings=sum(map(len, taken.firings)),
             damped=sum(sum(fired.damped.values()) for fired in taken.firings),

@@ -70,7 +70,7 @@ def keep_given(store: SqlStore, book: Rulebook) -> None:
     """Keep a rulebook that a command was given, unless an engine runs one of its name: then what
     runs stays what the store says that runs."""
     if store.holder(book.name) is None:
-        store.register(book.name, book.text, book.file)
+        store.register(book.name, book.text, book.file, files=book.files)
 
 
 def the_rulebook(store: SqlStore, name: str | None) -> Rulebook:

@@ -175,6 +175,7 @@ def bucket_printer(*, as_json: bool, stages: bool = False) -> Callable[[str, Buc
     def as_text(rulebook: str, report: BucketReport) -> None:
         parts = (
             counted(report.rows, "row"),
+            *([f"{report.rejected:,} rejected"] if report.rejected else []),
             counted(report.detections, "detection"),
             counted(report.firings, "firing")
             + (f" ({report.damped:,} damped)" if report.damped else ""),

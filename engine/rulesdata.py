@@ -131,10 +131,10 @@ def ask_to_reload(
         raise EngineError("no-rulebook", message, "name the file to take over")
     given = source if source is not None else kept.file or ""
     if isinstance(given, str) and is_text(given):
-        changed = replace(kept, text=given)
+        changed = replace(kept, text=given, files={})
     else:
         path = os.path.abspath(given)
-        changed = replace(kept, text=read_file(path), file=path)
-    changed.judged(book.name)
-    version = store.propose(book.name, changed, kept.version)
+        changed = replace(kept, text=read_file(path), file=path, files={})
+    files = changed.judged(book.name).files
+    version = store.propose(book.name, replace(changed, files=files), kept.version)
     return version if version is not None else ask_to_reload(store, book, source)

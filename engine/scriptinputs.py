@@ -1,24 +1,18 @@
-"""What event scripts take: of which columns their inputs read, and rules' detections as occurrences
-(design/eventscript.md 1)."""
+"""The columns that the inputs of event scripts read (design/eventscript.md 1)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 
-import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.evaluate.shape import key_schema
-from tidegate.engine.ids import column_set, firing_ids, instant_ids
-from tidegate.engine.moments import python_values
 from tidegate.engine.parameters import INSTANT, parameter_schema
-from tidegate.engine.sparktypes import arrow_type, spark_type
-from tidegate.engine.values import Batch, Detections, Needs
+from tidegate.engine.sparktypes import spark_type
 from tidegate.rules.errors import Problem
 from tidegate.rules.eventscript.tree import Input
 from tidegate.rules.eventscript.types import Structure, Type
-from tidegate.rules.model import Rulebook, Script, ScriptEvent, ScriptInput
+from tidegate.rules.model import Rulebook, Script, ScriptInput
 from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.scripttypes import fits
 
@@ -81,54 +75,3 @@ def _columns(
             )
             wrong("type", message, "declare another type, or another column")
     return {*typed, *taken.order_by}
-
-
-def taken(batch: Batch, columns: Sequence[str]) -> Batch:
-    """The occurrences of an event type with the columns that a script reads. Those of a clock,
-    which have nothing but their instant, get ids of it."""
-    table = batch.table.select([*columns])
-    ids = batch.ids or {"": instant_ids(batch.event, batch.time)}
-    return Batch(batch.event, batch.time, batch.row, table, ids, batch.depth)
-
-
-def as_declared(batch: Batch, event: ScriptEvent) -> Batch:
-    """What a script emits with columns of the types that its event type is declared with: an
-    `object`, which may be of any type, is text."""
-    table = batch.table
-    for number, name in enumerate(table.column_names):
-        wanted = arrow_type(event.fields[name])
-        if table.schema.field(name).type != wanted:
-            table = table.set_column(number, name, _cast(table.column(name), wanted))
-    return batch if table is batch.table else replace(batch, table=table)
-
-
-def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
-    try:
-        return column.cast(wanted)
-    except pa.ArrowException:
-        texts = [None if value is None else str(value) for value in python_values(column)]
-        return pa.chunked_array([pa.array(texts, pa.string()).cast(wanted)])
-
-
-def detected(found: Detections, needs: Needs) -> Batch:
-    """A rule's detections as occurrences at their ends: columns are the key, `started_at` and
-    `detected_at`; the id is of rule, key, interval and constituents; the depth their greatest."""
-    ids = np.empty((len(found.event_row), 2), np.uint64)
-    depth = np.zeros(len(found.event_row) + 1, np.int32)  # one more, for the last empty segment
-    for code, event in enumerate(found.events):
-        at = np.flatnonzero(found.event_code == code)
-        row, batch = found.event_row[at], found.batches[event]
-        columns = column_set(needs.ids.get((found.rule, event), ()))
-        own = batch.ids_by(columns) if batch.ids else instant_ids(batch.event, batch.time)
-        ids[at] = own[row]
-        if batch.depth is not None:
-            depth[at] = batch.depth[row]
-    greatest = np.zeros(len(found), np.int32)
-    filled = np.diff(found.offsets) > 0
-    if len(found):
-        greatest[filled] = np.maximum.reduceat(depth, found.offsets[:-1])[filled]
-    start, end = (pa.array(side).cast(INSTANT) for side in (found.start, found.end))
-    names = found.keys.column_names
-    table = pa.table([*found.keys.columns, start, end], names=[*names, STARTED, DETECTED])
-    own = firing_ids("", found.rule, found.keys, found.start, found.end, found.offsets, ids)
-    return Batch(found.rule, found.end, np.arange(len(found)), table, {"": own}, greatest)

@@ -90,11 +90,13 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class BucketReport:
-    """One line of `run --json`."""
+    """One line of `run --json`. `rejected`: rows and signals that could not become occurrences, and
+    faults of scripts."""
 
     bucket: int
     watermark: int
     rows: int
+    rejected: int
     detections: int
     firings: int
     damped: int

@@ -26,6 +26,7 @@ def load(
     file: str | None = None,
     features: frozenset[str] = frozenset(),
     added: Mapping[str, str] | None = None,
+    files: Mapping[str, str] | None = None,
 ) -> Rulebook:
     """Read and check a rulebook.
 
@@ -33,13 +34,14 @@ def load(
     overrides (`--set name=value`). `file` says which file a text came from: relative table paths
     resolve against its folder, and without it they are refused. `features` are names of
     `rules.unbuilt` that the caller accepts although the engine has not built them. `added` are
-    rules that stand beside the text, by name the YAML of each.
+    rules that stand beside the text, by name the YAML of each. `files` are texts to take in place
+    of those of scripts' files, by their names as the rulebook writes them.
 
     Raises `InputError` with every problem of the rulebook; warnings are in `Rulebook.warnings`.
     """
     from tidegate.rules.loader import load_rulebook
 
-    return load_rulebook(source, settings or {}, file, features, added or {})
+    return load_rulebook(source, settings or {}, file, features, added or {}, files or {})
 
 
 def parse(text: str, place: Place | None = None) -> Expression:

@@ -28,6 +28,7 @@ class Book:
     scripts: dict[str, Script] = field(default_factory=dict)
     made: set[str] = field(default_factory=set)  # events that scripts declare
     scripts_readable: bool = True
+    files: dict[str, str] = field(default_factory=dict)  # of scripts, by name as it is written
     samples: Mapping[str, str] = field(default_factory=dict)
     sample_places: Mapping[str, Place] = field(default_factory=dict)  # of their text
     _records: dict[str, dict[str, Record]] = field(default_factory=dict)

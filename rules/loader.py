@@ -29,9 +29,10 @@ def load_rulebook(
     file: str | None,
     features: frozenset[str],
     added: Mapping[str, str],
+    files: Mapping[str, str],
 ) -> Rulebook:
     """See `rules.load`."""
-    return _loaded(source, settings, file, features, added=added)
+    return _loaded(source, settings, file, features, added=added, files=files)
 
 
 def validated(file: os.PathLike[str], settings: Mapping[str, str]) -> Rulebook:
@@ -58,6 +59,7 @@ def _loaded(
     doubt: Callable[[Book, Settings, Report], None] | None = None,
     *,
     added: Mapping[str, str] | None = None,
+    files: Mapping[str, str] | None = None,
 ) -> Rulebook:
     """`doubt`: adds further warnings."""
     if isinstance(source, str) and (file is not None or is_text(source)):
@@ -81,7 +83,7 @@ def _loaded(
     if not isinstance(top, Record):
         raise InputError(report.problems)
     limits = shape_settings(top.get("settings"), settings, report)
-    book = shape(top, file, limits.script_markers_max, report)
+    book = shape(top, file, limits.script_markers_max, files or {}, report)
     check(book, report)
     check_statements(book, report)
     refuse_unbuilt(book, limits, features, report)
@@ -105,6 +107,7 @@ def _loaded(
         sample_places=book.sample_places,
         reads=top.get("reads", ()),
         added=added or {},
+        files=book.files,
     )
     return replace(loaded, warnings=in_order([*report.warnings, *cascade_warnings(loaded)]))
 

@@ -384,3 +384,4 @@ class Rulebook:
     python: frozenset[str] = frozenset()  # what the operator lets scripts call: dotted names
     warnings: tuple[Problem, ...] = ()
     added: Mapping[str, str] = field(default_factory=dict)  # the YAML of rules beside the text
+    files: Mapping[str, str] = field(default_factory=dict)  # of scripts, by name as it is written

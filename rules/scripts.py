@@ -12,7 +12,7 @@ from tidegate.rules import expression as x
 from tidegate.rules.book import Book
 from tidegate.rules.cycles import cycles
 from tidegate.rules.errors import InputError, Place, Problem
-from tidegate.rules.eventscript.tree import Input, Program
+from tidegate.rules.eventscript.tree import Expression, Field, Input, Program, Raw
 from tidegate.rules.eventscript.types import Basic, Structure, Type
 from tidegate.rules.files import read_file
 from tidegate.rules.form_scripts import ERROR
@@ -67,7 +67,7 @@ def shape_scripts(book: Book, file: str | None, markers_max: int, report: Report
         if name in book.names("rules"):
             message = f"a rule is called {name!r}, too"
             report.add("name", message, book.key_place("scripts", name), "rename one of them")
-        program = _program(record, file, markers_max, report)
+        program = _program(book, record, file, markers_max, report)
         if program is not None:
             programs[name] = program
     book.scripts_readable = len(programs) == len(book.names("scripts"))
@@ -85,16 +85,19 @@ def shape_scripts(book: Book, file: str | None, markers_max: int, report: Report
             expire_key_after_micros=record.get("expire_key_after"),
             enabled=record.get("enabled", True),
         )
+        _kept_for_ever(book.scripts[name], file, report)
 
 
-def _program(record: Record, file: str | None, markers_max: int, report: Report) -> Program | None:
+def _program(
+    book: Book, record: Record, file: str | None, markers_max: int, report: Report
+) -> Program | None:
     """The program of a script; what is wrong or doubtful about it is added to the report."""
     try:
         if "text" in record.values:
             text, node = record.get("text")
             read = eventscript.read(text, locate=node.locator(), markers_max=markers_max)
         elif "file" in record.values:
-            path = record.get("file")
+            path = written = record.get("file")
             if not os.path.isabs(path):
                 if file is None:
                     message = f"the relative path {path!r} in a text without a file"
@@ -102,7 +105,10 @@ def _program(record: Record, file: str | None, markers_max: int, report: Report)
                     report.add("relative-path", message, record.place("file"), hint)
                     return None
                 path = os.path.join(os.path.dirname(file), path)
-            read = eventscript.read(_text(path, record), Place(path), markers_max=markers_max)
+            if written not in book.files:
+                book.files[written] = _text(path, record)
+            text = book.files[written]
+            read = eventscript.read(text, Place(path), markers_max=markers_max)
         else:
             return None
     except InputError as error:
@@ -176,22 +182,51 @@ def _inputs(book: Book, name: str, program: Program, report: Report) -> Mapping[
         value = _value(declared, event, said, columns, report)
         order = _order(event, said, columns, report) if said else ()
         found[of] = ScriptInput(event, value, order)
-        _at_once(book, of, found[of], said.place() if said else declared.place, report)
+        _at_once(book, declared, found[of], said.place() if said else declared.place, report)
     return found
 
 
-def _at_once(book: Book, of: str, taken: ScriptInput, place: Place, report: Report) -> None:
-    """Rows of one commit are simultaneous, and a script takes them one by one."""
+def _at_once(book: Book, read: Input, taken: ScriptInput, place: Place, report: Report) -> None:
+    """Rows of one commit are simultaneous, and a script takes them one by one. Where its group has
+    the table's key, each instance sees one of them."""
     event = book.events.get(taken.event)
     if not isinstance(event, TableEvent) or event.change is Change.TRANSACTION:
         return
+    table = book.tables.get(event.table)
+    key = {*table.key} if table is not None else set()
+    columns = event.columns or {}
+    group = {columns.get(name, name) for each in read.group for name in _column_of(each, taken)}
+    if key and key <= group:
+        return
     if event.time is None and not taken.order_by:
+        of = read.name
         message = (
             f"rows of {taken.event!r} in one commit are simultaneous: {of!r} takes them in"
             " the order of their values"
         )
         hint = f"give the event a time:, or write in: {{{of}: {{order_by: [COLUMN]}}}}"
         report.warn("order", message, place, hint)
+
+
+def _column_of(expression: Expression, taken: ScriptInput) -> Iterator[str]:
+    """The column that an expression of a group is, if it is one as it stands."""
+    match expression:
+        case Field(structure=Raw(), name=name):
+            yield name
+        case Raw() if taken.value is not None:
+            yield taken.value
+
+
+def _kept_for_ever(script: Script, file: str | None, report: Report) -> None:
+    """Nothing but the history limits how many keys there are."""
+    grouped = next((each for each in script.program.inputs if each.group), None)
+    if grouped is None or script.expire_key_after_micros is not None:
+        return
+    message = f"the script {script.name!r} keeps what it knows of each key for ever"
+    hint = "say expire_key_after: 7 days, or how long a key may be silent before it begins anew"
+    if is_script(file):
+        hint = f"name the file in a rulebook, and there {hint}"
+    report.warn("unbounded", message, grouped.place, hint)
 
 
 def _order(event: str, said: Record, columns: _Columns | None, report: Report) -> tuple[str, ...]:

@@ -54,10 +54,12 @@ _OPTIONS = (
 )
 
 
-def shape(top: Record, file: str | None, markers_max: int, report: Report) -> Book:
+def shape(
+    top: Record, file: str | None, markers_max: int, files: Mapping[str, str], report: Report
+) -> Book:
     """Everything of a rulebook but its settings. Expressions' names are not yet checked.
-    `markers_max`: of one script."""
-    book = Book(top, file or top.node.place.file, top.get("timezone", "UTC"))
+    `markers_max`: of one script; `files`: texts of scripts' files that are known already."""
+    book = Book(top, file or top.node.place.file, top.get("timezone", "UTC"), files=dict(files))
     for name, record in book.records("tables").items():
         book.tables[name] = _table(book, name, record, file, report)
     for name, record in book.records("events").items():

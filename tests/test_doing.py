@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pyarrow as pa
@@ -77,15 +78,32 @@ def test_what_is_watched_is_named_with_the_versions_to_come() -> None:
             assert len(doing.watching_text({f"{name}{n}": 10**6 for n in range(count)})) <= 80
 
 
+def test_a_buckets_line_says_how_many_rows_were_rejected_if_any(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for count in (0, 2):
+        report = BucketReport(7, 1, 3, count, 1, 0, 0, 0, {})
+        output.bucket_printer(as_json=False)("", report)
+        output.bucket_printer(as_json=True)("", report)
+    none, as_json, some, more = capsys.readouterr().out.splitlines()
+    assert "bucket 7: 3 rows, 1 detection" in none
+    assert "bucket 7: 3 rows, 2 rejected, 1 detection" in some
+    assert [json.loads(line)["rejected"] for line in (as_json, more)] == [0, 2]
+
+
 def test_a_buckets_line_with_its_stages_fits_a_screen(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     seconds = dict.fromkeys(doing.STAGES, 1234.5678)
     output.bucket_printer(as_json=False, stages=True)(
-        "", BucketReport(123_456, 1, 1_234_567, 1_234_567, 1_234_567, 1_234_567, 1_234_567, seconds)
+        "",
+        BucketReport(
+            123_456, 1, 1_234_567, 1_234_567, 1_234_567, 1_234_567, 1_234_567, 1_234_567, seconds
+        ),
     )
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 100
-    assert all(f"{stage} 1234.568" in " ".join(lines) for stage in doing.STAGES)
+    words = " ".join(" ".join(lines).split())
+    assert all(f"{stage} 1234.568" in words for stage in doing.STAGES)
     assert [line[:2] == "  " for line in lines] == [False, *[True] * (len(lines) - 1)]

@@ -61,7 +61,22 @@ def test_the_files_of_scripts_are_watched(tmp_path: Path) -> None:
     written(script, "in {} A A()*", seconds_ago=1)
     found = file.changed({})
     assert text_of(found) == path.read_text()
+    assert found is not None
+    assert found.load().scripts["s"].program.text == "in {} A A()*"
     assert file.changed({}) is None
+
+
+def test_a_script_goes_together_with_its_file(tmp_path: Path) -> None:
+    path, script = tmp_path / "bank.yaml", tmp_path / "a.es"
+    written(path, "rulebook: bank\nscripts: {s: {file: a.es}}\n")
+    written(script, "in {} A A()")
+    file = RulebookFile(rules.load(path), watched=True)
+    assert file.changed({}) is None
+    script.unlink()
+    written(path, "rulebook: bank\nevents: {a: {signal: {}}}\n", seconds_ago=1)
+    found = file.changed({})
+    assert found is not None
+    assert not found.judged("bank").scripts
 
 
 def test_a_file_that_may_still_be_written_is_not_read_yet(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ class RulebookFile:
     def __init__(self, book: Rulebook, *, watched: bool) -> None:
         self._path = book.file
         self._watched = watched
-        self._texts = texts_of(book)
+        self._texts: Mapping[str, str | None] = texts_of(book)
         self._seen: tuple[tuple[int, ...] | None, ...] | None = (
             None  # it may have changed since it was read
         )
@@ -67,11 +67,20 @@ class RulebookFile:
         if not asked and (state == self._seen or any(map(_is_settling, state))):
             return None
         self._asked, self._seen = False, state
-        texts = {file: read_file(file) for file in self._texts}
+        texts = {**{file: _text(file) for file in self._texts}, self._path: read_file(self._path)}
         if texts == self._texts and not asked:
             return None
         self._texts = texts
-        return KeptRulebook(texts[self._path], absolute(self._path), added)
+        return KeptRulebook(texts[self._path] or "", absolute(self._path), added)
+
+
+def _text(file: str) -> str | None:
+    """The text of a script's file; None where it cannot be read, for the rulebook may name another
+    one now."""
+    try:
+        return read_file(file)
+    except InputError:
+        return None
 
 
 def _state(file: str) -> tuple[int, ...] | None:
@@ -107,7 +116,8 @@ class Changes:
             return
         added = self.store.newest(self.name).added
         if added != book.added:
-            self.store.propose(self.name, KeptRulebook(book.text, absolute(book.file), added))
+            kept = KeptRulebook(book.text, absolute(book.file), added, files=book.files)
+            self.store.propose(self.name, kept)
         said = "the engine was started anew, with its file as it was then"
         self.answer(said, pending[-1].id)
 

@@ -7,7 +7,6 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -34,7 +33,7 @@ from tidegate.engine.options import default_store
 from tidegate.engine.outage import Outages
 from tidegate.engine.policy import load_policy
 from tidegate.engine.state import BucketReport
-from tidegate.engine.store import LeaseKeeper, open_store
+from tidegate.engine.store import KeptRulebook, LeaseKeeper, open_store
 from tidegate.rules.errors import EngineError, TidegateError
 from tidegate.rules.model import Rulebook
 
@@ -266,7 +265,8 @@ class Engine(Requests):
         self._add_rules()
         book = self.rulebook
         self._file.runs(book)
-        store.introduce(book.name, book.text, absolute(book.file))
+        given = KeptRulebook(book.text, absolute(book.file), files=book.files)
+        store.introduce(book.name, given)
         with self._stopping_cause():
             check_clock(store, book)
             if not waits:
@@ -292,9 +292,8 @@ class Engine(Requests):
             if path in asked
         }
         if added != own.added:
-            self.rulebook = replace(kept, text=own.text, file=own.file, added=added).load(
-                self._settings
-            )
+            found = KeptRulebook(own.text, own.file, added, files=own.files)
+            self.rulebook = found.load(self._settings)
             self.rulebook = allowed(self.rulebook, self._policy)
 
     def _change(self, loop: Loop) -> None:

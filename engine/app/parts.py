@@ -133,7 +133,9 @@ def open_parts(
             stopped=stopped,
         )
         stack.callback(loop.close)
-        version = store.register(given.name, given.text, absolute(given.file), given.added)
+        version = store.register(
+            given.name, given.text, absolute(given.file), given.added, given.files
+        )
         fresh.pop_all()
         return Parts(loop, version, lake, poster, stack.pop_all())
 

@@ -87,7 +87,7 @@ def own_text(book: Rulebook, store: SqlStore, load: Callable[[], Rulebook]) -> R
     """The rulebook to take over with: as its file is now, where the other engine ran another text
     than this one has. Another text than the file's is told, and left."""
     kept = store.rulebooks().get(book.name)
-    if kept is None or kept.text == book.text:
+    if kept is None or kept.says(book):
         return book
     try:
         found = load()
@@ -96,7 +96,7 @@ def own_text(book: Rulebook, store: SqlStore, load: Callable[[], Rulebook]) -> R
         found = book
     if found.name != book.name:
         found = book
-    if kept.text != found.text:
+    if not kept.says(found):
         log.warning(
             "the engine before ran another text of rulebook %s (from %s); this one goes on with %s",
             book.name,

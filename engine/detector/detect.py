@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -14,10 +15,12 @@ from tidegate.engine.detector.comparable import incomparable
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.edges import BEGIN, action_edges, begun, edge_micros, with_edges
 from tidegate.engine.detector.log import read_log, wrong
+from tidegate.engine.detector.stacking import both
 from tidegate.engine.detector.timeline import Timeline, of_batches, of_log
+from tidegate.engine.pipeline import Pipeline
 from tidegate.engine.policy import load_policy
-from tidegate.engine.scripted import emitted
-from tidegate.engine.values import FOREVER, Carried
+from tidegate.engine.taking import Taking
+from tidegate.engine.values import FOREVER, Batch, Carried
 from tidegate.rules.model import ClockEvent, Rule, Rulebook, ScriptEvent
 from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.unbuilt import SIMULATED
@@ -54,9 +57,22 @@ def detect(rulebook: str | os.PathLike[str] | Rulebook, occurrences: pa.Table) -
     line = _with_clock_batches(book, line, first, last)
     if any(script.enabled for script in book.scripts.values()):
         batches = {event: line.batch(event) for event in line.counts}
-        line = of_batches(batches | emitted(book, batches, seen, last))
+        line = of_batches(batches | _emitted(book, batches, seen, last))
     found, _, _ = detector.step(Carried(), line, FOREVER, last)
     return result.joined(book, [result.of_rule(d, log.table) for d in found], log.table)
+
+
+def _emitted(
+    book: Rulebook, batches: Mapping[str, Batch], activation: int, last: int
+) -> dict[str, Batch]:
+    """What scripts emit, by event type; after the last occurrence too, as in `simulate`."""
+    pipeline = Pipeline(book, dict.fromkeys([*book.scripts, *book.rules], activation), Taking())
+    end = max([last, *(int(batch.time[-1]) for batch in batches.values())])
+    flow = pipeline.step_whole({}, batches, end)
+    found = dict(flow.shown)
+    for event, batch in pipeline.finish(flow.tables, flow.parked).shown.items():
+        found[event] = both(found[event], batch) if event in found else batch
+    return found
 
 
 def _first(book: Rulebook, line: Timeline) -> int:

@@ -90,6 +90,9 @@ def _figures(book: str, status: Status | None) -> Iterator[Metric]:
     yield _count("firings_damped", "Of them, dropped by damping", damped, book, "rule", "by")
     parked = {(row["rule"],): float(row["state"] == "parked") for row in status["rules"]}
     yield _level("rule_parked", "Whether a limit has parked the rule", parked, book, "rule")
+    parked = {(row["script"],): float(row["state"] == "parked") for row in status["scripts"]}
+    said = "Whether the script has run away and is parked"
+    yield _level("script_parked", said, parked, book, "script")
     entries = {(state,): status[f"entries_{state}"] for state in ENTRY_STATES}
     yield _level("entries", "Actions that are not finished", entries, book, "state")
     for name, said in (("commits", "Commits"), ("seconds", "Seconds")):

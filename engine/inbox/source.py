@@ -76,7 +76,7 @@ class Source:
             return self.known
         for name, row in kept.items():
             known = self.known.get(name)
-            same = known is not None and (known.text, known.added) == (row.text, row.added)
+            same = known is not None and row.says(known) and row.added == known.added
             if self._name in (None, name) and not same:
                 try:
                     self.known = {**self.known, name: row.load()}

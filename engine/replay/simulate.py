@@ -22,7 +22,7 @@ from tidegate.engine.replay.json_values import EVENT, TIME
 from tidegate.engine.replay.nothing import check_calendar, doubtful, nothing_detected
 from tidegate.engine.replay.printing import Printer
 from tidegate.engine.replay.progress import Progress
-from tidegate.engine.replay.scripts import Scripts
+from tidegate.engine.replay.scripts import Scripts, emissions, texts
 from tidegate.engine.replay.spool import times
 from tidegate.engine.replay.times import INSTANTS, of_argument
 from tidegate.engine.replay.trace import Trace, read
@@ -102,10 +102,10 @@ def run(
         last = min(watermark, trace.last if until is None else until)
         arrived = batches(trace, window) | clock_batches(book, begin, last)
         emitted = scripts.step(arrived, watermark)
-        arrived |= scripts.shown(emitted)
+        arrived |= emitted.shown
         found, carried, _ = detector.step(carried, arrived, watermark, last)
-        printer.write(found, out, damper.damp(found), [*emitted.texts(book, iso=trace.iso)])
-        count += sum(map(len, found)) + len(emitted)
+        printer.write(found, out, damper.damp(found), texts(emitted, book, iso=trace.iso))
+        count += sum(map(len, found)) + emissions(emitted)
         begin = max(begin, watermark + 1)
         done += len(window)
         progress(done, trace.count)
@@ -114,13 +114,13 @@ def run(
             scripts.through(_through_bytes)
     clocks = {} if until is None else clock_batches(book, begin, until)
     emitted = scripts.finish() if until is None else scripts.step(clocks, until)
-    if detector.timed or clocks or len(emitted):
+    if detector.timed or clocks or emitted.shown or emitted.emissions:
         end = FOREVER if until is None else until
         last = trace.last if until is None else until
-        last = max([last, *(int(each.time[-1]) for each in emitted.raw.values())])
-        found, carried, _ = detector.step(carried, clocks | scripts.shown(emitted), end, last)
-        printer.write(found, out, damper.damp(found), [*emitted.texts(book, iso=trace.iso)])
-        count += sum(map(len, found)) + len(emitted)
+        last = max([last, *(int(each.time[-1]) for each in emitted.shown.values())])
+        found, carried, _ = detector.step(carried, clocks | emitted.shown, end, last)
+        printer.write(found, out, damper.damp(found), texts(emitted, book, iso=trace.iso))
+        count += sum(map(len, found)) + emissions(emitted)
     for warning in scripts.warnings():
         tell(f"warning: {warning}")
     return count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +14,9 @@ from tidegate.engine.script.numbers import FailedError
 from tidegate.engine.script.values import LARGEST, SMALLEST, wrapped
 from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
 
+_LONG = re.compile(r"[+-]?[0-9]+")
+_DIGITS_MAX = 4_000
+"""Of a text that is read as a `long`, zeros before it included: Python refuses longer ones."""
 _PYTHON = {Basic.BOOLEAN: bool, Basic.LONG: int, Basic.STRING: str, Basic.TIME: int}
 
 
@@ -38,9 +42,9 @@ def built_in(name: str, kinds: Sequence[Type], result: Type) -> Callable[..., An
         case "round":
             return lambda x: _whole(_nearest(x) if math.isfinite(x) else x)
         case "long":
-            return _parsed(int) if kinds[0] == Basic.STRING else _whole
+            return _long if kinds[0] == Basic.STRING else _whole
         case "double":
-            return _parsed(float) if kinds[0] == Basic.STRING else float
+            return _double if kinds[0] == Basic.STRING else float
         case "string":
             return _text(kinds[0])
         case "object":
@@ -121,17 +125,22 @@ def _whole(value: float) -> int:
     return min(max(int(value), SMALLEST), LARGEST)
 
 
-def _parsed(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    def parsed(text: str) -> Any:
-        try:
-            value = parse(text.strip())
-        except ValueError:
-            value = None
-        if value is None or (isinstance(value, int) and not SMALLEST <= value <= LARGEST):
-            raise FailedError("function", f"no number: {text[:40]!r}")
-        return value
+def _long(text: str) -> int:
+    """As Java has it: a sign and digits, nothing else."""
+    value = int(text) if len(text) <= _DIGITS_MAX and _LONG.fullmatch(text) else None
+    if value is None or not SMALLEST <= value <= LARGEST:
+        raise FailedError("function", f"no number: {text[:40]!r}")
+    return value
 
-    return parsed
+
+def _double(text: str) -> float:
+    """Python's, but for `1_0` and digits that are not ASCII."""
+    try:
+        if text.isascii() and "_" not in text:
+            return float(text)
+    except ValueError:
+        pass
+    raise FailedError("function", f"no number: {text[:40]!r}")
 
 
 def _text(kind: Type) -> Callable[[Any], str]:

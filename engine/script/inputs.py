@@ -31,13 +31,11 @@ from tidegate.rules.eventscript.types import Basic, Structure
 @dataclass(frozen=True, slots=True)
 class Source:
     """How an input reads its occurrences. `value`: the column of a value that is no structure.
-    `emitted`: they are a script's, in the order in which they were emitted. `ids`: the column set
-    of their ids (`Batch.ids`)."""
+    `emitted`: they are a script's, in the order in which they were emitted."""
 
     value: str | None = None
     order_by: tuple[str, ...] = ()
     emitted: bool = False
-    ids: str = ""
 
 
 @dataclass(slots=True)
@@ -164,7 +162,7 @@ class Inputs:
         time = joined([batch.time for batch in chosen], np.empty(0, np.int64))
         symbol = joined(symbols, np.empty(0, np.int32))
         all_keys = joined(every, np.empty(0, np.bool_))
-        ids = joined(self._ids(inputs, chosen), np.empty((0, 2), np.uint64))
+        ids = joined([batch.ids_by("") for batch in chosen], np.empty((0, 2), np.uint64))
         depth = joined([*map(_depth, chosen)], np.empty(0, np.int32))
         key = [pa.concat_arrays(column) if column else pa.nulls(0) for column in keys]
         if order is None:
@@ -181,10 +179,6 @@ class Inputs:
             depth[order],
             {moved[old]: said for old, said in faults.items()},
         )
-
-    def _ids(self, read: Sequence[tree.Input], batches: Sequence[Batch]) -> list[np.ndarray]:
-        sources = (self._sources.get(each.name, Source()) for each in read)
-        return [b.ids_by(source.ids) for b, source in zip(batches, sources, strict=True)]
 
     def _named(
         self, taken: Taken, batch: Batch, faults: dict[int, list[Fault]]

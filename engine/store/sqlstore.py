@@ -121,15 +121,21 @@ class SqlStore(Shown):
     # -- rulebooks and controls -----------------------------------------------------------------
 
     def register(
-        self, rulebook: str, text: str, file: str | None, added: Mapping[str, str] | None = None
+        self,
+        rulebook: str,
+        text: str,
+        file: str | None,
+        added: Mapping[str, str] | None = None,
+        files: Mapping[str, str] | None = None,
     ) -> int:
         """Say that a rulebook runs, or is to run; the number of its version. Without `added` the
-        rules beside its text stay as they are kept."""
+        rules beside its text stay as they are kept. `files`: those of its scripts."""
         with self._database.write() as connection:
             if added is None:
                 kept = versions.current(connection).get(rulebook)
                 added = kept.added if kept is not None else {}
-            number = versions.register(connection, rulebook, KeptRulebook(text, file, added))
+            given = KeptRulebook(text, file, added, files=files or {})
+            number = versions.register(connection, rulebook, given)
             failpoint("register.before")
         return number
 
@@ -154,11 +160,11 @@ class SqlStore(Shown):
         with self._database.read() as connection:
             return versions.current(connection)
 
-    def introduce(self, rulebook: str, text: str, file: str | None) -> None:
+    def introduce(self, rulebook: str, kept: KeptRulebook) -> None:
         """Keep a rulebook that the store does not know yet, so that it can say why it did not
         start; one that it knows stays as it was."""
         with self._database.write() as connection:
-            versions.introduce(connection, rulebook, KeptRulebook(text, file))
+            versions.introduce(connection, rulebook, kept)
 
     def set_stopped(self, rulebook: str, epoch: int, reason: str | None) -> None:
         """Keep why the engine stopped (G7); None once it runs again. Only who has the lease, or had

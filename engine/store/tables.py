@@ -68,6 +68,7 @@ rulebooks = Table(
     Column("stopped", Message),
     Column("version", BigInteger, nullable=False, server_default="0"),
     Column("added", Text, nullable=False, server_default="{}"),
+    Column("files", Text, nullable=False, server_default="{}"),
 )
 versions = Table(
     "versions",
@@ -78,6 +79,7 @@ versions = Table(
     Column("file", Text),
     Column("added", Text, nullable=False),
     Column("registered_at", BigInteger, nullable=False),
+    Column("files", Text, nullable=False, server_default="{}"),
 )
 
 # A lease is held while the store's clock is before `expires_at` (G21). `alive_at`: when its holder

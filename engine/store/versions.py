@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import sqlalchemy as sa
 
@@ -25,22 +25,30 @@ RELOAD = "reload"
 @dataclass(frozen=True, slots=True)
 class KeptRulebook:
     """The text of a rulebook, the file it came from, and the rules that were put beside it, by name
-    the YAML of each. `version`: 0 for one that has not run yet."""
+    the YAML of each. `version`: 0 for one that has not run yet. `files`: what the files of its
+    scripts said, by their names as it writes them; one that is not there is read from the disk."""
 
     text: str
     file: str | None
     added: Mapping[str, str] = field(default_factory=dict)
     version: int = 0
+    files: Mapping[str, str] = field(default_factory=dict)
 
     def load(self, settings: Mapping[str, str] | None = None) -> Rulebook:
         """The rulebook, read and checked. Raises InputError."""
-        return rules.load(self.text, settings=settings, file=self.file, added=self.added)
+        return rules.load(
+            self.text, settings=settings, file=self.file, added=self.added, files=self.files
+        )
+
+    def says(self, book: Rulebook) -> bool:
+        """Whether a rulebook has this text, its scripts' files included."""
+        return (self.text, self.files) == (book.text, book.files)
 
     def judged(self, name: str, settings: Mapping[str, str] | None = None) -> Rulebook:
         """The rulebook, to be taken over in place of `name`. Raises InputError, too, where its text
         does not stand without the rules beside it: a start reads it alone first."""
         if self.added:
-            rules.load(self.text, settings=settings, file=self.file)
+            replace(self, added={}).load(settings)
         loaded = self.load(settings)
         if loaded.name != name:
             message = f"this is the rulebook `{loaded.name}`, not `{name}`"
@@ -115,7 +123,7 @@ def _numbered(connection: sa.Connection, rulebook: str, kept: KeptRulebook) -> i
     number = 1
     if last is not None:
         before = _kept(last)
-        if (before.text, before.file, before.added) == (kept.text, kept.file, kept.added):
+        if before == replace(kept, version=before.version):
             return before.version
         number = before.version + 1
     row = _row(connection, rulebook, kept, number)
@@ -132,6 +140,7 @@ def _row(
         "text": kept.text,
         "file": kept.file,
         "added": json.dumps(dict(kept.added)),
+        "files": json.dumps(dict(kept.files)),
         "version": number,
         "registered_at": server_now(connection),
     }
@@ -139,4 +148,10 @@ def _row(
 
 def _kept(row: sa.Row[tuple[object, ...]]) -> KeptRulebook:
     found = row._mapping
-    return KeptRulebook(found["text"], found["file"], json.loads(found["added"]), found["version"])
+    return KeptRulebook(
+        found["text"],
+        found["file"],
+        json.loads(found["added"]),
+        found["version"],
+        json.loads(found["files"]),
+    )

@@ -162,6 +162,57 @@ scripts:
     assert all("takes them in the order of their values" in each.message for each in found)
 
 
+@pytest.mark.parametrize(
+    ("key", "event", "group", "warned"),
+    [
+        ("[a]", "", "row.a", False),
+        ("[a]", "", "row.b, a", False),
+        ("[a, b]", "", "row.a", True),
+        ("[a, b]", "", "row.b, row.a", False),
+        ("[a]", "", "row.a + 1", True),
+        ("[]", "", "row.a", True),
+        ("[id]", ", columns: [id as a, v as b]", "row.a", False),
+        ("[id]", ", columns: [v as a, id as b]", "row.a", True),
+    ],
+)
+def test_rows_of_one_commit_that_go_to_an_instance_each_are_not_warned_of(
+    key: str, event: str, group: str, warned: bool
+) -> None:
+    book = load(f"""rulebook: b
+tables: {{t: {{path: /t{", key: " + key if key != "[]" else ""}}}}}
+events: {{row: {{on: insert, table: t{event}}}}}
+scripts:
+  s:
+    expire_key_after: 1 day
+    text: "in {{long a; long b;}} row group({group}) row()"
+""")
+    assert [each.code for each in book.warnings] == ["order"] * warned
+
+
+def test_a_key_of_the_only_column_is_known_by_its_name() -> None:
+    text = """rulebook: b
+tables: {t: {path: /t, key: [a]}}
+events: {row: {on: insert, table: t}}
+scripts: {s: {in: {row: {VALUE}}, expire_key_after: 1 d, text: "in long row group(row) row()"}}
+"""
+    for value, codes in (("value: a", []), ("value: b", ["order"])):
+        assert [each.code for each in load(text.replace("VALUE", value)).warnings] == codes
+
+
+def test_keys_that_are_kept_for_ever_are_warned_of_once(tmp_path: Path) -> None:
+    script = "in long A, long B group(B), {long k;} C group(C.k)\n(A() | B() | C())*"
+    text = f'rulebook: b\nscripts:\n  s:\n    text: "{script.replace(chr(10), " ")}"\n'
+    (warning,) = load(text).warnings
+    assert (warning.code, str(warning.place)) == ("unbounded", f"{FILE}:4:28")
+    assert "'s' keeps what it knows of each key for ever" in warning.message
+    assert warning.hint.startswith("say expire_key_after: 7 days")
+    assert load(text + "    expire_key_after: 7 days\n").warnings == ()
+    path = tmp_path / "s.es"
+    path.write_text(script)
+    (warning,) = rules.load(path).warnings
+    assert warning.hint.startswith("name the file in a rulebook, and there say expire_key_after")
+
+
 def test_an_input_that_only_the_text_names_is_warned_of_there() -> None:
     book = load("""rulebook: b
 tables: {t: {path: /t}}

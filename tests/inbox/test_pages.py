@@ -12,9 +12,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
-from tests.inbox.conftest import Serve
+from tests.inbox.conftest import BOOK, Serve
 from tests.support import make
 from tidegate.engine.inbox import source
+from tidegate.engine.state import Parked
 from tidegate.engine.store import SqlStore
 
 
@@ -118,6 +119,25 @@ def test_figures_are_those_of_the_status_and_of_the_inbox(
     assert found["tidegate_unplaced_signals", "shop"] == 2
     assert found["tidegate_stage_seconds", "shop,detect"] == 0.5
     assert found["tidegate_watermark_seconds", "shop"] == (make.BEGIN + make.HOUR) / 1e6
+
+
+def test_a_parked_script_is_among_the_figures(serve: Serve, store: SqlStore) -> None:
+    text = (
+        BOOK
+        + """scripts:
+  one: {text: "in {} rung out {} chimed (rung() {!> chimed();})*"}
+  two: {text: "in {} rung (rung())*"}
+"""
+    )
+    store.register("shop", text, None)
+    epoch = store.acquire("shop", "one", 60)
+    plan = make.plan(rulebook="shop", activations=dict.fromkeys(("one", "two"), make.BEGIN))
+    parked = (Parked("one", "too many steps", "mend the script", make.BEGIN),)
+    make.commit(store, epoch, plan, digests={"one": "d", "two": "d"}, parked=parked)
+    found = figures(serve())
+    assert found["tidegate_script_parked", "shop,one"] == 1
+    assert found["tidegate_script_parked", "shop,two"] == 0
+    assert ("tidegate_rule_parked", "one,shop") not in found
 
 
 def figures(client: TestClient) -> dict[tuple[str, str], float]:

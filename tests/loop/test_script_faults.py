@@ -60,7 +60,10 @@ def test_faults_are_rows_of_rejected_so_many_a_bucket(store: SqlStore) -> None:
     own = book(DIVIDING, settings="settings: {script_errors_kept_max: 2}")
     live = Live(store, own, "log", BEGIN)
     live.signal([("a", BEGIN + n, {"v": 0}) for n in range(5)])
-    live.drain(BEGIN + SECOND)
+    live.at = BEGIN + SECOND
+    report = live.loop.bucket()
+    assert report is not None
+    assert report.rejected == 3
     happens(live, 3)
     rows = store.rejected("log", 10, whole=True)
     assert [(row["event"], row["source"]) for row in rows] == [("a", "script main")] * 2 + [

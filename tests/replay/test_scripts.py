@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tidegate.engine import pipeline
 from tidegate.engine.replay.simulate import simulate
 from tidegate.rules.errors import InputError
 
@@ -176,3 +177,27 @@ def test_a_dfa_that_is_too_large_is_refused(tmp_path: Path) -> None:
     book = "\nrulebook: b\nscripts:\n  s: {machine: dfa, text: 'in {} A, {} B .* A() .{16}'}\n"
     with pytest.raises(InputError, match=r"more than 40,000 states"):
         run(tmp_path, book, [{"event": "A", "time": 1}])
+
+
+def test_a_script_whose_timers_are_too_many_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two lines, up to --until, and where a rule lets time go on after the last line."""
+    monkeypatch.setattr(pipeline, "TIMERS_MAX", 100)
+    text = "in {} A, {} B A() ((elapse[1 second]())* B())*"
+    lines = [{"event": "A", "time": 0}, {"event": "B", "time": 100}, {"event": "B", "time": 200}]
+    assert run(tmp_path, text, lines, bucket=1) == []
+    wrong = r"script book: more than 100 timers are due at once"
+    with pytest.raises(InputError, match=wrong):
+        run(tmp_path, text, lines)
+    with pytest.raises(InputError, match=wrong):
+        run(tmp_path, text, lines[:1], until="1000")
+    late = """
+rulebook: late
+events: {a: {signal: {}}}
+rules: {later: {on: "a + [1 h]"}}
+scripts: {s: {text: "in {} a, {time detected_at;} l a() (elapse[1 second]())* l()",
+    in: {l: {event: later}}}}
+"""
+    with pytest.raises(InputError, match=r"script s: more than 100 timers"):
+        run(tmp_path, late, [{"event": "a", "time": 0}])

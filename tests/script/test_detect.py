@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import json
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from tidegate import detect
+from tidegate.engine.replay.simulate import simulate
 from tidegate.rules.errors import InputError
 
 BOOK = """
@@ -57,3 +61,49 @@ def test_rules_see_what_scripts_emit_and_it_stands_among_the_ticks() -> None:
 def test_what_a_script_emits_cannot_be_given() -> None:
     with pytest.raises(InputError, match="sum cannot be given as an occurrence"):
         detect(BOOK, occurrences(("sum", 1, 7, 9.0)))
+
+
+TAKES_RULE = """
+rulebook: pairs
+events:
+  a: {signal: {k: bigint}}
+  b: {signal: {k: bigint}}
+scripts:
+  count:
+    text: |
+      in {long k; time started_at; time detected_at;} met group(met.k)
+      out {long n; time from; time to;} counted
+      (met(x) {n = n + 1; !> counted({n: n, from: x.started_at, to: x.detected_at});})*
+  late: {text: "in {long k;} quiet out long silent (quiet(x) {!> silent(x.k);})*"}
+rules:
+  met: {on: a ; b, per: k, context: chronicle}
+  quiet: {on: "b + [10 s]", per: k}
+  told: {on: counted, per: k}
+  after: {on: silent}
+"""
+TOOK = [("a", 1, 7), ("a", 2, 8), ("b", 3, 7), ("a", 4, 7), ("b", 4, 8), ("b", 6, 7)]
+
+
+def test_a_script_takes_what_a_rule_detects_as_in_simulate(tmp_path: Path) -> None:
+    """Also what the rule detects after the last occurrence."""
+    times = [at * 1_000_000 for _, at, _ in TOOK]
+    given = pa.table({"event": [e for e, _, _ in TOOK], "time": times, "k": [k for *_, k in TOOK]})
+    found = [
+        (row["rule"], row["k"], int(row["end"].timestamp()))
+        for row in detect(TAKES_RULE, given).to_pylist()
+        if row["rule"] in ("told", "after")
+    ]
+    assert found == [("told", 7, 3), ("told", 8, 4), ("told", 7, 6)] + [
+        ("after", None, at) for at in (13, 14, 16)
+    ]
+    (tmp_path / "book.yaml").write_text(TAKES_RULE)
+    lines = [json.dumps({"event": e, "time": at, "k": k}) for e, at, k in TOOK]
+    (tmp_path / "trace.jsonl").write_text("\n".join(lines))
+    out = io.BytesIO()
+    simulate(tmp_path / "book.yaml", tmp_path / "trace.jsonl", out=out)
+    said = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert found == [
+        (line["rule"], line["key"].get("k"), line["end"])
+        for line in said
+        if line.get("rule") in ("told", "after")
+    ]

@@ -33,6 +33,42 @@ def test_functions_of_doubles(expression: str, given: float, gives: str) -> None
     assert repr(found.value) == gives
 
 
+NUMBERS = {
+    "long": {
+        "10": 10,
+        "+7": 7,
+        "-007": -7,
+        "9223372036854775807": 2**63 - 1,
+        **dict.fromkeys(("1_0", "", "+", "--1", " 1", "1 ", "1.0", "0x1", "\u0661", "\u00b2")),
+        **dict.fromkeys(("9223372036854775808", "1" * 5_000)),
+    },
+    "double": {
+        "1.5": 1.5,
+        ".5": 0.5,
+        "5.": 5.0,
+        "-1e3": -1000.0,
+        " 1 ": 1.0,
+        "1e999": inf,
+        "-Infinity": -inf,
+        **dict.fromkeys(("1_0", "1_0.5", "", ".", "1e", "0x1", "\u0661", "\u00a01", "infinit")),
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "gives"),
+    [(kind, given, gives) for kind, some in NUMBERS.items() for given, gives in some.items()],
+)
+def test_texts_that_are_numbers(kind: str, given: str, gives: float | None) -> None:
+    """None: a fault, and the default."""
+    text = f"in string A out {kind} z\nA(x) {{ !> z({kind}(x)); }}"
+    history = [Event(0, "A", given)]
+    found = emissions(text, history)
+    assert [each.output for each in found] == (["z"] if gives is not None else ["$error", "z"])
+    assert found[-1].value == (gives or 0)
+    assert canonical(found) == canonical(reference(Example(text, history, [], None)))
+
+
 def test_a_choice_by_null_fails_as_a_whole() -> None:
     text = "in boolean A\nout long z\n(A(x) { !> z(x ? 1 : 2); x ? !> z(3); : !> z(4); })*"
     history = [Event(n, "A", value) for n, value in enumerate((True, False, None))]

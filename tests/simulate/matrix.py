@@ -22,7 +22,7 @@ import pyarrow as pa
 import pytest
 
 from tests.simulate.judge import AllHold, Analyst, AnyStore, fields_of
-from tests.simulate.quick import Still, detector, loaded
+from tests.simulate.quick import Still, detector, loaded, scripts
 from tests.simulate.simulation import Killed
 from tests.support.acting import executors
 from tests.support.bench import Bench
@@ -46,25 +46,31 @@ rulebook: loop
 settings: {dead_in_a_row_max: 1000}
 tables: {t: {path: /t, key: [id], start: earliest}, out: {path: /out}}
 events: {row: {on: insert, table: t}, told: {signal: {id: bigint}}}
+scripts:
+  counting:  # a row that it has not seen, or has seen twice, makes all that follow wrong
+    text: |
+      in {long id;} row, {long id;} told out {long id;} counted, {long id;} repeated
+      (row(x) {!> counted({id: x.id == n ? n : -1}); n = n + 1;}
+       | told(y) {!> repeated({id: y.id});})*
 rules:
 """
 ACTS = f"""\
 {HEAD}
   twice: {{on: row, do: [{SQL}, {SQL}]}}
   asked: {{on: row, coupling: detached, if: id >= 0, do: [{SQL}]}}
-  tells: {{on: row, per: id, do: [{{signal: {{told: {{id: id}}}}}}]}}
+  tells: {{on: counted, per: id, do: [{{signal: {{told: {{id: id}}}}}}]}}
   heard: {{on: told, do: [{SQL}]}}
   calls: {{on: told, do: [{{webhook: {{url: 'https://x.example.org/a', body: {{id: id}}}}}}]}}
 """
 DIES = f"""\
 {HEAD}
-  dies: {{on: row, per: id, for_each: firing, do: [{SQL}], within: 30 min, otherwise: [{SQL}]}}
+  dies: {{on: counted, per: id, for_each: firing, do: [{SQL}], within: 30 min, otherwise: [{SQL}]}}
   begun: {{on: begin_of dies, per: id, do: [{SQL}]}}
 """
 KEPT = f"""\
 {HEAD}
-  tells: {{on: row, per: id, do: [{{signal: {{told: {{id: id}}}}}}]}}
-  heard: {{on: told, do: [{SQL}]}}
+  tells: {{on: counted, per: id, do: [{{signal: {{told: {{id: id}}}}}}]}}
+  heard: {{on: repeated, do: [{SQL}]}}
 """
 ROUNDS_MAX = 9
 RESTARTS_MAX = 20
@@ -309,6 +315,7 @@ class Matrix:
         patch.setattr(failpoints, "_end_process", end)
         patch.setattr(failpoints, "_wait", wait)
         patch.setattr(detecting, "Detector", detector)
+        patch.setattr(detecting, "Scripts", scripts)
 
     def run(self, point: str, life: Life, cells: Sequence[tuple[str, int, int]]) -> None:
         """The cells of a point, one after the other, in one life."""

@@ -12,8 +12,9 @@ from tests.support.memorystore import MemoryStore
 from tidegate.engine.act.executors import Present
 from tidegate.engine.act.run import Runner
 from tidegate.engine.entries import Entry, Fate, Outcome
+from tidegate.engine.script.state import PREFIX
 from tidegate.engine.state import Taken
-from tidegate.engine.values import Firings, Signal
+from tidegate.engine.values import Carried, Firings, Signal
 
 
 def no_marker(patch: pytest.MonkeyPatch) -> None:
@@ -87,6 +88,19 @@ def signals_by_id(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MemoryStore, "_waiting", after)
 
 
+def scripts_forget(patch: pytest.MonkeyPatch) -> None:
+    """What scripts carry on is not kept."""
+    commit = MemoryStore.commit
+
+    def committed(store: MemoryStore, epoch: int, taken: Taken) -> tuple[Entry, ...]:
+        numbered = commit(store, epoch, taken)
+        kept = {n: t for n, t in store.state.carried.tables.items() if not n.startswith(PREFIX)}
+        store.state = replace(store.state, carried=Carried(kept))
+        return numbered
+
+    patch.setattr(MemoryStore, "commit", committed)
+
+
 PLANTED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "no marker": no_marker,
     "settled before it ran": settled_before_it_ran,
@@ -94,3 +108,4 @@ PLANTED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "cursor ahead": cursor_ahead,
     "signals by id": signals_by_id,
 }
+PLANTED_IN_SCRIPTS = {"scripts forget": scripts_forget}

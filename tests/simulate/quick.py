@@ -22,6 +22,8 @@ from tidegate import rules
 from tidegate.engine.act.targets import Targets
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.evaluate.prepare import Prepared
+from tidegate.engine.scripting import Scripts
+from tidegate.engine.values import Needs
 from tidegate.rules.model import Rulebook
 from tidegate.rules.unbuilt import SIMULATED
 
@@ -104,6 +106,17 @@ def detector(book: Rulebook, activations: Mapping[str, int], **more: Any) -> Det
     if key not in DETECTORS:
         DETECTORS[key] = Detector(book, activations, **more)
     return DETECTORS[key]
+
+
+SCRIPTS: dict[Any, Scripts] = {}
+
+
+def scripts(book: Rulebook, activations: Mapping[str, int], needs: Needs) -> Scripts:
+    """Nor do scripts, but for the table of their states, which grows."""
+    key = (book.text, *sorted(activations.items()))
+    if key not in SCRIPTS:
+        SCRIPTS[key] = Scripts(book, activations, needs)
+    return SCRIPTS[key]
 
 
 @dataclass

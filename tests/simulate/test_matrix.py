@@ -12,7 +12,7 @@ import pytest
 
 import tidegate
 from tests.simulate.matrix import COUNTERS, Clients, Dying, Kept, KeptDying, Life, Matrix
-from tests.simulate.planted import PLANTED
+from tests.simulate.planted import PLANTED, PLANTED_IN_SCRIPTS
 from tests.simulate.quick import silence
 from tests.support.memorystore import MemoryStore
 from tidegate.engine.failpoints import KINDS, arm
@@ -75,9 +75,9 @@ def test_g16b_no_failure_at_any_point_loses_doubles_or_disorders_anything(
         assert found.happened[point, how] == 6, (point, how)
 
 
-@pytest.mark.parametrize("fault", PLANTED)
+@pytest.mark.parametrize("fault", PLANTED | PLANTED_IN_SCRIPTS)
 def test_g16_a_planted_fault_shows(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    PLANTED[fault](monkeypatch)
+    (PLANTED | PLANTED_IN_SCRIPTS)[fault](monkeypatch)
     matrix = Matrix(monkeypatch)
     for point in ("take.after", "statement.before", "statement.after", "recover.loaded"):
         matrix.run(point, Life(MemoryStore()), CELLS)

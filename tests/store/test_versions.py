@@ -200,3 +200,37 @@ def test_what_came_of_a_watched_file_is_in_the_status(store: SqlStore, tmp_path:
     assert "unknown event 'q'" in answers[0]
     assert "there is no such file" in answers[1]
     assert answers[2:] == ["version 2 runs"]
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_g24_a_registered_rulebook_stands_by_itself(
+    store: SqlStore, tmp_path: Path, gone: bool
+) -> None:
+    """The file of its script is gone, or says something else by now: what runs is as it was."""
+    path, script = tmp_path / "bank.yaml", tmp_path / "a.es"
+    path.write_text("rulebook: bank\nscripts: {s: {file: a.es}}\nrules: {r: {on: z}}\n")
+    script.write_text("in long a out long z\na(x) {!> z(x);}")
+    book = load(path)
+    number = store.register("bank", book.text, str(path), files=book.files)
+    if gone:
+        script.unlink()
+    else:
+        script.write_text("in {} b out long z\nb() {!> z(1);}")
+    for found in (
+        the_rulebooks(store, None)["bank"],
+        asyncio.run(source.Source(store).books())["bank"],
+    ):
+        assert [*found.scripts["s"].inputs] == ["a"]
+    assert store.register("bank", found.text, str(path), files=found.files) == number
+    Rules(store, "bank").put("t", "{on: a}")
+    assert [*store.newest("bank").load().scripts["s"].inputs] == ["a"]
+    if gone:
+        with pytest.raises(InputError, match=r"there is no file .*a\.es"):
+            ask_to_reload(store, book)
+    else:  # the rule that was put takes an event that is no more
+        with pytest.raises(InputError, match="unknown event 'a'"):
+            ask_to_reload(store, book)
+        Rules(store, "bank").drop("t")
+        assert ask_to_reload(store, book) > number
+        script.unlink()
+        assert [*store.newest("bank").load().scripts["s"].inputs] == ["b"]

@@ -7,12 +7,14 @@ changes; null is None. `Fault` is what a failing expression raises.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
 
+BLANK = " \t\n\r\f\v\x1c\x1d\x1e\x1f"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -132,7 +134,7 @@ def _long(value: Any) -> int:
             return 0
         return max(-(2**63), min(2**63 - 1, int(value) if math.isfinite(value) else _huge(value)))
     if isinstance(value, str):
-        number = _parsed(int, value)
+        number = _parsed(int, r"[+-]?[0-9]{1,4000}", value)
         if not -(2**63) <= number < 2**63:
             raise Fault("function")
         return int(number)
@@ -143,15 +145,18 @@ def _huge(value: float) -> int:
     return 2**64 if value > 0 else -(2**64)
 
 
-def _parsed(kind: Callable[[str], Any], text: str) -> Any:
-    try:
-        return kind(text)
-    except ValueError:
-        raise Fault("function") from None
+def _parsed(kind: Callable[[str], Any], pattern: str, text: str) -> Any:
+    if re.fullmatch(pattern, text) is None:
+        raise Fault("function")
+    return kind(text)
 
 
 def _double(value: Any) -> float:
-    return float(_parsed(float, value)) if isinstance(value, str) else float(value)
+    """A text's decimal, or no number or an infinity in any case; spaces around it are passed by."""
+    if not isinstance(value, str):
+        return float(value)
+    digits = r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
+    return float(_parsed(float, rf"[+-]?({digits}|(?i:nan|inf|infinity))", value.strip(BLANK)))
 
 
 def _rounded(value: float) -> int:

@@ -1,0 +1,99 @@
+"""How event scripts take occurrences: with the columns that an input reads; and what they emit, and
+what rules detect, as occurrences (design/eventscript.md 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.engine.detector import order
+from tidegate.engine.detector.occurrences import Ranking
+from tidegate.engine.ids import column_set, firing_ids, instant_ids
+from tidegate.engine.moments import python_values
+from tidegate.engine.parameters import INSTANT
+from tidegate.engine.scriptinputs import DETECTED, STARTED
+from tidegate.engine.sparktypes import arrow_type
+from tidegate.engine.values import Batch, Detections, Needs
+from tidegate.rules import model
+from tidegate.rules.eventscript import tree
+from tidegate.rules.eventscript.types import Structure
+
+
+class Taking:
+    """Of occurrences whose parameters are columns, without ids: those of `tidegate.detect`."""
+
+    ranking: Ranking = order
+    needs = Needs({})
+
+    def take(self, script: model.Script, read: tree.Input, batch: Batch) -> Batch:
+        """The occurrences of an input."""
+        taken = script.inputs[read.name]
+        wanted = {taken.value or "value", *taken.order_by}
+        if isinstance(read.type, Structure):
+            wanted = {*taken.order_by, *(name for name, _ in read.type.fields)}
+        names = [name for name in batch.table.column_names if name in wanted]
+        return replace(batch, table=batch.table.select(names))
+
+    def detected(self, found: Detections) -> Batch:
+        """A rule's detections as occurrences at their ends: columns are the key, `started_at` and
+        `detected_at`; the id is of rule, key, interval and constituents; the depth their greatest.
+        """
+        ids = np.empty((len(found.event_row), 2), np.uint64)
+        depth = np.zeros(len(found.event_row) + 1, np.int32)  # one more, for the last empty segment
+        for code, event in enumerate(found.events):
+            at = np.flatnonzero(found.event_code == code)
+            row, batch = found.event_row[at], found.batches[event]
+            columns = column_set(self.needs.ids.get((found.rule, event), ()))
+            own = batch.ids_by(columns) if batch.ids else instant_ids(batch.event, batch.time)
+            ids[at] = own[row]
+            if batch.depth is not None:
+                depth[at] = batch.depth[row]
+        greatest = np.zeros(len(found), np.int32)
+        filled = np.diff(found.offsets) > 0
+        if len(found):
+            greatest[filled] = np.maximum.reduceat(depth, found.offsets[:-1])[filled]
+        start, end = (pa.array(side).cast(INSTANT) for side in (found.start, found.end))
+        names = [*found.keys.column_names, STARTED, DETECTED]
+        table = pa.table([*found.keys.columns, start, end], names=names)
+        own = firing_ids("", found.rule, found.keys, found.start, found.end, found.offsets, ids)
+        return Batch(found.rule, found.end, np.arange(len(found)), table, {"": own}, greatest)
+
+    def shown(self, emitted: Batch) -> Batch:
+        """What a script emits, as rules see it."""
+        return emitted
+
+
+class LiveTaking(Taking):
+    """Of occurrences with ids. `needs`: what the scripts read of each event type; `events`: the
+    scripts' own."""
+
+    def __init__(self, needs: Needs, events: Mapping[str, model.ScriptEvent]) -> None:
+        self.needs, self._events = needs, events
+
+    def take(self, script: model.Script, read: tree.Input, batch: Batch) -> Batch:
+        """Those of a clock, which have nothing but their instant, get ids of it."""
+        event = script.inputs[read.name].event
+        columns = self.needs.ids[script.name, event]
+        ids = batch.ids_by(column_set(columns)) if batch.ids else instant_ids(event, batch.time)
+        return replace(batch, table=batch.table.select([*columns]), ids={"": ids})
+
+    def shown(self, emitted: Batch) -> Batch:
+        """With columns of the types that the event type is declared with: an `object`, which may be
+        of any type, is text."""
+        event, table = self._events[emitted.event], emitted.table
+        for number, name in enumerate(table.column_names):
+            wanted = arrow_type(event.fields[name])
+            if table.schema.field(name).type != wanted:
+                table = table.set_column(number, name, _cast(table.column(name), wanted))
+        return emitted if table is emitted.table else replace(emitted, table=table)
+
+
+def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    try:
+        return column.cast(wanted)
+    except pa.ArrowException:
+        texts = [None if value is None else str(value) for value in python_values(column)]
+        return pa.chunked_array([pa.array(texts, pa.string()).cast(wanted)])
