@@ -3,7 +3,7 @@
     program.Compiled    markers and blocks as typed trees
       -> layout         variables as words: columns of integers and of doubles, a row an instance
       -> expressions, assembler    the places of a move as instructions
-      -> native         instructions as a function of LLVM's
+      -> builder, arithmetic, function, native    instructions as a function of LLVM's
       -> automaton      `table[state, symbol]` and the function of each move, made as reached
 
     Arrivals            a bucket's occurrences
@@ -11,6 +11,9 @@
       -> kernel         the pass; it stops where something is Python's to do, and is resumed
       -> found          emissions by the column
       -> bucket         drives all that
+
+    case, group         expressions over an input's value
+      -> rows           the same machine code, for all rows of a bucket at once
 
 A transition is made whole or not at all: the kernel takes back one that fails, passes a limit or
 finds no room, and the interpreter makes it (`instances`). So faults and limits are told in one

@@ -16,7 +16,7 @@ from tidegate.engine.script.compiled.automaton import Table
 from tidegate.engine.script.compiled.context import EVENTS, KEYS, Columns
 from tidegate.engine.script.compiled.fleet import Fleet
 from tidegate.engine.script.compiled.found import Sink
-from tidegate.engine.script.compiled.native import UNDO
+from tidegate.engine.script.compiled.function import UNDO
 from tidegate.engine.script.compiled.words import InterpretedError, Texts, leaves, words
 from tidegate.engine.script.emissions import Emissions
 from tidegate.engine.script.inputs import Arrivals
