@@ -17,6 +17,7 @@
 
 A transition is made whole or not at all: the kernel takes back one that fails, passes a limit or
 finds no room, and the interpreter makes it (`instances`). So faults and limits are told in one
-place. Strings are codes of a table of the step. Nulls, arrays in values, `arrive` and functions of
-strings are not compiled: such a script, or a bucket with a null in what is stored, is interpreted.
+place. Strings are codes of a table of the step. Nulls, arrays in values, clocks with variables and
+functions of strings are not compiled: such a script, or a bucket with a null in what is stored, is
+interpreted.
 """

@@ -30,6 +30,11 @@ class Assembler(Expressions):
             for part in self.places
             if isinstance(part, Marker) and not isinstance(part.tree, tree.Named)
         ]
+        self.clocks = [
+            part.number
+            for part in self.places
+            if isinstance(part, Marker) and _is_constant(part.tree)
+        ]
         inner = [n for p in self.places if isinstance(p, Action) for n in nodes(p.block)]
         loops = any(isinstance(n, tree.Count | tree.Each | tree.While) for n in inner)
         self._counts = loops or sum(isinstance(n, tree.Statement) for n in inner) > steps_max
@@ -75,13 +80,26 @@ class Assembler(Expressions):
 
     def _timer(self, number: int) -> None:
         marker = self.places[number].tree  # type: ignore[union-attr]
-        if not isinstance(marker, tree.Elapse):
-            raise UncompiledError("arrive")
+        if isinstance(marker, tree.Arrive):
+            self._arrive(number, marker)
+            return
+        assert isinstance(marker, tree.Elapse)  # noqa: S101, what else is timed
         (amount,) = self.value(marker.amount)
         unit = self.constant(marker.unit_micros, Basic.LONG)
         op = Op.TIMER_F if amount.double else Op.TIMER_I
         self.add(op, self.timed.index(number), self.read(amount), unit.number)
         self.release()
+
+    def _arrive(self, number: int, marker: tree.Arrive) -> None:
+        timer = self.timed.index(number)
+        if marker.instant is not None:
+            (instant,) = self.value(marker.instant)
+            self.add(Op.TIMER_AT, timer, self.read(instant))
+            self.release()
+        elif number in self.clocks:
+            self.add(Op.TIMER_CLOCK, timer, self.clocks.index(number))
+        else:
+            raise UncompiledError("a clock with variables")
 
     # statements --------------------------------------------------------------------------------
 
@@ -213,6 +231,15 @@ class Assembler(Expressions):
         self.add(Op.JUMP, start)
         self.land(out)
         self.land(end)
+
+
+def _is_constant(marker: tree.Regex) -> bool:
+    """Whether a marker is a clock without variables."""
+    return (
+        isinstance(marker, tree.Arrive)
+        and marker.instant is None
+        and all(part is None or isinstance(part, tree.Literal) for part in marker.components)
+    )
 
 
 def _root(node: tree.Expression) -> str | None:

@@ -62,7 +62,7 @@ class Table:
         self._assembler = Assembler(
             self.layout, self.registers, compiled.places, script.program, script.limits.steps
         )
-        self.timed = self._assembler.timed
+        self.timed, self.clocks = self._assembler.timed, self._assembler.clocks
         self._check(compiled)
         self._numbers: dict[int, int] = {}
         self._programs: dict[tuple[tuple[int, ...], int | None, tuple[int, ...]], int] = {}

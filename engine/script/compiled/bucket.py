@@ -23,7 +23,7 @@ from tidegate.engine.script.inputs import Arrivals
 from tidegate.engine.script.instances import EVERY, Instance, Stepper
 from tidegate.engine.script.program import Compiled
 from tidegate.engine.script.values import arrow_type
-from tidegate.engine.values import FOREVER
+from tidegate.engine.values import FOREVER, Int64
 from tidegate.rules.eventscript.types import Basic
 
 Int32 = npt.NDArray[np.int32]
@@ -84,11 +84,13 @@ class Bucket:
             self._back(0, self._stepper.start(0, activation))
         expires = self._compiled.script.expire_micros
         automaton = self._table.arrays()
-        scratch = context.scratch(len(self._table.timed), UNDO)
+        scratch = context.scratch(len(self._table.timed), UNDO, len(self._table.clocks))
+        found, known = sink.arrays, self._known(scratch)
         while True:
-            known = self._table.native.context.words(sink.arrays, scratch, self._columns)
+            if found is not sink.arrays:
+                found, known = sink.arrays, self._known(scratch)
             why = kernel.run(
-                automaton, self._events, fleet.arrays, sink.arrays, scratch, known, at,
+                automaton, self._events, fleet.arrays, found, scratch, known, at,
                 self._grouped, -1 if expires is None else expires,
             )  # fmt: skip
             if why == kernel.DONE:
@@ -99,12 +101,22 @@ class Bucket:
                 self._table.find(int(at[kernel.STATE]), int(at[kernel.SYMBOL]))
                 automaton = self._table.arrays()
             else:
+                self._set_clocks(scratch.clocks, int(self._arrivals.time[at[kernel.EVENT]]))
                 self._interpret()
                 automaton = self._table.arrays()
         self._fire(watermark)
         return self._done(watermark)
 
+    def _known(self, scratch: kernel.Scratch) -> Int64:
+        return self._table.native.context.words(self._sink.arrays, scratch, self._columns)
+
     # beside the kernel ----------------------------------------------------------------------------
+
+    def _set_clocks(self, clocks: Int64, now: int) -> None:
+        """Say when each clock of the script is next, for what follows."""
+        for number, place in enumerate(self._table.clocks):
+            if not clocks[number, 0] <= now < clocks[number, 1]:
+                clocks[number] = now, self._compiled.due[place]([], now)
 
     def _interpret(self) -> None:
         """The interpreter takes the event at hand, for one instance."""

@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from tidegate.engine.script.compiled import kernel
 from tidegate.engine.script.compiled.layout import Counter, Layout
-from tidegate.engine.values import Int64
+from tidegate.engine.values import FOREVER, Int64
 
-ROOM, CAUSE, KEY, OUTPUT, NUMBER, ROW, COUNTS, TIMERS, WHERE, WAS, HEAD = range(11)
+ROOM, CAUSE, KEY, OUTPUT, NUMBER, ROW, COUNTS, TIMERS, WHERE, WAS, CLOCKS, HEAD = range(12)
 """The first words: how many emissions there is room for; addresses of their columns, of the number
-of rows of each output, of timers, of what a transition has overwritten and where."""
+of rows of each output, of timers, of what a transition has overwritten and where, of clocks."""
 OUTPUTS, EVENTS, KEYS = range(3)
 """Then come those of the words of outputs, events and keys: of integers, of doubles."""
 
@@ -68,8 +68,9 @@ def emissions(out: Counter, outputs: int, room: int) -> kernel.Found:
     )
 
 
-def scratch(timers: int, undo: int) -> kernel.Scratch:
-    return kernel.Scratch(*(np.zeros(count, np.int64) for count in (timers, undo, undo)))
+def scratch(timers: int, undo: int, clocks: int) -> kernel.Scratch:
+    due, where, was = (np.zeros(count, np.int64) for count in (timers, undo, undo))
+    return kernel.Scratch(due, where, was, np.full((clocks, 2), FOREVER, np.int64))
 
 
 def _address(array: npt.NDArray[Any]) -> int:

@@ -21,7 +21,7 @@ from tidegate.engine.script.compiled.words import (
     words,
 )
 from tidegate.engine.script.inputs import Arrivals
-from tidegate.engine.script.instances import ELAPSE, Instance, Timer, mixed, set_due
+from tidegate.engine.script.instances import ARRIVE, ELAPSE, Instance, Timer, mixed, set_due
 from tidegate.engine.script.paths import of_text
 from tidegate.engine.script.program import Compiled
 from tidegate.engine.script.values import arrow_type
@@ -204,7 +204,7 @@ class Fleet:
             int(self.depth[key]),
         )
         found.timers = [
-            Timer(at, ELAPSE, place)
+            Timer(at, ARRIVE if place in compiled.arrivals else ELAPSE, place)
             for at, place in zip(own.timers[key].tolist(), self._table.timed, strict=True)
             if at < FOREVER
         ]

@@ -97,9 +97,15 @@ class Function(Arithmetic):
                 self._store(self._get(a, double), word, double)
             case Op.EMIT:
                 self._emit(a)
+            case Op.TIMER_AT:
+                instant = self._i(of.b)
+                later = b.icmp_signed(">", instant, self._now)
+                b.store(b.select(later, instant, integer(FOREVER)), self._timer(a))
+            case Op.TIMER_CLOCK:
+                b.store(self._next(of.b), self._timer(a))
             case Op.TIMER_I | Op.TIMER_F:
                 due = self._due(of)
-                b.store(due, b.gep(self._address(at.TIMERS), [integer(a)]))
+                b.store(due, self._timer(a))
             case _:
                 self._calculate(of)
 
@@ -183,3 +189,16 @@ class Function(Arithmetic):
         span = self._whole(self._call("rint", b.fmul(length, b.sitofp(unit, F64))))
         least = b.select(b.icmp_signed("<", span, integer(1)), integer(1), span)
         return b.select(b.icmp_signed("<", span, left), b.add(self._now, least), never)
+
+    def _timer(self, number: int) -> Any:
+        return self._b.gep(self._address(at.TIMERS), [integer(number)])
+
+    def _next(self, clock: int) -> Any:
+        """When a clock is next. Python knows it, once it has made a transition since it was."""
+        b = self._b
+        since, found = (
+            b.load(b.gep(self._address(at.CLOCKS), [integer(2 * clock + n)])) for n in range(2)
+        )
+        self._fail_if(b.icmp_signed("<", self._now, since))
+        self._fail_if(b.icmp_signed(">=", self._now, found))
+        return found

@@ -75,6 +75,8 @@ class Op(Enum):
     EMIT = auto()  # output a
     TIMER_I = auto()  # timer a, register b times the unit in register c
     TIMER_F = auto()
+    TIMER_AT = auto()  # timer a, at the instant in register b
+    TIMER_CLOCK = auto()  # timer a, when clock b is next
 
 
 JUMPS = frozenset({Op.JUMP, Op.JUMP_IF, Op.JUMP_UNLESS})

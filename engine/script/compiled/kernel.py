@@ -82,11 +82,12 @@ class Found(NamedTuple):
 
 class Scratch(NamedTuple):
     """Timers of the state that is reached; what a transition has overwritten in arrays: words, and
-    what they were."""
+    what they were; clocks[c]: from when on, and when, a clock is next."""
 
     timers: Int64
     where: Int64
     was: Int64
+    clocks: Int64
 
 
 @njit

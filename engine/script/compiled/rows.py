@@ -66,7 +66,7 @@ class RowExpression:
             known = self._native.context.place(EVENTS, word.double, word.place)
             columns[known] = words(part, word.kind, texts), 0
         found = emissions(self._layout.out, 1, count)
-        context = self._native.context.words(found, scratch(0, 0), columns)
+        context = self._native.context.words(found, scratch(0, 0, 0), columns)
         done = np.empty(count, np.bool_)
         records = kernel.each_row(self._address, context, time, done)
         result = self._layout.result

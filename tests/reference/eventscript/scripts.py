@@ -79,9 +79,7 @@ class Regexes:
     def marker(self, _: int = 0) -> Piece:
         kinds = [*self.events] * 3 + ["."]
         if self.timed:
-            kinds += ["elapse"] * len(self.events)
-            if not isinstance(self.values, Compilable):
-                kinds += ["arrive"] * len(self.events)
+            kinds += ["elapse", "arrive"] * len(self.events)
         kind = self.pick(*kinds)
         if kind == ".":
             return Piece(".")
