@@ -16,12 +16,14 @@ from tidegate.engine.script.compiled.automaton import Table
 from tidegate.engine.script.compiled.context import EVENTS, KEYS, Columns
 from tidegate.engine.script.compiled.fleet import Fleet
 from tidegate.engine.script.compiled.found import Sink
+from tidegate.engine.script.compiled.layout import Word
 from tidegate.engine.script.compiled.native import UNDO
 from tidegate.engine.script.compiled.words import InterpretedError, Texts, leaves, words
 from tidegate.engine.script.emissions import Emissions
 from tidegate.engine.script.inputs import Arrivals
 from tidegate.engine.script.instances import EVERY, Instance, Stepper
 from tidegate.engine.script.program import Compiled
+from tidegate.engine.script.statements import EMITTED_AS_ONE
 from tidegate.engine.script.values import arrow_type
 from tidegate.engine.values import FOREVER
 from tidegate.rules.eventscript.types import Basic
@@ -206,12 +208,23 @@ class Bucket:
         return found
 
     def _check_room(self) -> None:
-        """Instances must stay below their most bytes, whatever strings they store."""
-        layout = self._table.layout
-        texts = sum(w.kind == Basic.STRING for ws in layout.variables.values() for w in ws)
+        """Instances must stay below their most bytes, whatever strings they store, and emissions of
+        long strings, which count as several statements, below the most statements."""
+        layout, table, limits = self._table.layout, self._table, self._compiled.script.limits
+        longest = self._texts.longest
+        texts = sum(_texts(words) for words in layout.variables.values())
         most = _WORD * (layout.own.integers + _LOOPS)
-        if most + texts * self._texts.longest > self._compiled.script.limits.state_bytes:
+        if most + texts * longest > limits.state_bytes:
             raise InterpretedError
+        sizes = [_WORD * len(words) + _texts(words) * longest
+                 for words in layout.outputs if _texts(words)]  # fmt: skip
+        more = max(sizes, default=0) // EMITTED_AS_ONE
+        if more and (table.loops or table.statements * (1 + more) > limits.steps):
+            raise InterpretedError
+
+
+def _texts(words: Sequence[Word]) -> int:
+    return sum(word.kind == Basic.STRING for word in words)
 
 
 def _fixed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -145,7 +145,7 @@ def _huge(value: float) -> int:
 
 def _parsed(kind: Callable[[str], Any], text: str) -> Any:
     try:
-        return kind(text)
+        return kind(text if "_" not in text else "")
     except ValueError:
         raise Fault("function") from None
 
