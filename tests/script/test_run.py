@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 from tests.reference.eventscript.evaluate import Event
+from tests.reference.eventscript.evaluate import run as evaluated
+from tests.reference.eventscript.reading import program
 from tests.script.compared import SECOND, Out, batches, emissions, outs, script_of
 from tidegate.engine.script import run
 from tidegate.engine.script.inputs import Source
@@ -79,6 +82,24 @@ def test_at_one_instant_arrive_comes_first_and_elapse_last() -> None:
     )
     found = emissions(text, [at(10, "A")], start=0, until=20 * SECOND)
     assert said(found) == [(10, "z", "arrive"), (10, "z", "A"), (20, "z", "elapse")]
+
+
+@pytest.mark.parametrize("night", ["2026-03-28", "2026-10-24"])
+@pytest.mark.parametrize("clock", ["02:30", ".:30", "02:.", ".::00", ".-.-. .:00:00", "03:00"])
+def test_arrive_where_the_clock_of_a_zone_is_changed(night: str, clock: str) -> None:
+    """As the reference, which enumerates local times."""
+    text = f"in {{}} A out time z\nA() (arrive[{clock}](t) {{ !> z(t); }})*"
+    begin = int(datetime.fromisoformat(f"{night}T23:00:00+00:00").timestamp()) * SECOND
+    end = begin + 5 * 3600 * SECOND
+    found = emissions(text, [Event(begin, "A", {})], until=end, zone="Europe/Berlin")
+    wanted = evaluated(program(text), [Event(begin, "A", {})], until=end, zone="Europe/Berlin")
+    assert [out.value for out in found] == [each.value for each in wanted] != []
+
+
+def test_a_length_of_time_above_nothing_is_a_microsecond_at_least() -> None:
+    text = "in {} A out time z\nA() {d = 1e-9;} elapse[d seconds](t) { !> z(t); }"
+    assert [out.value for out in emissions(text, [at(1, "A")])] == [SECOND + 1]
+    assert [out.value for out in evaluated(program(text), [at(1, "A")])] == [SECOND + 1]
 
 
 def test_markers_that_are_due_together_are_one_event() -> None:
