@@ -8,11 +8,12 @@ from dataclasses import replace
 from tidegate.engine.detector.stacking import both
 from tidegate.engine.script.book import in_order, script_of, sources_of
 from tidegate.engine.script.run import Runner
+from tidegate.engine.scriptinputs import as_declared
 from tidegate.engine.values import Batch, Carried
 from tidegate.rules.errors import InputError, Problem
 from tidegate.rules.eventscript.tree import Input
 from tidegate.rules.eventscript.types import Structure
-from tidegate.rules.model import Rulebook, Script, ScriptInput
+from tidegate.rules.model import Rulebook, Script, ScriptEvent, ScriptInput
 
 
 def emitted(
@@ -40,7 +41,8 @@ def emitted(
                 if batch is not None:
                     found[event] = both(found[event], batch) if event in found else batch
         known |= found
-    return found
+    events = {name: e for name, e in book.events.items() if isinstance(e, ScriptEvent)}
+    return {event: as_declared(batch, events[event]) for event, batch in found.items()}
 
 
 def _event(book: Rulebook, script: Script, name: str) -> ScriptInput:

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.evaluate.shape import key_schema
 from tidegate.engine.ids import column_set, firing_ids, instant_ids
-from tidegate.engine.moments import python_values
 from tidegate.engine.parameters import INSTANT, parameter_schema
+from tidegate.engine.script.values import OBJECTS, object_text
 from tidegate.engine.sparktypes import arrow_type, spark_type
 from tidegate.engine.values import Batch, Detections, Needs
 from tidegate.rules.errors import Problem
@@ -103,11 +104,28 @@ def as_declared(batch: Batch, event: ScriptEvent) -> Batch:
 
 
 def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
-    try:
+    if not _has_objects(column.type):
         return column.cast(wanted)
-    except pa.ArrowException:
-        texts = [None if value is None else str(value) for value in python_values(column)]
-        return pa.chunked_array([pa.array(texts, pa.string()).cast(wanted)])
+    values = [_with_texts(value, wanted) for value in column.to_pylist()]
+    return pa.chunked_array([pa.array(values, wanted)])
+
+
+def _has_objects(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return any(_has_objects(kind.field(n).type) for n in range(kind.num_fields))
+    return _has_objects(kind.value_type) if pa.types.is_list(kind) else kind == OBJECTS
+
+
+def _with_texts(value: Any, wanted: pa.DataType) -> Any:
+    """A value whose objects are texts."""
+    if value is None:
+        return None
+    if pa.types.is_struct(wanted):
+        parts = (wanted.field(n) for n in range(wanted.num_fields))
+        return {part.name: _with_texts(value[part.name], part.type) for part in parts}
+    if pa.types.is_list(wanted):
+        return [_with_texts(each, wanted.value_type) for each in value]
+    return object_text(value) if pa.types.is_string(wanted) else value
 
 
 def detected(found: Detections, needs: Needs) -> Batch:
