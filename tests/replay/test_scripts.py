@@ -212,5 +212,5 @@ def test_an_object_is_what_it_was_wherever_the_trace_is_cut(
     assert [*map(repr, found["same"])] == [*map(repr, found["again"])] == [*map(repr, values)]
     assert found["held"] == [{"n": 1, "in": {"o": value}} for value in values]
     assert found["both"] == [[v, f"1970-01-01T00:00:0{n}Z"] for n, v in enumerate(values, 1)]
-    assert found["text"] == [*texts][:-1] + [None]
+    assert found["text"] == [*[*texts][:-1], None]
     assert [x["constituents"][0]["value"] for x in said if "rule" in x] == values
