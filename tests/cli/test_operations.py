@@ -106,7 +106,7 @@ def test_the_ways_past_an_entry_are_asked_of_the_engine(tidegate: Tidegate, url:
         (["skip", "4"], "ENTRY: there is no entry 4"),
         (["redrive", "1"], "entry 1 of rule passed is done already"),
         (["skip", "1"], "entry 1 of rule passed is done already"),
-        (["enable", "pased"], "RULE: the rulebook doors has no rule `pased`\n"),
+        (["enable", "pased"], "RULE: the rulebook doors has no rule or script `pased`\n"),
         (["enable", "pased"], "did you mean 'passed'?"),
         (["firings", "--rule", "no"], "--rule: the rulebook doors has no rule `no`\n"),
         (["firings", "--key", "no=1"], "--key: no such rule has the key column `no`\n"),
