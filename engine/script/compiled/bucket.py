@@ -84,7 +84,7 @@ class Bucket:
         fleet, sink, at = self._fleet, self._sink, self._at
         if not self._grouped and not fleet.after[0] and activation <= watermark:
             self._back(0, self._stepper.start(0, activation))
-        expires = self._compiled.script.expire_micros
+        expires = self._compiled.expire_micros
         automaton, scratch = self._table.arrays(), self._scratch()
         while True:
             context = self._table.native.context.words(sink.arrays, scratch, self._columns)
@@ -153,8 +153,8 @@ class Bucket:
     def _done(self, watermark: int) -> Done:
         fleet, at, sink = self._fleet, self._at, self._sink
         key = np.flatnonzero(fleet.after > 0).astype(np.int32)
-        expires = self._compiled.script.expire_micros
-        if self._grouped and expires is not None:
+        expires = self._compiled.expire_micros
+        if expires is not None:
             key = key[fleet.previous[key] + expires >= watermark]
         emissions = sink.emissions(
             int(at[kernel.RECORDS]), self._fleet.identities, self._arrivals.time, self._given.keys
