@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tidegate.engine.chosen import unknown
 from tidegate.engine.store import SqlStore
 from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.model import Rulebook
+from tidegate.rules.nearest import did_you_mean
 
 
 def ask_for_rule(
@@ -15,7 +15,9 @@ def ask_for_rule(
     named = book.rules.get(rule) or book.scripts.get(rule)
     what = "script" if rule in book.scripts else "rule"
     if named is None:
-        raise InputError([unknown("rules", rule, book, "RULE")])
+        hint = did_you_mean(rule, [*book.rules, *book.scripts])
+        message = f"the rulebook {book.name} has no rule or script `{rule}`"
+        raise InputError([Problem("unknown-rule", message, word_place("RULE"), hint)])
     if not named.enabled:
         message = f"{what} `{rule}` is disabled in the rulebook"
         raise _refused(message, "write `enabled: true` there, and run it again")

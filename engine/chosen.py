@@ -61,5 +61,7 @@ class Chosen:
 def unknown(section: str, name: str, book: Rulebook, word: str) -> Problem:
     """A table or a rule that the rulebook does not declare, named by a `word` of the command."""
     hint = did_you_mean(name, book.tables if section == "tables" else book.rules)
+    if section == "rules" and name in book.scripts:
+        hint = "it is a script, which only `enable` and `disable` take, without --key"
     message = f"the rulebook {book.name} has no {section[:-1]} `{name}`"
     return Problem(f"unknown-{section[:-1]}", message, word_place(word), hint)

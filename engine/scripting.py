@@ -51,10 +51,7 @@ class Scripts:
         needs: Needs,
     ) -> None:
         self._scripts = book.scripts
-        kinds = book.events.items()
-        events = {name: e for name, e in kinds if isinstance(e, model.ScriptEvent)}
-        taking = LiveTaking(needs, events)
-        self._pipeline = Pipeline(book, activations, taking, lateness_micros(book))
+        self._pipeline = Pipeline(book, activations, LiveTaking(book, needs), lateness_micros(book))
         self.next_due = self._pipeline.next_due
 
     def step(

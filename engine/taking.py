@@ -3,8 +3,8 @@ what rules detect, as occurrences (design/eventscript.md 1)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +12,8 @@ import pyarrow as pa
 from tidegate.engine.detector import order
 from tidegate.engine.detector.occurrences import Ranking
 from tidegate.engine.ids import column_set, firing_ids, instant_ids
-from tidegate.engine.moments import python_values
 from tidegate.engine.parameters import INSTANT
+from tidegate.engine.script.values import OBJECTS, object_text
 from tidegate.engine.scriptinputs import DETECTED, STARTED
 from tidegate.engine.sparktypes import arrow_type
 from tidegate.engine.values import Batch, Detections, Needs
@@ -27,6 +27,10 @@ class Taking:
 
     ranking: Ranking = order
     needs = Needs({})
+
+    def __init__(self, book: model.Rulebook) -> None:
+        kinds = book.events.items()
+        self._events = {name: e for name, e in kinds if isinstance(e, model.ScriptEvent)}
 
     def take(self, script: model.Script, read: tree.Input, batch: Batch) -> Batch:
         """The occurrences of an input."""
@@ -62,27 +66,8 @@ class Taking:
         return Batch(found.rule, found.end, np.arange(len(found)), table, {"": own}, greatest)
 
     def shown(self, emitted: Batch) -> Batch:
-        """What a script emits, as rules see it."""
-        return emitted
-
-
-class LiveTaking(Taking):
-    """Of occurrences with ids. `needs`: what the scripts read of each event type; `events`: the
-    scripts' own."""
-
-    def __init__(self, needs: Needs, events: Mapping[str, model.ScriptEvent]) -> None:
-        self.needs, self._events = needs, events
-
-    def take(self, script: model.Script, read: tree.Input, batch: Batch) -> Batch:
-        """Those of a clock, which have nothing but their instant, get ids of it."""
-        event = script.inputs[read.name].event
-        columns = self.needs.ids[script.name, event]
-        ids = batch.ids_by(column_set(columns)) if batch.ids else instant_ids(event, batch.time)
-        return replace(batch, table=batch.table.select([*columns]), ids={"": ids})
-
-    def shown(self, emitted: Batch) -> Batch:
-        """With columns of the types that the event type is declared with: an `object`, which may be
-        of any type, is text."""
+        """What a script emits, as rules see it: with columns of the types that its event type is
+        declared with. An `object`, which may be of any type, is text."""
         event, table = self._events[emitted.event], emitted.table
         for number, name in enumerate(table.column_names):
             wanted = arrow_type(event.fields[name])
@@ -91,9 +76,41 @@ class LiveTaking(Taking):
         return emitted if table is emitted.table else replace(emitted, table=table)
 
 
+class LiveTaking(Taking):
+    """Of occurrences with ids. `needs`: what the scripts read of each event type."""
+
+    def __init__(self, book: model.Rulebook, needs: Needs) -> None:
+        super().__init__(book)
+        self.needs = needs
+
+    def take(self, script: model.Script, read: tree.Input, batch: Batch) -> Batch:
+        """Those of a clock, which have nothing but their instant, get ids of it."""
+        event = script.inputs[read.name].event
+        columns = self.needs.ids[script.name, event]
+        ids = batch.ids_by(column_set(columns)) if batch.ids else instant_ids(event, batch.time)
+        return replace(batch, table=batch.table.select([*columns]), ids={"": ids})
+
+
 def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
-    try:
+    if not _has_objects(column.type):
         return column.cast(wanted)
-    except pa.ArrowException:
-        texts = [None if value is None else str(value) for value in python_values(column)]
-        return pa.chunked_array([pa.array(texts, pa.string()).cast(wanted)])
+    values = [_with_texts(value, wanted) for value in column.to_pylist()]
+    return pa.chunked_array([pa.array(values, wanted)])
+
+
+def _has_objects(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return any(_has_objects(kind.field(n).type) for n in range(kind.num_fields))
+    return _has_objects(kind.value_type) if pa.types.is_list(kind) else kind == OBJECTS
+
+
+def _with_texts(value: Any, wanted: pa.DataType) -> Any:
+    """A value whose objects are texts."""
+    if value is None:
+        return None
+    if pa.types.is_struct(wanted):
+        parts = (wanted.field(n) for n in range(wanted.num_fields))
+        return {part.name: _with_texts(value[part.name], part.type) for part in parts}
+    if pa.types.is_list(wanted):
+        return [_with_texts(each, wanted.value_type) for each in value]
+    return object_text(value) if pa.types.is_string(wanted) else value

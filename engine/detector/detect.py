@@ -66,7 +66,8 @@ def _emitted(
     book: Rulebook, batches: Mapping[str, Batch], activation: int, last: int
 ) -> dict[str, Batch]:
     """What scripts emit, by event type; after the last occurrence too, as in `simulate`."""
-    pipeline = Pipeline(book, dict.fromkeys([*book.scripts, *book.rules], activation), Taking())
+    starts = dict.fromkeys([*book.scripts, *book.rules], activation)
+    pipeline = Pipeline(book, starts, Taking(book))
     end = max([last, *(int(batch.time[-1]) for batch in batches.values())])
     flow = pipeline.step_whole({}, batches, end)
     found = dict(flow.shown)

@@ -11,7 +11,7 @@ from tidegate.engine.replay.seen import looks_like
 from tidegate.engine.replay.trace import Trace
 from tidegate.rules import expression as x
 from tidegate.rules.errors import InputError, Problem, word_place
-from tidegate.rules.model import ClockEvent, Rulebook
+from tidegate.rules.model import ClockEvent, Rulebook, ScriptEvent
 
 _SECOND = 1_000_000
 _CALENDAR_END = 253_402_214_400 * _SECOND  # 9999-12-31
@@ -51,11 +51,14 @@ def _reasons(book: Rulebook, trace: Trace, until: int | None) -> Iterator[str]:
     if unit := "" if trace.iso else looks_like((trace.last or 0) / _SECOND):
         yield f"the times look like {unit}: a number is seconds since the epoch"
     rules = [rule for rule in book.rules.values() if rule.enabled]
-    if not rules:
+    scripts = [script for script in book.scripts.values() if script.enabled]
+    if not rules and not scripts:
         yield "no rule is enabled"
     yield from doubtful(book, trace)
     needed = dict.fromkeys(name for rule in rules for name in _needed(rule.on))
-    absent = [n for n in needed if n not in book.rules and not _happens(book, n) and not seen.of[n]]
+    taken = [{each.event for each in script.inputs.values()} for script in scripts]
+    needed |= dict.fromkeys(name for names in taken if len(names) == 1 for name in names)
+    absent = [n for n in needed if _on_lines(book, n) and not seen.of[n]]
     if absent:
         yield f"no line is {' or '.join(absent)}"
     yield from _clocks(book, [rule.on for rule in rules], trace, until)
@@ -99,6 +102,13 @@ def _clock_names(book: Rulebook, expression: x.Expression) -> Iterator[str]:
             yield name_of(node)
         elif isinstance(node, x.Name) and _happens(book, node.name):
             yield node.name
+
+
+def _on_lines(book: Rulebook, name: str) -> bool:
+    """Whether occurrences of the name are lines of a trace."""
+    return name not in book.rules and not isinstance(
+        book.events.get(name), ClockEvent | ScriptEvent
+    )
 
 
 def _happens(book: Rulebook, name: str) -> bool:

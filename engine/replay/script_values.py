@@ -15,7 +15,7 @@ from tidegate.engine.replay import json_values, times
 from tidegate.engine.replay.json_values import LINE
 from tidegate.engine.script.columns import VALUE
 from tidegate.engine.script.emissions import ERROR_NAME, ERROR_TYPE, Emissions
-from tidegate.engine.script.values import LARGEST, SMALLEST, arrow_type
+from tidegate.engine.script.values import LARGEST, SMALLEST, arrow_type, objects
 from tidegate.rules import model
 from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.eventscript import tree
@@ -54,10 +54,7 @@ def _column(
     values: Sequence[Any], kind: Type, name: str, field: str, lines: Sequence[bytes]
 ) -> pa.Array:
     if kind == Basic.OBJECT:
-        try:
-            return pa.array(values)
-        except (pa.ArrowException, OverflowError):
-            return pa.array([None if v is None else json.dumps(v) for v in values], pa.string())
+        return objects([None if value is None else _object(value) for value in values])
     found = []
     for value, line in zip(values, lines, strict=True):
         try:
@@ -68,6 +65,14 @@ def _column(
             problem = Problem("script-input", message, word_place("<trace>"), hint)
             raise InputError([problem]) from None
     return pa.array(found, arrow_type(kind))
+
+
+def _object(value: Any) -> pa.Scalar:
+    """A JSON value as an object; as text where Arrow has no such value."""
+    try:
+        return pa.scalar(value)
+    except (pa.ArrowException, OverflowError):
+        return pa.scalar(json.dumps(value))
 
 
 def _of_json(value: Any, kind: Type) -> Any:

@@ -34,7 +34,7 @@ class Scripts:
         check_machines(book)
         self._book = book
         starts = dict.fromkeys([*book.scripts, *book.rules], activation)
-        self._pipeline = Pipeline(book, starts, _LineTaking(keys))
+        self._pipeline = Pipeline(book, starts, _LineTaking(book, keys))
         self._tables: Mapping[str, pa.Table] = {}
         self._parked: set[str] = set()
 
@@ -81,7 +81,8 @@ class _LineTaking(Taking):
 
     ranking = json_values
 
-    def __init__(self, keys: Mapping[str, pa.DataType]) -> None:
+    def __init__(self, book: model.Rulebook, keys: Mapping[str, pa.DataType]) -> None:
+        super().__init__(book)
         self._keys = keys
 
     def take(self, script: model.Script, read: tree.Input, batch: Batch) -> Batch:

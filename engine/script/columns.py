@@ -10,7 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.script.values import arrow_type, column_of, values_of
+from tidegate.engine.script.values import (
+    OBJECTS,
+    arrow_type,
+    column_of,
+    object_text,
+    objects,
+    values_of,
+)
 from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
@@ -58,6 +65,8 @@ def value_column(read: tree.Input, chosen: str | None, table: pa.Table) -> pa.Ch
 def as_column(column: pa.Array | pa.ChunkedArray, type_: Type) -> pa.Array | pa.ChunkedArray:
     """A column as one of `arrow_type`. Raises `pa.ArrowException` where it does not fit."""
     wanted, kind = arrow_type(type_), column.type
+    if kind == OBJECTS and type_ == Basic.STRING:
+        return pa.array([object_text(value) for value in column.to_pylist()], wanted)
     if pa.types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
     if kind == wanted:
@@ -68,8 +77,7 @@ def as_column(column: pa.Array | pa.ChunkedArray, type_: Type) -> pa.Array | pa.
 
 
 def output_column(values: Sequence[Any], type_: Type) -> pa.Array:
-    """Values that are emitted as a column. Objects have the type they came with; where these
-    differ, they are text."""
+    """Values that are emitted as a column; objects as `OBJECTS`."""
     if isinstance(type_, Structure):
         there = pa.array([value is None for value in values])
         fields = [
@@ -86,12 +94,7 @@ def output_column(values: Sequence[Any], type_: Type) -> pa.Array:
         return pa.ListArray.from_arrays(pa.array([*offsets, ends[-1]], pa.int32()), flat)
     if type_ != Basic.OBJECT:
         return column_of(values, type_)
-    kinds = {value.type for value in values if value is not None}
-    if len(kinds) > 1:
-        return pa.array([None if v is None else str(v.as_py()) for v in values], pa.string())
-    return pa.array(
-        [None if v is None else v.as_py() for v in values], next(iter(kinds), pa.null())
-    )
+    return objects(values)
 
 
 def _part_columns(type_: Structure, table: pa.Table) -> Iterator[pa.Array | None]:
@@ -146,6 +149,8 @@ def _values(column: pa.Array | pa.ChunkedArray, type_: Type) -> list[Any]:
         column = column.combine_chunks()
     if pa.types.is_null(column.type):
         return [None] * len(column)
+    if column.type == OBJECTS and type_ == Basic.OBJECT:
+        return values_of(column.storage, type_)
     if type_ == Basic.OBJECT:
         return [value if value.is_valid else None for value in column]
     if isinstance(type_, Structure):

@@ -110,7 +110,7 @@ class Stepper:
         self._depths = arrivals.depth
         self._faults = arrivals.faults
         self._limit = limit
-        self._expires = compiled.script.expire_micros
+        self._expires = compiled.expire_micros
         self._grouped = bool(compiled.script.program.key_names)
 
     def take(
@@ -126,12 +126,12 @@ class Stepper:
         for number, (code, time, name, value) in rows:
             if code == EVERY:
                 for each in ordered() if ordered else [*instances.values()]:
-                    if not self.expired(each, time):
+                    if expires is None or not self._over(each, time):
                         named(each, number, name, value, time)
                 continue
             instance = instances.get(code)
-            if expires is not None and instance is not None and self.expired(instance, time):
-                self.fire(instances.pop(code), time)
+            if expires is not None and instance is not None and self._over(instance, time):
+                del instances[code]
                 instance = None
             if instance is None and grouped and name is not None:
                 instance = instances[code] = self.start(code, time)
@@ -227,6 +227,13 @@ class Stepper:
     def expired(self, instance: Instance, now: int) -> bool:
         """Whether the instance is too old to take an event."""
         return self._expires is not None and now > instance.previous + self._expires
+
+    def _over(self, instance: Instance, now: int) -> bool:
+        """Whether the instance is too old once what was due before has happened: that may be its
+        previous event."""
+        if instance.due <= now:
+            self.fire(instance, now, NAMED)
+        return self.expired(instance, now)
 
     def _transit(
         self, instance: Instance, move: Move, value: Any, now: int, cause: Cause, depth: int

@@ -66,11 +66,13 @@ class Script:
 
 class Compiled:
     """A script compiled to closures. `variables` are the script's, in the order in which an
-    instance has them; behind them stand the names of loops."""
+    instance has them; behind them stand the names of loops. `expire_micros`: as the script's, but
+    only keys expire."""
 
     def __init__(self, script: Script) -> None:
         program, limits = script.program, script.limits
         self.script = script
+        self.expire_micros = script.expire_micros if program.key_names else None
         self.places = Places(program.regex)
         self.machine = Machine(self.places, script.machine, limits.states, limits.paths)
         self.context = Context(limits.steps, limits.state_bytes, script.functions)

@@ -51,7 +51,7 @@ class Store:
     def __init__(self, compiled: Compiled, count_max: int) -> None:
         self._compiled = compiled
         self._count_max = count_max
-        self._expires = compiled.script.expire_micros
+        self._expires = compiled.expire_micros
         self.prefix = f"{PREFIX}{compiled.script.digest}/"
 
     def own(self, tables: Tables) -> dict[int, pa.Table]:

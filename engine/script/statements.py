@@ -18,11 +18,14 @@ from tidegate.engine.script.values import copied, grows, holds_arrays, size
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Type
 
-_COUNTED = 128
+EMITTED_AS_ONE = 128
 """Bytes of an emission that count as a statement: else a loop of large ones fills the memory."""
 Run = Callable[..., None]
 """Of the variables; the block of a place is also given the value of the event, which it leaves."""
 Store = Callable[[Variables, Any], None]
+_Change = Callable[[Any, Variables, Any], Any]
+"""Of what stands in a place, the variables, and the value to put into it or a part of it: what
+stands there then."""
 
 
 class Statements:
@@ -104,39 +107,36 @@ class Statements:
         return store
 
     def _put(self, target: tree.Expression) -> Store:
-        if isinstance(target, tree.Variable):
-            slot = self._expressions.slot(target)
+        """A function that puts a value where the target is: its indices are asked for once, from
+        left to right."""
+        change: _Change = _whole
+        while not isinstance(target, tree.Variable):
+            if isinstance(target, tree.Index):
+                change, target = self._element(target, change), target.array
+            elif isinstance(target, tree.Field):
+                change, target = _member(target, change), target.structure
+            else:
+                raise TypeError(target)
+        slot = self._expressions.slot(target)
 
-            def whole(variables: Variables, value: Any) -> None:
-                variables[slot] = value
+        def put(variables: Variables, value: Any) -> None:
+            variables[slot] = change(variables[slot], variables, value)
 
-            return whole
-        if isinstance(target, tree.Index):
-            return self._put_element(target)
-        if not isinstance(target, tree.Field):
-            raise TypeError(target)
-        structure, number = self._expressions.value(target.structure), field_number(target)
-        outer = self._put(target.structure)
+        return put
 
-        def part(variables: Variables, value: Any) -> None:
-            found = [*structure(variables)]
-            found[number] = value
-            outer(variables, tuple(found))
+    def _element(self, target: tree.Index, inner: _Change) -> _Change:
+        index, undo = self._expressions.value(target.index), self._context.undo
 
-        return part
+        def change(array: Any, variables: Variables, value: Any) -> Any:
+            at = index(variables)
+            check_index(array, at)
+            before = array[at]
+            after = inner(before, variables, value)
+            undo.append((array, at, before))
+            array[at] = after
+            return array
 
-    def _put_element(self, target: tree.Index) -> Store:
-        array = self._expressions.value(target.array)
-        index = self._expressions.value(target.index)
-        undo = self._context.undo
-
-        def element(variables: Variables, value: Any) -> None:
-            found, at = array(variables), index(variables)
-            check_index(found, at)
-            undo.append((found, at, found[at]))
-            found[at] = value
-
-        return element
+        return change
 
     def _emit(self, node: tree.Emit) -> Run:
         found, output = self._context.found, [*self._outputs].index(node.output)
@@ -150,7 +150,7 @@ class Statements:
 
         def emit(variables: Variables) -> None:
             emitted = value(variables)
-            context.count(size(emitted) // _COUNTED)
+            context.count(size(emitted) // EMITTED_AS_ONE)
             found.append((output, emitted))
 
         return emit
@@ -208,6 +208,21 @@ class Statements:
                 body(variables)
 
         return loop
+
+
+def _whole(_: Any, __: Variables, value: Any) -> Any:
+    return value
+
+
+def _member(target: tree.Field, inner: _Change) -> _Change:
+    number = field_number(target)
+
+    def change(structure: Any, variables: Variables, value: Any) -> Any:
+        found = [*structure]
+        found[number] = inner(found[number], variables, value)
+        return tuple(found)
+
+    return change
 
 
 def loop_names(node: tree.Statement | None) -> Iterator[str]:

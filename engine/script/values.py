@@ -11,11 +11,13 @@ None is null, of any type.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from tidegate.engine.moments import micros_text
 from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
 
 SMALLEST, LARGEST = -(2**63), 2**63 - 1
@@ -173,6 +175,52 @@ def _inward(type_: Type) -> Change | None:
 
 def _same(value: Any) -> Any:
     return value
+
+
+class ObjectScalar(pa.ExtensionScalar):  # type: ignore[misc]
+    """An object that a column has."""
+
+    def as_py(self, **options: Any) -> Any:
+        """In Python; an instant as text, for it may lie where Python has no dates."""
+        if self.value is None:
+            return None
+        found = _scalar_of(self.value.as_py())
+        if pa.types.is_timestamp(found.type) and found.is_valid:
+            return micros_text(found.cast(_INSTANT).cast(pa.int64()).as_py()) + "Z"
+        return found.as_py(**options)
+
+
+class ObjectType(pa.ExtensionType):  # type: ignore[misc]
+    """The type of a column of objects, each of which has a type of its own."""
+
+    def __init__(self) -> None:
+        super().__init__(_ARROW[Basic.OBJECT], "tidegate.object")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, *_: Any) -> ObjectType:
+        return cls()
+
+    def __arrow_ext_scalar_class__(self) -> type:
+        return ObjectScalar
+
+
+OBJECTS = ObjectType()
+
+
+def objects(values: Sequence[pa.Scalar | None]) -> pa.Array:
+    """Objects as a column."""
+    return pa.ExtensionArray.from_storage(OBJECTS, column_of(values, Basic.OBJECT))
+
+
+def object_text(value: Any) -> str | None:
+    """The text of an object, in Python, where a string is wanted."""
+    if value is None or isinstance(value, str):
+        return value
+    plain = isinstance(value, bool | list | dict)
+    return json.dumps(value, ensure_ascii=False, default=str) if plain else str(value)
 
 
 def _bytes_of(scalar: pa.Scalar) -> bytes:

@@ -106,7 +106,7 @@ def test_the_ways_past_an_entry_are_asked_of_the_engine(tidegate: Tidegate, url:
         (["skip", "4"], "ENTRY: there is no entry 4"),
         (["redrive", "1"], "entry 1 of rule passed is done already"),
         (["skip", "1"], "entry 1 of rule passed is done already"),
-        (["enable", "pased"], "RULE: the rulebook doors has no rule `pased`\n"),
+        (["enable", "pased"], "RULE: the rulebook doors has no rule or script `pased`\n"),
         (["enable", "pased"], "did you mean 'passed'?"),
         (["firings", "--rule", "no"], "--rule: the rulebook doors has no rule `no`\n"),
         (["firings", "--key", "no=1"], "--key: no such rule has the key column `no`\n"),
@@ -301,3 +301,14 @@ def test_a_time_that_is_none_is_told_the_forms_that_are(
     )
     for form in ("2026-01-01T09:00:00Z", "1767258000", "1 h"):
         assert tidegate("firings", "--store", url, "--since", form).exit_code == 0
+
+
+def test_a_script_is_named_where_only_a_rule_can_stand(tidegate: Tidegate, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'echo.db'}"
+    script = "scripts: {echo: {text: 'in {} opened out {} again (opened() {!> again();})*'}}\n"
+    with open_store(url, create=True) as store:
+        store.register(NAME, SIGNALS + script, None)
+    said = tidegate("disable", "echo", "--key", "door=7", "--store", url)
+    assert (said.exit_code, "it is a script" in said.stderr) == (1, True), said.stderr
+    answer(tidegate, "disable", "echo", "--store", url)
+    assert asked(url) == [("disable", "echo", None)]

@@ -199,7 +199,7 @@ def test_what_cannot_change_anything_is_refused(store: SqlStore) -> None:
             ask_for_rule(store, bench.book, kind, rule)
         return str(caught.value)
 
-    assert "has no rule `c`" in refused("disable", "c")
+    assert "has no rule or script `c`" in refused("disable", "c")
     assert "rule `a` is not parked, and not disabled" in refused("enable", "a")
     said = refused("enable", "off")
     assert "rule `off` is disabled in the rulebook" in said

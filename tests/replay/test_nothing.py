@@ -21,6 +21,11 @@ rules:
 PAIR = "  pair: {on: placed ; paid within 5 s, per: order_id}\n"
 LUNCH = "  lunch: {on: placed ; noon}\n"
 DAILY = '  daily: {on: "cron(\\"0 0 * * *\\")"}\n'
+SCRIPT = """\
+  {}
+scripts:
+  teller: {text: "in {} paid out {} told (paid() paid() { !> told(); })*"}
+"""
 PLACED = '{{"event": "placed", "time": {}, "order_id": 7}}\n'
 KEYLESS = '{"event": "placed", "time": 1}\n{"event": "paid", "time": 2, "order_id": 8}\n'
 
@@ -99,6 +104,14 @@ def told(
             PLACED.format(1),
             None,
             "0 detections over 1 line: no rule is enabled",
+        ),
+        (SCRIPT, PLACED.format(1), None, "0 detections over 1 line: no line is paid"),
+        (SCRIPT, PLACED.format(1).replace("placed", "paid"), None, "0 detections over 1 line"),
+        (
+            SCRIPT.replace("{}", "each: {on: told ; placed}", 1),
+            PLACED.format(1),
+            None,
+            "0 detections over 1 line: no line is paid",
         ),
     ],
 )  # fmt: skip

@@ -201,3 +201,41 @@ scripts: {s: {text: "in {} a, {time detected_at;} l a() (elapse[1 second]())* l(
 """
     with pytest.raises(InputError, match=r"script s: more than 100 timers"):
         run(tmp_path, late, [{"event": "a", "time": 0}])
+
+
+OBJECTS = """
+rulebook: objects
+events:
+  given: {signal: {value: string}}
+scripts:
+  echo:
+    text: |
+      in object given
+      out object same, {long n; {object o;} in;} held, object[] both
+      (given(x) {!> same(x); !> held({n: 1, in: {o: x}});
+       a = new object[2]; a[0] = x; a[1] = now(); !> both(a);})*
+  after:
+    text: "in object same, string told out object again, string text
+      (same(x) {!> again(x);} | told(s) {!> text(s);})*"
+    in: {told: {event: same}}
+rules:
+  seen: {on: same}
+"""
+
+
+@pytest.mark.parametrize("bucket", [None, 1, 2])
+def test_an_object_is_what_it_was_wherever_the_trace_is_cut(
+    tmp_path: Path, bucket: int | None
+) -> None:
+    texts = {"5": 5, "5.0": 5.0, "x": "x", '{"a": [1, 2]}': {"a": [1, 2]}, "true": True}
+    texts |= {"[]": [], "{}": {}, "later": None}
+    lines = [{"event": "given", "time": n, "value": v} for n, v in enumerate(texts.values(), 1)]
+    said = run(tmp_path, OBJECTS, lines, bucket=bucket)
+    found = {name: [x["value"] for x in said if x.get("event") == name]
+             for name in ("same", "held", "both", "again", "text")}  # fmt: skip
+    values = [*texts.values()]
+    assert [*map(repr, found["same"])] == [*map(repr, found["again"])] == [*map(repr, values)]
+    assert found["held"] == [{"n": 1, "in": {"o": value}} for value in values]
+    assert found["both"] == [[v, f"1970-01-01T00:00:0{n}Z"] for n, v in enumerate(values, 1)]
+    assert found["text"] == [*[*texts][:-1], None]
+    assert [x["constituents"][0]["value"] for x in said if "rule" in x] == values

@@ -107,3 +107,22 @@ def test_a_script_takes_what_a_rule_detects_as_in_simulate(tmp_path: Path) -> No
         for line in said
         if line.get("rule") in ("told", "after")
     ]
+
+
+def test_rules_see_an_object_as_text() -> None:
+    book = """
+rulebook: objects
+events:
+  paid: {signal: {account: bigint, amount: double}}
+scripts:
+  both:
+    text: |
+      in {long account; double amount;} paid
+      out {long account; {object o;} in;} one
+      (paid(x) {!> one({account: x.account, in: {o: x.amount}});
+       !> one({account: x.account, in: {o: x.account}}); })*
+rules:
+  ones: {on: one and paid, per: account}
+"""
+    found = detect(book, occurrences(("paid", 1, 7, 9.0), ("paid", 2, 8, 1.5)))
+    assert [each[:2] for each in shown(found)] == [("ones", 7), ("ones", 8)]

@@ -100,3 +100,59 @@ out {long a; string name;} seen
         "null",
     }
     assert {out.value["name"] for out in found[0] if out.output == "seen"} == {"high", "low"}
+
+
+def both(text: str, events: list[Event], until: int) -> list[Out]:
+    """What is emitted, compiled as interpreted."""
+    found = []
+    for least in (0, 10**9):
+        with (
+            patch.object(run, "COMPILED_MIN", least),
+            patch.object(calculated, "COMPILED_AFTER", least),
+            patch.object(Bucket, "run", autospec=True, side_effect=Bucket.run) as on_kernel,
+        ):
+            found.append(emissions(text, events, until=until))
+        assert on_kernel.called == (least == 0)
+    assert [*map(repr, found[0])] == [*map(repr, found[1])]
+    return found[0]
+
+
+def test_a_transition_that_fails_leaves_arrays_as_they_were() -> None:
+    text = """
+in long A out long seen
+{ a = new long[3]; }
+(A(x) { a[1] = a[1] + 1; a = a; a[2] = a[2] + a[1]; !> seen(10 / x); !> seen(a[2]); })*
+"""
+    given = [Event(n + 1, "A", value) for n, value in enumerate([5, 0, 2, 0])]
+    found = both(text, given, 5)
+    assert [o.value for o in found if o.output == "seen"] == [2, 1, 0, 3, 5, 6, 0, 10]
+
+
+def test_an_instant_at_which_a_clock_strikes_is_not_its_next() -> None:
+    """Whoever waits for the clock from the instant on at which it strikes, waits a minute."""
+    text = "in {long k;} A group(A.k) out long struck A() arrive[.::00]() {!> struck(group[0]);}"
+    minute = 60_000_000
+    given = [Event(at, "A", {"k": k}) for k, at in enumerate([minute // 2, minute, 2 * minute])]
+    found = both(text, given, 3 * minute)
+    assert [(o.value, o.time // minute) for o in found] == [(0, 1), (1, 2), (2, 3)]
+
+
+def test_a_case_knows_the_instant_of_its_event() -> None:
+    text = """
+in {time until;} A case {A.until < now() ? Late : Early}
+out boolean late (Late() {!> late(true);} | Early() {!> late(false);})*
+"""
+    given = [Event(at, "A", {"until": until}) for at, until in ((5, 7), (6, 5), (9, 9), (10, 9))]
+    assert [o.value for o in both(text, given, 11)] == [False, True, False, True]
+
+
+def test_a_span_that_is_no_span_is_an_error_and_never_due() -> None:
+    text = """
+in long A, double B out long again
+(A(n) elapse[n seconds]() {!> again(n);} | B(d) elapse[d seconds]() {!> again(0);})*
+"""
+    for event, spans in (("A", [2, 0, -1]), ("B", [0.5, 0.0, -0.5])):
+        for span in spans:
+            found = both(text, [Event(7, event, span)], 10_000_000)
+            assert len(found) == 1
+            assert (found[0].output == "again") == (span > 0)

@@ -75,3 +75,36 @@ def test_a_choice_by_null_fails_as_a_whole() -> None:
     found = emissions(text, history)
     assert [each.value for each in found if each.output == "z"] == [1, 3, 2, 4, 0, 4]
     assert canonical(found) == canonical(reference(Example(text, history, [], None)))
+
+
+@pytest.mark.parametrize(
+    ("target", "faults"),
+    [
+        ("q[2].i", ["index"]),
+        ("q[1 / 0].i", ["arithmetic"]),  # element 0 then
+        ("q[n].i", ["null"]),
+        ("r.s.k", ["null"]),
+        ("r.a[1 / 0]", ["arithmetic", "null"]),
+        ("q[1 / 0].l[1 / 0]", ["arithmetic", "arithmetic", "index"]),
+        ("q[9].l[1 / 0]", ["index"]),
+    ],
+)
+def test_the_indices_of_a_target_are_asked_for_once(target: str, faults: list[str]) -> None:
+    """Of what stands in no place nothing behind it is asked for."""
+    text = (
+        "in {long n; {{long k;} s; long[] a;} r;} A\nout long z\n"
+        "A(x) { q = new {long i; long[] l;}[2]; n = x.n; r = x.r; r = {s: x.r.s, a: x.r.a};"
+        f" !> z(7); {target} = 5; !> z(q[0].i); }}"
+    )
+    history = [Event(0, "A", {"n": None, "r": {"s": None, "a": None}})]
+    found = emissions(text, history)
+    after = [each.value for each in found]
+    assert [each["kind"] for each in after[after.index(7) + 1 : -1]] == faults
+    assert after[-1] == (5 if target == "q[1 / 0].i" else 0)
+    assert canonical(found) == canonical(reference(Example(text, history, [], None)))
+
+
+@pytest.mark.parametrize("call", ['long("1_000")', 'long(double("1_0.5"))'])
+def test_a_number_as_text_has_no_underscore(call: str) -> None:
+    found = emissions(f"in {{}} A out long z\nA() {{ !> z({call}); }}", [Event(0, "A", {})])
+    assert [out.output for out in found] == ["$error", "z"]

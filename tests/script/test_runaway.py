@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -10,6 +11,9 @@ from tests.reference.eventscript.compare import canonical, reference
 from tests.reference.eventscript.evaluate import Event
 from tests.reference.eventscript.scripts import Example
 from tests.script.compared import SECOND, emissions
+from tests.script.test_reference import ALL_INTERPRETED
+from tidegate.engine.script import run
+from tidegate.engine.script.program import Limits
 
 WHILE = "while (true) { }"
 
@@ -59,3 +63,17 @@ def test_the_first_that_runs_away_parks(
         assert said.value["kind"] == "runaway"
         assert (said.time // SECOND, said.key[0]) == parked
         assert canonical(found) == expected
+
+
+@pytest.mark.parametrize("least", [0, ALL_INTERPRETED])
+@pytest.mark.parametrize(
+    ("of", "value", "emitted"),
+    [("long", 500, '"' + "x" * 1000 + '"'), ("string", "x" * 1000, "x")],
+)
+def test_long_strings_that_are_emitted_count_as_several_statements(
+    least: int, of: str, value: Any, emitted: str
+) -> None:
+    text = f"in {of} A out string z\n(A(x) {{ for (i: 1, 500) !> z({emitted}); }})*"
+    with patch.object(run, "COMPILED_MIN", least):
+        (found,) = emissions(text, [Event(0, "A", value)], limits=Limits(steps=3_000))
+    assert found.value["kind"] == "runaway"

@@ -112,7 +112,6 @@ class Arithmetic(Builder):
         b = self._b
         one, other = (y, x) if op == Op.MIN_F else (x, y)
         negative = b.icmp_signed("<", b.bitcast(one, I64), integer(0))
-        positive = b.icmp_signed(">=", b.bitcast(other, I64), integer(0))
-        signs = b.and_(b.fcmp_ordered("==", x, y), b.and_(negative, positive))
+        signs = b.and_(b.fcmp_ordered("==", x, y), negative)
         second = b.or_(b.fcmp_ordered("<", one, other), signs)
         return b.select(b.fcmp_unordered("uno", x, y), _NAN, b.select(second, y, x))

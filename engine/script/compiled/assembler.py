@@ -36,8 +36,9 @@ class Assembler(Expressions):
             if isinstance(part, Marker) and _is_constant(part.tree)
         ]
         inner = [n for p in self.places if isinstance(p, Action) for n in nodes(p.block)]
-        loops = any(isinstance(n, tree.Count | tree.Each | tree.While) for n in inner)
-        self._counts = loops or sum(isinstance(n, tree.Statement) for n in inner) > steps_max
+        self.loops = any(isinstance(n, tree.Count | tree.Each | tree.While) for n in inner)
+        self.statements = sum(isinstance(n, tree.Statement) for n in inner)
+        self._counts = self.loops or self.statements > steps_max
 
     def program(
         self, places: Sequence[int], source: int | None, timed: Sequence[int]

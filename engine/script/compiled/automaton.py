@@ -63,6 +63,7 @@ class Table:
             self.layout, self.registers, compiled.places, script.program, script.limits.steps
         )
         self.timed, self.clocks = self._assembler.timed, self._assembler.clocks
+        self.loops, self.statements = self._assembler.loops, self._assembler.statements
         self._check(compiled)
         self._numbers: dict[int, int] = {}
         self._programs: dict[tuple[tuple[int, ...], int | None, tuple[int, ...]], int] = {}

@@ -17,11 +17,13 @@ from tidegate.engine.script.compiled.context import EVENTS, KEYS, Columns
 from tidegate.engine.script.compiled.fleet import Fleet
 from tidegate.engine.script.compiled.found import Sink
 from tidegate.engine.script.compiled.function import UNDO
+from tidegate.engine.script.compiled.layout import Word
 from tidegate.engine.script.compiled.words import InterpretedError, Texts, leaves, words
 from tidegate.engine.script.emissions import Emissions
 from tidegate.engine.script.inputs import Arrivals
 from tidegate.engine.script.instances import EVERY, Instance, Stepper
 from tidegate.engine.script.program import Compiled
+from tidegate.engine.script.statements import EMITTED_AS_ONE
 from tidegate.engine.script.values import arrow_type
 from tidegate.engine.values import FOREVER, Int64
 from tidegate.rules.eventscript.types import Basic
@@ -164,8 +166,8 @@ class Bucket:
     def _done(self, watermark: int) -> Done:
         fleet, at, sink = self._fleet, self._at, self._sink
         key = np.flatnonzero(fleet.after > 0).astype(np.int32)
-        expires = self._compiled.script.expire_micros
-        if self._grouped and expires is not None:
+        expires = self._compiled.expire_micros
+        if expires is not None:
             key = key[fleet.previous[key] + expires >= watermark]
         emissions = sink.emissions(
             int(at[kernel.RECORDS]), self._fleet.identities, self._arrivals.time, self._given.keys
@@ -215,12 +217,23 @@ class Bucket:
         return found
 
     def _check_room(self) -> None:
-        """Instances must stay below their most bytes, whatever strings they store."""
-        layout = self._table.layout
-        texts = sum(w.kind == Basic.STRING for ws in layout.variables.values() for w in ws)
+        """Instances must stay below their most bytes, whatever strings they store, and emissions of
+        long strings, which count as several statements, below the most statements."""
+        layout, table, limits = self._table.layout, self._table, self._compiled.script.limits
+        longest = self._texts.longest
+        texts = sum(_texts(words) for words in layout.variables.values())
         most = _WORD * (layout.own.integers + _LOOPS)
-        if most + texts * self._texts.longest > self._compiled.script.limits.state_bytes:
+        if most + texts * longest > limits.state_bytes:
             raise InterpretedError
+        sizes = [_WORD * len(words) + _texts(words) * longest
+                 for words in layout.outputs if _texts(words)]  # fmt: skip
+        more = max(sizes, default=0) // EMITTED_AS_ONE
+        if more and (table.loops or table.statements * (1 + more) > limits.steps):
+            raise InterpretedError
+
+
+def _texts(words: Sequence[Word]) -> int:
+    return sum(word.kind == Basic.STRING for word in words)
 
 
 def _fixed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -138,12 +138,12 @@ def _run(automaton, events, instances, found, scratch, context, at, grouped, exp
                     return _stop(at, HARD, i, k, records)
                 move, cause, starting = np.int64(0), -2 - i, True
             else:
+                if symbol == PYTHONS or rows[np.uint64(k), DUE] <= now:
+                    return _stop(at, HARD, i, k, records)
                 if expires >= 0 and now > rows[np.uint64(k), PREVIOUS] + expires:
                     if every:
                         k += 1
                         continue
-                    return _stop(at, HARD, i, k, records)
-                if symbol == PYTHONS or rows[np.uint64(k), DUE] <= now:
                     return _stop(at, HARD, i, k, records)
                 if symbol == NO_EVENT:
                     k += 1

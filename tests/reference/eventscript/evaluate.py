@@ -10,7 +10,7 @@ from tests.reference.eventscript import paths as paths_
 from tests.reference.eventscript.expand import Marker, expand, in_order, leads_to, places
 from tests.reference.eventscript.paths import Paths, Reach, enter, markers, step
 from tests.reference.eventscript.runs import ERROR, Functions, Run, RunawayError, error
-from tests.reference.eventscript.times import duration, next_match
+from tests.reference.eventscript.times import LARGEST, duration, next_match
 from tests.reference.eventscript.values import default
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
@@ -180,7 +180,7 @@ class Evaluation:
                 if lasts is not None and lasts <= 0:
                     run.fail("elapse", marker)
                     return None
-                return None if lasts is None else run.now + lasts
+                return None if lasts is None or run.now + lasts >= LARGEST else run.now + lasts
             case tree.Arrive(instant=None):
                 parts = tuple(c and run.operand(c, {}) for c in marker.components)
                 return next_match(parts, run.now, self.zone)

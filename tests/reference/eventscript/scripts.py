@@ -57,6 +57,7 @@ class Regexes:
     events: dict[str, str]  # type by name
     acting: bool = True
     timed: bool = True
+    clocks: bool = True
 
     def pick(self, *choices: Any) -> Any:
         return self.values.pick(*choices)
@@ -79,12 +80,13 @@ class Regexes:
     def marker(self, _: int = 0) -> Piece:
         kinds = [*self.events] * 3 + ["."]
         if self.timed:
-            kinds += ["elapse", "arrive"] * len(self.events)
+            kinds += ["elapse", "arrive" if self.clocks else "elapse"] * len(self.events)
         kind = self.pick(*kinds)
         if kind == ".":
             return Piece(".")
         if kind == "elapse":
-            amount = self.pick("1", "2", "5", self.values.simple("long"))
+            of = self.pick("long", "long", "double")
+            amount = self.pick("1", "2", "5", self.values.simple(of))
             unit = self.pick("seconds", "seconds", "minute")
             return Piece(f"elapse[{amount} {unit}]({self.variable('time')})")
         if kind == "arrive":
@@ -177,7 +179,10 @@ class Regexes:
 
 
 def chosen_streams(draw: Draw) -> list[Stream]:
-    names = draw(st.lists(st.sampled_from(sorted(STREAMS)), min_size=1, max_size=3, unique=True))
+    """Keys are of one type."""
+    other = draw(st.sampled_from("DDF"))
+    known = sorted(STREAMS.keys() - ({"D", "E"} if other == "F" else {"F"}))
+    names = draw(st.lists(st.sampled_from(known), min_size=1, max_size=3, unique=True))
     streams = [STREAMS[name] for name in names]
     if sum(len(each.events) for each in streams) < 2:
         streams.append(STREAMS["B" if "B" not in names else "A"])
@@ -193,11 +198,13 @@ def scripts(
     streams = chosen_streams(draw)
     if compilable:
         streams = [s._replace(values=tuple(filter(_whole, s.values))) for s in streams]
-    values = (Compilable if compilable else Values)(
-        draw, keyed=any("group" in each.declared for each in streams)
-    )
+    groups = [each.declared for each in streams if "group" in each.declared]
+    keys = {"long": "group[0]"} if groups else {}
+    if "F.w" in "".join(groups):
+        keys = {"string": "group[0]", "double": "group[1]", "time": "group[2]"}
+    values = (Compilable if compilable else Values)(draw, keys)
     events = {name: each.of for each in streams for name in each.events}
-    regex = Regexes(values, events, acting, timed).whole()
+    regex = Regexes(values, events, acting, timed, clocks=not compilable).whole()
     starts = {of: [s for s in each if not compilable or "null" not in s]
               for of, each in STARTS.items()}  # fmt: skip
     first = " ".join(
@@ -219,7 +226,7 @@ def scripts(
 
 def _whole(value: Any) -> bool:
     """Whether a value has no null in it."""
-    return value is not None and not (isinstance(value, dict) and None in value.values())
+    return value is not None and (not isinstance(value, dict) or all(map(_whole, value.values())))
 
 
 def expects(evaluation: Evaluation, event: Event) -> bool:

@@ -173,7 +173,9 @@ def test_too_many_paths_park_the_script() -> None:
 @pytest.mark.parametrize(
     ("components", "after", "then"),
     [
-        ((None, None, None, 2, 30, 0), "2026-03-28T12:00", "2026-03-29T01:30"),  # 02:30 is skipped
+        ((None, None, None, 2, 30, 0), "2026-03-28T12:00", "2026-03-29T01:00"),  # 02:30 is skipped
+        ((None, None, None, None, 30, 0), "2026-03-29T00:30", "2026-03-29T01:30"),
+        ((None, None, None, None, 30, 0), "2026-10-25T00:30", "2026-10-25T01:30"),  # 02:30 again
         ((None, None, None, 2, 30, 0), "2026-03-29T12:00", "2026-03-30T00:30"),
         ((None, None, None, 2, 30, 0), "2026-10-24T12:00", "2026-10-25T00:30"),  # comes twice
         ((None, None, None, 2, 30, 0), "2026-10-25T00:30", "2026-10-26T01:30"),

@@ -5,6 +5,7 @@ Shrinks towards one marker without a block.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -40,6 +41,25 @@ STREAMS = {
         "keyed",
         tuple({"k": k, "v": v} for k in (0, 1, None) for v in (0, 3, None)),
     ),
+    "S": Stream("string S", ("S",), "string", ("", "ab", "b", None)),
+    "T": Stream("time T", ("T",), "time", (0, 1, 3_000_000, None)),
+    "E": Stream(
+        "{long k; {boolean b; double x;} in; string s;} E group(E.k) case {E.in.b ? J : K}",
+        ("J", "K"),
+        "nested",
+        (
+            {"k": 0, "in": {"b": True, "x": 0.5}, "s": "ab"},
+            {"k": 1, "in": {"b": False, "x": -1.0}, "s": ""},
+            {"k": 1, "in": {"b": True, "x": 2.5}, "s": "b"},
+            {"k": 0, "in": {"b": False, "x": None}, "s": None},
+        ),
+    ),
+    "F": Stream(
+        "{string w; double x; time at;} F group(F.w, F.x, F.at)",
+        ("F",),
+        "words",
+        tuple({"w": w, "x": x, "at": at} for w in ("ab", "") for x in (0.0, 1.5) for at in (0, 7)),
+    ),
 }
 OUTPUTS = (
     "out {} X, long Y, double W, string S, boolean F, time T,\n"
@@ -53,7 +73,10 @@ VARIABLES = {
     "time": ("t",),
     "pair": ("p",),
     "keyed": ("q",),
-    "array": ("a",),
+    "array": ("a", "e"),
+    "doubles": ("b",),
+    "nested": ("u",),
+    "words": ("w",),
 }
 STARTS = {  # what a variable may be before the first event
     "long": ("0", "3", "0; {} = null"),
@@ -64,6 +87,9 @@ STARTS = {  # what a variable may be before the first event
     "pair": ("{{i: 0, j: 0.0}}",),
     "keyed": ("{{k: 0, v: 0}}",),
     "array": ("new long[2]", "new long[0]"),
+    "doubles": ("new double[2]",),
+    "nested": ('{{k: 0, in: {{b: true, x: 0.5}}, s: "b"}}',),
+    "words": ('{{w: "", x: 1.5, at: now()}}',),
 }
 OUTPUT_OF = {
     "long": "Y",
@@ -81,7 +107,7 @@ class Values:
     """Draws expressions and statements; `used` are the variables that stand in the text."""
 
     draw: Draw
-    keyed: bool
+    keys: Mapping[str, str]  # by type what reads the key
     used: dict[str, str] = field(default_factory=dict)
 
     def pick(self, *choices: Any) -> Any:
@@ -111,6 +137,9 @@ class Values:
                 lambda: f"{self.pick('long', 'round')}({sub('double')})",
                 lambda: f"-({sub('long')})",
                 lambda: f"abs({sub('long')})",
+                lambda: f"({sub('time')} - {sub('time')})",
+                lambda: f"long({sub('time')})",
+                lambda: f"{self.variable('nested')}.k",
                 lambda: f"length({sub('string')})",
             )()
         if of == "double":
@@ -120,34 +149,45 @@ class Values:
                 lambda: f"({sub('double')} {op} {sub('long')})",
                 lambda: f"{self.variable('pair')}.j",
                 lambda: f"{self.pick('floor', 'ceil', 'sqrt', 'abs')}({sub('double')})",
+                lambda: f"{self.variable('doubles')}[{sub('long')}]",
+                lambda: f"{self.variable('nested')}.in.x",
+                lambda: f"min({sub('double')}, {sub('long')}, {sub('double')})",
+                lambda: f"max({sub('double')}, {sub('double')})",
+                lambda: f"-({sub('double')})",
             )()
         if of == "boolean":
-            one = self.pick("long", "double", "string")
+            one = self.pick("long", "double", "string", "time")
             compare = self.pick("==", "!=", "<", "<=", ">", ">=")
             return self.pick(
                 lambda: f"({sub(one)} {compare} {sub(one)})",
                 lambda: f"({sub('boolean')} {self.pick('&&', '||')} {sub('boolean')})",
                 lambda: f"!({sub('boolean')})",
+                lambda: f"{self.variable('nested')}.in.b",
                 lambda: f"isNull({sub('long')})",
             )()
         if of == "string":
             return self.pick(
+                lambda: f"{self.variable('nested')}.s",
                 lambda: f"({sub('string')} + {sub('string')})",
                 lambda: f"substring({sub('string')}, {sub('long')})",
                 lambda: f"string({sub('long')})",
                 lambda: f"concat({sub('string')}, string({sub('boolean')}))",
             )()
         if of == "time":
-            return f"({sub('time')} + {self.pick(1, 2_000_000)})"
+            return self.pick(
+                lambda: f"({sub('time')} {self.pick('+', '-')} {self.pick(1, 2_000_000)})",
+                lambda: f"max({sub('time')}, {sub('time')})",
+            )()
         return self.simple(of, local)
 
     def simple(self, of: str, local: tuple[str, ...] = ()) -> str:
-        literals = {
-            "long": ("0", "1", "2", *local, *(["group[0]"] if self.keyed else [])),
+        literals: tuple[str, ...] = {
+            "long": ("0", "1", "2", *local),
             "double": ("0.0", "1.5"),
             "string": ('""', '"ab"'),
             "time": ("now()",),
         }.get(of, ())
+        literals += (self.keys[of],) if of in self.keys else ()
         literal = self.pick(None, None, *literals)
         return self.variable(of) if literal is None else str(literal)
 
@@ -156,6 +196,10 @@ class Values:
         if of == "pair" and self.pick(True, False):
             i, j = self.expression("long", 1, local), self.expression("double", 1, local)
             return f"{{i: {i}, j: {j}}}"
+        if of == "nested" and self.pick(True, False):
+            k, s = self.expression("long", 1, local), self.expression("string", 1, local)
+            b, x = self.expression("boolean", 1, local), self.expression("double", 1, local)
+            return f"{{k: {k}, in: {{b: {b}, x: {x}}}, s: {s}}}"
         if of == "array" and self.pick(True, False):
             return f"new long[{self.expression('long', 0, local)}]"
         if self.pick(False, False, False, True):
@@ -178,7 +222,15 @@ class Values:
         return "!> X();" if of is None else f"!> {OUTPUT_OF[of]}({self.value(of, local)});"
 
     def assignment(self, _: int, local: tuple[str, ...]) -> str:
-        of = self.pick("long", "double", "boolean", "string", "pair", "array", "element", "member")
+        of = self.pick(
+            *("long", "double", "boolean", "string", "time", "pair", "nested"),
+            *("array", "element", "array", "element", "real", "member", "inner"),
+        )
+        if of == "real":
+            index, value = self.expression("long", 1, local), self.expression("double", 1, local)
+            return f"{self.variable('doubles')}[{index}] = {value};"
+        if of == "inner":
+            return f"{self.variable('nested')}.in.x = {self.expression('double', 1, local)};"
         if of == "element":
             index = self.expression("long", 1, local)
             return f"{self.variable('array')}[{index}] = {self.expression('long', 1, local)};"
@@ -196,6 +248,9 @@ class Values:
     def loop(self, depth: int, local: tuple[str, ...]) -> str:
         name = f"i{len(local)}"
         body = self.statement(depth - 1, (*local, name))
+        if self.pick(False, False, True):
+            real, total = self.variable("doubles"), self.variable("double")
+            return f"for ({name}: {real}) {{ {total} = {total} + {name}; !> W({name}); }}"
         if self.pick(True, False):
             return f"for ({name}: {self.variable('array')}) {body}"
         high = self.pick("1", "2", self.expression("long", 0, local))
@@ -220,7 +275,8 @@ class Compilable(Values):
 
     def expression(self, of: str, depth: int, local: tuple[str, ...] = ()) -> str:
         if of == "string":
-            return self.simple(of, local)
+            inner = f"{self.variable('nested')}.s"
+            return inner if depth and self.pick(False, True) else self.simple(of, local)
         if of not in ("long", "boolean"):
             return super().expression(of, depth, local)
         if depth == 0 or self.pick(True, False):
@@ -240,13 +296,17 @@ class Compilable(Values):
                 lambda: f"{self.pick('long', 'round')}({sub('double')})",
                 lambda: f"-({sub('long')})",
                 lambda: f"abs({sub('long')})",
+                lambda: f"({sub('time')} - {sub('time')})",
+                lambda: f"long({sub('time')})",
+                lambda: f"{self.variable('nested')}.k",
             )()
-        one = self.pick("long", "double", "string")
+        one = self.pick("long", "double", "string", "time")
         compare = self.pick("==", "!=", *([] if one == "string" else ["<", "<=", ">", ">="]))
         return self.pick(
             lambda: f"({sub(one)} {compare} {sub(one)})",
             lambda: f"({sub('boolean')} {self.pick('&&', '||')} {sub('boolean')})",
             lambda: f"!({sub('boolean')})",
+            lambda: f"{self.variable('nested')}.in.b",
             lambda: f"isNull({sub('long')})",
         )()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
@@ -10,18 +9,19 @@ from itertools import product
 from zoneinfo import ZoneInfo
 
 from tests.reference.eventscript.values import EPOCH
+from tests.reference.timing import once, readings
 
 SECOND = 1_000_000
+LARGEST = 2**63 - 1  # the last instant
 
 
 def duration(amount: int | float, unit_micros: int) -> int | None:
-    """`elapse[amount unit]`, to the nearest microsecond; None: beyond all time."""
-    if isinstance(amount, int):
-        return amount * unit_micros
+    """`elapse[amount unit]`, to the nearest microsecond, at least one; 0: not above 0;
+    None: beyond all time."""
     whole = amount * unit_micros
-    if math.isnan(whole):
+    if not whole > 0:
         return 0
-    return round(whole) if math.isfinite(whole) else (None if whole > 0 else 0)
+    return max(round(whole), 1) if whole < LARGEST else None
 
 
 Components = tuple[int | None, ...]  # year, month, day, hour, minute, second; None is any
@@ -29,8 +29,9 @@ Components = tuple[int | None, ...]  # year, month, day, hour, minute, second; N
 
 @cache
 def next_match(components: Components, after: int, zone: str) -> int | None:
-    """The first instant after `after` whose local time has these components. A local time that is
-    skipped is moved forward, of a repeated one the first is taken (S11). None: there is none."""
+    """The first instant after `after` whose local time has these components; None: there is none.
+    As of clocks (S11): where the hour is given, a local time that is skipped is the first instant
+    after the gap, and of a repeated one the first is taken; else all instants are that read so."""
     today = datetime.fromtimestamp(after // SECOND, ZoneInfo(zone)).date()
     found: list[int] = []
     days = 0
@@ -66,5 +67,8 @@ def _instants(day: date, clock: Components, zone: str) -> Iterator[int]:
         for units, wanted in zip((range(24), range(60), range(60)), clock, strict=True)
     ]
     for hour, minute, second in product(*choices):
-        local = datetime.combine(day, time(hour, minute, second), ZoneInfo(zone))
-        yield (local.astimezone(UTC) - EPOCH) // EPOCH.resolution
+        local = datetime.combine(day, time(hour, minute, second))
+        if zone == "UTC":
+            yield (local.replace(tzinfo=UTC) - EPOCH) // EPOCH.resolution
+        else:
+            yield from readings(local, zone) if clock[0] is None else [once(local, zone)]
