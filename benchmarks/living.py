@@ -91,12 +91,15 @@ def alone(folder: Path) -> None:
     spark = start_session("living")
     spark.sql("SELECT 1").collect()
     found["spark"] = time.perf_counter() - begun
-    begun = time.perf_counter()
     file = folder / "living.yaml"
-    with telling("tidegate", "ready, ") as ready, Engine(file, spark=spark, store=store(file)) as e:
-        e.run_once()
-        found["ready"] = ready[0] - begun
-        found["done"] = time.perf_counter() - begun
+    for name in ("ready", "ready_again"):  # Java has loaded and compiled it by then
+        begun = time.perf_counter()
+        with (
+            telling("tidegate", "ready, ") as ready,
+            Engine(file, spark=spark, store=store(file)) as engine,
+        ):
+            engine.run_once()
+            found[name] = ready[0] - begun
     spark.stop()
     print(json.dumps(found))
 
