@@ -85,7 +85,7 @@ def shape_scripts(book: Book, file: str | None, markers_max: int, report: Report
             expire_key_after_micros=record.get("expire_key_after"),
             enabled=record.get("enabled", True),
         )
-        _kept_for_ever(book.scripts[name], file, report)
+        _check_keys(book.scripts[name], file, record, report)
 
 
 def _program(
@@ -217,9 +217,13 @@ def _column_of(expression: Expression, taken: ScriptInput) -> Iterator[str]:
             yield taken.value
 
 
-def _kept_for_ever(script: Script, file: str | None, report: Report) -> None:
-    """Nothing but the history limits how many keys there are."""
+def _check_keys(script: Script, file: str | None, record: Record, report: Report) -> None:
+    """Keys are forgotten by `expire_key_after` only."""
     grouped = next((each for each in script.program.inputs if each.group), None)
+    if grouped is None and script.expire_key_after_micros is not None:
+        message = f"the script {script.name!r} has no group, so that it has no key to forget"
+        hint = "leave it out, or give an input a group(..)"
+        report.warn("no-key", message, record.place("expire_key_after"), hint)
     if grouped is None or script.expire_key_after_micros is not None:
         return
     message = f"the script {script.name!r} keeps what it knows of each key for ever"

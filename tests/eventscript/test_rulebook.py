@@ -207,6 +207,9 @@ def test_keys_that_are_kept_for_ever_are_warned_of_once(tmp_path: Path) -> None:
     assert "'s' keeps what it knows of each key for ever" in warning.message
     assert warning.hint.startswith("say expire_key_after: 7 days")
     assert load(text + "    expire_key_after: 7 days\n").warnings == ()
+    bare = "rulebook: b\nscripts: {s: {text: 'in long A A()', expire_key_after: 7 d}}\n"
+    (warning,) = load(bare).warnings
+    assert (warning.code, str(warning.place)) == ("no-key", f"{FILE}:2:56")
     path = tmp_path / "s.es"
     path.write_text(script)
     (warning,) = rules.load(path).warnings
