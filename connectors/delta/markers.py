@@ -22,8 +22,8 @@ _MS_PER_DAY = 86_400_000
 
 
 class DeltaMarkers:
-    """Reads through the snapshots that Delta keeps: what the first write to a table would have had
-    to look up is only looked up earlier. `locations`: by table."""
+    """Reads through the snapshots that Delta keeps: what is looked up here, the first write to
+    a table need not look up again. `locations`: by table."""
 
     def __init__(self, spark: SparkSession, locations: Mapping[str, str]) -> None:
         self._session = new_session(spark)
@@ -54,7 +54,7 @@ class DeltaMarkers:
             log = delta.DeltaLog.forTable(self._session._jsparkSession, location)
             snapshot = log.update(False, none, none)
             mapper = delta.util.JsonUtils.mapper()
-            found = orjson.loads(mapper.writeValueAsString(snapshot.setTransactions()))
+            found = orjson.loads(mapper.writeValueAsString(_transactions(snapshot)))
             configured = delta.DeltaConfigs.TRANSACTION_ID_RETENTION_DURATION()
             kept = configured.fromMetaData(snapshot.metadata())
             if kept.isEmpty():
@@ -73,6 +73,14 @@ class DeltaMarkers:
             yield
         finally:
             sessions.clearActiveSession()
+
+
+def _transactions(snapshot: Any) -> Any:
+    """All that set a transaction: from the checksum file of the version, which has them unless they
+    are too many, or it was not written; else Spark has to run a job over the table's state."""
+    checksum = snapshot.checksumOpt()
+    kept = checksum.get().setTransactions() if checksum.isDefined() else checksum
+    return kept.get() if kept.isDefined() else snapshot.setTransactions()
 
 
 def _markers(found: list[dict[str, Any]]) -> tuple[Marker, ...]:

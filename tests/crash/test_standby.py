@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -131,8 +131,10 @@ def test_g21_a_standby_goes_on_where_the_active_engine_was_killed_or_slept(
     shop: Shop,
 ) -> None:
     said = shop.folder / "said3"
-    with running(shop) as active, running(shop, "--standby", "--http", "127.0.0.1:0") as standby:
-        assert bucket(active) == 0
+    with ExitStack() as stack:
+        active = stack.enter_context(running(shop))
+        assert bucket(active) == 0  # it has the lease
+        standby = stack.enter_context(running(shop, "--standby", "--http", "127.0.0.1:0"))
         until(lambda: ready(said) == "standby")
         with open_store(shop.store, create=False) as store:
             status = store.status("shop")

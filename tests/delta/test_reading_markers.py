@@ -98,28 +98,53 @@ def test_a_log_that_was_cleaned_says_where_it_begins(lake: Lake) -> None:
 def test_a_table_that_cannot_be_read_is_named(lake: Lake, markers: DeltaMarkers) -> None:
     lake.create("gone", "id BIGINT")
     lake.log("gone", 0).write_text("{damaged")
+    lake.log("gone", 0).with_suffix(".crc").unlink()  # which says it all, too
     with pytest.raises(EngineError, match="table `gone`: its markers cannot be read: ") as caught:
         markers.latest(["bare", "gone"])
     assert caught.value.code == "table-unreadable"
 
 
+def jobs_so_far(spark: SparkSession) -> int:
+    context: Any = spark.sparkContext._jsc.sc()
+    context.listenerBus().waitUntilEmpty()
+    return int(context.statusStore().jobsList(None).size())
+
+
+def forget_snapshots(spark: SparkSession) -> None:
+    jvm: Any = spark._jvm
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
+def test_g20_markers_come_from_the_checksum_file_and_without_one_from_a_job(
+    lake: Lake, spark: SparkSession
+) -> None:
+    lake.create("summed", "id BIGINT")
+    write(lake, "summed", "tidegate/s/shop/first", 1)
+    write(lake, "summed", "tidegate/s/shop/second", 2)
+    markers = DeltaMarkers(lake.spark, {"summed": lake.path("summed")})
+    forget_snapshots(spark)
+    before = jobs_so_far(spark)
+    (with_checksum,) = markers.latest(["summed"])
+    assert jobs_so_far(spark) == before
+    for file in lake.log("summed", 0).parent.glob("*.crc"):
+        file.unlink()
+    forget_snapshots(spark)
+    (without,) = markers.latest(["summed"])
+    assert jobs_so_far(spark) > before
+    assert {m.number for m in with_checksum.markers} == {1, 2}
+    assert Counter(with_checksum.markers) == Counter(without.markers)
+
+
 def test_g20_reading_markers_costs_no_job_that_the_first_write_would_not(
     lake: Lake, markers: DeltaMarkers, spark: SparkSession
 ) -> None:
-    context: Any = spark.sparkContext._jsc.sc()
-    jvm: Any = spark._jvm
-
-    def jobs() -> int:
-        context.listenerBus().waitUntilEmpty()
-        return int(context.statusStore().jobsList(None).size())
-
     counts = []
     for number, read in ((11, False), (12, True)):
-        jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-        before = jobs()
+        forget_snapshots(spark)
+        before = jobs_so_far(spark)
         if read:
             markers.latest(["log"])
             markers.latest(["log"])
         write(lake, "log", "tidegate/s/shop/first", number)
-        counts.append(jobs() - before)
+        counts.append(jobs_so_far(spark) - before)
     assert counts[0] == counts[1] > 0
