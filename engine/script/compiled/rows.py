@@ -60,18 +60,18 @@ class RowExpression:
         texts = Texts(self._texts)
         columns = {}
         parts = input_columns(self._read, chosen, table)
-        for word, part in zip(self._layout.raw, parts, strict=True):
-            if part is None:
+        for word, given in zip(self._layout.raw, parts, strict=True):
+            if given is None:
                 raise InterpretedError
             known = self._native.context.place(EVENTS, word.double, word.place)
-            columns[known] = words(part, word.kind, texts), 0
-        found = emissions(self._layout.out, 1, count)
-        context = self._native.context.words(found, scratch(0, 0, 0), columns)
+            columns[known] = np.ascontiguousarray(words(given, word.kind, texts)), 0
+        found, own = emissions(self._layout.out, 1, count), scratch(0, 0, 0)
+        context = self._native.context.words(found, own, columns)
         done = np.empty(count, np.bool_)
         records = kernel.each_row(self._address, context, time, done)
         result = self._layout.result
-        own = (found.doubles if result.double else found.integers)[0, :records]
-        values = column([own], self._type, texts, records)
+        part = (found.doubles if result.double else found.integers)[0, :records]
+        values = column([part], self._type, texts, records)
         if records < count:
             values = values.take(pa.array(np.cumsum(done) - 1, mask=~done))
         return values, done
