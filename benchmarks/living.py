@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -108,8 +108,10 @@ def takeover(spark: SparkSession, folder: Path) -> Figure:
     """From the kill of an engine to its standby's being ready."""
     file = book(folder, "watched", 10)
     run = [sys.executable, "-m", "tidegate", "run", str(file), "--store", store(file)]
-    with process(run) as (active, said), process([*run, "--standby"]) as (_, other):
-        until(said, "ready, ")
+    with ExitStack() as stack:
+        active, said = stack.enter_context(process(run))
+        until(said, "ready, ")  # it has the lease
+        _, other = stack.enter_context(process([*run, "--standby"]))
         until(other, "standby, ready")
         append(spark, folder)
         time.sleep(LEASE_SECONDS)
