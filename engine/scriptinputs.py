@@ -44,7 +44,7 @@ def _schema(book: Rulebook, event: str, tables: Mapping[str, pa.Schema]) -> pa.S
 def _columns(
     read: Input, taken: ScriptInput, schema: pa.Schema, problems: list[Problem]
 ) -> set[str]:
-    """The columns that an input reads, which are there, and of types that it takes."""
+    """The columns that an input reads. A missing column or one of another type is a problem."""
 
     def wrong(code: str, message: str, hint: str) -> None:
         problems.append(Problem(code, message, read.place, hint))

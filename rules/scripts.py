@@ -187,8 +187,8 @@ def _inputs(book: Book, name: str, program: Program, report: Report) -> Mapping[
 
 
 def _at_once(book: Book, read: Input, taken: ScriptInput, place: Place, report: Report) -> None:
-    """Rows of one commit are simultaneous, and a script takes them one by one. Where its group has
-    the table's key, each instance sees one of them."""
+    """Warn of an input whose simultaneous rows come in no declared order. An example is a table
+    whose commits have several rows. If the group has the table's key, an instance sees one row."""
     event = book.events.get(taken.event)
     if not isinstance(event, TableEvent) or event.change is Change.TRANSACTION:
         return
@@ -209,7 +209,7 @@ def _at_once(book: Book, read: Input, taken: ScriptInput, place: Place, report: 
 
 
 def _column_of(expression: Expression, taken: ScriptInput) -> Iterator[str]:
-    """The column that an expression of a group is, if it is one as it stands."""
+    """The column that a group's expression names; nothing for a computed expression."""
     match expression:
         case Field(structure=Raw(), name=name):
             yield name

@@ -30,8 +30,8 @@ def names_used(of: model.Rule | model.Script) -> set[str]:
 
 
 def taken_rules(book: model.Rulebook, script: model.Script) -> model.Rulebook | None:
-    """The rulebook with no rules but those that a script takes, and those that they use; None where
-    it takes none that is enabled."""
+    """The rulebook with only the rules that a script takes, and the rules which those use. None if
+    the script takes no enabled rule."""
     rules: dict[str, model.Rule] = {}
     left = [event for event in names_used(script) if event in book.rules]
     while left:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from tidegate.engine.script.columns import value_column
 from tidegate.engine.script.compiled.layout import UncompiledError
-from tidegate.engine.script.compiled.rows import RowExpression
+from tidegate.engine.script.compiled.rows import RowExpression, spread
 from tidegate.engine.script.compiled.words import InterpretedError
 from tidegate.engine.values import Int64
 from tidegate.rules.eventscript import tree
@@ -54,9 +54,9 @@ class Calculated:
         if whole.all():
             return made.column(chosen, table, time)
         column, done = made.column(chosen, table.filter(pa.array(whole)), time[whole])
-        place = np.cumsum(whole) - 1
+        column = spread(column, whole)
         whole[whole] = done
-        return column.take(pa.array(place, mask=~whole)), whole
+        return column, whole
 
 
 def case_number(case: tree.Case, numbers: dict[str, int]) -> tree.Expression:

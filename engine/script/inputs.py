@@ -93,10 +93,7 @@ class Arrivals:
         """The value of one. Raises `InputError`."""
         place = number if self.place is None else int(self.place[number])
         of = max((each for each in self.taken if each.first <= place), key=lambda t: t.first)
-        row = place - of.first
-        if of.values is not None:
-            return of.values[row]
-        return input_values(of.read, of.column, of.table.slice(row, 1), 1)[0]
+        return of.some(np.array([place - of.first]))[0]
 
 
 class Inputs:

@@ -84,7 +84,7 @@ class Bucket:
         fleet, sink, at = self._fleet, self._sink, self._at
         if not self._grouped and not fleet.after[0] and activation <= watermark:
             self._back(0, self._stepper.start(0, activation))
-        expires = self._compiled.script.expire_micros
+        expires = self._compiled.expire_micros
         automaton = self._table.arrays()
         scratch = context.scratch(len(self._table.timed), UNDO, len(self._table.clocks))
         found, known = sink.arrays, self._known(scratch)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from tidegate.engine.script.compiled.instructions import JUMPS, Instruction, Op
-from tidegate.engine.script.compiled.layout import Items, Layout, Word
+from tidegate.engine.script.compiled.layout import Layout, Word
 from tidegate.rules.eventscript.types import Basic
 
 _LOAD, _STORE = (Op.LOAD_I, Op.LOAD_F), (Op.STORE_I, Op.STORE_F)
@@ -58,7 +58,6 @@ class Program:
         self._registers = registers
         self._pools: tuple[list[Register], list[Register]] = ([], [])
         self._locals: dict[str, tuple[Register, ...]] = {}
-        self._arrays: dict[str, Items] = layout.arrays
         self.begin()
 
     def begin(self) -> None:

@@ -72,6 +72,9 @@ class RowExpression:
         result = self._layout.result
         part = (found.doubles if result.double else found.integers)[0, :records]
         values = column([part], self._type, texts, records)
-        if records < count:
-            values = values.take(pa.array(np.cumsum(done) - 1, mask=~done))
-        return values, done
+        return values if records == count else spread(values, done), done
+
+
+def spread(values: pa.Array, there: npt.NDArray[np.bool_]) -> pa.Array:
+    """A column of all rows from the values of those that are there; null for the others."""
+    return values.take(pa.array(np.cumsum(there) - 1, mask=~there))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from hypothesis import strategies as st
 
@@ -109,6 +109,7 @@ class Values:
     draw: Draw
     keys: Mapping[str, str]  # by type what reads the key
     used: dict[str, str] = field(default_factory=dict)
+    strings: ClassVar[bool] = True  # their functions and order are drawn, too
 
     def pick(self, *choices: Any) -> Any:
         return self.draw(st.sampled_from(choices))
@@ -140,7 +141,7 @@ class Values:
                 lambda: f"({sub('time')} - {sub('time')})",
                 lambda: f"long({sub('time')})",
                 lambda: f"{self.variable('nested')}.k",
-                lambda: f"length({sub('string')})",
+                *([lambda: f"length({sub('string')})"] if self.strings else []),
             )()
         if of == "double":
             op = self.pick("+", "-", "*", "/", "%")
@@ -157,7 +158,8 @@ class Values:
             )()
         if of == "boolean":
             one = self.pick("long", "double", "string", "time")
-            compare = self.pick("==", "!=", "<", "<=", ">", ">=")
+            ordered = self.strings or one != "string"
+            compare = self.pick("==", "!=", *(["<", "<=", ">", ">="] if ordered else []))
             return self.pick(
                 lambda: f"({sub(one)} {compare} {sub(one)})",
                 lambda: f"({sub('boolean')} {self.pick('&&', '||')} {sub('boolean')})",
@@ -273,42 +275,13 @@ class Values:
 class Compilable(Values):
     """Draws what the engine compiles: no null, no function of strings, no array in a value."""
 
+    strings: ClassVar[bool] = False
+
     def expression(self, of: str, depth: int, local: tuple[str, ...] = ()) -> str:
         if of == "string":
             inner = f"{self.variable('nested')}.s"
             return inner if depth and self.pick(False, True) else self.simple(of, local)
-        if of not in ("long", "boolean"):
-            return super().expression(of, depth, local)
-        if depth == 0 or self.pick(True, False):
-            return self.simple(of, local)
-
-        def sub(kind: str) -> str:
-            return self.expression(kind, depth - 1, local)
-
-        if of == "long":
-            op = self.pick("+", "-", "*", "/", "%")
-            return self.pick(
-                lambda: f"({sub('long')} {op} {sub('long')})",
-                lambda: f"{self.variable('array')}[{sub('long')}]",
-                lambda: f"length({self.variable('array')})",
-                lambda: f"{self.variable('pair')}.i",
-                lambda: f"{self.pick('min', 'max')}({sub('long')}, {sub('long')})",
-                lambda: f"{self.pick('long', 'round')}({sub('double')})",
-                lambda: f"-({sub('long')})",
-                lambda: f"abs({sub('long')})",
-                lambda: f"({sub('time')} - {sub('time')})",
-                lambda: f"long({sub('time')})",
-                lambda: f"{self.variable('nested')}.k",
-            )()
-        one = self.pick("long", "double", "string", "time")
-        compare = self.pick("==", "!=", *([] if one == "string" else ["<", "<=", ">", ">="]))
-        return self.pick(
-            lambda: f"({sub(one)} {compare} {sub(one)})",
-            lambda: f"({sub('boolean')} {self.pick('&&', '||')} {sub('boolean')})",
-            lambda: f"!({sub('boolean')})",
-            lambda: f"{self.variable('nested')}.in.b",
-            lambda: f"isNull({sub('long')})",
-        )()
+        return super().expression(of, depth, local)
 
     def value(self, of: str, local: tuple[str, ...]) -> str:
         if of == "array":
