@@ -236,7 +236,9 @@ class Loop:
 
     def _list(self, rulebook: Rulebook, state: State, now: int) -> Listing:
         with looking_at_tables():
-            return list_sources(rulebook, self._sources, state, self.feed, self.instants, now)
+            return list_sources(
+                rulebook, self._sources, state, self.feed, self.instants, now, self.now
+            )
 
     def _run(self, *, patient: bool = False) -> int:
         """Run the entries that are due; returns how many were done."""

@@ -1,21 +1,26 @@
-"""What an engine tells on the log of a bucket: which rules fired, for how many keys."""
+"""What an engine tells on the log of a bucket: which rules fired, for how many keys; which commits
+were moved in time."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from tidegate.engine.moments import micros_text
 from tidegate.engine.screen.text import counted
 from tidegate.engine.state import Taken
-from tidegate.engine.values import Firings
+from tidegate.engine.values import Firings, Moved
 
 log = logging.getLogger(__name__)
+MOVED_TOLD_MAX = 10  # commits of a bucket; the others are counted
+MOVED_WARNED_MICROS = 1_000_000  # less than this is how clocks differ, and tables under load
 
 
 def tell(taken: Taken) -> None:
     """Tell of a bucket once it is committed; without a value of the user's tables."""
     for parked in taken.parked:
         log.error("%s is parked: %s; %s", parked.rule, parked.reason, parked.hint)
+    _tell_moved(taken.plan.moved)
     for clock, until in taken.plan.passed_over.items():
         shown = f"{micros_text(until)}Z"
         log.warning("clock %s: what it missed up to %s is passed over (misfire)", clock, shown)
@@ -27,6 +32,27 @@ def tell(taken: Taken) -> None:
         for fired in taken.firings:
             if fired.rule not in unasked:
                 log.info("%s %s", fired.rule, fired_text(fired))
+
+
+def _tell_moved(moved: Sequence[Moved]) -> None:
+    """Tell of commits that do not stand where their logs say (G1)."""
+    for one in moved[:MOVED_TOLD_MAX]:
+        why = "it comes after the version before and what buckets hold already"
+        if one.logged > one.instant:
+            why = "its writer's clock is ahead (skew_max_seconds)"
+        far = abs(one.logged - one.instant) >= MOVED_WARNED_MICROS
+        log.log(
+            logging.WARNING if far else logging.INFO,
+            "table %s: version %d is moved from %sZ to %sZ: %s",
+            one.table,
+            one.version,
+            micros_text(one.logged),
+            micros_text(one.instant),
+            why,
+        )
+    if len(moved) > MOVED_TOLD_MAX:
+        more = counted(len(moved) - MOVED_TOLD_MAX, "commit")
+        log.warning("%s more are moved in time; `tidegate status` has the last of them", more)
 
 
 def fired_text(fired: Firings) -> str:

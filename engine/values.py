@@ -53,7 +53,7 @@ class Commit:
     depth: int = 0  # cascade depth of the action that wrote it (userMetadata, G16); 0 = outside
     schema: str | None = None  # JSON, if the commit's metadata action changes it (G12)
     skip: bool = False  # raises nothing: no data changed, or a RESTORE under `on_restore: skip`
-    adjusted: bool = False  # the log said another instant (G1)
+    logged: int | None = None  # what its log says, where its instant was moved from there (G1)
     writer: Writer | None = None  # whose action wrote it (G22); None = the outside world
 
 
@@ -79,7 +79,7 @@ class TableRange:
     `snapshot` asks for the rows as of version `last` as inserts at `instants[last]` instead (G9).
     `cursor` is the table's cursor once the bucket is committed; an empty range (last = first - 1)
     only sets it. `skipped` versions are part of the range and raise nothing. `writers`: by version,
-    whose action wrote it.
+    whose action wrote it. `logged`: by version that was moved, the instant that its log says (G1).
     """
 
     table: str
@@ -92,11 +92,22 @@ class TableRange:
     skipped: frozenset[int] = frozenset()
     rows_estimate: int = 0
     writers: Mapping[int, Writer] = field(default_factory=dict)
+    logged: Mapping[int, int] = field(default_factory=dict)
 
     def written_by(self, writer: Writer) -> npt.NDArray[np.bool_]:
         """Of the versions from `first` on, whether an action of a rule wrote them."""
         found = [self.writers.get(v) == writer for v in range(self.first, self.last + 1)]
         return np.array(found, np.bool_)
+
+
+class Moved(NamedTuple):
+    """A commit that stands at `instant` though its log says `logged` (G1): back to the engine's
+    clock where its writer's is ahead, else on after the version before it and the last bucket."""
+
+    table: str
+    version: int
+    logged: int
+    instant: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +140,20 @@ class Plan:
     activations: Mapping[str, int] = field(default_factory=dict)
     pinned: Mapping[str, int] = field(default_factory=dict)  # version a condition sees, by table
     latest: Mapping[str, int] = field(default_factory=dict)  # version listed last, by table (G16b)
-    adjusted_commits: int = 0  # commits whose instant had to be moved (G1)
     controls: tuple[int, ...] = ()  # ids of the control rows that it carries out (G24)
     enabled: frozenset[str] = frozenset()  # rules that these let go on (G13, G24)
     disabled: frozenset[str] = frozenset()  # rules that these stop
     passed_over: Mapping[str, int] = field(default_factory=dict)  # see `Clocks.passed_over`
     more: bool = False  # commits already visible that did not fit (G8): plan again at once
+
+    @property
+    def moved(self) -> tuple[Moved, ...]:
+        """The commits whose instant is not what their log says (G1)."""
+        return tuple(
+            Moved(span.table, version, logged, span.instants[version])
+            for span in self.ranges
+            for version, logged in span.logged.items()
+        )
 
 
 @dataclass(frozen=True, slots=True)

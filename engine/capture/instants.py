@@ -26,19 +26,25 @@ class Instants:
         previous: int | None,
         watermark_before: int | None,
         now: int,
+        listed_at: int,
     ) -> tuple[Commit, ...]:
-        """The commits with their instants; those that had to be moved are marked `adjusted`.
+        """The commits with their instants; those that had to be moved keep the log's in `logged`.
 
         `commits` are contiguous, with the log's times; `previous` is the instant of the version
         before the first one, None if it plays no part (as `watermark_before` before the first
-        plan). Lower bounds win over `now`.
+        plan).
+
+        `now` and `listed_at` are the engine's clock before and after the table was listed. A commit
+        that is more than `skew_max_micros` ahead of `listed_at` stands at `now`: its writer's clock
+        is wrong. Example: `now` is 9:16:05 and a listing takes 30 s. A commit of 9:16:33 was made
+        meanwhile, and stays. One of 9:17:00 is moved to 9:16:05. Lower bounds win over `now`.
         """
         fixed = []
         for commit in commits:
             known = self._fixed.get((table_id, commit.version))
             # Not any more, where a reset has placed earlier versions anew.
             if known is None or known.instant <= max(previous or 0, watermark_before or 0):
-                known = self._fix(commit, previous, watermark_before, now)
+                known = self._fix(commit, previous, watermark_before, now, listed_at)
                 self._fixed[table_id, commit.version] = known
             fixed.append(known)
             previous = known.instant
@@ -50,13 +56,18 @@ class Instants:
             del self._fixed[known]
 
     def _fix(
-        self, commit: Commit, previous: int | None, watermark_before: int | None, now: int
+        self,
+        commit: Commit,
+        previous: int | None,
+        watermark_before: int | None,
+        now: int,
+        listed_at: int,
     ) -> Commit:
         instant = logged = floor_millisecond(commit.instant)
-        if instant > now + self.skew_max_micros:
+        if instant > listed_at + self.skew_max_micros:
             instant = floor_millisecond(now)
         if previous is not None:
             instant = max(instant, floor_millisecond(previous) + MILLISECOND)
         if watermark_before is not None:
             instant = max(instant, after_watermark(watermark_before))
-        return replace(commit, instant=instant, adjusted=instant != logged)
+        return replace(commit, instant=instant, logged=None if instant == logged else logged)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import threading
+
 from tidegate.engine.ports import Clock
 
 
 class Now:
-    """now = max(wall clock, the `now` it started from + monotonic time since), microseconds.
+    """now = max(wall clock, the last `now` + monotonic time since), microseconds.
 
     It starts from the greatest `now` ever stored, or the wall clock where that is later; so a wall
-    clock set back by an hour stalls nothing and repeats nothing.
+    clock set back by an hour stalls nothing and repeats nothing, nor does one that was an hour
+    ahead for a moment. For use by several threads.
     """
 
     def __init__(self, clock: Clock, stored: int) -> None:
         self._clock = clock
-        self._base = max(stored, clock.wall()) - clock.monotonic()
+        self._base = stored - clock.monotonic()
+        self._asking = threading.Lock()
 
     def __call__(self) -> int:
-        return max(self._clock.wall(), self._base + self._clock.monotonic())
+        with self._asking:
+            steady = self._clock.monotonic()
+            self._base = max(self._base, self._clock.wall() - steady)
+            return self._base + steady

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
@@ -54,8 +54,11 @@ def list_sources(
     feed: Feed,
     instants: Instants,
     now: int,
+    clock: Callable[[], int],
 ) -> Listing:
-    """List every source. `now` was read before the call, or a commit could be passed over.
+    """List every source. `now` was read from the engine's `clock` before the call, or a commit
+    could be passed over. The clock is read again after each listing: a commit that was made during
+    a slow one is not ahead of it (G1).
 
     Raises EngineError where a table cannot go on (G10).
     """
@@ -65,7 +68,9 @@ def list_sources(
         cursor = head.cursor
         listed = head.commits + ((head.left_out,) if head.left_out else ())
         previous = cursor.instant if name in state.cursors else None
-        fixed = instants.fix(cursor.table_id, listed, previous, state.watermark, now)
+        fixed = instants.fix(
+            cursor.table_id, listed, previous, state.watermark, now, listed_at=clock()
+        )
         taken = len(head.commits)
         left_out = fixed[taken] if head.left_out else None
         heads[name] = replace(head, commits=fixed[:taken], left_out=left_out)
@@ -155,9 +160,6 @@ def make_plan(
         latest={name: head.head for name, head in listing.heads.items()},
         enabled=switched.enabled,
         disabled=switched.disabled,
-        adjusted_commits=sum(
-            c.adjusted for head in listing.heads.values() for c in _taken(head, watermark)
-        ),
         passed_over=clocks.passed_over(before, watermark, listing.now),
         more=any(watermark < instant <= limit for instant in waiting),
     )
@@ -288,6 +290,7 @@ def _range(name: str, cursor: Cursor, commits: Sequence[Commit]) -> TableRange:
         skipped=frozenset(c.version for c in commits if c.skip),
         rows_estimate=sum(c.rows_estimate for c in commits if not c.skip),
         writers={c.version: c.writer for c in commits if c.writer is not None},
+        logged={c.version: c.logged for c in commits if c.logged is not None},
     )
 
 

@@ -15,6 +15,7 @@ from tidegate.engine.inbox.source import Source
 Status = Mapping[str, Any]
 _COUNTS = {
     "buckets": ("bucket", "Buckets that were committed"),
+    "moved_commits": ("adjusted_commits", "Commits whose time was moved"),
     "rejected_rows": ("rejected_rows", "Rows and signals that could not become occurrences"),
 }
 _LEVELS = {

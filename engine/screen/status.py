@@ -30,6 +30,7 @@ def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
         yield from _part(f"{said}: {disabled['commands'][0]}", width)
     for entry in status["entries"]:
         yield from _part(_entry(entry), width)
+    yield from _listed("moved", "the commits whose time was moved last", status, width)
     yield from _listed("rejected", "the newest rejected: `tidegate rejected -v`", status, width)
     yield from _listed("undeclared_signals", "signals that no event declares", status, width)
     yield from _listed("asked_for", "asked for", status, width)

@@ -70,7 +70,7 @@ def insert_bucket(connection: sa.Connection, taken: Taken) -> None:
             "is a second engine at work on this store? start again",
         )
     counts = {
-        "adjusted_commits": plan.adjusted_commits,
+        "adjusted_commits": len(plan.moved),
         "row_count": taken.rows,
         "detection_count": taken.detections,
         "firing_count": sum(map(len, taken.firings)),
@@ -135,6 +135,7 @@ def _insert_commits(connection: sa.Connection, plan: Plan) -> None:
             "instant": instant,
             "version": version,
             "bucket": plan.bucket,
+            "logged": span.logged.get(version),
         }
         for span in plan.ranges
         if not span.snapshot

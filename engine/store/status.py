@@ -40,6 +40,7 @@ def rulebook_status(
     `stopped` says why the engine stopped, None if it did not; `vanished` is the holder of a lease
     that ended without a word; `standby` waits for the lease. `adjusted_commits` are those whose
     instant had to be moved (G1); they, firings and `rejected_rows` count what is forgotten, too.
+    `moved` are the last of these commits, from what their logs say to where buckets placed them.
     `rules` count also the entries that are not finished. `entries` are, of each state, the first
     that are not finished: a pending one that has an error has failed and will be tried again;
     `commands` are the ways past a held or a dead one: one whose rule is not among `rules`, if they
@@ -74,6 +75,7 @@ def rulebook_status(
         "parked_rules": _parked(connection, rulebook),
         "disabled_rules": _disabled(connection, rulebook),
         "tables": _tables(connection, rulebook),
+        "moved": _moved(connection, rulebook),
         "entries": _entries(connection, rulebook, rules),
         "rejected": rejected.newest(connection, rulebook, NEWEST_SHOWN, whole=False),
         "undeclared_signals": [
@@ -210,6 +212,23 @@ def _tables(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
         {"table": row.table_name, "version": row.version, "instant": plain.instant(row.instant)}
         for row in connection.execute(query.order_by(c.table_name))
     ]
+
+
+def _moved(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
+    c = t.commits.c
+    query = sa.select(c.table_name, c.version, c.logged, c.instant, c.bucket)
+    query = query.where(c.rulebook == rulebook, c.logged.is_not(None))
+    newest = query.order_by(c.bucket.desc(), c.instant.desc(), c.table_name.desc())
+    return [
+        {
+            "table": row.table_name,
+            "version": row.version,
+            "from": plain.instant(row.logged),
+            "to": plain.instant(row.instant),
+            "bucket": row.bucket,
+        }
+        for row in connection.execute(newest.limit(NEWEST_SHOWN))
+    ][::-1]
 
 
 def _entries(

@@ -165,7 +165,8 @@ buckets = Table(
 )
 
 # When each version of a table was: the instants of its commits, as buckets have placed them (G1).
-# A version that is read again has another instant then.
+# A version that is read again has another instant then. `logged`: what the log says of a commit
+# that was moved, else null.
 commits = Table(
     "commits",
     metadata,
@@ -174,7 +175,17 @@ commits = Table(
     Column("instant", BigInteger, primary_key=True),
     Column("version", BigInteger, primary_key=True),
     Column("bucket", BigInteger, nullable=False),
+    Column("logged", BigInteger),
     Index("commits_by_bucket", "rulebook", "bucket"),
+    Index(
+        "commits_moved",
+        "rulebook",
+        "bucket",
+        "instant",
+        "table_name",
+        sqlite_where=text("logged IS NOT NULL"),
+        postgresql_where=text("logged IS NOT NULL"),
+    ),
 )
 
 # The sums of these columns of all buckets, those included that are forgotten (one row a rulebook).

@@ -11,10 +11,15 @@ SECOND = 1_000_000
 
 
 def fix(
-    instants: Instants, *times: int, now: int = 100 * SECOND, **bounds: int | None
+    instants: Instants,
+    *times: int,
+    now: int = 100 * SECOND,
+    took: int = 0,
+    **bounds: int | None,
 ) -> list[int]:
     commits = [Commit(version, time) for version, time in enumerate(times)]
-    fixed = instants.fix("id", commits, bounds.get("previous"), bounds.get("watermark"), now)
+    lower = bounds.get("previous"), bounds.get("watermark")
+    fixed = instants.fix("id", commits, *lower, now, listed_at=now + took)
     return [commit.instant for commit in fixed]
 
 
@@ -47,10 +52,20 @@ def test_g01_fixed_when_first_listed() -> None:
     assert fix(instants, 500 * SECOND, now=200 * SECOND) == [200 * SECOND]
 
 
-def test_g01_moved_commits_are_marked() -> None:
-    commits = [Commit(0, 5_000), Commit(1, 5_000)]
-    fixed = Instants(0).fix("id", commits, None, None, SECOND)
-    assert [commit.adjusted for commit in fixed] == [False, True]
+def test_g01_a_commit_made_during_a_slow_listing_stays() -> None:
+    times = [114 * SECOND, 128 * SECOND, 141 * SECOND]  # the last one is ahead all the same
+    assert fix(Instants(10 * SECOND), *times, took=30 * SECOND) == [
+        114 * SECOND,
+        128 * SECOND,
+        128 * SECOND + 1_000,
+    ]
+    assert fix(Instants(10 * SECOND), times[-1], took=30 * SECOND) == [100 * SECOND]
+
+
+def test_g01_moved_commits_keep_what_the_log_says() -> None:
+    commits = [Commit(0, 5_000), Commit(1, 5_000), Commit(2, 9 * SECOND)]
+    fixed = Instants(0).fix("id", commits, None, None, SECOND, SECOND)
+    assert [commit.logged for commit in fixed] == [None, 5_000, 9 * SECOND]
 
 
 def test_g02_no_commit_is_cut_from_its_end() -> None:
@@ -82,6 +97,8 @@ def test_g03_now_never_goes_back() -> None:
     assert now() == 1_010
     clock.wall_time, clock.steady = 5_000, 70
     assert now() == 5_000
+    clock.wall_time, clock.steady = 1_030, 80  # it was ahead for a moment
+    assert now() == 5_010
 
 
 def test_g03_now_starts_from_what_was_stored() -> None:

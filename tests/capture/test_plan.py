@@ -168,12 +168,12 @@ def test_g09_a_table_added_later_has_its_old_commits_after_the_watermark() -> No
     state = running(cursor(), cursor("other", 1))
     rules = book("t", "u", "other")
     feed: Any = Feed()
-    listing = list_sources(rules, sources(rules), state, feed, Instants(0), NOW)
+    listing = list_sources(rules, sources(rules), state, feed, Instants(0), NOW, lambda: NOW)
     found = make_plan(rules, state, listing, Unplaced(), {})
     assert found
     found = pin(found, rules, feed)
     assert found.ranges[0].instants == {0: 601 * MS, 1: 602 * MS}
-    assert found.adjusted_commits == 2
+    assert found.moved == (("u", 0, 10 * MS, 601 * MS), ("u", 1, 20 * MS, 602 * MS))
     # `other` was a source once.
     assert found.pinned == found.latest == {"t": 4, "u": 1, "other": 3}
 

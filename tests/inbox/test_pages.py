@@ -92,7 +92,8 @@ def test_figures_are_those_of_the_status_and_of_the_inbox(
     for body, status in (([{"id": "a"}, {}], 202), ({"id": "a"}, 202), ({"x": 1}, 400)):
         assert client.post("/signals/rung", json=body).status_code == status
     epoch = store.acquire("shop", "one", 60)
-    plan = make.plan(rulebook="shop", activations={"noticed": make.BEGIN})
+    span = replace(make.a_range("orders", 1, 3), logged={1: make.BEGIN, 3: make.BEGIN})
+    plan = make.plan(rulebook="shop", activations={"noticed": make.BEGIN}, ranges=(span,))
     entry = make.entry("noticed")
     fired = make.firings("noticed", 3)
     dropped = pa.array(["cooldown", "cooldown", None])
@@ -113,6 +114,7 @@ def test_figures_are_those_of_the_status_and_of_the_inbox(
     assert found["tidegate_inbox_signals_total", "repeated"] == 1
     assert found["tidegate_store_up", "shop"] == found["tidegate_running", "shop"] == 1
     assert found["tidegate_buckets_total", "shop"] == 1
+    assert found["tidegate_moved_commits_total", "shop"] == 2
     assert found["tidegate_firings_total", "noticed,shop"] == 3
     assert found["tidegate_firings_damped_total", "cooldown,noticed,shop"] == 2
     assert found["tidegate_entries", "shop,pending"] == 1

@@ -38,7 +38,7 @@ rules:
     do: [{sql: INSERT INTO out SELECT id FROM event}, {sql: INSERT INTO out SELECT id FROM event}]
 """
 EFFECTS = {"heard": 2}
-COUNTERS = ("lost", "duplicate", "out of order", "corrupt", "stuck")
+COUNTERS = ("lost", "duplicate", "out of order", "corrupt", "stuck", "moved back")
 KEPT = Path(__file__).parents[2] / ".failing-seeds"
 
 
@@ -148,6 +148,7 @@ def simulate(
             verdict = judge(
                 simulation.real, simulation.sink, simulation.feed.commits, effects=EFFECTS
             )
+            verdict["moved back"] = simulation.moved_back()
         except Exception as error:
             verdict = {"corrupt": 1, f"{type(error).__name__}: {error}": 1}
         found.effects += simulation.sink.effects.total()

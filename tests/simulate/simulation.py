@@ -14,6 +14,7 @@ from tests.simulate.judge import BOOK, AllHold, Analyst, AnyStore
 from tests.support.bench import Bench
 from tests.support.memory import Clock, MemoryFeed, MemorySink
 from tidegate.engine.entries import Entry, Fate
+from tidegate.engine.grid import floor_millisecond
 from tidegate.engine.ports import OutageError, ReadRequest, SinkError
 from tidegate.engine.values import Answers, Failure, Firings, Question, TableRange
 from tidegate.rules.errors import EngineError
@@ -33,7 +34,7 @@ FAULTS = [
     *(f"sink.run {what}" for what in ("refused", "late", "before", "lost", "after")),
     *("sink.seal refused", "sink.seal after", "sink.fate", "sink.fate unknown"),
     *("taken over in a statement", "taken over before a commit"),
-    *("feed.version", "feed.read", "a condition fails for good"),
+    *("feed.version", "feed.read", "feed.head slow", "a condition fails for good"),
     *("skip", "redrive"),
 ]
 
@@ -135,9 +136,19 @@ class FaultySink(MemorySink):
 
 
 class FaultyFeed(MemoryFeed):
-    def __init__(self, chance: Chance) -> None:
+    """A table that cannot be read, or is listed for half a minute, while a commit lands."""
+
+    def __init__(self, chance: Chance, clock: Clock) -> None:
         super().__init__(0)
-        self.chance = chance
+        self.chance, self.clock = chance, clock
+        self.meanwhile = self.slow
+
+    def slow(self) -> None:
+        if self.chance.now("feed.head slow", 0.1):
+            self.clock.later(15)
+            self.instants[self.commits] = floor_millisecond(self.clock())
+            self.commits += 1
+            self.clock.later(15)
 
     def version(self, table: Table) -> int:
         self.chance.fails("feed.version", 0.1)
@@ -169,9 +180,9 @@ class Simulation(Bench):
         self.chance = Chance(seed, hit)
         self.real = store
         self.store: Any = FaultyStore(store, self.chance, self.take_over)
-        self.feed = FaultyFeed(self.chance)
-        self.sink = FaultySink(self.chance, self.take_over)
         self.clock = Clock()
+        self.feed: FaultyFeed = FaultyFeed(self.chance, self.clock)
+        self.sink = FaultySink(self.chance, self.take_over)
         self.conditions = FaultyConditions(self.chance)
         self.write(self.text)
         self.begin()
@@ -219,6 +230,14 @@ class Simulation(Bench):
             self.again()
             self.clock.later(100)
         assert not self.real.pending_controls("loop")
+
+    def moved_back(self) -> int:
+        """How many of the commits that landed in a slow listing stand before their time (G1)."""
+        placed = (
+            (self.real.version_at("loop", "t", at - 1), version)
+            for version, at in self.feed.instants.items()
+        )
+        return sum(before is not None and before >= version for before, version in placed)
 
     def again(self) -> None:
         """The operator asks once more for what was refused after a seal had landed."""

@@ -11,7 +11,7 @@ from tests.simulate.judge import BOOK, judge
 from tests.simulate.simulation import FAULTS, Simulation
 from tidegate.engine.store import open_store
 
-SEEDS, LONG_SEEDS = 5, 200
+SEEDS, LONG_SEEDS = 6, 200
 
 
 def simulate(folder: Path, seeds: range) -> Counter[str]:
@@ -26,6 +26,7 @@ def simulate(folder: Path, seeds: range) -> Counter[str]:
             simulation.live()
             effects += simulation.sink.effects.total()
             verdict = judge(store, simulation.sink, simulation.feed.commits)
+            verdict["moved back"] = simulation.moved_back()
             if any(verdict.values()):
                 wrong[seed] = verdict
     assert wrong == {}

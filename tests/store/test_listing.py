@@ -221,13 +221,16 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
     store.register("bank", "rulebook: bank", None)
     store.raise_signal("bank", make.signal())
     store.ask("bank", "reset", "accounts", 7)
-    spans = (make.a_range("transactions", 3, 4), make.a_range("accounts", 1, 1))
+    late = {3: make.BEGIN, 4: make.BEGIN}
+    spans = (
+        replace(make.a_range("transactions", 3, 4), logged=late),
+        make.a_range("accounts", 1, 1),
+    )
     store.ask("bank", "enable", "b")
     enabled = store.pending_controls("bank")[-1].id
     plan = make.plan(
         ranges=spans,
         activations={"blocked": 1, "b": 1, "c": 1},
-        adjusted_commits=2,
         controls=(enabled,),
         enabled=frozenset("b"),
     )
@@ -310,6 +313,16 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
         "tables": [
             {"table": "accounts", "version": 1, "instant": "2026-03-02T09:00:01Z"},
             {"table": "transactions", "version": 4, "instant": "2026-03-02T09:00:04Z"},
+        ],
+        "moved": [
+            {
+                "table": "transactions",
+                "version": version,
+                "from": "2026-03-02T09:00:00Z",
+                "to": f"2026-03-02T09:00:0{version}Z",
+                "bucket": 1,
+            }
+            for version in (3, 4)
         ],
         "rejected": [
             {

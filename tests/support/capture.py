@@ -84,7 +84,13 @@ class Capturing:
 
     def listing(self, now: int) -> Listing:
         return list_sources(
-            self.book, sources(self.book), self.state, self.feed, self.instants, now
+            self.book,
+            sources(self.book),
+            self.state,
+            self.feed,
+            self.instants,
+            now,
+            self.clock.wall,
         )
 
     def drain(self) -> list[Bucket]:

@@ -30,23 +30,27 @@ WIDER = schema("id", "more")
 
 
 class MemoryFeed:
-    """A table of commits a second apart, one row each, whose id is the version. `fails` says
-    which spans cannot be read; `read_spans` are those that were asked for."""
+    """A table of commits a second apart, but for those of other `instants`, one row each, whose id
+    is the version. `meanwhile` happens while it is listed. `fails` says which spans cannot be read;
+    `read_spans` are those that were asked for."""
 
     def __init__(self, commits: int) -> None:
         self.commits = commits
         self.schemas: dict[int, str] = {}  # of the commits that change it
+        self.instants: dict[int, int] = {}  # by version, as the log says
+        self.meanwhile: Callable[[], None] = lambda: None
         self.writers: dict[int, Writer] = {}  # of the commits that an action wrote
         self.fails: Callable[[int, int], bool] = lambda first, last: False
         self.read_spans: list[tuple[int, int]] = []
 
     def head(self, table: Table, after: Cursor | None) -> TableHead:
+        self.meanwhile()
         cursor = after or Cursor(table.name, "t-1", -1, 0, SCHEMA)
         versions = range(cursor.version + 1, self.commits)
         commits = tuple(
             Commit(
                 v,
-                BEGIN + v * SECOND,
+                self.instants.get(v, BEGIN + v * SECOND),
                 rows_estimate=1,
                 schema=self.schemas.get(v),
                 writer=self.writers.get(v),
