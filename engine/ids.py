@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.hashing import count_equal, mix_chosen, mix_rows, row_hash, sum_by_offsets
-from tidegate.engine.values import ChangeKind, Int64, UInt64
+from tidegate.engine.values import ENGINE, ChangeKind, Int64, UInt64
 
 __all__ = [
     "as_binary",
@@ -50,10 +50,12 @@ def occurrence_ids(
     return mix_chosen(hashes, rows, _seed("occurrence", event, table_id), version, number)
 
 
-def signal_ids(event: str, ids: Sequence[str]) -> UInt64:
-    """Ids uint64[n, 2] of n signals, from the ids under which the store keeps them."""
-    names = pa.table({"id": pa.array(ids, pa.string())})
-    return mix_rows(row_hash(names), _seed("signal", event), np.zeros(len(ids), np.int64))
+def signal_ids(event: str, keys: Sequence[tuple[str, str]]) -> UInt64:
+    """Ids uint64[n, 2] of n signals, from the ids under which the store keeps them, and whose
+    these are (`engine.values.Namespace`)."""
+    of_engine = np.array([namespace == ENGINE for _, namespace in keys], np.int64)
+    names = pa.table({"id": pa.array([id for id, _ in keys], pa.string())})
+    return mix_rows(row_hash(names), _seed("signal", event), of_engine)
 
 
 def instant_ids(event: str, time: Int64) -> UInt64:

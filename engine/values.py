@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,13 @@ UInt64 = npt.NDArray[np.uint64]
 FOREVER = 2**62
 """The watermark of a history that has ended: everything runs out."""
 
+
+Namespace = Literal["client", "engine"]
+"""Whose ids a signal's is one of: those that come from outside, given or drawn, or the engine's own
+of what actions raise, and of their edges. Equal ids of the two are two signals (G28)."""
+
+CLIENT: Namespace = "client"
+ENGINE: Namespace = "engine"
 
 Writer = tuple[str, str]
 """A rulebook and its rule."""
@@ -112,7 +119,8 @@ class Moved(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """One explicit occurrence as it stands in the store. `instant` is None until placed (G4)."""
+    """One explicit occurrence as it stands in the store, where `key` is known once in a rulebook.
+    `instant` is None until placed (G4)."""
 
     id: str
     event: str
@@ -120,6 +128,11 @@ class Signal:
     received_at: int
     depth: int = 0
     instant: int | None = None
+    namespace: Namespace = CLIENT
+
+    @property
+    def key(self) -> tuple[str, Namespace]:
+        return self.id, self.namespace
 
 
 @dataclass(frozen=True, slots=True)

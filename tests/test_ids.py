@@ -19,7 +19,7 @@ from tidegate.engine.ids import (
     occurrence_ids,
     signal_ids,
 )
-from tidegate.engine.values import ChangeKind
+from tidegate.engine.values import CLIENT, ENGINE, ChangeKind
 
 GOLDEN = pa.table(
     {
@@ -46,6 +46,7 @@ GOLDEN_FIRINGS = [
 ]
 GOLDEN_SIGNALS = [
     "517b325acb58cc85ce400d5449e65290",
+    "ecac809556dd8ac612bf063fd01c1f0f",
 ]
 
 
@@ -63,7 +64,7 @@ def test_g06_ids_are_the_same_on_every_machine() -> None:
     at = np.array([5, 6])
     fired = firing_ids("book", "rule", key, at, at + 1, np.array([0, 2, 3]), numbers(GOLDEN))
     assert as_hex(fired).to_pylist() == GOLDEN_FIRINGS
-    assert as_hex(signal_ids("s", ["one"])).to_pylist() == GOLDEN_SIGNALS
+    assert as_hex(signal_ids("s", [("one", CLIENT), ("one", ENGINE)])).to_pylist() == GOLDEN_SIGNALS
 
 
 def numbers(table: pa.Table) -> np.ndarray:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tidegate.engine.entries import Entry
 from tidegate.engine.moments import python_rows
-from tidegate.engine.values import Firings, Signal
+from tidegate.engine.values import ENGINE, Firings, Signal
 
 BEGIN, END, FAILED = "begin_of", "end_of", "failed"
 
@@ -25,6 +25,13 @@ def edge_signals(
     keys = python_rows(firings.firings.select(firings.key_names))
     ids, depths = firings.hex_ids().to_pylist(), firings.firings["depth"].to_pylist()
     return tuple(
-        Signal(f"{one}-{edge}", event, keys[n] if keys else {}, received_at, depths[n])
+        Signal(
+            f"{one}-{edge}",
+            event,
+            keys[n] if keys else {},
+            received_at,
+            depths[n],
+            namespace=ENGINE,
+        )
         for n, one in enumerate(ids)
     )

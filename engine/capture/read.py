@@ -24,6 +24,7 @@ from tidegate.engine.ownwrites import ignored_writer, public_name
 from tidegate.engine.parameters import OLD
 from tidegate.engine.ports import Feed
 from tidegate.engine.values import (
+    ENGINE,
     Batch,
     Bucket,
     Int64,
@@ -143,7 +144,7 @@ class Capture:
         """By event type that a rule listens to. Rejected are those whose fields are not of the
         types declared now, and those on which its `where` raises."""
         by_event: dict[str, list[Signal]] = {}
-        for signal in sorted(signals, key=lambda s: (s.instant, s.id)):
+        for signal in sorted(signals, key=lambda s: (s.instant, s.key)):
             by_event.setdefault(signal.event, []).append(signal)
         for name, event in self._rulebook.events.items():
             raised = by_event.get(public_name(name))
@@ -161,7 +162,7 @@ class Capture:
             yield name, batch, wrong
 
     def _signal_batch(self, name: str, raised: Sequence[Signal], table: pa.Table) -> Batch:
-        ids = signal_ids(public_name(name), [signal.id for signal in raised])
+        ids = signal_ids(public_name(name), [signal.key for signal in raised])
         depth = np.array([signal.depth for signal in raised], np.int32)
         return Batch(
             event=public_name(name),
@@ -174,7 +175,8 @@ class Capture:
 
 
 def _rejected(signal: Signal, reason: str) -> Rejected:
-    return Rejected(signal.event, f"signal {signal.id}", reason, signal.fields)
+    whose = "engine signal" if signal.namespace == ENGINE else "signal"
+    return Rejected(signal.event, f"{whose} {signal.id}", reason, signal.fields)
 
 
 def _together(rows: Batch, raised: Batch) -> Batch:

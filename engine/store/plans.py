@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tidegate.engine.values import Plan, TableRange
+from tidegate.engine.values import CLIENT, ENGINE, Plan, TableRange
 
 
 def plan_to_text(plan: Plan) -> str:
@@ -13,7 +13,10 @@ def plan_to_text(plan: Plan) -> str:
     return json.dumps(
         {
             "ranges": [_range(span) for span in plan.ranges],
-            "signals": [signal.id for signal in plan.signals],
+            "signals": {
+                whose: [signal.id for signal in plan.signals if signal.namespace == whose]
+                for whose in (CLIENT, ENGINE)
+            },
             "pinned": dict(plan.pinned),
             "activations": dict(plan.activations),
             "controls": list(plan.controls),

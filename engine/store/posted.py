@@ -17,6 +17,7 @@ import sqlalchemy as sa
 
 from tidegate.engine.store.database import insert_from, unpacked
 from tidegate.engine.store.tables import signals
+from tidegate.engine.values import CLIENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +121,9 @@ def _statements(of_sqlite: bool) -> _Statements:
     """Made once: to make them takes longer than to run them."""
     c = signals.c
     values = unpacked(of_sqlite, [c.rulebook, c.id, c.event, c.fields, c.received_at])
-    whole = values.add_columns(sa.literal(0).label("depth"))
+    whole = values.add_columns(sa.literal(0).label("depth"), sa.literal(CLIENT).label("namespace"))
     wanted = unpacked(of_sqlite, [c.id])
     of_book = c.rulebook == sa.bindparam("book", type_=sa.Text)
+    of_book &= c.namespace == CLIENT
     known = sa.select(c.id, c.event, c.fields).where(of_book, c.id.in_(wanted))
     return _Statements(insert_from(of_sqlite, signals, whole), known)

@@ -19,7 +19,7 @@ from tidegate.rules.errors import EngineError
 
 
 def raise_signal(connection: sa.Connection, rulebook: str, signal: Signal) -> bool:
-    """Insert a signal, unplaced; False if it is there already.
+    """Insert a signal of a client, unplaced; False if it is there already.
 
     Its fields are kept as JSON, and come back so. Raises EngineError `signal-conflict` if its id
     stands for another event or other fields.
@@ -27,7 +27,8 @@ def raise_signal(connection: sa.Connection, rulebook: str, signal: Signal) -> bo
     row = _row(rulebook, signal)
     if insert_new(connection, signals, row):
         return True
-    same = (signals.c.rulebook == rulebook) & (signals.c.id == signal.id)
+    same = (signals.c.rulebook == rulebook) & (signals.c.namespace == signal.namespace)
+    same &= signals.c.id == signal.id
     found = connection.execute(sa.select(signals.c.event, signals.c.fields).where(same)).one()
     if (found.event, found.fields) != (row["event"], row["fields"]):
         raise EngineError(
@@ -57,7 +58,7 @@ def raise_by_entry(
         raise EngineError(
             "signal-conflict",
             f"entry {entry.number} of rule {entry.rule!r} raises signals whose ids are taken",
-            "ids of signals from outside must not look like those of actions",
+            "another entry has raised them for the same firings",
         ) from error
 
 
@@ -82,11 +83,18 @@ def unplaced(
             received.where(sa.not_(together)).limit(1)
         ).scalar_one_or_none()
         wanted &= together
-    query = sa.select(c.id, c.event, c.fields, c.received_at, c.depth)
-    rows = connection.execute(query.where(wanted).order_by(c.received_at, c.id))
+    query = sa.select(c.id, c.event, c.fields, c.received_at, c.depth, c.namespace)
+    rows = connection.execute(query.where(wanted).order_by(c.received_at, c.id, c.namespace))
     return Unplaced(
         tuple(
-            Signal(row.id, row.event, json.loads(row.fields), row.received_at, row.depth)
+            Signal(
+                row.id,
+                row.event,
+                json.loads(row.fields),
+                row.received_at,
+                row.depth,
+                namespace=row.namespace,
+            )
             for row in rows
         ),
         left_out,
@@ -113,12 +121,14 @@ def place(connection: sa.Connection, rulebook: str, bucket: int, placed: Sequenc
         sa.update(signals)
         .where(
             signals.c.rulebook == rulebook,
+            signals.c.namespace == sa.bindparam("of"),
             signals.c.id == sa.bindparam("signal_id"),
             signals.c.bucket.is_(None),
         )
         .values(bucket=bucket, instant=sa.bindparam("at"))
     )
-    found = connection.execute(statement, [{"signal_id": s.id, "at": s.instant} for s in placed])
+    keys = [{"signal_id": s.id, "of": s.namespace, "at": s.instant} for s in placed]
+    found = connection.execute(statement, keys)
     if found.rowcount != len(placed):
         raise EngineError(
             "signal-placed",
@@ -131,6 +141,7 @@ def place(connection: sa.Connection, rulebook: str, bucket: int, placed: Sequenc
 def _row(rulebook: str, signal: Signal) -> dict[str, object]:
     return {
         "rulebook": rulebook,
+        "namespace": signal.namespace,
         "id": signal.id,
         "event": signal.event,
         "fields": plain.text(signal.fields),

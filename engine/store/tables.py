@@ -347,10 +347,12 @@ outbox = Table(
 )
 
 # Placed once `bucket` and `instant` are set (G4); `entry`, `ordinal`: the action that raised it.
+# `namespace`: `engine` where the engine made the id, as `<firing>-end_of`, else `client` (G28).
 signals = Table(
     "signals",
     metadata,
     Column("rulebook", Text, primary_key=True),
+    Column("namespace", Text, primary_key=True),
     Column("id", Text, primary_key=True),
     Column("event", Text, nullable=False),
     Column("fields", Text, nullable=False),
@@ -374,6 +376,7 @@ signals = Table(
         "rulebook",
         "received_at",
         "id",
+        "namespace",
         sqlite_where=text("bucket IS NULL"),
         postgresql_where=text("bucket IS NULL"),
     ),

@@ -20,7 +20,7 @@ from tidegate.engine import plain
 from tidegate.engine.store import buckets, listing
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import Database, server_now
-from tidegate.engine.values import DAMPED
+from tidegate.engine.values import DAMPED, ENGINE
 from tidegate.rules.errors import EngineError
 
 _POSITION = re.compile(r"([0-9a-f]{8})-([0-9]{1,18})-([0-9]{1,18})")
@@ -170,10 +170,11 @@ class Tail:
         """Page after page: those of a bucket by their instants."""
         c = t.signals.c
         column, where = self._items()
-        query = sa.select(c.bucket, c.instant, c.id, c.fields).where(where)
+        query = sa.select(c.bucket, c.instant, c.namespace, c.id, c.fields).where(where)
         bucket, number = begin.bucket, begin.number
         while True:
-            ordered = query.where(column.between(bucket, last)).order_by(column, c.instant, c.id)
+            ordered = query.where(column.between(bucket, last))
+            ordered = ordered.order_by(column, c.instant, c.id, c.namespace)
             with self._database.read() as connection:
                 rows = connection.execute(ordered.offset(number).limit(PAGE_ROWS)).all()
             for row in rows:
@@ -184,11 +185,13 @@ class Tail:
                 return
 
     def _shown(self, row: sa.Row[*tuple[Any, ...]]) -> dict[str, Any]:
-        """A signal as a line of a trace has it, with its id as the inbox takes it."""
+        """A signal as a line of a trace has it, with its id as the inbox takes it; `$namespace` is
+        there where a client's id could be the same."""
         fields = json.loads(row.fields)
         id_name = "$id" if "id" in fields else "id"
         head = {"event": self._heard.name, "time": plain.instant(row.instant), id_name: row.id}
-        return {**head, "bucket": row.bucket, **fields}
+        whose = {"$namespace": ENGINE} if row.namespace == ENGINE else {}
+        return {**head, **whose, "bucket": row.bucket, **fields}
 
     def _gone(self, why: str) -> EngineError:
         hint = "begin with what is kept, `earliest`, or now, without a position"

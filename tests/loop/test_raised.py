@@ -19,7 +19,7 @@ from tidegate import rules
 from tidegate.engine.entries import Entry
 from tidegate.engine.ports import SinkError
 from tidegate.engine.store import SqlStore
-from tidegate.engine.values import Firings, Reading, Signal
+from tidegate.engine.values import ENGINE, Firings, Reading, Signal
 
 NINE = micros("2026-03-02T09:00")
 BOOK = """\
@@ -90,10 +90,13 @@ def test_g25_a_where_that_spark_decides_takes_and_rejects_signals(store: SqlStor
     live = Live(store, rules.load(BOOK), "w", NINE, AskedFeed())
     wrong = [("asked", NINE + SECOND, {"v": "text"})]
     live.signal([*wrong, *(("asked", NINE + n * SECOND, {"v": n}) for n in range(1, 8))])
+    own = Signal("s4", "asked", {"v": 9}, NINE + 8 * SECOND, namespace=ENGINE)
+    store.tell("w", live.loop.epoch, [own])
     live.drain(NINE + 10 * SECOND)
     assert found(live, "some") == [("01Z", [1]), ("04Z", [4]), ("07Z", [7])]
     rejected = [(r["source"], r["reason"][:8]) for r in store.rejected("w", 10, whole=True)]
     assert sorted(rejected) == [
+        ("engine signal s4", "`where: "),
         ("signal s1", "field `v"),
         ("signal s4", "`where: "),
         ("signal s7", "`where: "),
@@ -136,7 +139,8 @@ rules: {each: {on: row, do: [{signal: {told: {id: id}}}]}}
     monkeypatch.setattr(bench.sink, "fields", fields)
     bench.drain()
     (fired,) = store.firings("loop")
-    store.raise_signal("loop", Signal(f"{fired['firing_id']}-0", "told", {"id": 9}, BEGIN))
+    own = Signal(f"{fired['firing_id']}-0", "told", {"id": 9}, BEGIN, namespace=ENGINE)
+    store.tell("loop", bench.loop.epoch, [own])
     for _ in range(5):
         bench.clock.later(60)
         bench.drain()

@@ -56,7 +56,7 @@ def no_epoch_check(patch: pytest.MonkeyPatch) -> None:
 
     def committed(store: MemoryStore, _: int, taken: Taken) -> tuple[Entry, ...]:
         for signal in taken.plan.signals:
-            store.signals[signal.id].bucket = None
+            store.signals[signal.key].bucket = None
         plan = replace(taken.plan, bucket=store.state.bucket + 1)
         return commit(store, store.epoch, replace(taken, plan=plan))
 
@@ -82,7 +82,7 @@ def signals_by_id(patch: pytest.MonkeyPatch) -> None:
     waiting = MemoryStore._waiting
 
     def after(store: MemoryStore, events: Collection[str]) -> Sequence[Signal]:
-        last = max((s for s, kept in store.signals.items() if kept.bucket is not None), default="")
+        last = max((s for (s, _), k in store.signals.items() if k.bucket is not None), default="")
         return [signal for signal in waiting(store, events) if signal.id > last]
 
     patch.setattr(MemoryStore, "_waiting", after)

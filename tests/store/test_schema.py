@@ -91,6 +91,12 @@ def test_a_store_of_the_first_schema_keeps_its_firings_and_counts(url: str) -> N
             )
         entry = {"kind": "sql", "text": "x", "position": 0, "depth": 1, "attempts": 0}
         insert("outbox", number=1, bucket=1, rule="a", state="pending", **entry)
+        for name, more in {
+            "one": {"event": "told"},
+            "f-0": {"event": "told", "entry": 1, "ordinal": 0},
+            "f-end_of": {"event": "end_of a"},
+        }.items():
+            insert("signals", id=name, fields="{}", received_at=1, depth=0, **more)
     assert migrate(url) == ("0001", SCHEMA)
     with open_store(url, create=False) as store:
         assert (store.count_firings("bank"), store.count_firings("bank", "a")) == (8, 4)
@@ -101,6 +107,12 @@ def test_a_store_of_the_first_schema_keeps_its_firings_and_counts(url: str) -> N
         assert [f["rule"] for f in store.firings("bank", limit=2)] == ["a", "b"]
         status = store.status("bank")
         assert (status["firings"], status["adjusted_commits"]) == (8, 4)
+        waiting = store.unplaced_signals("bank", ("told", "end_of a"), 0, 9).signals
+        assert {s.key for s in waiting} == {
+            ("one", "client"),
+            ("f-0", "engine"),
+            ("f-end_of", "engine"),
+        }
         make.commit(store, store.acquire("bank", "one", 60), make.plan(3), fired=[make.firings()])
         assert store.status("bank")["firings"] == 10
 

@@ -16,6 +16,7 @@ from tidegate.engine.store import SqlStore, open_store
 from tidegate.engine.store import tables as t
 from tidegate.engine.store import tail as tails
 from tidegate.engine.store.tail import EARLIEST, Heard, Tail
+from tidegate.engine.values import CLIENT, ENGINE
 from tidegate.rules.errors import EngineError
 
 DAYS = 365 * 100  # the history of these tests is of no year in particular
@@ -207,3 +208,31 @@ def _few_left(store: SqlStore) -> Iterator[None]:
     yield
     with store._database.write() as connection:
         connection.execute(sa.select(1))
+
+
+def test_g28_an_id_in_both_namespaces_is_two_signals_told_apart(
+    store: SqlStore, epoch: int
+) -> None:
+    """One of them has a field `id`."""
+    bodies: list[dict[str, Any]] = [{"id": 4}, {"atm_id": 4}]
+    own = [make.signal(f"f{n}-0", fields=b, namespace=ENGINE) for n, b in enumerate(bodies)]
+    given = [replace(signal, namespace=CLIENT) for signal in own]
+    store.tell("bank", epoch, own)
+    assert [store.raise_signal("bank", signal) for signal in given] == [True, True]
+    store.tell("bank", epoch, own)
+    assert [store.raise_signal("bank", signal) for signal in given] == [False, False]
+    waiting = make.unplaced(store)
+    assert waiting == (given[0], own[0], given[1], own[1])
+    placed = tuple(replace(signal, instant=make.BEGIN + 7) for signal in waiting)
+    make.commit(store, epoch, make.plan(signals=placed[:3]))
+    assert make.unplaced(store) == (own[1],)
+    make.commit(store, epoch, make.plan(2, signals=placed[3:]))
+    told = [item for _, item in store.tail(SIGNAL, EARLIEST).take(9)]
+    engine = {"$namespace": "engine"}
+    head = {"event": "atm_empty", "time": "2026-03-02T09:00:00.000007Z"}
+    assert told == [
+        {**head, "$id": "f0-0", "bucket": 1, "id": 4},
+        {**head, "$id": "f0-0", **engine, "bucket": 1, "id": 4},
+        {**head, "id": "f1-0", "bucket": 1, "atm_id": 4},
+        {**head, "id": "f1-0", **engine, "bucket": 2, "atm_id": 4},
+    ]

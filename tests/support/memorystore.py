@@ -18,7 +18,7 @@ from tidegate.engine.failpoints import COMMITTED, failpoint
 from tidegate.engine.grid import ceil_watermark
 from tidegate.engine.ports import Arrivals, Unplaced
 from tidegate.engine.state import State, Taken
-from tidegate.engine.values import Carried, Firings, Signal
+from tidegate.engine.values import Carried, Firings, Namespace, Signal
 from tidegate.rules.errors import EngineError
 
 FINISHED = ("done", "skipped", "redriven")
@@ -64,7 +64,7 @@ class MemoryStore:
         self.state = State(0, None, 0, {}, {}, {}, Carried())
         self.entries: dict[int, Entry] = {}
         self.stored: dict[tuple[int, str], Firings] = {}
-        self.signals: dict[str, Kept] = {}
+        self.signals: dict[tuple[str, Namespace], Kept] = {}
         self.asked: list[Asked] = []
         self.versions: list[tuple[str, int, int]] = []  # table, instant, version
 
@@ -88,7 +88,7 @@ class MemoryStore:
         if plan.bucket != before.bucket + 1:
             raise EngineError("bucket-order", f"bucket {plan.bucket} after {before.bucket}")
         for signal in plan.signals:
-            if self.signals[signal.id].bucket is not None:
+            if self.signals[signal.key].bucket is not None:
                 raise EngineError("signal-placed", signal.id)
         active = {**before.activations, **plan.activations}
         new = {one.rule for one in taken.parked}
@@ -107,7 +107,7 @@ class MemoryStore:
             fired=taken.fired,
         )
         for signal in plan.signals:
-            self.signals[signal.id].bucket = plan.bucket
+            self.signals[signal.key].bucket = plan.bucket
         for asked in self.asked:
             if asked.control.id in plan.controls:
                 asked.bucket = plan.bucket
@@ -133,7 +133,7 @@ class MemoryStore:
     def _waiting(self, events: Collection[str]) -> list[Signal]:
         kept = self.signals.values()
         found = [k.signal for k in kept if k.bucket is None and k.signal.event in events]
-        return sorted(found, key=lambda s: (s.received_at, s.id))
+        return sorted(found, key=lambda s: (s.received_at, s.key))
 
     def unplaced_signals(
         self, rulebook: str, events: Collection[str], watermark: int, limit: int
@@ -148,7 +148,7 @@ class MemoryStore:
 
     @transaction
     def raise_signal(self, rulebook: str, signal: Signal) -> bool:
-        known = self.signals.setdefault(signal.id, kept := Kept(signal))
+        known = self.signals.setdefault(signal.key, kept := Kept(signal))
         return known is kept
 
     def ask(self, rulebook: str, kind: str, subject: str) -> None:
@@ -183,7 +183,7 @@ class MemoryStore:
     def settle(self, rulebook: str, epoch: int, outcomes: Sequence[Outcome]) -> tuple[Entry, ...]:
         self.check_lease(rulebook, epoch)
         for outcome in outcomes:
-            if not self._finished(outcome) and any(s.id in self.signals for s in outcome.signals):
+            if not self._finished(outcome) and any(s.key in self.signals for s in outcome.signals):
                 raise EngineError("signal-conflict", "an id is taken")
         return tuple(new for outcome in outcomes for new in self._settle(outcome))
 
@@ -204,7 +204,7 @@ class MemoryStore:
             firing_ids=outcome.firing_ids or entry.firing_ids,
         )
         if outcome.state == "done":
-            self.signals |= {signal.id: Kept(signal) for signal in outcome.signals}
+            self.signals |= {signal.key: Kept(signal) for signal in outcome.signals}
         if outcome.firings is not None:
             self.stored[entry.bucket, entry.rule] = outcome.firings
         if outcome.control is not None:
@@ -215,7 +215,7 @@ class MemoryStore:
     def tell(self, rulebook: str, epoch: int, told: Sequence[Signal]) -> None:
         self.check_lease(rulebook, epoch)
         for signal in told:
-            self.signals.setdefault(signal.id, Kept(signal))
+            self.signals.setdefault(signal.key, Kept(signal))
 
     @transaction
     def do_otherwise(

@@ -13,7 +13,7 @@ from tidegate.engine.act.queues import Waiting
 from tidegate.engine.entries import Entry, Fate, Outcome
 from tidegate.engine.failpoints import failpoint
 from tidegate.engine.ports import Sink, SinkError
-from tidegate.engine.values import Firings, Signal
+from tidegate.engine.values import ENGINE, Firings, Signal
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +57,13 @@ def signals_of(entry: Entry, firings: Firings, sink: Sink, received_at: int) -> 
         ) from None
     depths = firings.firings["depth"].to_pylist()
     return tuple(
-        Signal(f"{one}-{text['action']}", text["event"], by_firing[one], received_at, depth)
+        Signal(
+            f"{one}-{text['action']}",
+            text["event"],
+            by_firing[one],
+            received_at,
+            depth,
+            namespace=ENGINE,
+        )
         for one, depth in zip(ids, depths, strict=True)
     )
