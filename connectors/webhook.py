@@ -140,7 +140,9 @@ class WebhookPoster:
             return Answer(f"the policy does not let webhooks call {host}:{port}", lasting=True)
         headers = dict(post.headers)
         if post.secret is not None:
-            headers[SIGNATURE] = signature(post.secret, int(time.time()), post.body)
+            headers[SIGNATURE] = signature(
+                post.secret, int(time.time()), "POST", url.raw_path_qs, post.body
+            )
         try:
             async with self._sessions[private].post(
                 url, data=post.body, headers=headers, allow_redirects=False

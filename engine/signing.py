@@ -1,4 +1,12 @@
-"""Signatures over time and body: of what clients send to the inbox, and of webhooks (G28, G29)."""
+"""Signatures of requests: of what clients send to the inbox, and of webhooks (G28, G29).
+
+What is signed is the time of sending (seconds), the method, the request target (the path, with
+`?` and the query if there is one) and the body, with a line break after each of the first three:
+
+    1772442000\nPOST\n/signals/reported\n{"account_id": 7}
+
+No line break can stand in the first three, so no two requests are one text.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +16,12 @@ SIGNATURE = "x-tidegate-signature"
 SECRET_CHARACTERS_MIN = 16
 
 
-def signed(secret: bytes, at: bytes, body: bytes) -> bytes:
-    """HMAC-SHA256 over the time of sending, seconds as text, a dot and the body."""
-    return hmac.digest(secret, b"%s.%s" % (at, body), "sha256")
+def signed(secret: bytes, at: bytes, method: bytes, target: bytes, body: bytes) -> bytes:
+    """HMAC-SHA256 over a request; `target` is as it stands in the request, not decoded."""
+    return hmac.digest(secret, b"\n".join((at, method, target, body)), "sha256")
 
 
-def signature(secret: bytes, at: int, body: bytes) -> str:
+def signature(secret: bytes, at: int, method: str, target: str, body: bytes) -> str:
     """The value of the header SIGNATURE."""
-    return f"t={at},v1={signed(secret, str(at).encode(), body).hex()}"
+    digest = signed(secret, str(at).encode(), method.encode(), target.encode(), body)
+    return f"t={at},v2={digest.hex()}"

@@ -1,4 +1,4 @@
-"""Who a request comes from: bearer tokens, and signatures over time and body (G28, G29)."""
+"""Who a request comes from: bearer tokens, and signatures of requests (G28, G29)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tidegate.engine.policy import Policy
 from tidegate.engine.signing import SECRET_CHARACTERS_MIN, SIGNATURE, signed
 from tidegate.rules.errors import EngineError
 
-_PART = re.compile(r"t=(\d{1,12})|v1=([0-9a-f]{64})")
+_PART = re.compile(r"t=(\d{1,12})|v2=([0-9a-f]{64})")
 _PARTS_MAX = 10
 _HOST = re.compile(r"\A\[?([^\]]*?)\]?(:[0-9]*)?\Z")
 
@@ -82,7 +82,7 @@ class Guard:
                 raise Refusal(403, "foreign-host", "this inbox is called by another name", hint)
             return ANYBODY
         if SIGNATURE in request.headers:
-            return None if body is None else self._signer(request.headers[SIGNATURE], body)
+            return None if body is None else self._signer(request, body)
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
             given = _digest(token.strip(" ").encode("latin-1"))  # 0xA0 may be of a letter
@@ -90,8 +90,9 @@ class Guard:
                 return key
         raise _unknown()
 
-    def _signer(self, header: str, body: bytes) -> Key:
-        parts = [_PART.fullmatch(part.strip()) for part in header.split(",")[:_PARTS_MAX]]
+    def _signer(self, request: Request, body: bytes) -> Key:
+        given_parts = request.headers[SIGNATURE].split(",")[:_PARTS_MAX]
+        parts = [_PART.fullmatch(part.strip()) for part in given_parts]
         times = {part[1] for part in parts if part and part[1]}
         given = [bytes.fromhex(part[2]) for part in parts if part and part[2]]
         if len(times) != 1:
@@ -102,8 +103,10 @@ class Guard:
             hint = "sign each request when it is sent, by a clock that is right"
             raise _unknown(message, hint)
 
+        method, target = request.method.encode(), _target(request)
+
         def has_signed(key: Key) -> bool:
-            own = signed(key.secret, at.encode(), body)
+            own = signed(key.secret, at.encode(), method, target, body)
             return any([hmac.compare_digest(own, one) for one in given])  # noqa: C419, all of them
 
         if key := self._first(has_signed):
@@ -118,10 +121,16 @@ class Guard:
 
 def _unknown(
     message: str = "no known key has sent this request",
-    hint: str = "send `Authorization: Bearer SECRET`, or X-Tidegate-Signature over time and body",
+    hint: str = "send `Authorization: Bearer SECRET`, or X-Tidegate-Signature: t=SECONDS,v2=HEX",
 ) -> Refusal:
     headers = {"www-authenticate": "Bearer"}
     return Refusal(401, "unauthorised", message, hint, headers=headers, close=True)
+
+
+def _target(request: Request) -> bytes:
+    """The path of a request, not decoded, and its query."""
+    path, query = request.scope["raw_path"], request.scope["query_string"]
+    return b"%s?%s" % (path, query) if query else bytes(path)
 
 
 def _digest(secret: bytes) -> bytes:

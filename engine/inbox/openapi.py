@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tidegate.engine.explicit import ID_CHARACTERS_MAX
 from tidegate.engine.inbox.body import id_name
-from tidegate.engine.signing import SIGNATURE
+from tidegate.engine.signing import SIGNATURE, signature
 from tidegate.engine.sparktypes import arrow_type
 from tidegate.rules.model import Rulebook, Settings, SignalEvent
 
@@ -39,7 +39,7 @@ def openapi(books: Mapping[str, Rulebook], settings: Settings, keys: Sequence[ob
     text = {"type": "array", "items": {"type": "string"}}
     schemes: Json = {
         "bearer": {"type": "http", "scheme": "bearer"},
-        "signature": {"type": "apiKey", "in": "header", "name": SIGNATURE},
+        "signature": _signature(),
     }
     return {
         "openapi": "3.1.0",
@@ -54,6 +54,24 @@ def openapi(books: Mapping[str, Rulebook], settings: Settings, keys: Sequence[ob
             },
             **({"securitySchemes": schemes} if keys else {}),
         },
+    }
+
+
+def _signature() -> Json:
+    """The scheme, with an example on which a client's own code can be tried."""
+    secret, at, method = "0123456789abcdef", 1_772_442_000, "POST"
+    target, body = "/signals/reported?from=till", '{"id": "report-1"}'
+    said = "t=SECONDS,v2=HEX; HEX is HMAC-SHA256 by the key's secret over the same SECONDS, the "
+    said += "method, the path with its query as they stand in the request, and the body, with a "
+    said += "line break (\\n) after each of the first three. A signed signal needs an id."
+    example = {"secret": secret, "t": at, "method": method, "target": target, "body": body}
+    value = signature(secret.encode(), at, method, target, body.encode())
+    return {
+        "type": "apiKey",
+        "in": "header",
+        "name": SIGNATURE,
+        "description": said,
+        "x-example": {**example, SIGNATURE: value},
     }
 
 

@@ -124,13 +124,15 @@ def test_g29_a_request_is_signed_when_it_is_sent(receiver: Receiver, poster_of: 
     body = b'{"a": 1}'
     headers = {"Content-Type": "application/json", "X-Own": "1"}
     before = int(time.time())
-    assert poster_of(receiver.hosts).post([Post(receiver.url, headers, body, SECRET)]) == [Answer()]
+    url = f"{receiver.url}/a%2fb?c=%C3%A9&d"
+    assert poster_of(receiver.hosts).post([Post(url, headers, body, SECRET)]) == [Answer()]
     [got] = receiver.received
-    at, _, digest = got.headers["x-tidegate-signature"].partition(",v1=")
+    at, _, digest = got.headers["x-tidegate-signature"].partition(",v2=")
     assert before <= int(at.removeprefix("t=")) <= time.time()
-    signed = f"{at.removeprefix('t=')}.".encode() + body
+    target = "/hook/a%2fb?c=%C3%A9&d"
+    signed = f"{at.removeprefix('t=')}\nPOST\n{target}\n".encode() + body
     assert digest == hmac.new(SECRET, signed, hashlib.sha256).hexdigest()
-    assert (got.path, got.body) == ("/hook", body)
+    assert (got.path, got.body) == (target, body)
     assert (got.headers["x-own"], got.headers["content-type"]) == ("1", "application/json")
     assert got.headers["user-agent"] == "tidegate"
 

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
+import time
+from collections.abc import Callable
+from http.client import HTTPConnection
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +17,7 @@ from starlette.testclient import TestClient
 
 from tests.inbox.conftest import POLICY, SECRETS, Serve
 from tests.inbox.test_post import waiting
-from tidegate.engine.inbox import Inbox, parse_address
+from tidegate.engine.inbox import Address, Inbox, parse_address
 from tidegate.engine.inbox.keys import Guard, load_keys
 from tidegate.engine.policy import Policy
 from tidegate.engine.store import SqlStore
@@ -21,19 +26,23 @@ from tidegate.rules.errors import EngineError
 TILL, OFFICE = "t" * 20, "b" * 20
 NOW = 1_772_442_000
 RUNG = b'{"id": "r1"}'
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
 
 def bearer(secret: str) -> dict[str, str]:
     return {"authorization": f"Bearer {secret}"}
 
 
-def signed(secret: str, body: bytes, at: int = NOW, **more: str) -> dict[str, str]:
-    digest = hmac.new(secret.encode(), b"%d.%s" % (at, body), hashlib.sha256).hexdigest()
-    return {
-        "x-tidegate-signature": f"t={at},v1={digest}",
-        "content-type": "application/json",
-        **more,
-    }
+def signed(
+    secret: str,
+    body: bytes,
+    at: int = NOW,
+    target: str = "/signals/rung",
+    method: str = "POST",
+) -> dict[str, str]:
+    text = f"{at}\n{method}\n{target}\n".encode() + body
+    digest = hmac.new(secret.encode(), text, hashlib.sha256).hexdigest()
+    return {"x-tidegate-signature": f"t={at},v2={digest}", "content-type": "application/json"}
 
 
 def post(client: TestClient, event: str, body: bytes, headers: dict[str, str]) -> tuple[int, Any]:
@@ -68,9 +77,7 @@ def test_g28_a_bearer_raises_the_signals_of_its_key_and_no_other(
     assert len(waiting(store)) == 1
 
 
-def test_g28_a_signature_is_over_time_and_body_and_good_for_a_while(
-    guarded: TestClient, store: SqlStore
-) -> None:
+def test_g28_a_signature_is_good_for_a_while(guarded: TestClient, store: SqlStore) -> None:
     for at in (NOW - 300, NOW, NOW + 300):
         assert post(guarded, "rung", RUNG, signed(OFFICE, RUNG, at)) == (202, None)
     assert len(waiting(store)) == 1
@@ -84,7 +91,7 @@ def test_g28_a_signature_is_over_time_and_body_and_good_for_a_while(
         signed(OFFICE, b'{"id": "r2"}')["x-tidegate-signature"],
         signed("o" * 20, RUNG)["x-tidegate-signature"],
         right.replace(f"t={NOW}", f"t={NOW - 1}"),
-        right.replace("v1=", "v0="),
+        right.replace("v2=", "v1="),
         f"t={NOW - 1},{right}",
         right[:-2],
         f"t={NOW}",
@@ -96,6 +103,66 @@ def test_g28_a_signature_is_over_time_and_body_and_good_for_a_while(
     assert len(waiting(store)) == 1
 
 
+def test_g28_a_signature_is_of_one_method_and_target(guarded: TestClient, store: SqlStore) -> None:
+    rung = "/signals/rung"
+    for signed_target, method, sent_target, status in (
+        (rung, "POST", rung, 202),
+        ("/signals/ordered", "POST", rung, 401),
+        (rung, "GET", rung, 401),
+        (rung, "post", rung, 401),
+        (rung, "POST", f"{rung}?a=1", 401),
+        (f"{rung}?a=1", "POST", rung, 401),
+        (f"{rung}?a=1", "POST", f"{rung}?a=2", 401),
+        (f"{rung}?a=%2f&b", "POST", f"{rung}?a=%2f&b", 202),
+        (f"{rung}?a=%2F&b", "POST", f"{rung}?a=%2f&b", 401),
+        ("/signals/r%75ng", "POST", "/signals/r%75ng", 202),
+        (rung, "POST", "/signals/r%75ng", 401),
+        (f"{rung}\n", "POST", rung, 401),
+        (f"http://127.0.0.1{rung}", "POST", rung, 401),
+    ):
+        headers = signed(OFFICE, RUNG, NOW, signed_target, method)
+        found = guarded.post(sent_target, content=RUNG, headers=headers)
+        assert found.status_code == status, (signed_target, method, sent_target)
+    part = signed(OFFICE, b"x\n" + RUNG, NOW, rung)  # a body's begin is no end of a target
+    assert guarded.post(f"{rung}%0Ax", content=RUNG, headers=part).status_code == 401
+    assert len(waiting(store)) == 1
+
+
+def test_g28_the_same_body_and_signature_are_not_taken_for_another_signal(
+    live: Callable[..., Address], store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, secret in SECRETS.items():
+        monkeypatch.setenv(name, secret)
+    text = "rulebook: shop\nevents: {a: {signal: {}}, b: {signal: {}}}\nrules: {r: {on: a or b}}\n"
+    store.register("shop", text, None)
+    address = live(Policy(inbox_keys={"till": frozenset({"a", "b"})}))
+    headers = signed(TILL, RUNG, int(time.time()), "/signals/a?x=%20y")
+    statuses = []
+    for target in ("/signals/b?x=%20y", "/signals/a", "/signals/a?x=%20y"):
+        connection = HTTPConnection(address.host, address.port, timeout=20)
+        connection.request("POST", target, RUNG, headers)
+        statuses.append(connection.getresponse().status)
+        connection.close()
+    assert statuses == [401, 401, 202]
+    found = store.unplaced_signals("shop", ["a", "b"], 0, 9).signals
+    assert [(s.event, s.id) for s in found] == [("a", "r1")]
+
+
+def test_g28_the_example_of_the_readme_is_taken(
+    live: Callable[..., Address], store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, secret in SECRETS.items():
+        monkeypatch.setenv(name, secret)
+    text = "rulebook: shop\nevents: {reported: {signal: {account_id: bigint, by: string}}}\n"
+    store.register("shop", text + "rules: {r: {on: reported}}\n", None)
+    address = live(Policy(inbox_keys={"till": frozenset({"reported"})}))
+    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    (code,) = (block for block in blocks if "X-Tidegate-Signature" in block)
+    exec(code.replace("127.0.0.1:8080", str(address)), {})
+    found = store.unplaced_signals("shop", ["reported"], 0, 9).signals
+    assert [s.id for s in found] == ["report-2"]
+
+
 def test_g28_a_signed_signal_has_an_id_so_that_a_copy_of_it_raises_nothing(
     guarded: TestClient, store: SqlStore
 ) -> None:
@@ -103,7 +170,8 @@ def test_g28_a_signed_signal_has_an_id_so_that_a_copy_of_it_raises_nothing(
     assert post(guarded, "rung", bare, signed(OFFICE, bare)) == (400, "signal-id")
     sold = b'{"$id": "o1", "id": 7}'
     for _ in range(3):
-        assert post(guarded, "ordered", sold, signed(TILL, sold)) == (202, None)
+        headers = signed(TILL, sold, NOW, "/signals/ordered")
+        assert post(guarded, "ordered", sold, headers) == (202, None)
     assert [s.id for s in waiting(store)] == ["o1"]
 
 
@@ -121,7 +189,7 @@ def test_every_page_but_health_asks_for_a_key(guarded: TestClient) -> None:
         assert guarded.get(path).status_code == 401
     for path in ("/openapi.json", "/metrics"):
         assert guarded.get(path, headers=bearer(TILL)).status_code == 200
-        assert guarded.get(path, headers=signed(TILL, b"")).status_code == 200
+        assert guarded.get(path, headers=signed(TILL, b"", NOW, path, "GET")).status_code == 200
     for path in ("/healthz", "/readyz"):
         assert guarded.get(path).status_code == 200
     found = guarded.get("/events/stream?name=noticed", headers=bearer(TILL))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 from dataclasses import replace
 from typing import Any
@@ -78,6 +80,10 @@ def test_openapi_says_how_a_client_shows_who_it_is(serve: Serve) -> None:
     assert told["components"]["securitySchemes"].keys() == {"bearer", "signature"}
     assert told["security"] == [{"bearer": []}, {"signature": []}]
     assert "tttt" not in json.dumps(told)
+    example = told["components"]["securitySchemes"]["signature"]["x-example"]
+    lines = (str(example["t"]), example["method"], example["target"], example["body"])
+    digest = hmac.new(example["secret"].encode(), "\n".join(lines).encode(), hashlib.sha256)
+    assert example["x-tidegate-signature"] == f"t={example['t']},v2={digest.hexdigest()}"
 
 
 def test_it_is_ready_while_the_store_answers(client: TestClient) -> None:
