@@ -21,9 +21,10 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
+from tidegate.engine.addresses import public
 from tidegate.engine.ports import SinkError
 from tidegate.engine.signing import SIGNATURE, signature
-from tidegate.engine.webhooks import Answer, Post, allowed, public
+from tidegate.engine.webhooks import Answer, Post, allowed
 from tidegate.rules.webhooks import host_of
 
 ANSWER_BYTES_MAX = 65_536  # are read, so that the connection can be used again

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -12,8 +11,6 @@ from tidegate.engine.signing import SECRET_CHARACTERS_MIN
 from tidegate.rules.errors import Problem
 from tidegate.rules.model import Rulebook, Webhook
 from tidegate.rules.webhooks import host_of, secrets_of
-
-_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +54,6 @@ def allowed(policy: Mapping[str, bool], url: str) -> bool | None:
         if fits and listed == port:
             found = found or private
     return found
-
-
-def public(address: str) -> bool:
-    """Whether an address is one of the internet's, and of one machine."""
-    found = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(found, ipaddress.IPv6Address):
-        inner = found.ipv4_mapped or found.sixtofour
-        if found in _NAT64:
-            inner = ipaddress.IPv4Address(int(found) & 0xFFFF_FFFF)
-        if inner is not None:
-            return public(str(inner))
-    return found.is_global and not found.is_multicast
 
 
 def webhook_problems(
