@@ -9,7 +9,7 @@ from tidegate.engine.explain import model
 from tidegate.engine.explain.script_costs import Sizes, bytes_of, statements_max, unbounded
 from tidegate.engine.explain.script_words import action_text, marker_text, position, symbol_text
 from tidegate.engine.script.book import in_order
-from tidegate.engine.script.doubts import doubts, explored_of, too_many_states
+from tidegate.engine.script.doubts import doubts, explored_in_turn, too_many_states
 from tidegate.engine.script.exploring import OTHER, Explored
 from tidegate.engine.script.paths import markers
 from tidegate.engine.script.places import Marker
@@ -32,13 +32,13 @@ class Scripts:
         self.warnings: list[Problem] = []
         """What their automata make doubtful."""
         enabled = {n: replace(script, enabled=True) for n, script in book.scripts.items()}
-        for each in in_order(replace(book, scripts=enabled)):
-            if only in (None, each.name):
-                self._add(book.scripts[each.name])
+        ordered = in_order(replace(book, scripts=enabled))
+        shown = [book.scripts[each.name] for each in ordered if only in (None, each.name)]
+        for script, explored in explored_in_turn(book, shown):
+            self._add(script, explored)
 
-    def _add(self, script: Script) -> None:
+    def _add(self, script: Script, explored: Explored) -> None:
         book, program = self._book, script.program
-        explored = explored_of(book, script)
         refused = too_many_states(book, script, explored)
         found = [*doubts(book, script, explored), *([] if refused is None else [refused])]
         self.warnings += by_place(found)
@@ -120,8 +120,8 @@ def _machine(script: Script, explored: Explored) -> tuple[str, str]:
     match explored.too_large:
         case "":
             return "dfa", f"{len(explored.states):,} states"
-        case "steps":
-            return "dfa", f"{len(explored.states):,} states or more: too large to be counted"
+        case "script_exploring_steps_max":
+            return "dfa", f"{len(explored.states):,} states or more (script_exploring_steps_max)"
         case "script_paths_max":
             return "dfa", "sets of more paths than script_paths_max"
     more = f"more than {len(explored.states):,} states (script_states_max)"

@@ -3,7 +3,7 @@ lets go on, and machines that are too large (`eventscript.md` 5)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from tidegate.engine.script.exploring import OTHER, Ambiguity, Explored, explore, place_of
@@ -21,8 +21,7 @@ def looked_through(book: model.Rulebook) -> model.Rulebook:
     """A rulebook with the warnings of its scripts' automata. Raises `InputError` where a `machine:
     dfa` is too large."""
     warnings, problems = [*book.warnings], list[Problem]()
-    for script in book.scripts.values():
-        explored = explored_of(book, script)
+    for script, explored in explored_in_turn(book, book.scripts.values()):
         problem = too_many_states(book, script, explored)
         problems += [] if problem is None else [problem]
         warnings += doubts(book, script, explored)
@@ -34,15 +33,23 @@ def looked_through(book: model.Rulebook) -> model.Rulebook:
 def check_machines(book: model.Rulebook) -> None:
     """Raises `InputError` where a `machine: dfa` is too large."""
     scripts = [script for script in book.scripts.values() if script.machine == "dfa"]
-    found = (too_many_states(book, script, explored_of(book, script)) for script in scripts)
+    found = (too_many_states(book, *each) for each in explored_in_turn(book, scripts))
     if problems := [problem for problem in found if problem is not None]:
         raise InputError(in_order(problems))
 
 
-def explored_of(book: model.Rulebook, script: model.Script) -> Explored:
-    """The automaton of a script of a rulebook, within the rulebook's limits."""
+def explored_in_turn(
+    book: model.Rulebook, scripts: Iterable[model.Script]
+) -> Iterator[tuple[model.Script, Explored]]:
+    """The automata of scripts of a rulebook, within the rulebook's limits: that of steps counts
+    for all of them together."""
     settings = book.settings
-    return explore(script.program, settings.script_states_max, settings.script_paths_max)
+    left = settings.script_exploring_steps_max
+    for script in scripts:
+        states_max, paths_max = settings.script_states_max, settings.script_paths_max
+        found = explore(script.program, states_max, paths_max, left)
+        left = max(left - found.steps, 0)
+        yield script, found
 
 
 def too_many_states(
@@ -121,10 +128,10 @@ def _size(book: model.Rulebook, script: model.Script, explored: Explored) -> Pro
                 " it runs hierarchical, with the same output, but slower"
             )
             hint = WAYS_OUT
-        case _:
+        case limit:
             message = (
-                f"{name!r} is too large to be looked at as a whole: what is ambiguous was sought in"
-                f" the first {seen:,} states"
+                f"{name!r} is too large to be looked at as a whole (setting {limit}): what is"
+                f" ambiguous was sought in the first {explored.seen:,} states"
             )
             hint = WAYS_OUT
     return Problem("script-size", message, script.place, hint)

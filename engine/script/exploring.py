@@ -1,8 +1,9 @@
 """A script's automaton looked at as a whole, before anything runs: its states and moves, and where
 one event lets two paths of a set go on (`eventscript.md` 5, Ambiguity).
 
-Looking is bounded by `script_states_max` and by a number of steps, so that it takes as long on any
-machine for the same script.
+Looking is bounded by `script_states_max`, `script_paths_max`, `script_exploring_steps_max`, not by
+time: the same of a script is seen on any machine. A step is a path that is looked at or led to, or
+a marker or block of a pair that is.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tidegate.engine.script.places import (
     NOWHERE,
     Action,
     Marker,
+    Path,
     PathSet,
     Places,
     Reached,
@@ -25,8 +27,6 @@ from tidegate.engine.script.together import Together
 from tidegate.rules.errors import Place
 from tidegate.rules.eventscript import tree
 
-STEPS_MAX = 3_000_000
-"""Paths looked at and paths that they lead to, over all states."""
 NOTHING = Reached(NOWHERE, False, NO_PLACES)
 OTHER = ""
 """The symbol of all events that no marker names."""
@@ -49,7 +49,8 @@ class Explored:
     and what is reached; a symbol that is not there is not expected. `started` is what the start
     reaches, state 0.
     `seen`: so many states, the first, have all their moves.
-    `too_large`: "" if all was seen; else the setting that is reached, or `steps`.
+    `too_large`: "" if all was seen; else the setting that is reached.
+    `steps`: how many it took.
     """
 
     places: Places
@@ -59,6 +60,7 @@ class Explored:
     ambiguous: list[Ambiguity] = field(default_factory=list)
     too_large: str = ""
     seen: int = 0
+    steps: int = 0
 
 
 class _TooLargeError(Exception):
@@ -69,9 +71,7 @@ class _TooLargeError(Exception):
         self.setting = setting
 
 
-def explore(
-    program: tree.Program, states_max: int, paths_max: int, steps_max: int = STEPS_MAX
-) -> Explored:
+def explore(program: tree.Program, states_max: int, paths_max: int, steps_max: int) -> Explored:
     """The automaton of a script, as far as the bounds let it be seen."""
     return _Explorer(program, states_max, paths_max, steps_max).explore()
 
@@ -83,7 +83,7 @@ class _Explorer:
         self._places = Places(program.regex)
         self._paths = Paths(self._places, paths_max)
         self._states_max = states_max
-        self._left = steps_max
+        self._steps, self._steps_max = 0, steps_max
         self._together = Together(self._places)
         known = self._paths.names()
         events = dict.fromkeys(event for each in program.inputs for event in each.events)
@@ -93,7 +93,8 @@ class _Explorer:
         self._numbers: dict[PathSet, int] = {}
         self._pairs: dict[tuple[Place, Place], Ambiguity] = {}
         self._noted: set[tuple[int, int, bool]] = set()
-        self._gone: dict[int, tuple[Reached, bool]] = {}
+        self._gone: dict[int, Reached] = {}
+        self._acts = frozenset(n for n, part in enumerate(self._places.places) if _acts(part))
 
     def explore(self) -> Explored:
         found = Explored(self._places, NOTHING)
@@ -109,6 +110,7 @@ class _Explorer:
         except _TooLargeError as error:
             found.too_large = error.setting
         found.ambiguous = [*self._pairs.values()]
+        found.steps = self._steps
         return found
 
     def _symbols(self, paths: PathSet) -> Iterator[Symbol]:
@@ -134,57 +136,56 @@ class _Explorer:
         return number
 
     def _count(self, steps: int) -> None:
-        self._left -= steps
-        if self._left < 0:
-            raise _TooLargeError("steps")
+        self._steps += steps
+        if self._steps > self._steps_max:
+            raise _TooLargeError("script_exploring_steps_max")
 
     # two paths at once -------------------------------------------------------------------------
 
     def _look(self, paths: PathSet, symbol: Symbol) -> Reached:
         """What paths give when an event comes, as `Paths.step`; notes where two of them go on, in
         this set and in those of its pairs."""
-        going: list[tuple[int, bool]] = []
+        going: list[tuple[Path, frozenset[int]]] = []
         new, matched, places = set[object](), False, set[int]()
         self._count(len(paths))
         for path in paths:
             if isinstance(path, int):
                 if not self._paths.match(path, symbol):
                     continue
-                lead, gone = path, self._gone.get(path) or self._go(path)
+                reached = self._gone.get(path) or self._go(path)
             else:
                 pair = self._places.pairs[path[0]]
                 left, right = self._look(path[1], symbol), self._look(path[2], symbol)
                 both = paired(pair, left, right)
+                self._count(len(both.places))
                 if not both.paths and not both.matched:
                     continue
                 new |= both.paths
-                lead = min(markers(path[1] | path[2]))
-                after = self._places.after(pair) if both.matched else NOTHING
-                gone = self._with(after, both.places)
-            reached, acts = gone
+                reached = self._places.after(pair) if both.matched else NOTHING
+                reached = reached._replace(places=both.places | reached.places)
             self._count(len(reached.paths))
-            going.append((lead, acts))
+            going.append((path, reached.places))
             new |= reached.paths
             places |= reached.places
             matched |= reached.matched
         if len(going) > 1:
-            self._note(sorted(going), symbol)
+            acting = ((self._lead(path), not self._acts.isdisjoint(own)) for path, own in going)
+            self._note(sorted(acting), symbol)
         return Reached(frozenset(new), matched, frozenset(places))  # type: ignore[arg-type]
 
-    def _go(self, place: int) -> tuple[Reached, bool]:
-        """What a marker that is taken leads to, and whether that acts."""
+    def _go(self, place: int) -> Reached:
+        """What a marker that is taken leads to."""
         after = self._places.after(self._places.places[place])
-        found = self._gone[place] = self._with(after, frozenset((place,)))
+        found = self._gone[place] = after._replace(places=after.places | {place})
         return found
 
-    def _with(self, after: Reached, own: frozenset[int]) -> tuple[Reached, bool]:
-        places = own | after.places
-        return after._replace(places=places), any(map(self._acts, places))
-
-    def _acts(self, place: int) -> bool:
-        """Whether something happens at a place."""
-        part = self._places.places[place]
-        return isinstance(part, Action) or part.tree.variable is not None
+    def _lead(self, path: Path) -> int:
+        """The first marker of a path."""
+        if isinstance(path, int):
+            return path
+        found = list(markers(path[1] | path[2]))
+        self._count(len(found))
+        return min(found)
 
     def _note(self, going: list[tuple[int, bool]], symbol: Symbol) -> None:
         """Each marker with the first that goes on beside it: with one that acts, if it does."""
@@ -199,6 +200,11 @@ class _Explorer:
             known = self._pairs.get(key)
             if known is None or (said[2] and not known.actions):
                 self._pairs[key] = Ambiguity(symbol, *said)
+
+
+def _acts(part: Marker | Action) -> bool:
+    """Whether something happens at a place."""
+    return isinstance(part, Action) or part.tree.variable is not None
 
 
 def place_of(places: Places, number: int) -> Place:

@@ -4,6 +4,8 @@ too large (`eventscript.md` 5, the table of 6)."""
 from __future__ import annotations
 
 import random
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,9 @@ WARNED = {
 }
 """The programs of the paper that are warned of: whether both paths reach actions."""
 REFUSED = {"cyclic"}
+STEPS = 3_000_000
+LOOPS = (2, 3, 5, 7, 11, 13, 17, 19, 23)
+"""Of which the common multiple is 223,092,870: a machine of so many states."""
 
 
 def warned(text: str, **script: str) -> list[Problem]:
@@ -62,7 +67,7 @@ def test_which_programs_of_the_paper_are_ambiguous(name: str) -> None:
         with pytest.raises(InputError):
             program(name)
         return
-    found = explore(program(name), 1_000, 10_000).ambiguous
+    found = explore(program(name), 1_000, 10_000, STEPS).ambiguous
     assert bool(found) == (name in WARNED)
     assert any(each.actions for each in found) == WARNED.get(name, False)
 
@@ -140,6 +145,48 @@ def test_a_machine_that_is_too_large() -> None:
     assert "too large to be looked at as a whole" in size.message
 
 
+@pytest.mark.parametrize("joined", [" & ".join, " - ".join, " | ".join])
+@pytest.mark.parametrize(
+    "loop",
+    ["(A(){{{0}}})+", "(A(){{{0}}} | B())*", "(.* A() .{{{0}}})+", "(elapse[x days](){{{0}}})*"],
+)
+def test_what_looking_takes_is_counted(joined: Callable[[list[str]], str], loop: str) -> None:
+    """However the text is nested: no more than a few calls for each step that is counted."""
+    text = joined([loop.format(count) for count in LOOPS])
+    read = eventscript.read(f"in {{}} A, {{}} B {{ x = 1; }} ({text})")[0]
+    calls = 0
+
+    def count(_: object, event: str, __: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        found = explore(read, 40_000, 10_000, 50_000)
+    finally:
+        sys.setprofile(before)
+    assert found.too_large in ("", "script_exploring_steps_max")
+    assert found.steps < 60_000
+    assert calls < 6 * found.steps + 20_000
+
+
+def test_what_was_not_looked_at_is_said_with_the_limit() -> None:
+    nine = " & ".join(f"(A(){{{count}}})+" for count in LOOPS)
+    text = "rulebook: b\nsettings: {script_exploring_steps_max: 10000}\nscripts:\n"
+    for name in ("one", "two"):
+        text += f'  {name}: {{text: "in {{}} A {nine}"}}\n'
+    text += '  plain: {text: "in {} A (A() | A())"}\n'
+    first, *others = looked_through(rules.load(text, features=all_features())).warnings
+    assert first.message.startswith("'one' is too large to be looked at as a whole (setting")
+    assert "script_exploring_steps_max" in first.message
+    for found, name in zip(others, ("two", "plain"), strict=True):
+        assert found.message == (
+            f"'{name}' is too large to be looked at as a whole (setting script_exploring_steps_max)"
+            ": what is ambiguous was sought in the first 0 states"
+        )
+
+
 def _part(chosen: random.Random, depth: int) -> str:
     """A random regular expression."""
     kind = chosen.randrange(7) if depth else 0
@@ -173,7 +220,7 @@ def programs(count: int) -> list[Program]:
 def test_the_states_found_are_those_that_a_run_makes() -> None:
     large = 0
     for each in programs(120):
-        explored = explore(each, 2_000, 10_000)
+        explored = explore(each, 2_000, 10_000, STEPS)
         assert not explored.too_large
         machine = Machine(Places(each.regex), "auto", 2_000, 10_000)
         ahead, seen = [machine.start().state], set()

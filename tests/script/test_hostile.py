@@ -85,6 +85,7 @@ def test_texts_that_are_refused(tmp_path: Path, regex: str, said: str) -> None:
         "(({ n = 1; })?){1000} A()",
         "(.* A() .{12} & .* B() .{12}) - (.* A() B() .{12})",
         "((.* A() .{8} & .* B() .{9})* - .{40})*",
+        " & ".join(f"(A(){{{count}}})+" for count in (2, 3, 5, 7, 11, 13, 17, 19, 23)),
         "(" * 40 + "A()" + " - B())*" * 40,
         "(" * 30 + "A()" + " & B() . & .*)*" * 30,
         "(" + " | ".join(f"elapse[{n} seconds]()" for n in range(1, 500)) + " | A() | B())*",
