@@ -349,7 +349,7 @@ class Settings:
     script_paths_max: int = 10_000  # of one instance
     script_markers_max: int = 100_000  # of one script, counts expanded
     script_states_max: int = 40_000  # of one machine
-    script_exploring_steps_max: int = 5_000_000  # of all scripts, when they are validated
+    script_exploring_steps_max: int = 3_000_000  # of all scripts, when they are validated
     script_errors_kept_max: int = 1_000  # of one bucket
     statement_seconds_max: int = 3_600
     outage_max_seconds: int = 300  # G7
