@@ -1,5 +1,5 @@
 """A connection's bounds: how long a request's headers may take to come, and what is sent to be
-taken; how long headers may be."""
+taken; how long headers may be; and which connection makes room where there are too many."""
 
 from __future__ import annotations
 
@@ -18,15 +18,21 @@ class Connection(HttpToolsProtocol):
     """uvicorn's, which by itself waits for a silent client for as long as it likes."""
 
     client_seconds_max: float  # set by the class of a server
+    connections_max: int
+    silent: dict[Connection, None]
+    """Those without a request in hand, by how long they have been so: the longest comes first."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
         self._head_bytes = 0  # since a request began, or a part of its body came
         self._lingering = Lingering(transport, self.client_seconds_max)
         super().connection_made(self._lingering)  # type: ignore[arg-type]
+        self._make_room()
+        self.silent[self] = None
         self._expect("headers")
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.silent.pop(self, None)
         for what in list(self._deadlines):
             self._met(what)
         super().connection_lost(exc)
@@ -51,6 +57,7 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._head_bytes = 0
+        self.silent.pop(self, None)
         self._met("headers")
         super().on_headers_complete()
 
@@ -64,6 +71,8 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
+        if not self.pipeline:
+            self.silent[self] = None
         super().on_response_complete()
         if self.cycle.more_body and self.cycle.response_complete:
             self._expect("rest")  # of a request that was answered before it was whole
@@ -90,6 +99,15 @@ class Connection(HttpToolsProtocol):
             self.transport.write(b"\r\n".join([*head, b"", bytes(response.body)]))
         self.transport.close()
 
+    def _make_room(self) -> None:
+        """End the connections that have been silent for longest, so that a client that has
+        something to say is heard: at the limit, uvicorn answers every request with 503."""
+        while self.silent and len(self.connections) >= self.connections_max:
+            longest = next(iter(self.silent))
+            del self.silent[longest]
+            self.connections.discard(longest)
+            longest.transport.abort()
+
     def _expect(self, what: str) -> None:
         self._met(what)
         self._deadlines[what] = self.loop.call_later(self.client_seconds_max, self.transport.abort)
@@ -99,7 +117,11 @@ class Connection(HttpToolsProtocol):
             deadline.cancel()
 
 
-def connections(client_seconds_max: float) -> type[asyncio.Protocol]:
-    """Connections of a server with that deadline."""
-    members: dict[str, Any] = {"client_seconds_max": client_seconds_max}
+def connections(client_seconds_max: float, connections_max: int) -> type[asyncio.Protocol]:
+    """Connections of a server with that deadline, at most so many."""
+    members: dict[str, Any] = {
+        "client_seconds_max": client_seconds_max,
+        "connections_max": connections_max,
+        "silent": {},
+    }
     return type("Connection", (Connection,), members)

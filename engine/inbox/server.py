@@ -157,7 +157,7 @@ def _server(app: App, settings: Settings) -> uvicorn.Server:
     return uvicorn.Server(
         uvicorn.Config(
             app.asgi,
-            http=connections(settings.inbox_client_seconds_max),
+            http=connections(settings.inbox_client_seconds_max, settings.inbox_connections_max),
             loop="uvloop",
             ws="none",
             lifespan="off",

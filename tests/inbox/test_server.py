@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from tidegate.rules.errors import EngineError
 
 Live = Callable[..., Address]
 JSON = {"content-type": "application/json"}
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def told(address: Address, sent: bytes, *more: bytes) -> bytes:
@@ -53,6 +54,17 @@ def told(address: Address, sent: bytes, *more: bytes) -> bytes:
 def head(*lines: str) -> bytes:
     first = ("POST /signals/rung HTTP/1.1", "Host: localhost", "Content-Type: application/json")
     return "\r\n".join((*first, *lines, "", "")).encode()
+
+
+def ended(client: socket.socket) -> bool:
+    """Whether the server has closed a connection on which nothing was to come."""
+    client.setblocking(False)
+    try:
+        return client.recv(65_536) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionResetError:
+        return True
 
 
 @contextmanager
@@ -109,6 +121,32 @@ def test_a_refusal_reaches_a_client_that_is_still_sending(live: Live) -> None:
             for _ in range(100):
                 client.sendall(b" " * 1_000)
                 time.sleep(0.1)
+
+
+def test_silent_connections_do_not_keep_others_out(live: Live, tmp_path: Path) -> None:
+    """Those that have been silent for longest make room; a request in hand does not."""
+    address = live(inbox_connections_max="8")
+    place = (address.host, address.port)
+    begun = b"POST /signals/rung HTTP/1.1\r\nHost: lo"
+    with ExitStack() as stack:
+
+        def opened(sent: bytes = b"") -> socket.socket:
+            made = stack.enter_context(socket.create_connection(place, timeout=20))
+            made.sendall(sent)
+            return made
+
+        idle = opened(HEALTH)
+        assert b"200 OK" in idle.recv(65_536)
+        silent = [opened(begun if n % 2 else b"") for n in range(30)]
+        assert post(address, {"id": "a"})
+        assert ended(idle)
+        assert all(map(ended, silent[:20]))
+        assert not any(map(ended, silent[-4:]))
+        with lock_of(tmp_path / "store.db"):
+            held = opened(head("Content-Length: 11") + b'{"id": "b"}')
+            for _ in range(30):
+                assert b"200 OK" in opened(HEALTH).recv(65_536)
+        assert held.recv(65_536).startswith(b"HTTP/1.1 202 ")
 
 
 def test_g28_a_signature_is_not_good_for_longer_than_ids_are_known(live: Live) -> None:
