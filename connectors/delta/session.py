@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
+LOCAL = "local[*]"
 SUBSTITUTE = "spark.sql.variable.substitute"
 
 # Settings of a session, not of the process: `new_session` sets them beside a user's own session.
@@ -167,7 +168,8 @@ def _process_conf(given: Mapping[str, str]) -> dict[str, str]:
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     logging = Path(__file__).with_name("log4j2.properties").as_uri()
     return {
-        "spark.master": "local[*]",
+        **_port_conf(given.get("spark.master", LOCAL)),
+        "spark.master": LOCAL,
         "spark.jars": given.get("spark.jars") or ",".join(delta_jars(given)),
         "spark.sql.extensions": EXTENSION,
         "spark.sql.catalog.spark_catalog": CATALOG,
@@ -182,6 +184,15 @@ def _process_conf(given: Mapping[str, str]) -> dict[str, str]:
         # Without counters for jstat, Java's clock thread need not wake twenty times a second.
         "spark.driver.extraJavaOptions": f"-XX:-UsePerfData -Dlog4j2.configurationFile={logging}",
     }
+
+
+def _port_conf(master: str) -> dict[str, str]:
+    """Spark's ports take serialised Java objects: only from who has its secret, if Spark makes one
+    itself. It does in one process, and keeps it there; nothing is sent between processes then, so
+    that encryption costs nothing. Other masters need a secret of their own."""
+    if master != "local" and not master.startswith("local["):
+        return {}
+    return {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
 
 
 def _refuse_connect(connect: bool) -> None:
