@@ -14,7 +14,7 @@ from tests.support.make import SECOND, firings, hex_ids, numbered
 from tests.support.rulebooks import rule, rulebook
 from tidegate.engine.act.attempt import firings_of_entry
 from tidegate.engine.act.run import Runner
-from tidegate.engine.entries import Entry
+from tidegate.engine.entries import Entry, Outcome
 from tidegate.engine.values import Firings
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Retry
@@ -26,8 +26,14 @@ RETRY = Retry(4, backoff_min_micros=SECOND, backoff_max_micros=3 * SECOND)
 class Run:
     """A runner over fakes, at the time `now`."""
 
-    def __init__(self, sink: FakeSink, check: Any = lambda: None) -> None:
-        self.sink, self.outbox, self.now = sink, FakeOutbox(HELD), 0
+    def __init__(
+        self,
+        sink: FakeSink,
+        check: Any = lambda: None,
+        hands: Alone | None = None,
+        outbox: FakeOutbox | None = None,
+    ) -> None:
+        self.sink, self.outbox, self.now = sink, outbox or FakeOutbox(HELD), 0
         book = rulebook(rule(name="a", retry=RETRY), rule(name="b", on_dead="hold"))
         self.runner = Runner(
             book,
@@ -35,7 +41,7 @@ class Run:
             self.outbox,
             check,
             lambda: self.now,
-            Alone(),
+            hands or Alone(),
         )
 
     def __call__(self, entries: Sequence[Entry] = (), *, resumed: bool = False) -> int:
@@ -118,11 +124,49 @@ def test_g17_an_entry_that_has_used_up_its_attempts_is_held_and_the_log_says_the
     assert [o.attempts for o in run.outbox.outcomes] == [3, 4]
 
 
+def test_g17_a_held_entry_is_tried_again_at_the_longest_pause_alone() -> None:
+    run = Run(FakeSink(failing={1: 99}))
+    run([numbered(1, "b", attempts=2)])
+    tried = []
+    for _ in range(150):
+        run.now += SECOND
+        before = len(run.outbox.outcomes)
+        run()
+        tried += [run.now] * (len(run.outbox.outcomes) - before)
+    pauses = [late - early for early, late in pairwise([0, *tried])]
+    assert len(pauses) >= 2
+    assert all(45 * SECOND <= pause <= 61 * SECOND for pause in pauses)  # 60 s, less a quarter
+
+
 def test_g17_a_failing_entry_holds_its_rule_and_nothing_else() -> None:
     run = Run(FakeSink(failing={1: 99}))
     run([numbered(1, "a"), numbered(2, "b"), numbered(3, "a"), numbered(4, "b")])
     assert run.sink.committed == [2, 4]
     assert run.states == [(1, "pending"), (2, "done"), (4, "done")]
+
+
+class Several(Alone):
+    """Runs calls at once, several of which end together."""
+
+    size = 4
+
+
+class Taken(FakeOutbox):
+    """The ids of what entry 2 raises are taken."""
+
+    def settle(self, outcomes: Sequence[Outcome]) -> tuple[Entry, ...]:
+        if any(o.entry.number == 2 and o.state == "done" for o in outcomes):
+            raise EngineError("signal-conflict", "entry 2: the id is taken")
+        return super().settle(outcomes)
+
+
+def test_g22_of_several_outcomes_only_the_one_whose_signal_is_refused_has_failed() -> None:
+    run = Run(FakeSink(), hands=Several(), outbox=Taken(HELD))
+    targets = {1: "x", 2: "y", 3: "z"}
+    entries = [numbered(n, rule, target=targets[n]) for n, rule in enumerate("abc", start=1)]
+    assert run(entries) == 2
+    assert run.states == [(1, "done"), (2, "pending"), (3, "done")]
+    assert [o.error for o in run.outbox.outcomes if o.error] == ["entry 2: the id is taken"]
 
 
 def test_g16b_the_log_is_asked_after_each_run_and_before_a_second_one() -> None:

@@ -136,6 +136,17 @@ def test_a_firing_that_is_judged_late_is_as_late_as_what_has_passed() -> None:
     assert judged(thrice, [Firing("a", 109), Firing("a", 110)], known) == ["throttle", None]
 
 
+def test_a_firing_that_is_judged_late_does_not_let_the_window_be_forgotten() -> None:
+    """It passes after a younger one, which counts until its own time is over."""
+    known, twice = Remembered(), Damping(throttle=Throttle(2, 10))
+    assert judged(twice, [Firing("a", 100)], known) == [None]
+    assert judged(twice, [Firing("a", 5)], known) == [None]
+    known.forget(105)
+    assert judged(twice, [Firing("a", 109)], known) == ["throttle"]
+    known.forget(110)
+    assert judged(twice, [Firing("a", 110)], known) == [None]
+
+
 def test_a_rate_that_is_edited_counts_what_is_remembered() -> None:
     known, at = Remembered(), [Firing("a", t) for t in range(5)]
     assert judged(Damping(throttle=Throttle(4, 100)), at, known)[-1] == "throttle"

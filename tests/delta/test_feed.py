@@ -125,6 +125,18 @@ def test_g01_instants_are_in_commit_timestamps_else_file_times(lake: Lake) -> No
     assert modified == hour * 1_000_000
 
 
+def test_g14_a_commit_at_the_very_instant_is_part_of_what_stood_then(lake: Lake) -> None:
+    path = lake.create("t", "id INT")
+    for number in range(9):
+        lake.sql(f"INSERT INTO {{t}} VALUES ({number})")
+    source, feed = table("t", path), DeltaFeed(lake.spark)
+    instants = [commit.instant for commit in feed.head(source, None).commits]
+    assert len(instants) == 10
+    for version, instant in enumerate(instants):
+        asked = [feed.version_at(source, instant + more) for more in (-1, 0, 1)]
+        assert asked == [version - 1 if version else None, version, version]
+
+
 def test_g25_predicates_that_spark_decides(lake: Lake) -> None:
     """Beyond the closed list: over inserted rows, and over both images of updates; a row on which
     one raises is rejected and the others go on."""

@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.inbox.conftest import Serve
-from tests.support.make import BEGIN
+from tests.support.make import BEGIN, SECOND
 from tidegate.engine.inbox import rates, requests, writer
 from tidegate.engine.ports import OutageError
 from tidegate.engine.store import SqlStore
@@ -45,6 +45,19 @@ def test_g04_one_object_is_in_the_store_once_its_id_is_answered(
     again = client.post("/signals/atm_empty", json={"id": "a", "amount": "12.50", "atm_id": 4})
     assert (again.status_code, again.json()) == (202, {"ids": ["a"], "rulebooks": ["shop"]})
     assert len(waiting(store)) == 2
+
+
+def test_g04_receipt_goes_on_though_the_clock_goes_back(
+    client: TestClient, store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Signals keep the order in which they were taken."""
+    for number, second in enumerate((60, 50, 50, 61)):
+        monkeypatch.setattr(store, "wall", lambda at=BEGIN + second * SECOND: at)
+        assert client.post("/signals/ordered", json={"id": number}).is_success
+    found = store.unplaced_signals("shop", EVENTS, BEGIN + 99 * SECOND, 99).signals
+    assert [signal.fields["id"] for signal in found] == [0, 1, 2, 3]
+    received = [signal.received_at - BEGIN for signal in found]
+    assert received == [60 * SECOND, 60 * SECOND + 1, 60 * SECOND + 2, 61 * SECOND]
 
 
 def test_an_array_is_raised_at_one_instant_or_not_at_all(

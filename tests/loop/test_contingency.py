@@ -29,8 +29,10 @@ rules:
 class Broken(Bench):
     """A loop whose second statement fails, except the alternative's."""
 
-    def __init__(self, store: SqlStore, attempts: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        super().__init__(store, 2, BOOK.replace("ATTEMPTS", str(attempts)))
+    def __init__(
+        self, store: SqlStore, attempts: int, monkeypatch: pytest.MonkeyPatch, book: str = BOOK
+    ) -> None:
+        super().__init__(store, 2, book.replace("ATTEMPTS", str(attempts)))
         self.broken = True
         self.alternatives: list[list[int]] = []
         run = self.sink.run
@@ -99,6 +101,19 @@ def test_g23_downtime_does_not_count(store: SqlStore, monkeypatch: pytest.Monkey
     assert bench.alternatives == []
     bench.on(60)
     assert bench.alternatives == [[0, 1]]
+
+
+def test_g23_time_that_is_caught_up_with_does_not_count(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows are of an hour ago; the rule has its five minutes from when they are read."""
+    one_by_one = f"{BOOK}settings: {{bucket_rows_max: 1}}\n"
+    bench = Broken(store, 1_000, monkeypatch, one_by_one)
+    assert bench.drain() == [1, 1]
+    bench.on(270)
+    assert bench.alternatives == []
+    bench.on(60)
+    assert sorted(bench.alternatives) == [[0], [1]]
 
 
 def test_g23_the_loop_wakes_for_an_alternative(

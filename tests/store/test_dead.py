@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support import make
+from tidegate.engine.entries import Outcome
 from tidegate.engine.state import Fired
 from tidegate.engine.store import SqlStore
 
@@ -43,6 +44,20 @@ def test_g18_dead_letters_are_the_newest_with_the_firings_that_they_are_for(
     newest = store.dead_letters("bank", "blocked", 2, {"blocked"})
     assert [row["number"] for row in newest] == [2, 3]
     assert store.stuck_entries("bank", "blocked") == [(n, "blocked") for n in (1, 2, 3)]
+
+
+def test_g17_entries_that_were_dead_before_anyone_tried_them_do_not_suspend_a_rule(
+    store: SqlStore, epoch: int
+) -> None:
+    """Their cascades were too deep, say: that tells nothing of what the rule writes to."""
+    made = [make.entry(order=0), *(make.entry(order=n, state="dead") for n in (1, 2)), make.entry()]
+    made[-1] = replace(made[-1], order=3)
+    tried, *_, last = make.commit(store, epoch, make.plan(), entries=made)
+    assert store.dead_in_a_row("bank", last, 9) == 0
+    store.settle("bank", epoch, [Outcome(tried, "dead", 3, "no")])
+    assert store.dead_in_a_row("bank", last, 9) == 1
+    store.settle("bank", epoch, [Outcome(last, "done", 1)])
+    assert store.dead_in_a_row("bank", last, 9) == 0
 
 
 def test_g22_what_fired_within_the_last_minute_of_the_clock(store: SqlStore, epoch: int) -> None:
