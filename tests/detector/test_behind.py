@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.reference.cuts import spans, watermarks
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
 from tests.support.history import batches, canonical, printed, through_ipc
@@ -65,8 +66,9 @@ def test_g05_what_comes_late_is_detected_in_its_place(data: st.DataObject) -> No
     detector = Detector(own, dict.fromkeys(own.rules, -SECOND), lateness=lateness)
     partitioned = Partitioned(detector, 4)
     carried, found = Carried(), list[Any]()
-    steps = sorted({commit for commit, _ in seen})
-    cut = sorted({*data.draw(st.lists(st.sampled_from(steps), max_size=4)), steps[-1]})
+    times = {line[1] for line in lines}.union(commit for commit, _ in seen)
+    lengths = spans(own).union(lateness.values())
+    cut = sorted({*data.draw(watermarks(times, lengths)), max(times)})
     before = -1
     for watermark in (*cut, cut[-1] + 30 * SECOND):
         arrived = batches(own, [line for commit, line in seen if before < commit <= watermark])

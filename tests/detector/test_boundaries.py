@@ -21,6 +21,19 @@ from tidegate.rules.model import Context
         ("not(b)[a, c]", "restricted", [("a", 1), ("b", 1), ("c", 2)], [1]),
         ("a + [2] or b", "restricted", [("a", 1), ("b", 3)], [3]),
         ("(a ; [2]) or (b ; [1])", "cumulative", [("a", 1), ("b", 2)], [1]),
+        ("A(a, b, [2])", "restricted", [("a", 1), ("b", 2), ("b", 3)], [2, 3]),
+        ("A*(a, b, [2])", "restricted", [("a", 1), ("b", 2), ("b", 3)], [1]),
+        ("A*(a, b, [2])", "cumulative", [("a", 1), ("b", 2), ("b", 3)], [1]),
+        ("A*(a, b, c) within 2", "recent", [("a", 1), ("b", 2), ("c", 3)], [1]),
+        ("not(b)[a, [2]]", "restricted", [("a", 1), ("c", 2), ("b", 3)], []),
+        ("not(b)[a, [2]]", "chronicle", [("a", 1), ("a", 2), ("b", 4)], [1]),
+        ("P(a, [1], [2])", "restricted", [("a", 1), ("a", 2), ("c", 9)], [2, 3, 4]),
+        ("P*(a, [1], [2])", "restricted", [("a", 1), ("a", 2), ("c", 9)], [1, 2]),
+        ("a ; b within 2", "recent", [("a", 1), ("c", 2), ("b", 3)], [1]),
+        *(
+            ("a ; b ; c within 2", context, [("a", 1), ("b", 2), ("c", 3)], [1])
+            for context in ("restricted", "recent", "chronicle", "continuous", "cumulative")
+        ),
     ],
 )
 def test_at_the_edge(on: str, context: str, seen: Seen, starts: list[int]) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.reference.cuts import cuts
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
 from tests.reference.strategies import answered
 from tests.reference.values import Occurrence
-from tests.support.history import batches, printed
+from tests.support.history import batches, buckets, printed
 from tests.support.rulebooks import loaded
 from tidegate import detect
 from tidegate.engine.detector import chains as ways
@@ -121,21 +121,19 @@ def test_a_scan_gives_and_carries_what_the_nodes_do(data: st.DataObject, keyed: 
     ]
     own = book([(e, "restricted") for e in expressions], keyed=keyed)
     lines = sorted(data.draw(planted(own, 14)), key=lambda line: line[1])
-    cuts = sorted({*data.draw(st.lists(st.integers(0, len(lines)), max_size=2)), 0, len(lines)})
+    ends = {*data.draw(cuts(own, lines)), lines[-1][1]}
     activation = lines[data.draw(st.sampled_from([0, 0, len(lines) // 3]))][1]
-    carried, before, seen = [Carried(), Carried()], -1, list[Any]()
+    carried, seen = [Carried(), Carried()], list[Any]()
     some = st.sets(st.sampled_from([*own.rules]), max_size=len(own.rules) - 1)
-    for part in (lines[low:high] for low, high in pairwise(cuts)):
-        if part[0][1] == before:
-            break  # one bucket holds all of an instant
-        before, dropped, parked = part[-1][1], data.draw(some), data.draw(some)
+    for watermark, part in buckets(lines, ends):
+        dropped, parked = data.draw(some), data.draw(some)
         rules = {name: rule for name, rule in own.rules.items() if name not in dropped}
         left = replace(own, rules=rules)
         scanned = Detector(left, dict.fromkeys(rules, activation))
         with node_by_node():
             stepped = Detector(left, dict.fromkeys(rules, activation))
         found = [
-            detector.step(stored, batches(left, part), before, parked=parked)
+            detector.step(stored, batches(left, part), watermark, parked=parked)
             for detector, stored in zip((scanned, stepped), carried, strict=True)
         ]
         seen += found[1].detections

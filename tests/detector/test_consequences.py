@@ -42,7 +42,7 @@ def found(case: Case, context: Context | None) -> list[dict[str, Any]]:
         rulebook = replace(rulebook, rules=changed)
     settings = replace(rulebook.settings, search_steps_max=20_000)
     try:
-        lines = run(replace(rulebook, settings=settings), [told_apart(history)])
+        lines = run(replace(rulebook, settings=settings), told_apart(history))
     except EngineError as error:
         assume(error.code != "search-steps")
         raise
@@ -134,7 +134,7 @@ def test_s01_nothing_depends_on_the_order_of_lines(
     rules = {n: replace(r, context=context) for n, r in rulebook.rules.items()}
     rulebook = replace(rulebook, rules=rules)
     shuffled = random.sample(history, len(history))
-    assert run(rulebook, [shuffled]) == saw(run(rulebook, [history]))
+    assert run(rulebook, shuffled) == saw(run(rulebook, history))
 
 
 @pytest.mark.parametrize("context", [c for c in USING_UP if c is not Context.CUMULATIVE])

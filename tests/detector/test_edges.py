@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from tests.golden.compare import agree
 from tests.golden.load import Case, cases
+from tests.reference.cuts import cuts
 from tests.reference.hits import detecting, saw
 from tests.reference.keys import needs_keyed
 from tests.reference.planted import planted, untils
-from tests.reference.strategies import EVERYTHING, SECOND, cuts, expected, expressions
+from tests.reference.strategies import EVERYTHING, SECOND, expected, expressions
 from tests.support.history import printed, run
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.edges import BEGIN
@@ -56,16 +57,15 @@ def test_s10_edges_are_those_of_the_reference_for_any_cut(data: st.DataObject) -
     history = data.draw(planted(rulebook, 8))
     until = data.draw(untils(history))
     answer = saw(expected(rulebook, history, until=until))
-    whole = sorted(history, key=lambda line: line[1])
-    assert run(rulebook, [whole], until) == answer
-    assert run(rulebook, data.draw(cuts(history)), until) == answer
+    assert run(rulebook, history, until=until) == answer
+    assert run(rulebook, history, data.draw(cuts(rulebook, history)), until) == answer
 
 
 @pytest.mark.parametrize("case", [*cases("edges.txt")], ids=str)
 def test_s10_printed_examples(case: Case) -> None:
     for context in case.expected:
         assert context in (None, Context.RESTRICTED)
-        agree(run(case.rulebook, [list(case.history)]), case, context)
+        agree(run(case.rulebook, case.history), case, context)
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1)])

@@ -6,7 +6,8 @@ import pytest
 
 from tests.golden.compare import agree
 from tests.golden.load import Case, cases
-from tests.support.history import instants, run
+from tests.reference.cuts import everywhere
+from tests.support.history import run
 from tidegate.rules.expression import BeginOf, EndOf, Name
 from tidegate.rules.model import TableEvent
 
@@ -27,8 +28,9 @@ def built(case: Case) -> bool:
 
 @pytest.mark.parametrize("case", [c for c in cases() if built(c)], ids=str)
 def test_worked_example(case: Case) -> None:
-    history = sorted(case.history, key=lambda line: line[1])
+    history = list(case.history)
     for context in case.expected:
         book = case.in_context(context)
-        agree(run(book, [history], case.until), case, context, "in one bucket")
-        agree(run(book, instants(history), case.until), case, context, "each instant a bucket")
+        agree(run(book, history, until=case.until), case, context, "in one bucket")
+        for cut in everywhere(book, history):
+            agree(run(book, history, cut, case.until), case, context, "in many buckets")

@@ -33,7 +33,7 @@ def test_a_limit_names_rule_key_setting_and_remedy(
     )
     rulebook, history = replace(case.rulebook, settings=settings), list(case.history)
     with pytest.raises(RuleLimitError) as caught:
-        run(rulebook, [history[:-1], history[-1:]])
+        run(rulebook, history, [4_000_000])
     assert caught.value.code == code
     assert caught.value.message.startswith("rule busy, key k=7: ")
     assert "k=7" not in caught.value.reason  # for where a message shows no values of tables
@@ -44,7 +44,7 @@ def test_a_limit_names_rule_key_setting_and_remedy(
 def test_a_limit_that_is_of_no_one_key_names_none() -> None:
     case = read("title: x\nrule p: P(a, [1 s], b)\nper p: k\nhistory: a@0(k=7) b@20000000(k=7)")
     with pytest.raises(RuleLimitError) as caught:
-        run(case.rulebook, [list(case.history)])
+        run(case.rulebook, case.history)
     assert caught.value.code == "ticks"
     assert caught.value.message.startswith("rule p: ")
 
@@ -55,7 +55,7 @@ def test_every_instance_is_a_step_where_all_are_detected() -> None:
     case = read(f"title: x\non: a and b and c\ncontext: unrestricted\nhistory: {seen}")
     settings = Settings(search_steps_max=20_000)
     with pytest.raises(EngineError, match="search_steps_max"):
-        run(replace(case.rulebook, settings=settings), [list(case.history)])
+        run(replace(case.rulebook, settings=settings), case.history)
 
 
 def test_what_a_within_forgets_is_not_counted_as_carried() -> None:
@@ -65,7 +65,7 @@ def test_what_a_within_forgets_is_not_counted_as_carried() -> None:
     )
     rulebook = replace(case.rulebook, settings=Settings(carried_per_key_max=3))
     history = list(case.history)
-    assert run(rulebook, [history[:-1], history[-1:]]) == []
+    assert run(rulebook, history, [9_000_000]) == []
 
 
 def test_g13_a_rule_that_was_parked_before_is_not_parked_anew_with_one_that_it_uses() -> None:

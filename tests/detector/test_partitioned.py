@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -13,10 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.reference.hits import detecting, saw
+from tests.reference.cuts import cuts
+from tests.reference.hits import detecting, resuming, saw
 from tests.reference.planted import cases, untils
-from tests.reference.strategies import EVERYTHING, SECOND, cuts
-from tests.support.history import batches, instants, printed, run, through_ipc
+from tests.reference.strategies import EVERYTHING, SECOND
+from tests.support.history import batches, buckets, printed, run, through_ipc
 from tests.support.rulebooks import loaded
 from tidegate.engine.detector import partitioned
 from tidegate.engine.detector.carried import serials_of
@@ -47,6 +49,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("count", [100, pytest.param(1_000, marks=pytest.mark.long)])
+@resuming
 @detecting
 def test_g26_partitions_change_nothing_of_what_is_detected(count: int) -> None:
     @given(data=st.data())
@@ -54,12 +57,11 @@ def test_g26_partitions_change_nothing_of_what_is_detected(count: int) -> None:
     def some(data: st.DataObject) -> None:
         drawn = cases(operators=EVERYTHING, contexts=list(Context), depth=2, rules_max=3)
         rulebook, history = data.draw(drawn)
-        until, cut = data.draw(untils(history)), data.draw(cuts(history))
-        whole = saw(run(rulebook, cut, until))
-        assert run(rulebook, cut, until, partitions=4) == whole
-        instants = sorted({time for _, time, _ in history})
-        one_by_one = [[line for line in history if line[1] == time] for time in instants]
-        assert run(rulebook, one_by_one, until, partitions=16) == whole
+        until, cut = data.draw(untils(history)), data.draw(cuts(rulebook, history))
+        whole = saw(run(rulebook, history, cut, until))
+        assert run(rulebook, history, cut, until, partitions=4) == whole
+        instants = {time for _, time, _ in history}
+        assert run(rulebook, history, instants, until, partitions=16) == whole
 
     some()
     print(steps)
@@ -76,8 +78,8 @@ def test_g26_a_step_on_what_the_last_one_left_is_a_step_on_what_was_read_back(
     detector = Detector(rulebook, dict.fromkeys(rulebook.rules, -SECOND))
     left, read = Partitioned(detector, 4), Partitioned(detector, 4)
     in_hand, stored = Carried(), Carried()
-    for bucket in instants(history):
-        given, watermark = batches(rulebook, bucket), bucket[0][1] + SECOND // 2
+    for watermark, bucket in buckets(history, data.draw(cuts(rulebook, history))):
+        given = batches(rulebook, bucket)
         before = in_hand
         for _ in range(data.draw(st.integers(1, 2))):  # a step may be done again
             found, in_hand, _ = left.step(before, given, watermark)
@@ -103,12 +105,12 @@ def rows(event: str, keys: Sequence[Any], at: int) -> dict[str, Batch]:
 
 
 class Kept:
-    """One rule over keyed occurrences; `keys` is how many keys have an open `a` from the start."""
+    """One rule over keyed occurrences; `keys` have an open `a` from the start."""
 
-    def __init__(self, on: str, keys: int = 200) -> None:
+    def __init__(self, on: str, keys: Sequence[Any] = range(200)) -> None:
         self.detector = detector(on)
         self.carried, self.watermark = Carried(), 0
-        self.step("a", [*range(keys)])
+        self.step("a", [*keys])
         self.step("c", [])  # which is when what is carried is cut
 
     def step(
@@ -126,7 +128,7 @@ class Kept:
 
 
 def test_g26_a_row_reads_and_writes_the_partition_of_its_key_alone() -> None:
-    kept = Kept("a ; b", keys=1_000)
+    kept = Kept("a ; b", range(1_000))
     partitions = {name.rsplit("/")[1] for name in kept.carried.tables}
     assert partitions == {*map(str, range(16)), "every"}
     before = kept.instances()
@@ -147,6 +149,18 @@ def test_g26_equal_keys_of_other_types_are_of_one_partition() -> None:
     assert [kept.step("b", [key])[0].keys.to_pylist()[0]["k"] for key in keys] == keys
 
 
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_g26_dates_and_the_instants_that_they_are_equal_to_are_of_one_partition(
+    zone: str | None,
+) -> None:
+    days = [date(2026, 1, 1) + timedelta(n) for n in range(200)]
+    kept = Kept("a ; b", days)
+    midnights = pa.array(days).cast(pa.timestamp("us")).cast(pa.timestamp("us", zone))
+    for n in range(0, 200, 10):
+        (found,) = kept.step("b", midnights[n : n + 1])
+        assert found.keys.to_pylist() == [{"k": midnights[n].as_py()}]
+
+
 def test_g26_what_is_too_old_goes_where_nothing_arrives() -> None:
     kept = Kept("a ; b within 80 us")
     assert kept.instances() == 200
@@ -160,7 +174,8 @@ def test_g26_a_timer_is_due_in_partitions_where_nothing_arrives() -> None:
     kept = Kept("not(b)[a, [100 us]]")
     kept.step("b", [7])
     assert len({name.rsplit("/")[1] for name in kept.carried.changed}) <= 2
-    (found,) = kept.step("b", [500], 110)
+    assert kept.step("b", [500], 100) == []
+    (found,) = kept.step("b", [500], 101)  # 100 us after 1, and no later
     assert sorted(key["k"] for key in found.keys.to_pylist()) == [k for k in range(200) if k != 7]
     assert kept.instances() == 0
 
@@ -173,7 +188,7 @@ def test_g26_a_broadcast_meets_every_partition() -> None:
 
 def test_g26_serials_go_on_while_what_used_them_is_not_read() -> None:
     """Else two occurrences of one event type would be one where their partitions meet."""
-    kept = Kept("a ; t", keys=2)
+    kept = Kept("a ; t", range(2))
     for _ in range(3):
         kept.step("a", [0])
         kept.step("a", [1])
@@ -223,7 +238,7 @@ def test_g26_a_timer_of_a_rule_by_other_keys_meets_the_partitions_of_the_rule_th
 
 
 def test_g26_a_tick_that_two_partitions_have_made_is_one_where_they_meet() -> None:
-    kept = Kept("P*(a, [10 us], b) ; t", keys=200)
+    kept = Kept("P*(a, [10 us], b) ; t")
     kept.step("b", [3], 25)
     kept.step("b", [4], 26)
     ticks = [name for name in kept.carried.tables if name.startswith("occ:" + TICK)]
@@ -249,7 +264,7 @@ def test_g26_instances_are_in_order_of_end_where_partitions_meet() -> None:
         for second, event, v in ((0, "c", 0), (1, "c", 0), (2, "b", 0), (2, "b", 1))
         for k in range(8)
     ]
-    buckets = [[line for line in history if line[1] == time] for time in range(0, 3_000_000, 10**6)]
-    whole = run(book, buckets)
+    seconds = range(0, 3_000_000, 1_000_000)
+    whole = run(book, history, seconds)
     assert len(whole) == 8
-    assert run(book, buckets, partitions=16) == whole
+    assert run(book, history, seconds, partitions=16) == whole

@@ -8,15 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.reference.cuts import cuts, everywhere
 from tests.reference.evaluate import Line
-from tests.reference.hits import detecting, saw
+from tests.reference.hits import detecting, drawn_for, resuming, saw
 from tests.reference.planted import cases, untils
 from tests.reference.strategies import (
     EVERYTHING,
-    SECOND,
     Operator,
     compared_windows,
-    cuts,
     expected,
     of_last,
     rooted,
@@ -38,17 +37,18 @@ def check(context: Context, case: tuple[Rulebook, list[Line]], data: st.DataObje
     *others, last = rulebook.rules.values()
     rules = {rule.name: rule for rule in [*others, replace(last, context=context)]}
     rulebook = replace(rulebook, rules=rules)
-    until, cut = data.draw(untils(history)), data.draw(cuts(history))
+    until, cut = data.draw(untils(history)), data.draw(cuts(rulebook, history))
     answer = expected(rulebook, history, until=until)
     saw(of_last(rulebook, answer))
-    whole = sorted(history, key=lambda line: line[1])
-    assert run(rulebook, [whole], until) == answer
-    assert run(rulebook, cut, until) == answer
+    assert run(rulebook, history, until=until) == answer
+    assert run(rulebook, history, cut, until) == answer
 
 
 @pytest.mark.parametrize("context", Context)
+@resuming
 @detecting
 def test_detections_are_those_of_the_reference_for_any_cut(context: Context) -> None:
+    @drawn_for(context)
     @given(data=st.data())
     @settings(max_examples=CASES[context], deadline=None)
     def some(data: st.DataObject) -> None:
@@ -62,6 +62,7 @@ def test_detections_are_those_of_the_reference_for_any_cut(context: Context) -> 
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("context", Context)
+@resuming
 @detecting
 @given(data=st.data())
 @settings(max_examples=100_000 // 18 + 1, deadline=None)
@@ -76,8 +77,10 @@ def windows() -> st.SearchStrategy[tuple[Rulebook, list[Line]]]:
 
 
 @pytest.mark.parametrize("context", Context)
+@resuming
 @detecting
 def test_s04_a_window_is_closed_by_the_composite_of_lowest_rank(context: Context) -> None:
+    @drawn_for(context)
     @given(data=st.data())
     @settings(max_examples=80 if context is Context.RESTRICTED else 30, deadline=None)
     def some(data: st.DataObject) -> None:
@@ -89,6 +92,7 @@ def test_s04_a_window_is_closed_by_the_composite_of_lowest_rank(context: Context
 @pytest.mark.long
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("context", Context)
+@resuming
 @detecting
 @given(data=st.data())
 @settings(max_examples=3_000, deadline=None)
@@ -106,13 +110,12 @@ def test_every_operator_in_every_context_finds_the_same_however_time_goes_on(
     def some(operator: Operator, data: st.DataObject) -> None:
         rulebook, history = data.draw(cases(operators=EVERYTHING, depth=1, root=operator))
         until = data.draw(untils(history))
-        instants = sorted({time for _, time, _ in history})
-        cut = [[line for line in history if line[1] == instant] for instant in instants]
-        idle = [second * SECOND // 2 for second in (1, 5, 9, 13, 21)]
         for context in (Context.RESTRICTED, data.draw(st.sampled_from(Context))):
             rules = {name: replace(rule, context=context) for name, rule in rulebook.rules.items()}
             book = replace(rulebook, rules=rules)
-            assert run(book, cut, until, idle=idle) == saw(expected(book, history, until=until))
+            answer = saw(expected(book, history, until=until))
+            for cut in everywhere(book, history):
+                assert run(book, history, cut, until) == answer
 
     for operator in operators:
         some(operator)

@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.golden.load import read
+from tests.reference.cuts import cuts, everywhere
 from tests.reference.evaluate import Line, reference
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import cases, untils
-from tests.reference.strategies import EVERYTHING, UNTIMED, cuts, expected, of_last
-from tests.support.history import instants, run, through_ipc
+from tests.reference.strategies import EVERYTHING, UNTIMED, expected, of_last
+from tests.support.history import run, through_ipc
 from tests.support.rulebooks import loaded
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.values import Batch, Carried
@@ -39,9 +40,8 @@ def test_s08_rules_as_events_are_those_of_the_reference_for_any_cut(data: st.Dat
     )
     answer = expected(rulebook, history)
     saw(of_last(rulebook, answer))
-    whole = sorted(history, key=lambda line: line[1])
-    assert run(rulebook, [whole]) == answer
-    assert run(rulebook, data.draw(cuts(history))) == answer
+    assert run(rulebook, history) == answer
+    assert run(rulebook, history, data.draw(cuts(rulebook, history))) == answer
 
 
 @detecting
@@ -52,16 +52,17 @@ def test_s08_with_timers_below_too(data: st.DataObject) -> None:
     until = data.draw(untils(history))
     answer = expected(rulebook, history, until=until)
     saw(of_last(rulebook, answer))
-    whole = sorted(history, key=lambda line: line[1])
-    assert run(rulebook, [whole], until) == answer
-    assert run(rulebook, data.draw(cuts(history)), until) == answer
+    assert run(rulebook, history, until=until) == answer
+    assert run(rulebook, history, data.draw(cuts(rulebook, history)), until) == answer
 
 
 def in_steps(rulebook: Rulebook, text: str) -> list[str]:
     """Every instant a bucket of its own."""
     history = lines(text)
-    assert run(rulebook, [history]) == reference(rulebook, history)
-    return run(rulebook, instants(history))
+    assert run(rulebook, history) == reference(rulebook, history)
+    at, before = (run(rulebook, history, cut) for cut in everywhere(rulebook, history))
+    assert at == before
+    return at
 
 
 def test_s01_what_starts_later_is_chosen_though_it_ends_earlier() -> None:
@@ -99,8 +100,8 @@ def test_s07_a_using_rule_may_turn_the_key_columns_round() -> None:
     rulebook = replace(rulebook, rules={**rulebook.rules, "q": turned})
     text = "a@1(k=1,j=2) b@2(k=1,j=2) a@3(k=1,j=2) a@4(k=2,j=1)"
     history = lines(text)
-    for buckets in ([history], instants(history)):
-        mine = [line for line in run(rulebook, buckets) if '"rule": "q"' in line]
+    for cut in ([], *everywhere(rulebook, history)):
+        mine = [line for line in run(rulebook, history, cut) if '"rule": "q"' in line]
         assert [line[line.index('"end": ') :][:8] for line in mine] == ['"end": 4']
 
 
@@ -162,9 +163,8 @@ def test_s08_an_edited_rule_is_another_event_type() -> None:
 
 def test_s08_a_rule_of_which_nothing_was_seen_yet_is_used_by_other_keys() -> None:
     rulebook = loaded("abc", pair="on: 'a ; b', per: [k, v]", both="on: 'c ; pair', per: k")
-    first = ("c", 0, {"k": 1, "v": 2})
-    later = [(event, at, {"k": 1, "v": 2}) for event, at in (("a", 10**6), ("b", 2 * 10**6))]
-    found = [line["rule"] for line in map(json.loads, run(rulebook, [[first], later]))]
+    history = [(event, second * 10**6, {"k": 1, "v": 2}) for second, event in enumerate("cab")]
+    found = [line["rule"] for line in map(json.loads, run(rulebook, history, [0]))]
     assert found == ["pair", "both"]
 
 
@@ -172,6 +172,6 @@ def test_s06_ticks_of_two_keys_at_one_instant_are_one_where_another_rule_meets_t
     used = loaded("abcd", p="on: 'P(a, [10 us], b)', per: k", q="on: 'A*(c, p, d)'")
     seen = [("c", 0, 0), ("a", 1, 1), ("a", 1, 2), ("d", 15, 0)]
     history = [(event, time, {"k": k, "v": 0}) for event, time, k in seen]
-    for cut in ([history], instants(history)):
-        (whole,) = [d for d in map(json.loads, run(used, cut, 15)) if d["rule"] == "q"]
+    for cut in ([], *everywhere(used, history)):
+        (whole,) = [d for d in map(json.loads, run(used, history, cut, 15)) if d["rule"] == "q"]
         assert whole["constituents"] == [{"event": "tick", "time": 11e-6}]

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.detector.test_chains import as_sets
+from tests.reference.cuts import cuts
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
 from tests.reference.strategies import UNTIMED, rulebooks
-from tests.support.history import batches, printed
+from tests.support.history import batches, buckets, printed
 from tests.support.rulebooks import loaded
 from tidegate.engine.detector import detector as stepping
 from tidegate.engine.detector.detector import Detector
@@ -21,6 +22,7 @@ from tidegate.engine.values import Carried
 from tidegate.rules.expression import Own, Periodic, PeriodicStar, Plus
 from tidegate.rules.model import Context, Rulebook
 
+END = 100_000_000  # us: timers that are due until then, or so long after, are seen
 OPERATORS = (*UNTIMED, Own, Plus, Periodic, PeriodicStar)
 
 
@@ -31,15 +33,14 @@ def _on_threads_however_little_arrives() -> Any:
         yield
 
 
-def stepped(book: Rulebook, lines: list[Any], threads: int) -> tuple[list[Any], list[Any]]:
-    """What two buckets give, each half of the lines."""
+def stepped(
+    book: Rulebook, lines: list[Any], ends: list[int], threads: int
+) -> tuple[list[Any], list[Any]]:
+    """What buckets that end there give, and what each leaves behind."""
     detector = Detector(book, dict.fromkeys(book.rules, 0), threads=threads)
     carried, found, kept = Carried(), list[Any](), list[Any]()
-    instants = sorted({0, *(line[1] for line in lines)})
-    middle = instants[len(instants) // 2]
-    for low, high in ((-1, middle), (middle, instants[-1] + 10_000_000)):
-        given = batches(book, [line for line in lines if low < line[1] <= high])
-        detections, carried, _ = detector.step(carried, given, high)
+    for watermark, bucket in buckets(lines, ends):
+        detections, carried, _ = detector.step(carried, batches(book, bucket), watermark)
         found += [(d.rule, printed(d)) for d in detections]
         kept.append(as_sets(carried))
     return found, kept
@@ -50,9 +51,10 @@ def stepped(book: Rulebook, lines: list[Any], threads: int) -> tuple[list[Any], 
 @settings(max_examples=40, deadline=None)
 def test_any_number_of_threads_detects_the_same(data: st.DataObject, threads: int) -> None:
     book = data.draw(rulebooks(OPERATORS, [*Context], rules_max=3))
-    lines = data.draw(planted(book, 12))
-    alone = stepped(book, lines, 1)
-    assert stepped(book, lines, threads) == alone
+    lines = sorted(data.draw(planted(book, 12)), key=lambda line: line[1])
+    ends = [*data.draw(cuts(book, lines)), lines[-1][1] + END]
+    alone = stepped(book, lines, ends, 1)
+    assert stepped(book, lines, ends, threads) == alone
     saw(alone[0])
 
 
@@ -61,7 +63,7 @@ def test_a_limit_that_a_thread_meets_is_told_as_if_there_was_one_thread() -> Non
     lines = [("a", n, {"k": 1, "v": n}) for n in range(12_000)]
     for threads in (1, 3):
         with pytest.raises(RuleLimitError) as limit:
-            stepped(book, lines, threads)
+            stepped(book, lines, [6_000, END], threads)
         assert limit.value.rule == "r"
 
 
@@ -69,6 +71,6 @@ def test_a_node_for_each_known_key_waits_for_the_rule_that_makes_keys_known() ->
     book = loaded("abc", "t", pair="on: a ; b, per: k", both="on: '(t - c) ; pair', per: k")
     events = [("a", 1), ("t", None), ("b", 1), ("a", 2), ("b", 2), ("t", None), ("t", None)]
     lines = [(event, n, {"k": k, "v": 0}) for n, (event, k) in enumerate(events)]
-    alone = stepped(book, lines, 1)
+    alone = stepped(book, lines, [3, END], 1)
     assert [rule for rule, _ in alone[0]].count("both") == 1
-    assert stepped(book, lines, 2) == alone
+    assert stepped(book, lines, [3, END], 2) == alone

@@ -24,7 +24,7 @@ def found(on: Expression, context: Context, history: History) -> list[str]:
     book = replace(book, rules={"r": replace(book.rules["r"], context=context)})
     lines = [(name, second * SECOND, {"v": None}) for name, second in sorted(history, key=str)]
     with patch("tidegate.engine.detector.compile.as_detected", lambda book: book):
-        return saw(run(book, [sorted(lines, key=lambda line: line[1])]))
+        return saw(run(book, lines))
 
 
 def spans(lines: list[str]) -> list[tuple[int, int]]:

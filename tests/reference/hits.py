@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any, TypeVar
+from zlib import crc32
 
+import pyarrow as pa
 import pytest
-from hypothesis import reject
+from hypothesis import reject, seed, settings
 
 from tests.reference.meaning import TooLargeError
 
 Found = TypeVar("Found", bound=Sized)
-_running: list[list[bool]] = []
+Test = Callable[..., None]
+_detecting: list[list[bool]] = []
+_resuming: list[list[bool]] = []
 
 
 def saw(found: Found) -> Found:
     """Note what an example of the running test has found; nothing found is no hit."""
-    _running[-1].append(len(found) > 0)
+    _detecting[-1].append(len(found) > 0)
     return found
+
+
+def stepped(carried: Iterable[pa.Table]) -> None:
+    """Note a step of the running test that takes in something, or finds something; it resumes if
+    rows were carried into it."""
+    if _resuming:
+        _resuming[-1].append(any(map(len, carried)))
 
 
 @contextmanager
@@ -31,21 +42,37 @@ def small() -> Iterator[None]:
         reject()
 
 
-def detecting(test: Callable[..., None]) -> Callable[..., None]:
+def detecting(test: Test) -> Test:
     """The outermost decorator of a property test, below `parametrize`: fewer hits than one in two
     examples fail it. What it counted is printed."""
+    return _counting(test, _detecting, "examples detect something", 2)
 
+
+def resuming(test: Test) -> Test:
+    """The same of steps, of which at least one in three must resume from what was carried."""
+    return _counting(test, _resuming, "steps resume from something", 3)
+
+
+def _counting(test: Test, running: list[list[bool]], what: str, one_in: int) -> Test:
     @wraps(test)
     def counted(*args: Any, **kwargs: Any) -> None:
         hits: list[bool] = []
-        _running.append(hits)
+        running.append(hits)
         try:
             test(*args, **kwargs)
         finally:
-            _running.pop()
-        said = f"{test.__name__}: {sum(hits)} of {len(hits)} examples detect something"
+            running.pop()
+        said = f"{test.__name__}: {sum(hits)} of {len(hits)} {what}"
         print(said)
-        if not hits or sum(hits) * 2 < len(hits):
-            pytest.fail(f"{said}; at least half must")
+        if not hits or sum(hits) * one_in < len(hits):
+            pytest.fail(f"{said}; at least one in {one_in} must")
 
     return counted
+
+
+def drawn_for(name: str) -> Callable[[Test], Test]:
+    """Decorates a `given` that is made anew for each parameter: where examples are the same in
+    each run, each name has others."""
+    if settings.default is not None and settings.default.derandomize:
+        return seed(crc32(name.encode()))
+    return lambda test: test

@@ -1,5 +1,5 @@
-"""Hypothesis strategies: expressions, rulebooks, histories, cuts. Small, so that ties, duplicates
-and simultaneous occurrences are common, and the reference stays fast.
+"""Hypothesis strategies: expressions, rulebooks, the reference's answers. Small, so that ties,
+duplicates and simultaneous occurrences are common, and the reference stays fast.
 
 Instants and durations are whole seconds, in microseconds. Everything shrinks towards one
 operator over plain event types, no key, one bare instance.
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
 from hypothesis import strategies as st
@@ -250,16 +249,6 @@ def rulebooks(
         if per:
             columns[name] = keys
     return Rulebook("generated", None, "", "UTC", {}, events, rules)
-
-
-@st.composite
-def cuts(draw: st.DrawFn, history: Iterable[Line]) -> list[list[Line]]:
-    """The history cut between instants into buckets, some of them empty."""
-    lines = sorted(history, key=lambda line: line[1])
-    instants = sorted({time for _, time, _ in lines})
-    first = draw(st.lists(st.sampled_from(instants), max_size=4)) if instants else []
-    edges = [-SECOND, *sorted(first), 2**62]
-    return [[line for line in lines if low <= line[1] < high] for low, high in pairwise(edges)]
 
 
 def answered(rulebook: Rulebook, history: Iterable[Line], **options: Any) -> list[Detection]:

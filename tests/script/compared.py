@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tests.reference.eventscript.evaluate import Event
+from tests.reference.hits import stepped
 from tidegate.engine.script.builtins import to_python
 from tidegate.engine.script.emissions import ERROR_NAME, ERROR_TYPE, Emissions
 from tidegate.engine.script.inputs import Source
@@ -50,8 +51,8 @@ def emissions(
     carrying: list[Mapping[str, pa.Table]] | None = None,
     **options: Any,
 ) -> list[Out]:
-    """What a script emits over a history that is cut behind some instants; between two buckets
-    only bytes are kept, and added to `carrying`. Without `until` a pending `elapse` runs out."""
+    """What a script emits over a history that is cut at some watermarks; between two buckets only
+    bytes are kept, and added to `carrying`. Without `until` a pending `elapse` runs out."""
     script = script_of(text, **options)
     times = [event.time for event in events]
     start = min(times, default=None) if start is None else start
@@ -64,6 +65,8 @@ def emissions(
         runner = Runner(script, start, sources)
         part = [event for event in events if after < event.time <= end]
         step = runner.step(carried, batches(script.program, part), end)
+        if part or len(step.emissions):
+            stepped(carried.tables.values())
         found += outs(script.program, step.emissions)
         if step.parked:
             return found

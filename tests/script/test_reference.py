@@ -14,7 +14,7 @@ from tests.reference.eventscript.evaluate import key_rank
 from tests.reference.eventscript.evaluate import run as evaluated
 from tests.reference.eventscript.reading import program
 from tests.reference.eventscript.scripts import STEPS_MAX, Example, examples
-from tests.reference.hits import detecting, saw
+from tests.reference.hits import detecting, resuming, saw
 from tests.script.compared import Out, emissions
 from tidegate.engine.script import calculated, run, state
 from tidegate.engine.script.compiled.bucket import Bucket, Done
@@ -42,6 +42,7 @@ def transitions(found: list[Out]) -> list[int]:
     return [numbers[each] for each in own]
 
 
+@resuming
 @detecting
 @settings(max_examples=150, deadline=None)
 @given(examples(), st.sampled_from(["auto", "hierarchical"]))
@@ -63,6 +64,7 @@ def test_as_the_reference_wherever_it_is_cut(example: Example, machine: str) -> 
         assert transitions(found) == transitions(wanted)
 
 
+@resuming
 @detecting
 @settings(max_examples=100, deadline=None)
 @given(examples(compilable=True))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from tests.reference.evaluate import Line, canonical, seconds
+from tests.reference.hits import stepped
 from tidegate.engine.clocks import clock_batches
 from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.edges import BEGIN, edge_micros
@@ -74,50 +75,59 @@ def printed(found: Detections) -> list[dict[str, Any]]:
     return lines
 
 
-def instants(history: Iterable[Line]) -> list[list[Line]]:
-    """Each instant a bucket."""
-    ordered = sorted(history, key=lambda line: line[1])
-    return [list(lines) for _, lines in groupby(ordered, lambda line: line[1])]
+def buckets(
+    history: Iterable[Line], cuts: Iterable[int], edge: int = 0
+) -> Iterator[tuple[int, list[Line]]]:
+    """Watermarks with the lines that happen up to each and after the one before. No line is cut
+    from its edges (G2): a watermark between them is a little later, but not after the last."""
+    left = deque(sorted(history, key=lambda line: line[1]))
+    ends = sorted({*cuts})
+    watermark = ends[0] - 1
+    for cut in ends:
+        if cut <= watermark:
+            continue
+        watermark, bucket = cut, list[Line]()
+        while left and left[0][1] - edge <= watermark:
+            bucket.append(left.popleft())
+            watermark = min(max(watermark, bucket[-1][1] + edge), ends[-1])
+        yield watermark, bucket
 
 
 def run(
     rulebook: Rulebook,
-    buckets: Sequence[Sequence[Line]],
+    history: Iterable[Line],
+    cuts: Iterable[int] = (),
     until: int | None = None,
     *,
-    idle: Sequence[int] = (),
     partitions: int | None = None,
 ) -> list[str]:
-    """What the detector finds over a history cut into buckets, canonical. Time goes on to `until`;
-    without it what has been started runs out. `idle`: watermarks at which nothing arrives, none of
-    them inside a bucket. `partitions`: as `run` keeps its state, in so many at most."""
-    if until is not None:
-        buckets = [[line for line in bucket if line[1] <= until] for bucket in buckets]
-    times = [time for bucket in buckets for _, time, _ in bucket]
-    if not times:
+    """What the detector finds over a history, canonical. A bucket ends at each of the `cuts`, at
+    the last line, and at `until`; without it what has been started runs out. `partitions`: as `run`
+    keeps its state, in so many at most."""
+    end = FOREVER if until is None else until
+    lines = sorted((line for line in history if line[1] <= end), key=lambda line: line[1])
+    if not lines:
         return []
-    first, last = min(times), max(times)
+    first, last = lines[0][1], lines[-1][1]
     edge = max(edge_micros(rulebook, name) for name in rulebook.events)
     detector: Any = Detector(rulebook, dict.fromkeys(rulebook.rules, first - edge))
     if partitions is not None:
         detector = Partitioned(detector, partitions)
-    carried = Carried()
-    lines = []
-    filled = [(max(time for _, time, _ in bucket) + edge, bucket) for bucket in buckets if bucket]
-    end = FOREVER if until is None else until
-    empty = [(instant, []) for instant in idle if first <= instant < end]
-    given = sorted([*filled, *empty], key=lambda step: step[0])
     horizon = last if until is None else until
-    since = first
-    for watermark, bucket in [*given, (end, [])]:
+    inside = {cut for cut in cuts if first - edge <= cut < end}
+    carried, found, since = Carried(), list[dict[str, Any]](), first
+    for watermark, bucket in buckets(lines, {*inside, min(last + edge, end), end}, edge):
         before = carried
         clocks = clock_batches(rulebook, since, min(watermark, horizon))
-        found, carried, _ = detector.step(
+        detected, carried, _ = detector.step(
             carried, batches(rulebook, bucket, until) | clocks, watermark, min(watermark, horizon)
         )
         unchanged = {*carried.tables, *before.tables} - carried.changed
         assert all(carried.tables[n].equals(before.tables[n]) for n in unchanged)
+        assert all(((d.end >= since - edge) & (d.end <= watermark)).all() for d in detected)
+        if bucket or detected:
+            stepped(before.tables.values())
         carried = through_ipc(carried)
-        lines += [line for detections in found for line in printed(detections)]
+        found += [line for detections in detected for line in printed(detections)]
         since = watermark + 1
-    return canonical(lines)
+    return canonical(found)

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from tests.reference.evaluate import Line
+from tests.reference.hits import stepped
 from tests.support.acting import Alone, executors
 from tests.support.analysts import EveryIdAnalyst
 from tests.support.memory import MemoryFeed, MemorySink, schema
@@ -184,9 +185,13 @@ class Live:
         """Buckets until there is nothing left at `now`; how many."""
         self.at = now
         count = 0
-        while self.loop.bucket() is not None:
+        while True:
+            before = self.loop.state
+            if self.loop.bucket() is None:
+                return count
+            if before.watermark is not None:
+                stepped(before.carried.tables.values())
             count += 1
-        return count
 
     def found(self) -> list[dict[str, Any]]:
         """All firings, of which `simulate` would print the same."""

@@ -10,9 +10,10 @@ import pytest
 
 from tests.golden.compare import agree
 from tests.golden.load import Case, read
+from tests.reference.cuts import everywhere
 from tests.reference.evaluate import reference
 from tests.reference.strategies import expected
-from tests.support.history import instants, run
+from tests.support.history import run
 from tests.support.make import SECOND
 from tests.support.rulebooks import over_signals
 from tidegate.engine.detector.detector import Detector
@@ -52,8 +53,8 @@ def shown(table: str) -> pytest.MarkDecorator:
 
 
 def check(row: Shown, operator: type) -> None:
-    """The graph has a node of the operator. In one bucket, and with a bucket for each instant and
-    for nothing in between, it detects what is expected; and so does the reference."""
+    """The graph has a node of the operator. In one bucket, and with buckets that end
+    everywhere, or between all seconds, it detects what is expected; so does the reference."""
     __tracebackhide__ = True
     case = row.case()
     nodes = Detector(case.rulebook, dict.fromkeys(case.rulebook.rules, 0)).graph.nodes.values()
@@ -61,18 +62,18 @@ def check(row: Shown, operator: type) -> None:
     history = sorted(case.history, key=lambda line: line[1])
     between = range(history[0][1] + SECOND // 2, case.until or history[-1][1], SECOND)
     agree(reference(case.rulebook, history, until=case.until), case, how="by the reference")
-    agree(run(case.rulebook, [history], case.until), case, how="in one bucket")
-    agree(
-        run(case.rulebook, instants(history), case.until, idle=between), case, how="in many buckets"
-    )
+    agree(run(case.rulebook, history, until=case.until), case, how="in one bucket")
+    for cut in (*everywhere(case.rulebook, history), between):
+        agree(run(case.rulebook, history, cut, case.until), case, how="in many buckets")
 
 
 def found(on: str, context: Context, seen: Seen) -> list[str]:
-    """What the detector finds over signals without keys, in one bucket and with a bucket for each
-    instant: what the reference finds."""
+    """What the detector finds over signals without keys, in one bucket and with buckets
+    that end everywhere: what the reference finds."""
     rulebook = over_signals(on, context)
     history = [(name, second * SECOND, {"v": 0}) for name, second in seen]
     answer = expected(rulebook, history)
-    assert run(rulebook, [history]) == answer
-    assert run(rulebook, instants(history)) == answer
+    assert run(rulebook, history) == answer
+    for cut in everywhere(rulebook, history):
+        assert run(rulebook, history, cut) == answer
     return answer

@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.detector.flat.test_flat_node import CHOOSING
+from tests.reference.cuts import cuts
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted, untils
-from tests.reference.strategies import cuts, expected
+from tests.reference.strategies import expected
 from tests.support.history import run
 from tests.support.rulebooks import over_signals
 from tidegate.engine.detector.detector import Detector
@@ -40,8 +41,8 @@ def test_s04_windows_are_those_of_the_reference_for_any_cut(
     history = data.draw(planted(rulebook, 16))
     until = data.draw(untils(history))
     answer = saw(expected(rulebook, history, until=until))
-    assert run(rulebook, [sorted(history, key=lambda line: line[1])], until) == answer
-    assert run(rulebook, data.draw(cuts(history)), until) == answer
+    assert run(rulebook, history, until=until) == answer
+    assert run(rulebook, history, data.draw(cuts(rulebook, history)), until) == answer
 
 
 @pytest.mark.parametrize("context", CHOOSING)

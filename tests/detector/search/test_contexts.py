@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.reference.cuts import cuts, everywhere
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
-from tests.reference.strategies import SECOND, cuts, expected
+from tests.reference.strategies import SECOND, expected
 from tests.support.history import run
 from tests.support.rulebooks import over_signals
 from tests.support.shown import found
@@ -35,9 +36,8 @@ def test_plain_sequences_are_those_of_the_reference_for_any_cut(
     rulebook = over_signals(text, context, keys)
     history = data.draw(planted(rulebook, 16))
     answer = saw(expected(rulebook, history))
-    whole = sorted(history, key=lambda line: line[1])
-    assert run(rulebook, [whole]) == answer
-    assert run(rulebook, data.draw(cuts(history))) == answer
+    assert run(rulebook, history) == answer
+    assert run(rulebook, history, data.draw(cuts(rulebook, history))) == answer
 
 
 @pytest.mark.parametrize("on", ["a and a[1] within 0 s", "a and (a without b)[1]"])
@@ -45,7 +45,7 @@ def test_plain_sequences_are_those_of_the_reference_for_any_cut(
 def test_s05_equal_rows_have_one_order_in_every_operator(on: str, context: Context) -> None:
     rulebook = over_signals(on, context, ())
     history = [("a", 0, {"v": 0}), ("a", 0, {"v": 0})]
-    assert run(rulebook, [history]) == expected(rulebook, history)
+    assert run(rulebook, history) == expected(rulebook, history)
 
 
 @pytest.mark.parametrize("context", Context)
@@ -53,7 +53,7 @@ def test_s01_what_instances_share_counts_once(context: Context) -> None:
     rulebook = over_signals("any(2, any(2, (b and a)*), c) within 3 s", context, ())
     seen = [("b", 1), ("a", 1), ("c", 2), ("a", 3), ("b", 4), ("c", 5)]
     history = [(name, time * SECOND, {"v": 0}) for name, time in seen]
-    assert run(rulebook, [history]) == expected(rulebook, history)
+    assert run(rulebook, history) == expected(rulebook, history)
 
 
 @pytest.mark.parametrize("on", ["every(1, a) ; b", "a[1] ; b or a[2] ; b"])
@@ -112,7 +112,8 @@ def test_what_ends_by_itself_is_not_kept(on: str, detected: int) -> None:
     seconds = range(1) if on.startswith("P(") else range(60)
     lines = [("a", second * SECOND, {"v": 0}) for second in seconds]
     lines.append(("c", 60 * SECOND, {"v": 0}))
-    assert len(run(rulebook, [[line] for line in lines])) == detected
+    for cut in everywhere(rulebook, lines):
+        assert len(run(rulebook, lines, cut)) == detected
 
 
 EVEN = "<(*:*:02)*/*/*>"
@@ -125,8 +126,8 @@ def test_clock_events_are_chosen_among_as_rows_are(on: str, context: Context) ->
     seen = [("a", 0, 1), ("a", 2, 1), ("b", 2, 1), ("a", 2, 0), ("b", 2, 1), ("c", 70, 0)]
     history = [(name, second * SECOND, {"v": v}) for name, second, v in seen]
     answer = expected(rulebook, history)
-    assert run(rulebook, [history]) == answer
-    assert run(rulebook, [history[:1], history[1:5], history[5:]]) == answer
+    assert run(rulebook, history) == answer
+    assert run(rulebook, history, [0, 2 * SECOND]) == answer
 
 
 @pytest.mark.parametrize(
@@ -137,4 +138,4 @@ def test_only_what_ends_now_is_searched_for(on: str, steps_max: int, detected: i
     rulebook = over_signals(on, Context.CONTINUOUS, ())
     rulebook = replace(rulebook, settings=replace(rulebook.settings, search_steps_max=steps_max))
     lines = [("a", second * SECOND, {"v": 0}) for second in range(60)]
-    assert len(run(rulebook, [lines])) == detected
+    assert len(run(rulebook, lines)) == detected

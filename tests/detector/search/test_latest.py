@@ -5,9 +5,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.reference.cuts import cuts
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
-from tests.reference.strategies import SECOND, cuts, expected, written
+from tests.reference.strategies import SECOND, expected, written
 from tests.support.history import run
 from tests.support.rulebooks import over_signals
 from tidegate.rules.expression import And, Duration, Expression, Name, Seq, Within
@@ -36,4 +37,4 @@ def test_s03_recent_detects_what_the_reference_detects_for_any_cut(data: st.Data
     keys = data.draw(st.sampled_from([(), ("k",)]))
     book = over_signals(written(on), Context.RECENT, keys)
     history = data.draw(planted(book, 16))
-    assert run(book, data.draw(cuts(history))) == saw(expected(book, history))
+    assert run(book, history, data.draw(cuts(book, history))) == saw(expected(book, history))

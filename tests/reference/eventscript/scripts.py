@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from hypothesis import reject
 from hypothesis import strategies as st
 
+from tests.reference.cuts import watermarks
 from tests.reference.eventscript.evaluate import (
     Evaluation,
     Event,
@@ -295,7 +297,7 @@ def examples(draw: Draw, timed: bool = True, compilable: bool = False) -> Exampl
     """A script, a history, where it is cut into buckets, and up to when it is looked at."""
     text, streams = draw(scripts(timed=timed, compilable=compilable))
     history = draw(histories(text, streams))
-    instants = sorted({each.time for each in history})
-    cuts = draw(st.lists(st.sampled_from(instants), unique=True).map(sorted))
+    lengths = [int(n) * SECOND for n in re.findall(r"elapse\[(\d+) seconds\]", text)]
+    cuts = draw(watermarks([each.time for each in history], lengths))
     until = draw(st.none() | st.integers(0, 30).map(lambda s: history[-1].time + s * SECOND))
     return Example(text, history, cuts, until)
