@@ -14,7 +14,8 @@ import pytest
 from tests.support.lake import Shop
 from tidegate.connectors.delta.feed import DeltaFeed
 from tidegate.engine.operate import list_firings, reset_table
-from tidegate.engine.store import open_store
+from tidegate.engine.ports import OutageError
+from tidegate.engine.store import SqlStore, open_store
 from tidegate.rules.errors import EngineError, InputError
 
 if TYPE_CHECKING:
@@ -217,6 +218,26 @@ def test_g07_a_storage_that_is_away_is_waited_for_and_a_spark_that_is_gone_is_no
             patched.setattr(shop.spark.sparkContext, "_jsc", None)
             with pytest.raises(EngineError, match="Spark is gone: its context was stopped"):
                 engine.run_once()
+
+
+def test_g07_a_store_that_is_away_while_it_forgets_is_waited_for(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    purge, calls = SqlStore.purge, [0]
+
+    def away(*given: Any) -> int:
+        calls[0] += 1
+        if calls[0] == 1:
+            raise OutageError("store-unreachable", "the store is away")
+        return purge(*given)
+
+    monkeypatch.setattr(SqlStore, "purge", away)
+    monkeypatch.setattr("tidegate.engine.app.engine.PURGE_EVERY_BUCKETS", 1)
+    shop.order((1, 10))
+    with shop.engine() as engine:
+        engine.run(until_idle=True)
+    assert calls[0] > 1
+    assert shop.logged() == {("first", 1, 10): 1}
 
 
 @pytest.mark.long

@@ -11,6 +11,7 @@ from tests.support.bench import BOOK, Bench
 from tidegate.engine.outage import Outages
 from tidegate.engine.ports import OutageError
 from tidegate.engine.store import SqlStore, open_store
+from tidegate.rules.errors import EngineError
 
 
 class Away:
@@ -107,3 +108,46 @@ def test_g07_a_database_server_restarted_in_mid_run_loses_and_doubles_nothing(
         assert killed == [where]
         assert bench.sink.effects == bench.expected()
         assert bench.states() == []
+
+
+FAILS = """
+CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN RAISE EXCEPTION 'as told' USING ERRCODE = '{code}'; END $$;
+CREATE TRIGGER fails BEFORE INSERT ON buckets FOR EACH ROW EXECUTE FUNCTION fail()
+"""
+
+
+def test_g07_a_database_server_without_room_or_rest_is_waited_for(server: postgres.Server) -> None:
+    """A deadlock, a full disk, too many connections, a statement or lock past its time, a shutdown,
+    an I/O error, a replica: each passes. A CHECK that fails, or a right that lacks, does not."""
+    passing = ("40P01", "53100", "53300", "57014", "55P03", "57P01", "58030", "25006")
+    with open_store(server.new_url(), create=True) as store:
+        store.register("loop", BOOK, None)
+        bench = Bench(store, commits=1)
+        for code in (*passing, "23514", "42501"):
+            bench.feed.commits += 1
+            run(store, FAILS.format(code=code))
+            waited: list[float] = []
+
+            def wait(seconds: float, so_far: list[float] = waited) -> None:
+                so_far.append(seconds)
+                run(store, "DROP FUNCTION fail CASCADE")
+
+            through = Outages(300, wait, bench.loop.recover, lambda: False).through
+            if code in passing:
+                while through(bench.loop.bucket) is not None:
+                    pass
+                assert len(waited) == 1
+            else:
+                with pytest.raises(EngineError, match="as told") as stopped:
+                    through(bench.loop.bucket)
+                assert (stopped.value.code, waited) == ("store-failed", [])
+                wait(0)
+        bench.drain()
+        assert bench.sink.effects == bench.expected()
+        assert bench.states() == []
+
+
+def run(store: SqlStore, statements: str) -> None:
+    with store._database._writing.begin() as connection:
+        connection.exec_driver_sql(statements)

@@ -190,7 +190,7 @@ class Engine(Requests):
                     if on_bucket:
                         on_bucket(report)
                     if report.bucket % PURGE_EVERY_BUCKETS == 0:
-                        self._purge(self._loop)
+                        through(self._purge)
                 elif self._loop.reload_asked:
                     continue
                 elif not (self._loop.idle or self._loop.full):

@@ -27,6 +27,13 @@ BUSY_SECONDS = 60
 PRIVATE = 0o600
 _IMMEDIATE = "tidegate_immediate"
 _FILE = "tidegate_file"
+_PASSING_SQLITE = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
+"""Primary result codes of SQLite that may pass by themselves: a full disk, one that fails."""
+_PASSING_POSTGRESQL = ("40", "53", "57", "55P03", "58030", "25006")
+"""How SQLSTATE codes begin that may pass by themselves: a deadlock (40P01), a full disk (53100),
+too many connections (53300), a cancelled statement (57014), a shutdown (57P01), a lock not had in
+time (55P03), an I/O error (58030), a server that is read only while another takes its place
+(25006)."""
 
 
 class Database:
@@ -126,6 +133,9 @@ class Database:
         if error.connection_invalidated or _never_connected(error):
             message = f"store {self.shown} cannot be reached: {reason}"
             return OutageError("store-unreachable", message, f"check the URL and server; {kept}")
+        if _passes(error.orig):
+            message = f"store {self.shown} cannot be used just now: {reason}"
+            return OutageError("store-unusable", message, f"see to its disk and server; {kept}")
         return EngineError("store-failed", f"store {self.shown} failed: {reason}", kept)
 
 
@@ -193,6 +203,14 @@ def _identity(file: Path | None) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def _passes(error: BaseException | None) -> bool:
+    """Whether a driver's error is about the database's place, not about what was asked of it."""
+    if isinstance(error, sqlite3.Error):
+        code = getattr(error, "sqlite_errorcode", 0)
+        return code & 0xFF in _PASSING_SQLITE  # the other bits say more of it
+    return str(getattr(error, "sqlstate", "")).startswith(_PASSING_POSTGRESQL)
 
 
 def _never_connected(error: DBAPIError) -> bool:

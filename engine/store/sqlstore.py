@@ -65,8 +65,8 @@ def migrate(url: str) -> tuple[str | None, str]:
 class SqlStore(Shown):
     """Implements `engine.ports.Store` (see there) on SQLite and PostgreSQL, and answers commands.
 
-    Every method may raise EngineError `store-unreachable`, `store-busy` or `store-failed`;
-    nothing of it is written then.
+    Every method may raise EngineError `store-unreachable`, `store-busy`, `store-unusable` or
+    `store-failed`; nothing of it is written then.
     """
 
     def __init__(self, database: Database) -> None:
