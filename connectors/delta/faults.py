@@ -6,6 +6,8 @@ know, and then raises about that instead; so the first error of the chain is loo
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -46,6 +48,11 @@ _NAMES_OF = {  # the same, of single classes: in others they are values
 _LOOK_AT_DATA = ("DELTA_REPLACE_WHERE_MISMATCH", "DELTA_CONSTRAINT_DATA", "DELTA_CONCURRENT")
 _ANALYSIS = "org.apache.spark.sql.AnalysisException"
 _ABOUT_PLACES = ("java.io.", "java.net.", "java.nio.file.", "org.apache.hadoop.")
+# What a machine says of its disks and files: why a task failed that only says that it did.
+_OF_MACHINES = [
+    os.strerror(getattr(errno, name))
+    for name in ["ENOSPC", "EDQUOT", "EROFS", "EIO", "EACCES", "EMFILE", "ENFILE", "ESTALE"]
+]
 # The names of `connectors.delta.catalog` for the rulebook's tables.
 _INTERNAL = re.compile(r"(?:`?spark_catalog`?\.)?(?<![/\w])`?tidegate_\w+`?\.(?=`?\w)")
 _VALUES_FOLLOW = re.compile(r" by row with values:.*")
@@ -84,7 +91,7 @@ def fault(error: BaseException) -> Fault:
     for candidate in reversed(chain):
         if condition := _call(candidate, "getCondition"):
             details = _in_users_names(candidate.getMessage() or condition)
-            message = _without_values(candidate, condition, details)
+            message = _without_values(candidate, condition, details) + _of_machine(chain[-1])
             return Fault(condition, message, details, _offset(candidate))
     java = chain[-1]
     details = _in_users_names(java.getMessage() or java.toString())
@@ -110,6 +117,15 @@ def _without_values(java: Any, condition: str, details: str) -> str:
     message = _VALUES_FOLLOW.sub("", _line(details).removeprefix(f"[{condition}] "))
     fragment = _fragment(java)
     return f"{message} (in `{fragment}`)" if fragment else message
+
+
+def _of_machine(java: Any) -> str:
+    """What the machine has said below an error that has not: `: No space left on device`. The rest
+    of that message may be a path with values of partitions in it."""
+    if not java.getClass().getName().startswith(_ABOUT_PLACES):
+        return ""
+    said = str(java.getMessage() or "")
+    return next((f": {words}" for words in _OF_MACHINES if words in said), "")
 
 
 def _in_users_names(text: str) -> str:

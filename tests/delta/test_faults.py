@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from tests.support.lake import Lake
@@ -70,6 +73,17 @@ def test_a_constraint_is_named_and_its_row_is_not_shown(lake: Lake) -> None:
     assert found.message.endswith("CHECK constraint small (a < 10) violated")
     assert "4711" not in found.message
     assert "4711" in found.details
+
+
+def test_what_the_machine_says_of_its_disk_is_told_without_the_path(spark: SparkSession) -> None:
+    jvm: Any = spark._jvm
+    full = jvm.java.io.IOException(f"/lake/name={VALUE}/part-0 (No space left on device)")
+    errors = jvm.org.apache.spark.sql.errors.QueryExecutionErrors
+    failed = errors.taskFailedWhileWritingRowsError(f"/lake/name={VALUE}", full)
+    found = fault(Py4JJavaError("a task failed", failed))
+    assert found.condition == "TASK_WRITE_FAILED"
+    assert found.message.endswith("<path>.: No space left on device")
+    assert VALUE not in found.message
 
 
 def test_a_table_is_named_as_the_user_names_it(spark: SparkSession, lake: Lake) -> None:
