@@ -17,6 +17,7 @@ from tidegate.rules.errors import InputError, Problem
 
 _AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
 _ATTRIBUTE = "AttributeReference"
+_OF_FILES = "__file_source_metadata_col"  # in the metadata of a hidden column, whatever its name
 _WHOLE = words("Deduplicate Distinct Except Intersect Union")  # use all of their input
 _FIXED = words("LocalRelation OneRowRelation Range View")
 _NAMED = {  # the fields with a relation's name, by the nodes that read one
@@ -129,6 +130,10 @@ class Analysis:
             raise InputError([Problem("sql-table", message, locate(0), hint)])
 
     def _check_expression(self, part: Part, locate: Locate) -> None:
+        if part.kind == _ATTRIBUTE and _is_of_files(part):
+            hint = "where a row is kept is no part of it: OPTIMIZE changes that"
+            message = "_metadata, the column of file names, is refused"
+            raise InputError([Problem("sql-column", message, locate(0), hint)])
         if part.class_name in nodes.ANALYSED_EXPRESSIONS or part.class_name in self._called:
             return
         if part.kind == "StaticInvoke" and part.said("staticObject") == _CHECKED_LENGTH:
@@ -196,6 +201,13 @@ class Analysis:
         owners = {p.owner for p in inside if p.plan}
         leaves = {p.kind for p in inside if p.plan and p.number not in owners}
         return leaves <= _FIXED and bool(inside[0].java.deterministic())
+
+
+def _is_of_files(attribute: Part) -> bool:
+    """Whether it is the hidden column of a row's file: `_metadata`, with more underscores where a
+    column of the table has that name."""
+    named = attribute.said("name").lstrip("_") == "metadata"
+    return named and bool(attribute.java.metadata().contains(_OF_FILES))
 
 
 def _called(part: Part) -> str:

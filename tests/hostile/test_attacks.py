@@ -122,6 +122,15 @@ REFUSED = [
     # what depends on the machine, the user, the session
     ("action", "INSERT INTO alerts SELECT account, input_file_name() FROM accounts",
      "input_file_name(..)"),
+    ("action", "INSERT INTO alerts SELECT account, _metadata.file_path FROM accounts", "_metadata"),
+    ("action", "INSERT INTO alerts SELECT account, to_json(_METADATA) FROM accounts", "_metadata"),
+    ("action", "INSERT INTO alerts SELECT account, m.file_name FROM (SELECT account, _metadata AS m"
+     " FROM accounts)", "_metadata"),
+    ("action", "UPDATE alerts SET text = _metadata.file_path", "_metadata"),
+    ("action", "MERGE INTO alerts a USING accounts b ON a.account = b.account WHEN MATCHED THEN"
+     " UPDATE SET text = b._metadata.file_path", "_metadata"),
+    ("query", "SELECT firing_id FROM event, accounts a WHERE a._metadata.file_path = kind",
+     "_metadata"),
     ("action", "INSERT INTO alerts SELECT account, current_user() FROM event", "current_user(..)"),
     ("action", "INSERT INTO alerts SELECT account, current_user FROM event", "current_user"),
     ("query", "SELECT firing_id FROM event WHERE kind = session_user()", "session_user(..)"),
@@ -169,6 +178,11 @@ def test_g27_refused(judge: Judge, number: int) -> None:
     assert problem is not None
     assert message in str(problem)
     assert problem.message.strip()
+
+
+def test_g27_a_column_of_that_name_is_no_hidden_one(judge: Judge) -> None:
+    text = "INSERT INTO alerts SELECT account, _metadata FROM (SELECT account, 'x' AS _metadata"
+    assert judge("action", text + " FROM event)") is None
 
 
 @pytest.mark.parametrize(
