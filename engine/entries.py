@@ -19,7 +19,7 @@ class Control:
     (G13); `disable`: it stops; option `purge`: its open entries are dead, sealed. `skip`:
     entry `subject` is sealed and passed over; option `unsealed`: though it cannot be sealed.
     `redrive`: it is sealed, and a new entry stands in its place (G18); option `may-double`: though
-    its fate is not known.
+    its fate is not known, or another history passed it.
     """
 
     id: int
@@ -106,6 +106,15 @@ class Entry:
         its webhooks, which wait for others' machines."""
         alternative = "/otherwise" if self.alternative else ""
         return f"{self.rule}{alternative}{'/webhook' if self.kind == 'webhook' else ''}"
+
+    @property
+    def ways_past(self) -> tuple[str, str]:
+        """The commands that redrive and that skip it, with the options without which they are
+        refused: where its effect may be there already, or where it may not be sealed (G16b)."""
+        redrive, skip = f"tidegate redrive {self.number}", f"tidegate skip {self.number}"
+        if self.fate == Fate.UNKNOWN.value:
+            return f"{redrive} --may-double", f"{skip} --unsealed"
+        return (f"{redrive} --may-double" if self.fate == Fate.PASSED.value else redrive), skip
 
     @property
     def is_action(self) -> bool:

@@ -18,16 +18,12 @@ Renew = Callable[[Entry], Entry | str]
 
 def way_past(entry: Entry, rules: Container[str]) -> str:
     """The commands that get past an entry which is held or dead; `rules`: those that there are."""
-    number = entry.number
-    unknown = entry.fate == Fate.UNKNOWN.value
-    skip = f"`tidegate skip {number}{' --unsealed' if unknown else ''}` (it never runs)"
+    redrive, skip = entry.ways_past
+    skip = f"`{skip}` (it never runs)"
     if entry.rule not in rules:
         return skip
-    return (
-        f"{'' if entry.state == 'dead' else 'it is tried again; or '}"
-        f"`tidegate redrive {number}{' --may-double' if unknown else ''}` "
-        f"(with the rule's present text), {skip}"
-    )
+    again = "" if entry.state == "dead" else "it is tried again; or "
+    return f"{again}`{redrive}` (with the rule's present text), {skip}"
 
 
 def pass_over(control: Control, entry: Entry, seal: Seal, renew: Renew) -> Outcome | str:
@@ -44,6 +40,12 @@ def pass_over(control: Control, entry: Entry, seal: Seal, renew: Renew) -> Outco
         return Outcome(entry, "done", entry.attempts, control=control.id)
     if isinstance(refused, str) and not control.option:
         return refused
+    if refused is Fate.PASSED and successor is not None and not control.option:
+        return (
+            f"entry {entry.number}: another history, as of a copy of this store, wrote its target "
+            f"and may have had the same effect; `tidegate redrive {entry.number} --may-double` "
+            f"runs it anew, `tidegate skip {entry.number}` passes over it"
+        )
     if successor is None:
         return _outcome(entry, "skipped", control)
     return replace(_outcome(entry, "redriven", control), successors=(successor,))

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from tidegate.engine import plain
-from tidegate.engine.entries import Entry, Fate
+from tidegate.engine.entries import Entry
 from tidegate.engine.store import (
     damping,
     disabled,
@@ -248,11 +248,8 @@ def entry_commands(entry: Entry, rules: Collection[str] | None) -> list[str]:
     """The ways past an entry that goes on by itself no more; `rules`: those that there are now."""
     if entry.state not in (HELD, DEAD):
         return []
-    unknown = entry.fate == Fate.UNKNOWN.value  # it may not be possible to seal it
-    skip = f"tidegate skip {entry.number}{' --unsealed' if unknown else ''}"
-    if rules is not None and entry.rule not in rules:
-        return [skip]
-    return [f"tidegate redrive {entry.number}{' --may-double' if unknown else ''}", skip]
+    redrive, skip = entry.ways_past
+    return [skip] if rules is not None and entry.rule not in rules else [redrive, skip]
 
 
 def _asked_for(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
