@@ -39,7 +39,7 @@ from tidegate.engine.evaluate.evaluate import evaluate
 from tidegate.engine.evaluate.samples import Sampler
 from tidegate.engine.failpoints import failpoint
 from tidegate.engine.frequency import fired_lately
-from tidegate.engine.outage import looking_at_tables
+from tidegate.engine.outage import check_room, looking_at_tables
 from tidegate.engine.overdone import overdone
 from tidegate.engine.ports import Arrivals, Conditions, Feed, Store, Unplaced
 from tidegate.engine.present import Present
@@ -138,6 +138,7 @@ class Loop:
             if failures >= FAILURES_BEFORE_HALVING:
                 until = half(plan)
                 if until is None:
+                    check_room(failed)
                     raise failed
 
     def work(self) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +17,7 @@ from tidegate.rules.errors import EngineError
 log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 
+_FULL = [os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT)]
 _PAUSE_MIN_SECONDS, _PAUSE_MAX_SECONDS = 0.5, 30.0
 
 
@@ -60,3 +63,11 @@ def looking_at_tables() -> Iterator[None]:
     except Exception as error:
         message = f"a table cannot be looked at: {type(error).__name__}: {error}"
         raise OutageError("table-unreadable", message, "see to its storage, run again") from error
+
+
+def check_room(error: EngineError) -> None:
+    """Raises OutageError where an error says that a disk is full, as Python and Java say alike: no
+    smaller span of changes has found room on it."""
+    if any(words in error.message for words in _FULL):
+        hint = "make room under TMPDIR and spark.local.dir; no change of the tables is passed over"
+        raise OutageError("disk-full", error.message, hint) from error

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 import pytest
 
 from tests.support.bench import Bench
@@ -113,6 +116,29 @@ def test_g07_a_full_disk_under_the_store_is_an_outage_and_loses_nothing(store: S
     assert away.value.code == "store-unusable"
     assert "see to its disk" in away.value.hint
     pragma(store, "max_page_count = 1000000")
+    bench.loop.recover()
+    bench.drain()
+    assert bench.sink.effects == bench.expected()
+    assert bench.states() == []
+
+
+def test_g07_a_full_disk_of_the_machine_is_an_outage_once_the_smallest_span_has_no_room(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(store, commits=2)
+    bench.drain()
+    bench.feed.commits = 6
+
+    def full(*_: object) -> object:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.feed, "read", full)
+        with pytest.raises(OutageError, match=r"t version 2 to 2.*No space left on device") as away:
+            bench.drain()
+    assert away.value.code == "disk-full"
+    assert "TMPDIR and spark.local.dir" in away.value.hint
+    assert "reset" not in away.value.hint
     bench.loop.recover()
     bench.drain()
     assert bench.sink.effects == bench.expected()
