@@ -107,6 +107,7 @@ def validate(
     as_json: bool,
 ) -> None:
     """Check rulebooks without running them."""
+    from tidegate.engine.policy import load_policy
     from tidegate.rules.loader import validated
     from tidegate.rules.statements import holds_sql
 
@@ -116,7 +117,7 @@ def validate(
         warnings: tuple[Any, ...] = ()
         book = None
         try:
-            book = validated(file, pairs(settings, "--set"))
+            book = validated(file, pairs(settings, "--set"), load_policy(policy).functions)
             if book.scripts:
                 from tidegate.engine.script.doubts import looked_through
 

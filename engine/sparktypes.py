@@ -6,10 +6,14 @@ The Arrow types are those that Spark itself sends: timestamps in microseconds, U
 from __future__ import annotations
 
 import json
-import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+
+from tidegate.rules.sql.types import fields, precision_and_scale, type_tree
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 _PLAIN: dict[str, pa.DataType] = {
     "boolean": pa.bool_(),
@@ -37,7 +41,13 @@ _NAMES = {
     for name, kind in _PLAIN.items()
     if name not in ("byte", "short", "integer", "long", "real", "timestamp_ltz")
 }
-_TOKEN = re.compile(r"\s*(`[^`]*`|\w+|[<>(),:])")
+
+_SAME = {  # the names of sqlglot's types, where Spark's are others
+    **dict.fromkeys(("text", "char", "varchar"), "string"),
+    "timestamptz": "timestamp",
+    "timestampltz": "timestamp",
+    "timestampntz": "timestamp_ntz",
+}
 
 
 def arrow_type(ddl: str) -> pa.DataType:
@@ -45,11 +55,8 @@ def arrow_type(ddl: str) -> pa.DataType:
 
     Raises ValueError if the text is not such a type.
     """
-    tokens = _tokens(ddl)
-    kind = _parse_type(tokens)
-    if tokens:
-        raise ValueError(f"{''.join(tokens)!r} stands after the type")
-    return kind
+    plain = _PLAIN.get(ddl.strip().lower())
+    return _arrow(type_tree(ddl)) if plain is None else plain
 
 
 def spark_type(kind: pa.DataType) -> str:
@@ -90,81 +97,17 @@ def plain_columns(schema_json: str) -> frozenset[str]:
     )
 
 
-def _tokens(ddl: str) -> list[str]:
-    tokens, at = [], 0
-    text = ddl.rstrip()
-    while at < len(text):
-        if not (match := _TOKEN.match(text, at)):
-            raise ValueError(f"{text[at:]!r} is not part of a Spark type")
-        tokens.append(match[1])
-        at = match.end()
-    return tokens
-
-
-def _parse_type(tokens: list[str]) -> pa.DataType:
-    name = _take(tokens).lower()
-    if name == "decimal" or name in ("dec", "numeric"):
-        return _decimal(_arguments(tokens) or [10, 0])
-    if name in ("char", "varchar"):
-        _arguments(tokens)
-        return pa.string()
-    if name == "array":
-        _take(tokens, "<")
-        item = _parse_type(tokens)
-        _take(tokens, ">")
-        return pa.list_(item)
-    if name == "map":
-        _take(tokens, "<")
-        key = _parse_type(tokens)
-        _take(tokens, ",")
-        value = _parse_type(tokens)
-        _take(tokens, ">")
-        return pa.map_(key, value)
-    if name == "struct":
-        return _parse_struct(tokens)
-    if name not in _PLAIN:
-        raise ValueError(f"{name!r} is not a Spark type")
-    return _PLAIN[name]
-
-
-def _parse_struct(tokens: list[str]) -> pa.DataType:
-    fields: list[pa.Field] = []
-    _take(tokens, "<")
-    while tokens[:1] != [">"]:
-        if fields:
-            _take(tokens, ",")
-        name = _take(tokens).strip("`")
-        if tokens[:1] == [":"]:
-            _take(tokens)
-        fields.append(pa.field(name, _parse_type(tokens)))
-    _take(tokens, ">")
-    return pa.struct(fields)
-
-
-def _arguments(tokens: list[str]) -> list[int]:
-    numbers: list[int] = []
-    if tokens[:1] == ["("]:
-        _take(tokens)
-        while tokens[:1] != [")"]:
-            if numbers:
-                _take(tokens, ",")
-            numbers.append(int(_take(tokens)))
-        _take(tokens)
-    return numbers
-
-
-def _decimal(arguments: list[int]) -> pa.DataType:
-    precision, scale = (*arguments, 0)[:2]
-    if not (1 <= precision <= 38 and 0 <= scale <= precision):
-        raise ValueError(f"decimal({precision},{scale}) is not a Spark type")
-    return pa.decimal128(precision, scale)
-
-
-def _take(tokens: list[str], expected: str | None = None) -> str:
-    if not tokens or (expected is not None and tokens[0] != expected):
-        found = repr(tokens[0]) if tokens else "the end"
-        raise ValueError(f"{expected or 'a type'} was expected, but there is {found}")
-    return tokens.pop(0)
+def _arrow(tree: exp.DataType) -> pa.DataType:
+    kind = tree.this.value.lower()
+    if kind == "decimal":
+        return pa.decimal128(*precision_and_scale(tree))
+    if kind == "array":
+        return pa.list_(_arrow(tree.expressions[0]))
+    if kind == "map":
+        return pa.map_(*map(_arrow, tree.expressions))
+    if kind == "struct":
+        return pa.struct([pa.field(name, _arrow(part)) for name, part in fields(tree)])
+    return _PLAIN[_SAME.get(kind, kind)]
 
 
 def _json_type(kind: Any) -> pa.DataType:

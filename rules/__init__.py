@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def load(
     features: frozenset[str] = frozenset(),
     added: Mapping[str, str] | None = None,
     files: Mapping[str, str] | None = None,
+    functions: Collection[str] | None = None,
 ) -> Rulebook:
     """Read and check a rulebook.
 
@@ -35,13 +36,15 @@ def load(
     resolve against its folder, and without it they are refused. `features` are names of
     `rules.unbuilt` that the caller accepts although the engine has not built them. `added` are
     rules that stand beside the text, by name the YAML of each. `files` are texts to take in place
-    of those of scripts' files, by their names as the rulebook writes them.
+    of those of scripts' files, by their names as the rulebook writes them. `functions` are what SQL
+    may call beside Spark's own; without it, an unknown function is left to Spark.
 
     Raises `InputError` with every problem of the rulebook; warnings are in `Rulebook.warnings`.
     """
     from tidegate.rules.loader import load_rulebook
 
-    return load_rulebook(source, settings or {}, file, features, added or {}, files or {})
+    beside = (added or {}, files or {}, functions)
+    return load_rulebook(source, settings or {}, file, features, *beside)
 
 
 def parse(text: str, place: Place | None = None) -> Expression:

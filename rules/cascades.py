@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from tidegate.rules.errors import Problem
 from tidegate.rules.model import Coupling, Rule, Rulebook
 from tidegate.rules.order import later_ones
+from tidegate.rules.sql.statement import rule_writes
 from tidegate.rules.triggers import Loop, Triggers
-from tidegate.rules.writes import Writes, rule_writes
+
+if TYPE_CHECKING:
+    from tidegate.rules.sql.writes import Writes
 
 SHOWN_MAX = 5  # warnings of each kind
 PAIRS_MAX = 20_000  # that are looked at

@@ -29,7 +29,7 @@ from tidegate.rules.model import (
 from tidegate.rules.order import edges
 from tidegate.rules.reader import Fields, Node, Scalar
 from tidegate.rules.scripts import check_scripts
-from tidegate.rules.sqlwords import image_words, unsteady_words
+from tidegate.rules.sql.words import image_words, unsteady_words
 from tidegate.rules.webhooks import check_webhook
 
 # Columns that the engine adds to the parameter relation (semantics 5).

@@ -12,7 +12,7 @@ from tidegate.rules.formatter import format_expression
 from tidegate.rules.model import Context, Rule
 from tidegate.rules.never import fires_never, takes_time
 from tidegate.rules.plain import plain
-from tidegate.rules.sqlwords import sql_tokens
+from tidegate.rules.sql.words import sql_tokens
 
 _USING_UP = (Context.RECENT, Context.CHRONICLE, Context.CUMULATIVE)
 _UNITLESS = re.compile(
@@ -87,7 +87,7 @@ def may_be_empty(node: x.Expression, rules: Mapping[str, Rule]) -> bool:
 def counts_rows_to_zero(condition: str) -> int | None:
     """Where a condition asks whether count(*) is zero: the offset of `count`."""
     found = sql_tokens(condition)
-    texts = [token[0].lower() for token in found]
+    texts = [token.text.lower() for token in found]
     for at in range(len(texts) - 3):
         if texts[at] != "count" or texts[at + 1] != "(" or texts[at + 3] != ")":
             continue
@@ -95,9 +95,9 @@ def counts_rows_to_zero(condition: str) -> int | None:
             continue
         behind, before = "".join(texts[at + 4 : at + 8]), "".join(texts[max(at - 4, 0) : at])
         if re.match(r"(={1,2}|<=>?|!=|<>|>)0(?![\d.])|(<|>=)1(?![\d.])", behind):
-            return found[at].start()
+            return found[at].offset
         if re.search(r"(?<![\d.])0(={1,2}|<=>|>=|!=|<>|<)$|(?<![\d.])1(>|<=)$", before):
-            return found[at].start()
+            return found[at].offset
     return None
 
 

@@ -19,7 +19,7 @@ from tidegate.rules.form_values import (
 from tidegate.rules.kinds import Key
 from tidegate.rules.model import Change
 from tidegate.rules.regions import region_code
-from tidegate.rules.sqltypes import sql_type
+from tidegate.rules.sql.types import sql_type
 
 _SOME_START = "{version: 7}, {time: 2026-01-01T00:00:00Z}"
 _START = k.by_form(

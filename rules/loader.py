@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from tidegate.rules.added import with_added
@@ -30,15 +30,20 @@ def load_rulebook(
     features: frozenset[str],
     added: Mapping[str, str],
     files: Mapping[str, str],
+    functions: Collection[str] | None,
 ) -> Rulebook:
     """See `rules.load`."""
-    return _loaded(source, settings, file, features, added=added, files=files)
+    return _loaded(source, settings, file, features, added=added, files=files, functions=functions)
 
 
-def validated(file: os.PathLike[str], settings: Mapping[str, str]) -> Rulebook:
+def validated(
+    file: os.PathLike[str],
+    settings: Mapping[str, str],
+    functions: Collection[str] | None = None,
+) -> Rulebook:
     """The rulebook in a file, whether it can be run or only be simulated yet: what `run` refuses is
     among its warnings. Raises `InputError` as `rules.load` does."""
-    return _loaded(file, settings, None, SIMULATED, _only_simulated)
+    return _loaded(file, settings, None, SIMULATED, _only_simulated, functions=functions)
 
 
 def _only_simulated(book: Book, limits: Settings, report: Report) -> None:
@@ -60,6 +65,7 @@ def _loaded(
     *,
     added: Mapping[str, str] | None = None,
     files: Mapping[str, str] | None = None,
+    functions: Collection[str] | None = None,
 ) -> Rulebook:
     """`doubt`: adds further warnings."""
     if isinstance(source, str) and (file is not None or is_text(source)):
@@ -85,7 +91,7 @@ def _loaded(
     limits = shape_settings(top.get("settings"), settings, report)
     book = shape(top, file, limits.script_markers_max, files or {}, report)
     check(book, report)
-    check_statements(book, report)
+    check_statements(book, report, functions)
     refuse_unbuilt(book, limits, features, report)
     _leave_out(refused, report)
     warn(book, report)

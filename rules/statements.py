@@ -2,42 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 
 from tidegate.rules.book import Book
 from tidegate.rules.kinds import BAD, Record, Report
 from tidegate.rules.model import TRANSITION_TABLES, Rulebook, TableEvent
-from tidegate.rules.nearest import did_you_mean
+from tidegate.rules.nearest import did_you_mean, nearest
 from tidegate.rules.reader import Fields, Node, Scalar
-from tidegate.rules.sqlforms import (
+from tidegate.rules.sql.forms import (
     NO_SUBSTITUTION,
     SqlFault,
     action_fault,
     expression_fault,
     query_fault,
     substituted,
-    unread,
 )
-from tidegate.rules.sqlwords import target_word
+from tidegate.rules.sql.functions import aggregates, functions
+from tidegate.rules.sql.statement import Mention, Statement, statement
+from tidegate.rules.sql.words import sql_tokens
 
 _Judge = Callable[[str], SqlFault | None]
 
 
-def check_statements(book: Book, report: Report) -> None:
-    """Add what is wrong with the SQL of events, rules and samples."""
-    for record in book.records("events").values():
-        if "where" in record.values:
-            _say(record.get("where")[1], expression_fault, report)
-    declared = {name.lower(): name for name in book.records("tables")}
-    for name, record in book.records("rules").items():
-        _condition(name, record, declared, report)
-        for key in ("do", "otherwise"):
-            for action, _ in record.get(key, ()):
-                _action(name, record, action, declared, report)
-    for value in book.top.get("samples", {}).values():
-        if value is not BAD:
-            _say(value[1], query_fault, report)
+def check_statements(book: Book, report: Report, allowed: Collection[str] | None = None) -> None:
+    """Add what is wrong with the SQL of events, rules and samples. `allowed`: the functions that
+    the operator lets in beside Spark's own; None: they are not known, and none is refused."""
+    _Statements(book, report, allowed).check()
 
 
 def holds_sql(book: Rulebook) -> bool:
@@ -47,77 +38,178 @@ def holds_sql(book: Rulebook) -> bool:
     return filtered or bool(book.samples) or any(r.asks or r.actions for r in rules)
 
 
-def _condition(rule: str, record: Record, declared: Mapping[str, str], report: Report) -> None:
-    given = record.get("if")
-    if isinstance(given, Record):
-        if "sql" in given.values:
-            text, scalar = given.get("sql")
-            if not _say(scalar, query_fault, report):
-                _reads_event(rule, text, scalar, "this query", declared, report)
-    elif given is not None:
-        text, scalar = given
-        fault = expression_fault(text)
-        if fault and fault.message.startswith("this is a query"):
-            hint = f"write if: {{sql: {_shortened(text)}}}"
-            report.add(fault.code, fault.message, scalar.locate(fault.offset), hint)
-        else:
-            _say(scalar, expression_fault, report)
-    levels = record.get("hysteresis")
-    for _, scalar in levels.values.values() if levels else ():
-        _say(scalar, expression_fault, report)
+class _Statements:
+    """The checks of one rulebook."""
 
+    def __init__(self, book: Book, report: Report, allowed: Collection[str] | None) -> None:
+        self._book = book
+        self._report = report
+        self._declared = {name.lower(): name for name in book.names("tables")}
+        self._transitions = {
+            *TRANSITION_TABLES,
+            *(f"{table}_{name}" for table in self._declared for name in TRANSITION_TABLES),
+        }
+        self._known: Collection[str] | None = None
+        if allowed is not None:
+            self._known = functions().keys() | {name.lower() for name in allowed}
 
-def _action(
-    rule: str, record: Record, action: Record, declared: Mapping[str, str], report: Report
-) -> None:
-    if "sql" in action.values:
-        text, scalar = action.get("sql")
+    def check(self) -> None:
+        for record in self._book.records("events").values():
+            if "where" in record.values:
+                self._where(record.get("where")[1])
+        for name, record in self._book.records("rules").items():
+            self._condition(name, record)
+            for key in ("do", "otherwise"):
+                for action, _ in record.get(key, ()):
+                    self._action(name, record, action)
+        for value in self._book.top.get("samples", {}).values():
+            if value is not BAD:
+                self._query(value[1], ())
+
+    def _where(self, scalar: Scalar) -> None:
+        if not self._expression(scalar):
+            return
+        read = statement(scalar.text, expression=True)
+        for call in (each for each in (read.calls if read else ()) if aggregates(each.name)):
+            message = f"{call.name}(..) is of many rows, and `where` looks at one alone"
+            hint = f"write it into the rule's `if`: {_called(scalar.text, call.offset)} > .."
+            self._report.add("sql-aggregate", message, scalar.locate(call.offset), hint)
+            return
+
+    def _condition(self, rule: str, record: Record) -> None:
+        given = record.get("if")
+        if isinstance(given, Record):
+            if "sql" in given.values and self._query(given.get("sql")[1], self._own(rule)):
+                self._reads_event(rule, given.get("sql")[1], "this query")
+        elif given is not None:
+            text, scalar = given
+            fault = expression_fault(text)
+            if fault and fault.message.startswith("this is a query"):
+                hint = f"write if: {{sql: {_shortened(text)}}}"
+                self._report.add(fault.code, fault.message, scalar.locate(fault.offset), hint)
+            else:
+                self._expression(scalar)
+        levels = record.get("hysteresis")
+        for _, scalar in levels.values.values() if levels else ():
+            self._expression(scalar)
+
+    def _action(self, rule: str, record: Record, action: Record) -> None:
+        if "sql" not in action.values:
+            for key in ("signal", "webhook"):
+                for scalar in _values(action.node.entries.get(key)):
+                    self._expression(scalar)
+            return
+        scalar = action.get("sql")[1]
         judge = action_fault
         if record.get("at_least_once") is True:
             judge = partial(action_fault, unmarked=True)
-        if _say(scalar, judge, report) or _undeclared_target(text, scalar, declared, report):
+        read = self._read(scalar, judge)
+        if read is None or self._undeclared_target(read, scalar):
+            return
+        if self._undeclared(read, scalar, self._own(rule)):
             return
         if not record.has("for_each"):
-            _reads_event(rule, text, scalar, "this statement", declared, report)
-        return
-    for key in ("signal", "webhook"):
-        for scalar in _values(action.node.entries.get(key)):
-            _say(scalar, expression_fault, report)
+            self._reads_event(rule, scalar, "this statement")
 
+    def _expression(self, scalar: Scalar) -> bool:
+        """Whether nothing is known to be wrong with an expression."""
+        if not self._well_formed(scalar, expression_fault):
+            return False
+        read = statement(scalar.text, expression=True)
+        return read is None or not self._unknown_functions(read, scalar)
 
-def _undeclared_target(
-    text: str, scalar: Scalar, declared: Mapping[str, str], report: Report
-) -> bool:
-    """Report a statement whose target is none of the tables `declared`, by their names in small
-    letters; returns whether it is so."""
-    word = target_word(text)
-    if word is None or word.text.lower() in declared:
+    def _query(self, scalar: Scalar, own: Collection[str]) -> bool:
+        """Whether a query can be read, and nothing is wrong with it."""
+        read = self._read(scalar, query_fault)
+        return read is not None and not self._undeclared(read, scalar, own)
+
+    def _read(self, scalar: Scalar, judge: _Judge) -> Statement | None:
+        """A statement with nothing but what is known; None also where sqlglot cannot read it."""
+        if not scalar.text.strip() or not self._well_formed(scalar, judge):
+            return None
+        read = statement(scalar.text)
+        return None if read is None or self._unknown_functions(read, scalar) else read
+
+    def _unknown_functions(self, read: Statement, scalar: Scalar) -> bool:
+        if self._known is None:
+            return False
+        unknown = [call for call in read.calls if call.name.lower() not in self._known]
+        for call in unknown:
+            message = f"there is no function {call.name}"
+            hint = did_you_mean(call.name.lower(), self._known)
+            hint = hint or "one of your own is let in by the operator's policy: functions: [..]"
+            self._report.add("sql-function", message, scalar.locate(call.offset), hint)
+        return bool(unknown)
+
+    def _undeclared_target(self, read: Statement, scalar: Scalar) -> bool:
+        for target in read.targets:
+            if target.name.lower() not in self._declared:
+                hint = f"declare it under tables: {target.name}: {{path: ..}}"
+                message = f"{target.name!r} is no declared table"
+                if target.name.lower() == "event":
+                    message, hint = "event is what the rule sees, no table that can be written", ""
+                self._unknown_table(target, scalar, message, hint, [*self._declared.values()])
+                return True
         return False
-    name = word.text
-    hint = f"declare it under tables: {name}: {{path: ..}}"
-    message = f"{name!r} is no declared table"
-    if name.lower() == "event":
-        message, hint = "event is what the rule sees, no table that can be written", ""
-    close = did_you_mean(name, declared.values()) if declared else ""
-    if close.startswith("did you mean"):
-        hint = close
-    report.add("unknown-table", message, scalar.locate(word.offset), hint)
-    return True
+
+    def _undeclared(self, read: Statement, scalar: Scalar, own: Collection[str]) -> bool:
+        """Report the first relation that is no declared table and none of `own`."""
+        for relation in read.relations:
+            name = relation.name.lower()
+            if not (name in own or name in self._declared or (own and name in self._transitions)):
+                message = f"there is no table {relation.name!r} to read"
+                hint = f"declare it under tables: {relation.name}: {{path: ..}}"
+                if own:
+                    hint = f"what has fired is read FROM event; a table: {hint}"
+                near = [*self._declared.values(), *own]
+                self._unknown_table(relation, scalar, message, hint, near)
+                return True
+        return False
+
+    def _unknown_table(
+        self, named: Mention, scalar: Scalar, message: str, hint: str, known: Sequence[str]
+    ) -> None:
+        close = nearest(named.name, known)
+        hint = f"did you mean {close!r}?" if close else hint
+        self._report.add("unknown-table", message, scalar.locate(named.offset), hint)
+
+    def _own(self, rule: str) -> tuple[str, ...]:
+        """What a rule's statements may read beside declared tables."""
+        return ("event", f"p_{rule}".lower())
+
+    def _reads_event(self, rule: str, scalar: Scalar, what: str) -> None:
+        """Warn of a statement that is the same for each firing."""
+        read = statement(scalar.text)
+        names = {relation.name.lower() for relation in read.relations} if read else set()
+        if read is not None and names.isdisjoint({*self._own(rule), *self._transitions}):
+            message = f"{what} never reads event: it is the same whatever has fired"
+            hint = "select from event: a row for each constituent of what fired"
+            self._report.warn("event-unread", message, scalar.locate(0), hint)
+
+    def _well_formed(self, scalar: Scalar, judge: _Judge) -> bool:
+        """Report what is wrong with the form of a text; whether nothing is."""
+        fault = judge(scalar.text) if scalar.text.strip() else None
+        if fault is None:
+            if found := substituted(scalar.text):
+                message = f"{found[0]} is written as it stands: nothing is substituted in SQL"
+                place = scalar.locate(found.start())
+                self._report.warn("substitution", message, place, NO_SUBSTITUTION)
+            return True
+        said = any(problem.place.path == scalar.place.path for problem in self._report.problems)
+        if not said:
+            place = scalar.locate(fault.offset)
+            self._report.add(fault.code, fault.message, place, fault.hint)
+        return False
 
 
-def _reads_event(
-    rule: str,
-    text: str,
-    scalar: Scalar,
-    what: str,
-    declared: Mapping[str, str],
-    report: Report,
-) -> None:
-    of_tables = (f"{table}_{name}" for table in declared for name in TRANSITION_TABLES)
-    hint = unread(text, ("event", f"p_{rule}".lower(), *TRANSITION_TABLES, *of_tables))
-    if hint is not None:
-        message = f"{what} never reads event: it is the same whatever has fired"
-        report.warn("event-unread", message, scalar.locate(0), hint)
+def _called(text: str, begin: int) -> str:
+    """The call that begins at an offset, as written."""
+    depth = 0
+    for token in (token for token in sql_tokens(text) if token.offset >= begin):
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if token.text == ")" and depth == 0:
+            return _shortened(text[begin : token.offset + 1])
+    return text[begin:]
 
 
 def _values(node: Node | None) -> Iterator[Scalar]:
@@ -129,21 +221,6 @@ def _values(node: Node | None) -> Iterator[Scalar]:
         for value in fields.entries.values() if isinstance(fields, Fields) else ():
             if isinstance(value, Scalar):
                 yield value
-
-
-def _say(scalar: Scalar, judge: _Judge, report: Report) -> bool:
-    """Report what is wrong with a text; returns whether something is."""
-    fault = judge(scalar.text) if scalar.text.strip() else None
-    if fault is None:
-        if found := substituted(scalar.text):
-            message = f"{found[0]} is written as it stands: nothing is substituted in SQL"
-            place = scalar.locate(found.start())
-            report.warn("substitution", message, place, NO_SUBSTITUTION)
-        return False
-    said = any(problem.place.path == scalar.place.path for problem in report.problems)
-    if not said:
-        report.add(fault.code, fault.message, scalar.locate(fault.offset), fault.hint)
-    return True
 
 
 def _shortened(text: str) -> str:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tidegate.rules import expression as x
 from tidegate.rules.formatter import format_expression
 from tidegate.rules.model import Change, Rule, Rulebook, SignalAction, TableEvent
+from tidegate.rules.sql.statement import rule_writes
 from tidegate.rules.tableevents import table_events
 from tidegate.rules.tangles import tangles
-from tidegate.rules.writes import Writes, rule_writes
+
+if TYPE_CHECKING:
+    from tidegate.rules.sql.writes import Writes
 
 TRIGGERS_MAX = 10_000  # edges that are shown
 

@@ -23,7 +23,7 @@ from tidegate.rules.model import (
 )
 from tidegate.rules.plain import compared, plain
 from tidegate.rules.reader import Scalar
-from tidegate.rules.sqlwords import insert_without_columns
+from tidegate.rules.sql.statement import statement
 
 
 def warn(book: Book, report: Report) -> None:
@@ -145,10 +145,10 @@ def _passed_over(
 def _by_position(rule: Rule, report: Report) -> None:
     """An INSERT whose values go by position fails on the day its table gets another column."""
     for action in (*rule.actions, *rule.otherwise):
-        table = insert_without_columns(action.text) if isinstance(action, Sql) else None
-        if table is not None:
-            message = f"INSERT INTO {table.text} names no columns: it fails once the table gets one"
-            hint = f"write INSERT INTO {table.text} (a, b) .., or INSERT INTO {table.text} BY NAME"
+        read = statement(action.text) if isinstance(action, Sql) else None
+        if read is not None and (table := read.by_position):
+            message = f"INSERT INTO {table} names no columns: it fails once the table gets one"
+            hint = f"write INSERT INTO {table} (a, b) .., or INSERT INTO {table} BY NAME"
             report.warn("by-position", message, action.place, hint)
 
 

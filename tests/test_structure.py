@@ -121,6 +121,21 @@ def test_light_commands_start_without_spark_and_sqlalchemy(command: str) -> None
     subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, capture_output=True)
 
 
+def test_sql_is_read_in_one_place_and_its_reader_is_imported_with_the_first_text() -> None:
+    readers = {e[0] for e in EDGES if e[1].split(".")[0] == "sqlglot"} - {"engine.sparktypes"}
+    assert readers
+    assert {name for name in readers if not name.startswith("rules.sql.")} == set()
+    script = (
+        "import sys, tidegate\n"
+        "text = 'rulebook: b\\nevents: {a: {signal: {x: bigint}}}\\nrules: {r: {on: a ; a}}\\n'\n"
+        "tidegate.load(text)\n"
+        "assert 'sqlglot' not in sys.modules\n"
+        "tidegate.load(text.replace('a ; a', 'a ; a, if: x > 1'))\n"
+        "assert 'sqlglot' in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, capture_output=True)
+
+
 def test_the_reference_shares_the_language_with_the_detector_and_no_ruling() -> None:
     """What both took from one place would be wrong in both."""
     language = ("errors", "eventscript", "expression", "formatter", "model", "parser")

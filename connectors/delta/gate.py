@@ -19,8 +19,8 @@ from tidegate.connectors.delta import nodes
 from tidegate.connectors.delta.clocks import moment_written
 from tidegate.connectors.delta.functions import FUNCTIONS, TABLE_FUNCTIONS
 from tidegate.connectors.delta.plans import Part, Parts, Plans, words
-from tidegate.rules.deletes import MESSAGE, delete_as_merge
 from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.sql.deletes import MESSAGE, delete_as_merge
 
 Locate = Callable[[int], Place]  # the place of the character at an offset of the text
 

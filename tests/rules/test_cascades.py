@@ -10,9 +10,10 @@ import pytest
 
 from tidegate import rules
 from tidegate.rules.model import Rulebook
+from tidegate.rules.sql.statement import statement
+from tidegate.rules.sql.writes import Writes
 from tidegate.rules.triggers import Triggers
 from tidegate.rules.unbuilt import all_features
-from tidegate.rules.writes import writes
 
 HEAD = """\
 rulebook: b
@@ -32,6 +33,12 @@ rules:
 
 def book(lines: str) -> Rulebook:
     return rules.load(HEAD + lines, features=all_features())
+
+
+def written(text: str) -> tuple[Writes, ...]:
+    read = statement(text)
+    assert read is not None
+    return read.writes
 
 
 def by_code(lines: str, code: str) -> list[str]:
@@ -60,7 +67,7 @@ def by_code(lines: str, code: str) -> list[str]:
 def test_what_a_statement_writes(
     text: str, table: str, changes: str, sets: dict[str, str] | None
 ) -> None:
-    (found,) = writes(text)
+    (found,) = written(text)
     assert (found.table, " ".join(sorted(found.changes)), found.sets) == (
         table,
         " ".join(sorted(changes.split())),
@@ -188,8 +195,8 @@ def left_by(*statements: str) -> list[list[tuple[int, ...]]]:
             f"INSERT INTO t VALUES (1, {x}, {y}), (2, 2, 1); INSERT INTO Log VALUES (1, 9);"
             "INSERT INTO event VALUES (1), (5);"
         )
-        for statement in statements:
-            database.execute(statement)
+        for each in statements:
+            database.execute(each)
         found += [sorted(database.execute(f"SELECT * FROM {name}")) for name in ("t", "Log")]
         database.close()
     return found
@@ -198,7 +205,7 @@ def left_by(*statements: str) -> list[list[tuple[int, ...]]]:
 def test_g22_statements_that_are_not_said_to_disturb_each_other_commute() -> None:
     warned, alike = set(), 0
     for one, two in combinations(STATEMENTS, 2):
-        (first,), (second,) = writes(one), writes(two)
+        (first,), (second,) = written(one), written(two)
         if first.disturbs(second) or second.disturbs(first):
             warned.add((one, two))
         else:

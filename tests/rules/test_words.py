@@ -7,8 +7,8 @@ import pytest
 from tidegate.rules.clocks import cron
 from tidegate.rules.durations import duration, duration_micros, format_duration, lacks_unit
 from tidegate.rules.expression import Duration
-from tidegate.rules.sqltypes import sql_type
-from tidegate.rules.sqlwords import image_words, unsteady_words
+from tidegate.rules.sql.types import sql_type
+from tidegate.rules.sql.words import image_words, unsteady_words
 
 DAY = 86_400_000_000
 

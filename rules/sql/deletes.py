@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tidegate.rules.sqlwords import QUERIES, sql_tokens
+from tidegate.rules.sql.words import QUERIES, sql_tokens
 
 MESSAGE = "DELETE is refused: one that deletes nothing leaves no marker and could be repeated"
 _WITHIN = re.compile(r"([\w.`]+)\s+in\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
@@ -14,15 +14,15 @@ def delete_as_merge(text: str) -> str:
     """What to write for a text that is a DELETE: a MERGE, which leaves a marker even if it deletes
     nothing; a line a clause."""
     found = sql_tokens(text)
-    upper = [token[0].upper() for token in found]
+    upper = [token.text.upper() for token in found]
     deletes = upper.index("DELETE") if "DELETE" in upper else 0
     begin = upper.index("FROM", deletes) + 1 if "FROM" in upper[deletes:] else deletes + 1
     where = upper.index("WHERE", begin) if "WHERE" in upper[begin:] else len(found)
-    named = [token[0] for token in found[begin:where] if token[0] != ";"]
+    named = [token.text for token in found[begin:where] if token.text != ";"]
     table, alias = _names(named)
     condition = "true"
     if where < len(found):
-        condition = text[found[where].end() :].strip().rstrip(";").rstrip()
+        condition = text[found[where].offset + len("WHERE") :].strip().rstrip(";").rstrip()
     source, on = _joined(condition, alias or table)
     target = f"{table} AS {alias}" if alias else table
     clauses = (f"write: MERGE INTO {target}", f"USING {source}", f"ON {on}")
@@ -41,9 +41,9 @@ def _names(tokens: list[str]) -> tuple[str, str]:
 
 def _joined(condition: str, name: str) -> tuple[str, str]:
     """The source of the MERGE, and on what it matches."""
-    words = {token[0].upper() for token in sql_tokens(condition)}
+    words = {token.text.upper() for token in sql_tokens(condition)}
     within = _WITHIN.fullmatch(condition)
-    if within and next((t[0].upper() for t in sql_tokens(within[2])), "") in QUERIES:
+    if within and next((t.text.upper() for t in sql_tokens(within[2])), "") in QUERIES:
         column = within[1] if "." in within[1] else f"{name}.{within[1]}"
         source = f"(SELECT DISTINCT * FROM ({within[2].strip()}) AS s(doomed)) AS d"  # noqa: S608
         return source, f"{column} = d.doomed"

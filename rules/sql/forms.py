@@ -1,16 +1,23 @@
-"""What can be said of a Spark SQL text without Spark: quotes, brackets, how it begins, how many
-statements it is, whether it reads the firing."""
+"""What the words of a Spark SQL text show: quotes, brackets, how it begins, how many statements it
+is."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from tidegate.rules.deletes import MESSAGE, delete_as_merge
 from tidegate.rules.nearest import nearest
-from tidegate.rules.sqlwords import QUERIES, Word, sql_tokens, sql_words
+from tidegate.rules.sql.deletes import MESSAGE, delete_as_merge
+from tidegate.rules.sql.words import (
+    QUERIES,
+    Token,
+    UnclosedError,
+    read_tokens,
+    sql_tokens,
+    sql_words,
+)
 
 _CLOSES = {"(": ")", "[": "]"}
 _WRITES = ("INSERT", "MERGE", "UPDATE")
@@ -26,7 +33,8 @@ _AN_ACTION = "an action is one INSERT, MERGE or UPDATE that reads event"
 NO_SUBSTITUTION = (
     "write the value or a column; with for_each: firing a key is a parameter, as in :account_id"
 )
-_ENDS = re.compile(r"(?i:and|or|not)|[=<>+/%,.(\[-]")
+_ENDS = re.compile(r"(?i:and|or|not)|[=<>+/%,.(\[!|:-]+")
+_CURLY = re.compile("[‘’‚“”„«»´]")
 _SUBSTITUTED = re.compile(r"\$\{[^}'\"]*\}?")
 _EXPRESSION_ONLY = ("WHERE", "IF", "HAVING", "WHEN", "AND", "OR")
 
@@ -54,11 +62,11 @@ def query_fault(text: str) -> SqlFault | None:
     """What keeps a text from being one query."""
     found = _form(text)
     first = next(iter(sql_tokens(text)), None)
-    if found or first is None or first[0] == "(" or first[0].upper() in QUERIES:
+    if found or first is None or first.text == "(" or first.text.upper() in QUERIES:
         return found
-    message = f"{first[0]!r} begins no query"
+    message = f"{first.text!r} begins no query"
     hint = "write SELECT firing_id FROM event ..; an expression stands without sql:"
-    return SqlFault("sql-kind", message, first.start(), hint)
+    return SqlFault("sql-kind", message, first.offset, hint)
 
 
 def expression_fault(text: str) -> SqlFault | None:
@@ -79,70 +87,71 @@ def expression_fault(text: str) -> SqlFault | None:
     return None
 
 
-def unread(text: str, names: Collection[str]) -> str | None:
-    """None where a text mentions one of these relations; else the hint for one that does not."""
-    words = sql_words(text)
-    if any(word.text.lower() in names for word in words if not word.called):
-        return None
-    read = [then.text for word, then in pairwise(words) if _reads(word)]
-    meant = next((name for name in map(str.lower, read) if nearest(name, sorted(names))), None)
-    if meant:
-        return f"did you mean {nearest(meant, sorted(names))!r} for {meant!r}?"
-    return "select from event: a row for each constituent of what fired"
-
-
-def _reads(word: Word) -> bool:
-    return not word.quoted and word.text.upper() in ("FROM", "JOIN", "USING")
-
-
 def _form(text: str) -> SqlFault | None:
-    """Quotes, comments and brackets that are not closed, and a second statement."""
-    opened: list[tuple[str, int]] = []
-    ended = None
-    previous = None
-    for token in sql_tokens(text):
-        mark, at = token[0], token.start()
-        if ended is not None:
-            message = "something stands behind the semicolon"
-            return SqlFault("sql-several", message, at, "write one alone")
-        if mark in "'\"`":
-            return SqlFault("sql-syntax", f"the quote {mark} is not closed", at)
-        if mark == "/*":
-            return SqlFault("sql-syntax", "the comment /* is not closed", at)
-        if mark in _CLOSES:
-            opened.append((mark, at))
-        elif mark in _CLOSES.values():
-            if not opened:
-                return SqlFault("sql-syntax", f"{mark!r} closes nothing", at)
-            bracket, begun = opened.pop()
-            if _CLOSES[bracket] != mark:
-                message = f"{bracket!r} is closed by {mark!r}"
-                return SqlFault("sql-syntax", message, begun)
-        elif mark == ";" and not opened:
-            ended = at
-        previous = token
-    if fault := _substituted(text):
-        return fault
-    if opened:
-        return SqlFault("sql-syntax", f"{opened[-1][0]!r} is not closed", opened[-1][1])
-    if previous is None or (ended is not None and len(sql_tokens(text)) == 1):
-        return SqlFault("sql-syntax", "there is nothing but comments", 0)
-    return _ends_early(text)
-
-
-def _ends_early(text: str) -> SqlFault | None:
-    """A text whose last word or character needs something behind it."""
-    tokens = [token for token in sql_tokens(text) if token[0] != ";"]
-    last = tokens[-1]
-    if last["quoted"] or not _ENDS.fullmatch(last[0]) or (tokens[:-1] and tokens[-2][0] == "."):
+    """What is wrong with a text of any kind."""
+    try:
+        tokens = read_tokens(text)
+    except UnclosedError as unclosed:
+        what = {"/*": "the comment", "": "a quote or comment"}.get(unclosed.mark, "the quote")
+        message = " ".join(f"{what} {unclosed.mark} is not closed".split())
+        return SqlFault("sql-syntax", message, unclosed.offset)
+    if tokens is None:
         return None
-    message = f"the text ends behind {last[0]!r}"
-    return SqlFault("sql-syntax", message, last.start(), f"complete it, or leave {last[0]} out")
+    if all(token.text == ";" for token in tokens):
+        return SqlFault("sql-syntax", "there is nothing but comments", 0)
+    found = (check(tokens) for check in (_curly, _bracketed, _several))
+    return next(filter(None, found), None) or _substituted(text) or _ends_early(tokens)
+
+
+def _curly(tokens: Sequence[Token]) -> SqlFault | None:
+    """A quote of a word processor's."""
+    for token in tokens:
+        found = _CURLY.search(token.text) if token.text[0] not in "'\"`" else None
+        if found:
+            message = f"{found[0]} is no quote of SQL"
+            hint = "write straight quotes: '..' around a text, `..` around a name"
+            return SqlFault("sql-syntax", message, token.offset + found.start(), hint)
+    return None
+
+
+def _bracketed(tokens: Sequence[Token]) -> SqlFault | None:
+    opened: list[Token] = []
+    for token in tokens:
+        if token.text in _CLOSES:
+            opened.append(token)
+        elif token.text in _CLOSES.values():
+            if not opened:
+                return SqlFault("sql-syntax", f"{token.text!r} closes nothing", token.offset)
+            begun = opened.pop()
+            if _CLOSES[begun.text] != token.text:
+                message = f"{begun.text!r} is closed by {token.text!r}"
+                return SqlFault("sql-syntax", message, begun.offset)
+    if not opened:
+        return None
+    return SqlFault("sql-syntax", f"{opened[-1].text!r} is not closed", opened[-1].offset)
+
+
+def _several(tokens: Sequence[Token]) -> SqlFault | None:
+    """A statement behind the semicolon."""
+    for token, then in pairwise(tokens):
+        if token.text == ";":
+            message = "something stands behind the semicolon"
+            return SqlFault("sql-several", message, then.offset, "write one alone")
+    return None
+
+
+def _ends_early(tokens: Sequence[Token]) -> SqlFault | None:
+    """A text whose last word or character needs something behind it."""
+    *before, last = (token for token in tokens if token.text != ";")
+    if last.quoted or not _ENDS.fullmatch(last.text) or (before and before[-1].text == "."):
+        return None
+    message = f"the text ends behind {last.text!r}"
+    return SqlFault("sql-syntax", message, last.offset, f"complete it, or leave {last.text} out")
 
 
 def _substituted(text: str) -> SqlFault | None:
     """`${x}` outside of quotes."""
-    at = next((token.start() for token in sql_tokens(text) if token[0] == "$"), None)
+    at = next((token.offset for token in sql_tokens(text) if token.text == "$"), None)
     found = _SUBSTITUTED.match(text, at) if at is not None else None
     if found is None:
         return None
@@ -152,16 +161,18 @@ def _substituted(text: str) -> SqlFault | None:
 
 def substituted(text: str) -> re.Match[str] | None:
     """`${x}` inside of quotes, where it is written as it stands."""
-    quoted = (token for token in sql_tokens(text) if token["string"])
-    inside = (_SUBSTITUTED.search(text, token.start(), token.end()) for token in quoted)
+    quoted = (token for token in sql_tokens(text) if token.text[-1] in "'\"")
+    inside = (_SUBSTITUTED.search(text, t.offset, t.offset + len(t.text)) for t in quoted)
     return next(filter(None, inside), None)
 
 
 def _begins_an_action(text: str, *, unmarked: bool) -> SqlFault | None:
-    first = sql_tokens(text)[0]
-    word, at = first[0].upper(), first.start()
+    first = next(iter(sql_tokens(text)), None)
+    if first is None:
+        return None
+    word, at = first.text.upper(), first.offset
     if word in ("WITH", "FROM"):
-        later = [token[0].upper() for token in _outside(text)]
+        later = [token.text.upper() for token in _outside(text)]
         word = next((one for one in later if one in (*_WRITES, "DELETE")), "SELECT")
     if word in _WRITES or (unmarked and word == "DELETE"):
         return None
@@ -171,8 +182,8 @@ def _begins_an_action(text: str, *, unmarked: bool) -> SqlFault | None:
         hint = "write INSERT INTO a table (its columns) and then the query"
         return SqlFault("sql-kind", "a query alone writes nothing", at, hint)
     if word in _OTHERS:
-        return SqlFault("sql-kind", f"{first[0]} is no action", at, _AN_ACTION)
-    return SqlFault("sql-kind", f"{first[0]!r} begins no statement", at, _meant(first[0]))
+        return SqlFault("sql-kind", f"{first.text} is no action", at, _AN_ACTION)
+    return SqlFault("sql-kind", f"{first.text!r} begins no statement", at, _meant(first.text))
 
 
 def _meant(word: str) -> str:
@@ -182,11 +193,11 @@ def _meant(word: str) -> str:
     return f"did you mean {meant!r}?" if meant else _AN_ACTION
 
 
-def _outside(text: str) -> Iterator[re.Match[str]]:
+def _outside(text: str) -> Iterator[Token]:
     """The tokens outside of all brackets."""
     depth = 0
     for token in sql_tokens(text):
-        depth -= token[0] == ")"
+        depth -= token.text == ")"
         if not depth:
             yield token
-        depth += token[0] == "("
+        depth += token.text == "("

@@ -1,0 +1,1 @@
+"""Spark SQL texts, read without Spark."""

@@ -1,0 +1,154 @@
+"""A text of Spark SQL as sqlglot reads it: what it calls, reads and writes.
+
+sqlglot knows most of Spark's SQL and not all of it: what it cannot read is left to Spark's verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
+
+from tidegate.rules.model import Rule, Rulebook, Sql
+from tidegate.rules.sql.words import KEPT_MAX, spark_dialect, sql_tokens
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from tidegate.rules.sql.writes import Writes
+
+# sqlglot tries `int(x)` as a type and then as a call, each of them twice where they are nested.
+TYPES_NESTED_MAX = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A name, as written, at an offset of the text."""
+
+    name: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """`calls`: the functions called by an unqualified name; `relations`: the unqualified names that
+    are read as tables; `targets`: those that are written; `by_position`: the table of an INSERT
+    that names no columns; `writes`: what each of its statements does."""
+
+    calls: tuple[Mention, ...] = ()
+    relations: tuple[Mention, ...] = ()
+    targets: tuple[Mention, ...] = ()
+    by_position: str | None = None
+    writes: tuple[Writes, ...] = ()
+
+
+@lru_cache(maxsize=KEPT_MAX)
+def statement(text: str, *, expression: bool = False) -> Statement | None:
+    """What a statement or query, or an `expression`, is; None where sqlglot cannot tell."""
+    tree = _tree(text, expression=expression)
+    if tree is None:
+        return None
+    if expression:
+        return Statement(_calls(tree, text))
+    from tidegate.rules.sql.writes import statements, target, written
+
+    found = list(statements(tree))
+    targets = [table for each in found if (table := target(each)) is not None]
+    relations = _relations(tree, targets)
+    tables = {each.name.lower() for each in relations}
+    return Statement(
+        _calls(tree, text),
+        relations,
+        tuple(_mention(table) for table in targets if not table.db),
+        next((each.this.name for each in found if _is_by_position(each)), None),
+        tuple(writes for each in found if (writes := written(each, tables)) is not None),
+    )
+
+
+def rule_writes(rule: Rule, book: Rulebook, *, otherwise: bool = True) -> Iterator[Writes]:
+    """What the statements of a rule do to the rulebook's tables."""
+    declared = {name.lower() for name in book.tables}
+    for action in (*rule.actions, *(rule.otherwise if otherwise else ())):
+        if isinstance(action, Sql) and (found := statement(action.text)):
+            yield from (writes for writes in found.writes if writes.table in declared)
+
+
+def _tree(text: str, *, expression: bool) -> exp.Expr | None:
+    from sqlglot import exp
+
+    if _types_nested(text) > TYPES_NESTED_MAX:
+        return None
+    dialect = spark_dialect()
+    try:
+        found = dialect.parse_into(exp.Condition, text) if expression else dialect.parse(text)
+    except Exception:  # whatever it trips over, Spark has the verdict
+        return None
+    trees = [tree for tree in found if tree is not None]
+    if len(trees) != 1 or trees[0].find(exp.Command):
+        return None
+    for hint in [*trees[0].find_all(exp.Hint)]:
+        hint.pop()
+    return trees[0]
+
+
+def _types_nested(text: str) -> int:
+    """How many calls by names of types, `int(..)`, stand inside each other."""
+    types = _type_names()
+    opened: list[bool] = []
+    most, before = 0, ""
+    for token in sql_tokens(text):
+        if token.text == "(":
+            opened.append(before in types)
+            most = max(most, sum(opened))
+        elif token.text == ")" and opened:
+            opened.pop()
+        before = token.text.lower()
+    return most
+
+
+@cache
+def _type_names() -> frozenset[str]:
+    dialect = spark_dialect()
+    types = dialect.parser_class.TYPE_TOKENS
+    keywords = dialect.tokenizer_class.KEYWORDS.items()
+    return frozenset(word.lower() for word, kind in keywords if kind in types)
+
+
+def _calls(tree: exp.Expr, text: str) -> tuple[Mention, ...]:
+    from sqlglot import exp
+
+    found = []
+    for node in tree.walk():
+        begin = node.meta.get("start") if isinstance(node, exp.Func) else None
+        if begin is not None and not isinstance(node.parent, exp.Dot):
+            name = text[begin : node.meta["end"] + 1].strip("`")
+            found.append(Mention(name, begin))
+    return tuple(sorted(found, key=lambda mention: mention.offset))
+
+
+def _relations(tree: exp.Expr, targets: list[exp.Table]) -> tuple[Mention, ...]:
+    from sqlglot import exp
+
+    written = {id(table) for table in targets}
+    named = {each.alias.lower() for each in tree.find_all(exp.CTE)}
+    return tuple(
+        _mention(table)
+        for table in tree.find_all(exp.Table, bfs=False)
+        if id(table) not in written
+        and isinstance(table.this, exp.Identifier)
+        and not table.db
+        and table.name.lower() not in named
+    )
+
+
+def _mention(table: exp.Table) -> Mention:
+    return Mention(table.name, table.this.meta.get("start", 0))
+
+
+def _is_by_position(node: exp.Expr) -> bool:
+    from sqlglot import exp
+
+    if not isinstance(node, exp.Insert) or not isinstance(node.this, exp.Table):
+        return False
+    return not any(node.args.get(key) for key in ("by_name", "overwrite", "where", "partition"))

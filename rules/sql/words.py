@@ -1,0 +1,174 @@
+"""The words of Spark SQL texts, outside strings and comments, by sqlglot's tokenizer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from sqlglot.dialects.spark import Spark
+
+KEPT_MAX = 10_000  # texts: each is looked at several times while a rulebook is read
+QUERIES = ("SELECT", "VALUES", "TABLE", "FROM", "WITH")  # how a query begins
+
+_WORD = re.compile(r"[^\W\d]\w*")
+_MARK = re.compile(r"['\"`]|/\*")
+_MARKS_MAX = 100  # that are looked through for the one that is not closed
+
+# Functions whose value is not a function of the row: G25 refuses them where SQL filters events.
+_UNSTEADY_WITHOUT_PARENTHESES = {
+    "current_date",
+    "current_time",
+    "current_timestamp",
+    "current_user",
+    "localtimestamp",
+    "session_user",
+}
+_UNSTEADY = _UNSTEADY_WITHOUT_PARENTHESES | {
+    "curdate",
+    "input_file_name",
+    "monotonically_increasing_id",
+    "now",
+    "rand",
+    "randn",
+    "random",
+    "randstr",
+    "shuffle",
+    "spark_partition_id",
+    "uniform",
+    "user",
+    "uuid",
+}
+_UNSTEADY_WITHOUT_ARGUMENTS = {"unix_timestamp", "to_unix_timestamp"}
+
+
+class Token(NamedTuple):
+    """A token as written, at `offset`. `name`: what it may name, without backquotes."""
+
+    text: str
+    offset: int
+    name: str = ""
+
+    @property
+    def quoted(self) -> bool:
+        """Whether it is a name in backquotes."""
+        return self.text.startswith("`")
+
+
+class Word(NamedTuple):
+    """An identifier at `offset`; `qualifies`: a dot follows; `member`: a dot stands before;
+    `called`: an opening parenthesis follows; `called_empty`: a closing one right behind it."""
+
+    text: str
+    offset: int
+    quoted: bool
+    qualifies: bool
+    member: bool
+    called: bool
+    called_empty: bool
+
+
+class UnclosedError(Exception):
+    """A quote or comment, begun by `mark` at `offset`, has no end."""
+
+    def __init__(self, mark: str, offset: int) -> None:
+        super().__init__(mark)
+        self.mark = mark
+        self.offset = offset
+
+
+@cache
+def spark_dialect() -> Spark:
+    """Imported with the first text: a tenth of a second that a rulebook without SQL spares."""
+    from sqlglot.dialects.spark import Spark
+
+    return Spark()
+
+
+@lru_cache(maxsize=16)  # one text is looked at for several things, one after the other
+def sql_tokens(text: str) -> tuple[Token, ...]:
+    """The tokens of a text, without comments and hints; none where sqlglot cannot tell.
+
+    `a.b > 'x' -- why` has the tokens `a`, `.`, `b`, `>`, `'x'`.
+    """
+    try:
+        return read_tokens(text) or ()
+    except UnclosedError:
+        return ()
+
+
+def read_tokens(text: str) -> tuple[Token, ...] | None:
+    """See `sql_tokens`; None where sqlglot cannot tell. Raises UnclosedError."""
+    from sqlglot.errors import TokenError
+
+    found: dict[int, Token] = {}  # 1L is three tokens of sqlglot's at one place
+    try:
+        for token in spark_dialect().tokenize(text):
+            written = text[token.start : token.end + 1]
+            if not written.startswith("/*+"):
+                name = token.text if written[0] == "`" or _WORD.fullmatch(written) else ""
+                found.setdefault(token.start, Token(written, token.start, name))
+    except TokenError as error:
+        if isinstance(error.__cause__, IndexError) or "Missing" in str(error.__cause__):
+            raise _unclosed(text) from None
+        return None
+    return tuple(found.values())
+
+
+def _unclosed(text: str) -> UnclosedError:
+    """The last mark that begins something, everything before it being whole."""
+    from sqlglot.errors import TokenError
+
+    marks = [found.start() for found in _MARK.finditer(text)]
+    for begin in reversed(marks[-_MARKS_MAX:]):
+        try:
+            spark_dialect().tokenize(text[:begin])
+        except TokenError:
+            continue
+        return UnclosedError(text[begin : begin + 2] if text[begin] == "/" else text[begin], begin)
+    return UnclosedError("", 0)
+
+
+@lru_cache(maxsize=KEPT_MAX)
+def sql_words(text: str) -> tuple[Word, ...]:
+    """The identifiers of a SQL text in order, backquoted ones included."""
+    return tuple(_words(text))
+
+
+def _words(text: str) -> Iterator[Word]:
+    found = sql_tokens(text)
+    for n, token in enumerate(found):
+        if not token.name:
+            continue
+        after = [t.text for t in found[n + 1 : n + 3]]
+        before = found[n - 1].text if n else ""
+        yield Word(
+            token.name,
+            token.offset,
+            token.quoted,
+            qualifies=after[:1] == ["."],
+            member=before == ".",
+            called=after[:1] == ["("],
+            called_empty=after == ["(", ")"],
+        )
+
+
+def unsteady_words(text: str) -> list[Word]:
+    """Calls whose value depends on when or where they run, not on the row (G25)."""
+    return [word for word in sql_words(text) if _is_unsteady(word)]
+
+
+def _is_unsteady(word: Word) -> bool:
+    name = word.text.lower()
+    if word.called:
+        return name in _UNSTEADY or (name in _UNSTEADY_WITHOUT_ARGUMENTS and word.called_empty)
+    bare = not (word.quoted or word.member or word.qualifies)
+    return bare and name in _UNSTEADY_WITHOUT_PARENTHESES
+
+
+def image_words(text: str) -> list[Word]:
+    """Mentions of the pre- and post-image, `old.x` and `new.x` (G11)."""
+    words = sql_words(text)
+    return [w for w in words if w.text.lower() in ("old", "new") and w.qualifies and not w.member]

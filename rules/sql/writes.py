@@ -1,0 +1,138 @@
+"""What a statement of an action writes and reads, as far as its text shows it.
+
+`explain` and the warnings of a rulebook need it without Spark: what a view or a function would read
+is not seen, nor a statement that sqlglot cannot read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from tidegate.rules.model import Change
+
+_THEN = {exp.Insert: Change.INSERT, exp.Update: Change.UPDATE, exp.Var: Change.DELETE}
+
+
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """One statement. `table`: its target, in small letters, with all the parts of its name;
+    `changes`: what it may do there; `appends`: it is a plain INSERT.
+
+    `sets`: the columns that it updates, in small letters, each with the literal that it becomes,
+    empty for any other value; None where they are not listed. `names`: the identifiers of all the
+    rest; `tables`: those that are read; `star`: all columns of something are.
+    """
+
+    table: str
+    changes: frozenset[Change]
+    appends: bool = False
+    sets: Mapping[str, str] | None = None
+    names: frozenset[str] = frozenset()
+    tables: frozenset[str] = frozenset()
+    star: bool = False
+
+    @property
+    def columns(self) -> frozenset[str] | None:
+        """The columns that an update changes; None: any."""
+        return None if self.sets is None else frozenset(self.sets)
+
+    def disturbs(self, other: Writes) -> bool:
+        """Whether what the other does may be another once this one has run."""
+        if self.table in other.tables:
+            return not self._spares(other) or other.star
+        if self.table != other.table or (self.appends and other.appends):
+            return False
+        return not (self._spares(other) and other._spares(self) and self._agrees(other))
+
+    def _spares(self, other: Writes) -> bool:
+        """Whether it changes nothing but columns that the other does not look at."""
+        only = self.changes == {Change.UPDATE} and self.sets is not None
+        return only and self.sets.keys().isdisjoint(other.names)  # type: ignore[union-attr]
+
+    def _agrees(self, other: Writes) -> bool:
+        """Whether columns that both set become the same."""
+        mine, its = self.sets or {}, other.sets or {}
+        return all(mine[column] == its[column] != "" for column in mine.keys() & its.keys())
+
+
+def target(statement: exp.Expr) -> exp.Table | None:
+    """The table that an INSERT, MERGE, UPDATE or DELETE writes."""
+    named = statement.this.this if isinstance(statement.this, exp.Schema) else statement.this
+    return named if isinstance(named, exp.Table) else None
+
+
+def written(statement: exp.Expr, tables: Collection[str]) -> Writes | None:
+    """What a statement writes, which reads these tables."""
+    table = target(statement)
+    if table is None:
+        return None
+    updates = _updates(statement)
+    name = ".".join(part.name.lower() for part in table.parts)
+    sets, set_names = _sets(updates, {name.rpartition(".")[2], table.alias.lower()})
+    named = {
+        node.name.lower()
+        for node in statement.find_all(exp.Identifier)
+        if id(node) not in set_names
+    }
+    return Writes(
+        name,
+        _changes(statement),
+        isinstance(statement, exp.Insert) and _changes(statement) == {Change.INSERT},
+        sets,
+        frozenset(named),
+        frozenset(tables),
+        any(not isinstance(star.parent, exp.Count) for star in statement.find_all(exp.Star)),
+    )
+
+
+def _changes(statement: exp.Expr) -> frozenset[Change]:
+    if isinstance(statement, exp.Merge):
+        then = (when.args["then"] for when in statement.find_all(exp.When))
+        return frozenset(change for node in then if (change := _THEN.get(type(node))))
+    if isinstance(statement, exp.Insert):
+        replaces = statement.args.get("overwrite") or statement.args.get("where")
+        return frozenset({Change.INSERT, Change.DELETE} if replaces else {Change.INSERT})
+    return frozenset({Change.UPDATE if isinstance(statement, exp.Update) else Change.DELETE})
+
+
+def _updates(statement: exp.Expr) -> list[exp.Update]:
+    if isinstance(statement, exp.Merge):
+        then = (when.args["then"] for when in statement.find_all(exp.When))
+        return [node for node in then if isinstance(node, exp.Update)]
+    return [statement] if isinstance(statement, exp.Update) else []
+
+
+def _sets(
+    updates: Collection[exp.Update], own: Collection[str]
+) -> tuple[dict[str, str] | None, set[int]]:
+    """The columns behind SET with the literals that they become, and the nodes of their names; None
+    where there is `SET *`. `own`: what the target is called."""
+    found: dict[str, str] = {}
+    nodes: set[int] = set()
+    for each in (each for update in updates for each in update.expressions):
+        if not isinstance(each, exp.EQ) or not isinstance(each.this, exp.Column | exp.Dot):
+            return None, set()
+        identifiers = list(each.this.find_all(exp.Identifier, bfs=False))
+        parts = [part.name.lower() for part in each.this.parts]
+        if len(parts) > 1 and parts[0] in own:
+            del parts[0]
+        literal = "" if parts[1:] else _literal(each.expression)  # parts: a field of the column
+        same = found.setdefault(parts[0], literal) == literal
+        found[parts[0]] = literal if same else ""
+        nodes.update(map(id, identifiers))
+    return found, nodes
+
+
+def _literal(node: exp.Expr) -> str:
+    written = node.sql("spark") if isinstance(node, exp.Literal | exp.Boolean) else ""
+    return written.lower() if isinstance(node, exp.Boolean) else written
+
+
+def statements(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """The statements of a text that write: one, or those of `FROM event INSERT .. INSERT ..`."""
+    for node in tree.find_all(exp.Insert, exp.Merge, exp.Update, exp.Delete):
+        if not isinstance(node.parent, exp.When):
+            yield node
