@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 WIDTH = 100  # columns of a remedy
+SHOWN_MAX = 5  # other places of a problem
 _INDENTED: dict[str, Any] = {
     "initial_indent": "    ",
     "subsequent_indent": "    ",
@@ -40,7 +41,8 @@ class Problem:
     """One thing wrong (or, in a list of warnings, doubtful) about an input.
 
     `code` is a stable kebab-case word tests and scripts can match; `message` says what is wrong;
-    `hint` the remedy; `excerpt` the offending text, underlined, if there is one.
+    `hint` the remedy; `excerpt` the offending text, underlined, if there is one; `others`: where
+    else the same is to be said.
     """
 
     code: str
@@ -48,6 +50,7 @@ class Problem:
     place: Place
     hint: str = ""
     excerpt: str = ""
+    others: tuple[Place, ...] = ()
 
     def __str__(self) -> str:
         where = f" ({self.place.path})" if self.place.path else ""
@@ -56,7 +59,15 @@ class Problem:
             lines += ["    " + line for line in self.excerpt.splitlines()]
         for line in self.hint.split("\n") if self.hint else ():
             lines += textwrap.wrap(line, WIDTH, **_INDENTED)
+        if self.others:
+            lines += textwrap.wrap(f"the same at {self._elsewhere()}", WIDTH, **_INDENTED)
         return "\n".join(lines)
+
+    def _elsewhere(self) -> str:
+        """`9:14, 10:14 and 30 more`."""
+        shown = ", ".join(f"{at.line}:{at.column}" for at in self.others[:SHOWN_MAX])
+        more = len(self.others) - SHOWN_MAX
+        return f"{shown} and {more} more" if more > 0 else shown
 
 
 class TidegateError(Exception):

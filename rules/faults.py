@@ -97,7 +97,7 @@ def _character(text: str, position: int) -> Fault:
     if character == "<" and re.match(r"<\s*\(", text[position:]):
         return Fault(span, "this clock literal is not closed", "write <(hh:mm:ss)mm/dd/yyyy>")
     if character == "!":
-        return Fault(span, "'!' is not an operator", "write not(b)[a, c] or a without b")
+        return Fault(span, "'!' is not an operator", slips.ABSENT)
     hint = slips.CONDITIONS if character in "=<>.%/" else ""
     if character == "{":
         hint = "so many of one event: any(3, a*)"
@@ -117,6 +117,8 @@ def _ends_early(found: Unexpected) -> Fault:
     if unclosed is not None and found.accepted & {"RPAR", "RSQB", "COMMA"}:
         span = Span(unclosed, unclosed + 1)
         return Fault(span, f"{found.text[unclosed]!r} is not closed")
+    if edge := slips.edge(found.text):
+        return Fault(span, *edge)
     hint = slips.ends_early(found) or f"expected {_expected(found.accepted)}"
     return Fault(span, "the event expression ends early", hint)
 
@@ -161,7 +163,7 @@ def _function(found: Unexpected) -> Said:
     if found.kind == "NAME" and re.search(r"\b(any|every)\s*\(\s*$", found.before):
         return "a count is missing", "write any(2, a, b), any(2, a*), every(2, a)"
     if found.kind == "NAME" and re.search(r"\bnot\s*$", found.before):
-        return "not takes a window", "write not(b)[a, c], or a without b"
+        return "not takes a window", slips.absence(found)
     before = re.search(r"([A-Za-z_]\w*)\s*$", found.before)
     if found.kind != "LPAR" or before is None or "LPAR" in found.accepted:
         return None
@@ -177,6 +179,8 @@ def _function(found: Unexpected) -> Said:
 def _star(found: Unexpected) -> Said:
     if found.kind != "_STAR":
         return None
+    if slips.edge(found.before):
+        return slips.edge(found.before)
     return (
         "'*' cannot stand here",
         "it stands only in any(m, a*); more than a name in parentheses: any(m, (a or b)*)",
@@ -207,6 +211,7 @@ def _keyword(found: Unexpected) -> Said:
 
 
 _RULES = (
+    slips.behind_edge,
     slips.length,
     slips.added,
     slips.joined,

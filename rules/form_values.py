@@ -77,7 +77,6 @@ SQL_VALUE = s.scalar(
 )
 SQL_VALUES = k.mapping(SQL_VALUE, ".+", "a name")
 SQL_NAME = "a name: letters, digits and _"
-FREE_NAME = f"{SQL_NAME}, not a keyword"
 ANYTHING = Kind(lambda node, _: node, {})
 
 

@@ -25,7 +25,9 @@ from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.reader import Fields, Items, Node, Scalar
 
 Schema = dict[str, Any]
-Words = Mapping[str, str | tuple[str, ...]]
+# The key that a word stands for; of several the first that is not written; or, from the value that
+# is written for it, the whole hint.
+Words = Mapping[str, str | tuple[str, ...] | Callable[[str], str]]
 
 HINTS_MAX = 100  # nearest names that one report looks for: nobody reads more
 
@@ -108,7 +110,7 @@ def listing(item: Kind, least: int = 0) -> Kind:
 
     def read(node: Node, report: Report) -> Any:
         if not isinstance(node, Items):
-            written = f"[{node.text}]" if isinstance(node, Scalar) and node.text else like
+            written = _as_item(item, node) or like
             hint = f"write {written}" if written else ""
             return report.add("type", f"expected a list, found {named(node)}", node.place, hint)
         if len(node.items) < least:
@@ -122,9 +124,28 @@ def listing(item: Kind, least: int = 0) -> Kind:
     return Kind(read, schema, like)
 
 
-def mapping(value: Kind, key: str, what: str, single: bool = False, like: str = "") -> Kind:
-    """A mapping from free names that match the pattern `key` to values of one kind; a `single` one
-    has one entry. Values that are refused are kept as BAD, so that their names stay known.
+def _as_item(item: Kind, node: Node) -> str:
+    """A list of the one value that is written without brackets; "" where it is no such value."""
+    if not isinstance(node, Scalar) or not node.text:
+        return ""
+    found = Report()
+    if item.read(node, found) is not BAD:
+        return f"[{node.text}]"
+    remedy = found.problems[0].hint.partition("write ")[2]
+    return f"[{remedy}]" if remedy else ""
+
+
+def mapping(
+    value: Kind,
+    key: str,
+    what: str,
+    single: bool = False,
+    like: str = "",
+    keywords: Collection[str] = (),
+) -> Kind:
+    """A mapping from free names that match the pattern `key`, and are no `keywords`, to values of
+    one kind; a `single` one has one entry. Values that are refused are kept as BAD, so that their
+    names stay known.
     """
     example = value.like or ".."
     whole = like or f"NAME: {example}"
@@ -146,7 +167,10 @@ def mapping(value: Kind, key: str, what: str, single: bool = False, like: str = 
                 if not any(name in one.pieces for one in wrong):
                     values[name] = BAD
                 continue
-            if not re.fullmatch(key, name):
+            if name in keywords:
+                message = f"{name!r} is a keyword of event expressions"
+                report.add("name", message, node.keys[name], f"write another name: {name}_event")
+            elif not re.fullmatch(key, name):
                 hint = identifier_hint(name)
                 report.add("name", f"{name!r} is not {what}", node.keys[name], hint)
             values[name] = value.read(child, report)
@@ -224,8 +248,8 @@ def by_key(
             message = f"{what} has only one of {names}, not {' and '.join(present)}"
             return report.add("value", message, second, several)
         for name in node.entries:
-            hint = hint_for(name, kinds, words, report)
-            if hint.startswith("did you mean"):
+            hint = hint_for(name, kinds, words, report, node.entries)
+            if hint.startswith("did you mean") or callable((words or {}).get(name.lower())):
                 message = f"unknown key {name!r} in {what}"
                 return report.add("unknown-key", message, node.keys[name], hint)
         message = f"{what} needs one of {names}"
@@ -269,11 +293,19 @@ def with_node(kind: Kind) -> Kind:
 
 
 def hint_for(
-    word: str, known: Iterable[str], words: Words | None, report: Report, keys: Collection[str] = ()
+    word: str,
+    known: Iterable[str],
+    words: Words | None,
+    report: Report,
+    entries: Mapping[str, Node] | None = None,
 ) -> str:
-    """The known name that a word stands for, else the nearest one. Where it may stand for several
-    names, the first is meant that is not among `keys`, which are written beside it."""
+    """The known name that a word stands for, else the nearest one. `entries`: the word's own and
+    those beside it."""
     other = (words or {}).get(word.lower())
+    keys = entries or {}
+    if callable(other):
+        value = keys.get(word)
+        return other(value.text if isinstance(value, Scalar) else "")
     if isinstance(other, tuple):
         other = next((name for name in other if name not in keys), other[-1])
     return f"did you mean {other!r}?" if other else report.did_you_mean(word, known)
@@ -290,5 +322,6 @@ def _say(wrong: Iterable[Misplaced], report: Report) -> set[str]:
 
 def wrong_shape(what: str, like: str, node: Node, report: Report, keys: Iterable[str] = ()) -> Any:
     """A node that is neither a scalar, a list nor a mapping where it should be."""
-    message = f"expected {what}, found {named(node)}"
+    expected = what if " " in what else f"a mapping for {what}"
+    message = f"expected {expected}, found {named(node)}"
     return report.add("type", message, node.place, shape_hint(like, node, keys))

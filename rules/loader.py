@@ -10,7 +10,7 @@ from tidegate.rules.added import with_added
 from tidegate.rules.book import Book
 from tidegate.rules.cascades import cascade_warnings
 from tidegate.rules.check import check
-from tidegate.rules.errors import InputError, Problem
+from tidegate.rules.errors import InputError, Place, Problem
 from tidegate.rules.files import read_file
 from tidegate.rules.form import RULEBOOK
 from tidegate.rules.kinds import Record, Report
@@ -21,6 +21,8 @@ from tidegate.rules.shape import shape, shape_settings
 from tidegate.rules.statements import check_statements
 from tidegate.rules.unbuilt import SIMULATED, refuse_unbuilt
 from tidegate.rules.warn import warn
+
+SAID_MAX = 3  # times that one warning is said
 
 
 def load_rulebook(
@@ -98,7 +100,7 @@ def _loaded(
     if doubt is not None:
         doubt(book, limits, report)
     if report.problems:
-        raise InputError(in_order(report.problems), in_order(report.warnings))
+        raise InputError(in_order(report.problems), said_once(report.warnings))
     loaded = Rulebook(
         top.get("rulebook"),
         file,
@@ -115,7 +117,7 @@ def _loaded(
         added=added or {},
         files=book.files,
     )
-    return replace(loaded, warnings=in_order([*report.warnings, *cascade_warnings(loaded)]))
+    return replace(loaded, warnings=said_once([*report.warnings, *cascade_warnings(loaded)]))
 
 
 def _leave_out(refused: Sequence[Problem], report: Report) -> None:
@@ -127,6 +129,23 @@ def _leave_out(refused: Sequence[Problem], report: Report) -> None:
 def is_text(source: str) -> bool:
     """Whether a string is YAML text and no path: no path has a line break or a `: `."""
     return "\n" in source or ": " in source
+
+
+def said_once(warnings: list[Problem]) -> tuple[Problem, ...]:
+    """In order; one that is the same at more than a few places is said at the first of them."""
+    ordered = in_order(warnings)
+    alike: dict[tuple[str, ...], list[Place]] = {}
+    for each in ordered:
+        alike.setdefault(_said(each), []).append(each.place)
+    return tuple(
+        replace(each, others=tuple(places[1:])) if len(places) > SAID_MAX else each
+        for each in ordered
+        if len(places := alike[_said(each)]) <= SAID_MAX or each.place is places[0]
+    )
+
+
+def _said(problem: Problem) -> tuple[str, ...]:
+    return problem.code, problem.message, problem.hint, problem.place.file
 
 
 def in_order(problems: list[Problem]) -> tuple[Problem, ...]:

@@ -102,7 +102,11 @@ def shape_hint(like: str, node: Node, known: Iterable[str] = ()) -> str:
     if isinstance(node, Scalar):
         name, colon, rest = node.text.partition(":")
         if colon and name in known:
+            if rest[:1].isspace():
+                return f"the blank behind the colon is U+{ord(rest[0]):04X}: write an ordinary one"
             return f"a space stands behind the colon: {name}: {rest.strip()}"
+        if (count := re.fullmatch(r"\{(\w+): \d+\}", like)) and node.text.isdigit():
+            return f"write {{{count[1]}: {node.text}}}"
     elif isinstance(node, Items) and len(node.items) == 1:
         (item,) = node.items
         if isinstance(item, Scalar) and item.text and not known:

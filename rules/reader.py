@@ -23,7 +23,7 @@ from yaml.events import (
 
 from tidegate.rules.errors import InputError, Place, Problem
 from tidegate.rules.marks import content_offsets, places
-from tidegate.rules.yamlhints import tag_hint, yaml_hint
+from tidegate.rules.yamlhints import COMMENT, odd_blank, tag_hint, yaml_hint
 
 NESTING_MAX = 50
 
@@ -56,11 +56,13 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Scalar(Node):
-    """A scalar: `text` is its content, `raw` what was written, with quotes or block header."""
+    """A scalar: `text` is its content, `raw` what was written, with quotes or block header.
+    `commented`: a comment follows on the line where it ends."""
 
     text: str
     style: str
     raw: str = ""
+    commented: bool = False
 
     @property
     def value(self) -> str | int | float | bool | None:
@@ -176,6 +178,10 @@ class _Reader:
         problem = (error.problem or "malformed").replace("found character", f"found {at!r}")
         place = Place(self.file, mark.line + 1, mark.column + 1)
         begun = error.context_mark.line if error.context_mark else None
+        if blank := odd_blank(self.source, mark.line):
+            at_line, at_column, said = blank
+            hint = "write an ordinary blank in its place"
+            return Problem("yaml", said, Place(self.file, at_line + 1, at_column + 1), hint)
         hint = yaml_hint(problem, self.source, mark.line, mark.column, begun)
         return Problem("yaml", f"YAML{context}: {problem}", place, hint)
 
@@ -194,7 +200,8 @@ class _Reader:
             raise InputError([*self.problems, Problem("yaml", message, place)])
         if isinstance(event, ScalarEvent):
             raw = self.source[event.start_mark.index : event.end_mark.index]
-            return Scalar(place, event.value, event.style or "", raw)
+            commented = COMMENT.match(self.source, event.end_mark.index) is not None
+            return Scalar(place, event.value, event.style or "", raw, commented)
         if isinstance(event, SequenceStartEvent):
             items: list[Node] = []
             while not isinstance(child := next(self.events), SequenceEndEvent):

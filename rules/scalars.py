@@ -91,6 +91,9 @@ _MEANS = {"yes": "true", "on": "true", "1": "true", "no": "false", "off": "false
 def _flag(node: Scalar, report: Report) -> Any:
     if isinstance(node.value, bool):
         return node.value
+    if node.style and node.text in ("true", "false"):
+        message = f"expected true or false, found the text {node.text!r}"
+        return report.add("type", message, node.place, f"take off the quotes: {node.text}")
     hint = f"write {_MEANS.get(node.text.lower(), 'true, or false')}"
     return report.add("type", f"expected true or false, found {node.text!r}", node.place, hint)
 

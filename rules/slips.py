@@ -14,6 +14,7 @@ CONDITIONS = (
 LENGTHS = "write 5 min, 30 s, 1h30m, 2 days"
 _COUNTED = "so many of one event: any(3, a*), or every(3, a); a number of rows: `if: count(*) >= 3`"
 
+ABSENT = "write not(b)[a, c], or not(b)[a, [5 min]]"
 JOINS = "write a ; b (one after the other), a and b (in any order), a or b (one of them)"
 
 _NOT_OPERATORS = {
@@ -21,7 +22,7 @@ _NOT_OPERATORS = {
     "after": "what comes first stands first: a ; b",
     **dict.fromkeys(("in", "during", "for"), "write a ; b within 5 min"),
     **dict.fromkeys(("if", "when", "where", "having", "with"), CONDITIONS),
-    **dict.fromkeys(("unless", "except"), "write not(b)[a, [5 min]], or a without b"),
+    **dict.fromkeys(("unless", "except"), "write not(b)[a, [5 min]]"),
     **dict.fromkeys(("times", "x"), _COUNTED),
 }
 _NOT_FUNCTIONS = {
@@ -149,6 +150,30 @@ def joined(found: Unexpected) -> Said:
     if found.kind == "NAME" and found.before.rstrip().endswith("+") and "LSQB" in found.accepted:
         return "a plus sign adds a length of time: a + [5 min]", JOINS
     return None
+
+
+def absence(found: Unexpected) -> str:
+    """What `a ; not b within 1 day` means: that no b follows an a for a day."""
+    first = re.search(r"([A-Za-z_]\w*)\s*(?:;|then|and|&)\s*not\s*$", found.before)
+    length = re.match(r"\s+within\s+([\w. ]*\w)\s*$", found.after)
+    opener, closer = first[1] if first else "a", f"[{length[1]}]" if length else "[5 min]"
+    meant = f"not({found.word})[{opener}, {closer}]"
+    return f"write {meant}" if length else f"write {meant}, or not({found.word})[{opener}, c]"
+
+
+def edge(before: str) -> Said:
+    """A keyword that a rule's name follows, where none does."""
+    last = re.search(r"\b(begin_of|end_of|failed)\s*$", before)
+    if not last:
+        return None
+    hint = "an event of your own needs another name"
+    if last[1] == "failed":
+        return "'failed' is a keyword: failed r is that the action of rule r failed", hint
+    return f"{last[1]!r} is a keyword: {last[1]} t, of a transaction or a rule's action", hint
+
+
+def behind_edge(found: Unexpected) -> Said:
+    return edge(found.before) if "NAME" in found.accepted and "LPAR" in found.accepted else None
 
 
 def called(name: str) -> str:

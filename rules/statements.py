@@ -197,8 +197,10 @@ class _Statements:
             return True
         said = any(problem.place.path == scalar.place.path for problem in self._report.problems)
         if not said:
-            place = scalar.locate(fault.offset)
-            self._report.add(fault.code, fault.message, place, fault.hint)
+            place, hint = scalar.locate(fault.offset), fault.hint
+            if fault.code == "sql-syntax" and scalar.commented and not scalar.style:
+                hint = "' #' begins a comment in YAML; if it is part of the text, quote all of it"
+            self._report.add(fault.code, fault.message, place, hint)
         return False
 
 

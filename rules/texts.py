@@ -20,6 +20,21 @@ _CRON_WORDS = {
     **dict.fromkeys(("@monthly", "monthly"), "0 0 1 * *"),
     **dict.fromkeys(("@yearly", "@annually", "yearly"), "0 0 1 1 *"),
 }
+_ABBREVIATED = {  # what is short for an offset, in one season; and a place where it is in use
+    **dict.fromkeys(("CEST", "MESZ", "MEZ"), "Europe/Berlin"),
+    "EEST": "Europe/Helsinki",
+    **dict.fromkeys(("WEST", "WEDT"), "Europe/Lisbon"),
+    "BST": "Europe/London",
+    "MSK": "Europe/Moscow",
+    "IST": "Asia/Kolkata",
+    "JST": "Asia/Tokyo",
+    "KST": "Asia/Seoul",
+    **dict.fromkeys(("AEST", "AEDT"), "Australia/Sydney"),
+    "EDT": "America/New_York",
+    **dict.fromkeys(("CST", "CDT"), "America/Chicago"),
+    "MDT": "America/Denver",
+    **dict.fromkeys(("PST", "PDT"), "America/Los_Angeles"),
+}
 RATE_MAX = 100_000  # so many instants are kept of each key
 NAME = "[A-Za-z_][A-Za-z0-9_]*"
 
@@ -58,6 +73,10 @@ def zone(text: str) -> str:
     try:
         zoneinfo.ZoneInfo(text)
     except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
+        if text.upper() in _ABBREVIATED:
+            place = _ABBREVIATED[text.upper()]
+            message = f"{text!r} is short for an offset, not a time zone"
+            raise ValueError(f"{message}; write {place}, or another place") from None
         hint = did_you_mean(text, zoneinfo.available_timezones())
         message = f"{text!r} is not a time zone of the IANA database"
         raise ValueError(f"{message}; {hint or 'write Europe/Berlin'}") from None
@@ -75,7 +94,9 @@ def date(text: str) -> str:
     try:
         return datetime.date.fromisoformat(text).isoformat()
     except ValueError:
-        raise ValueError(f"{text!r} is not a date; write 2026-12-25") from None
+        found = re.fullmatch(r"(\d{1,2})\.(\d{1,2})\.(\d{4})", text.strip())
+        meant = f"{found[3]}-{found[2]:0>2}-{found[1]:0>2}" if found else "2026-12-25"
+        raise ValueError(f"{text!r} is not a date; write {meant}") from None
 
 
 def column(text: str) -> tuple[str, str]:

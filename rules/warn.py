@@ -46,7 +46,8 @@ def warn(book: Book, report: Report) -> None:
         if name not in sound:
             continue
         _empty(book, name, node, sound, report)
-        if not any(doubt.code == "endless" for doubt in found):
+        endless = any(doubt.code == "endless" for doubt in found)
+        if not endless and not _closed_by_commit(book, rule, node):
             _unbounded(bounds.of_rule(rule), node, scalar, report)
 
 
@@ -117,6 +118,24 @@ def _unbounded(found: Bound, node: x.Expression, scalar: Scalar, report: Report)
     if not found.exists:
         message = f"no bound on what this stores: {found.why}"
         _warn(report, "unbounded", message, scalar, node.span, "; ".join(found.advice))
+
+
+def _closed_by_commit(book: Book, rule: Rule, node: x.Expression) -> bool:
+    """Whether it keeps the rows of one commit: `A*(begin_of t, e, end_of t)`, all of one table."""
+    if not isinstance(node, x.Aperiodic | x.AperiodicStar) or rule.context is Context.UNRESTRICTED:
+        return False
+    match node.opener, node.closer:
+        case x.BeginOf(name=begun), x.EndOf(name=ended) if begun == ended:
+            commit = book.events.get(begun)
+        case _:
+            return False
+    if not isinstance(commit, TableEvent) or commit.change is not Change.TRANSACTION:
+        return False
+    rows = [book.events.get(below.name) for below in node.part.walk() if isinstance(below, x.Name)]
+    return plain(node.part) and all(
+        isinstance(row, TableEvent) and row.table == commit.table and row.time is None
+        for row in rows
+    )
 
 
 def _passed_over(

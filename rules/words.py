@@ -2,6 +2,38 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
+from tidegate.rules.durations import duration_micros
+
+_MINUTE = 60_000_000
+
+
+def _lasting(value: str) -> str:
+    """What `for: 10m` is called here."""
+    length = f"[{value or '10 min'}]"
+    return f"what must last is said in `on`: not(cleared)[raised, {length}]"
+
+
+def _rhythm(value: str) -> str:
+    """The cron line of `every: 5 min`."""
+    try:
+        minutes, rest = divmod(duration_micros(re.sub(r"\bdays?\b", "d", value)), _MINUTE)
+    except ValueError:
+        minutes, rest = 5, 0
+    lines = [
+        *((n, f"*/{n} * * * *") for n in range(2, 31) if 60 % n == 0),
+        *((60 * n, f"0 */{n} * * *") for n in range(2, 13) if 24 % n == 0),
+        (1, "* * * * *"),
+        (60, "0 * * * *"),
+        (24 * 60, "0 0 * * *"),
+        (7 * 24 * 60, "0 0 * * mon"),
+    ]
+    line = dict(lines).get(minutes if not rest else 0, "*/5 * * * *")
+    return f'an event that comes again and again is a cron line: cron: "{line}"'
+
+
 RULEBOOK_WORDS = {
     **dict.fromkeys(("name", "book", "id"), "rulebook"),
     **dict.fromkeys(("tz", "zone", "time_zone"), "timezone"),
@@ -16,7 +48,8 @@ TABLE_WORDS = {
     **dict.fromkeys(("keys", "primary_key", "pk", "id", "columns"), "key"),
     **dict.fromkeys(("from", "since", "version"), "start"),
 }
-EVENT_WORDS = {
+EVENT_WORDS: dict[str, str | tuple[str, ...] | Callable[[str], str]] = {
+    **dict.fromkeys(("every", "interval", "period"), _rhythm),
     **dict.fromkeys(("type", "change", "operation", "kind"), "on"),
     **dict.fromkeys(("if", "when", "filter", "condition", "having"), "where"),
     **dict.fromkeys(("source", "from", "path"), "table"),
@@ -35,11 +68,12 @@ SCRIPT_WORDS = {
     **dict.fromkeys(("errors", "on_fault"), "on_error"),
     **dict.fromkeys(("active", "disabled"), "enabled"),
 }
-RULE_WORDS: dict[str, str | tuple[str, ...]] = {
+RULE_WORDS: dict[str, str | tuple[str, ...] | Callable[[str], str]] = {
     "when": ("on", "if"),
     **dict.fromkeys(("condition", "conditions", "having", "where", "filter"), "if"),
     **dict.fromkeys(("then", "action", "actions", "execute", "run", "sql"), "do"),
-    **dict.fromkeys(("key", "keys", "by", "group_by", "partition_by", "for"), "per"),
+    **dict.fromkeys(("key", "keys", "by", "group_by", "partition_by"), "per"),
+    "for": _lasting,
     **dict.fromkeys(("event", "events", "pattern", "expression", "trigger", "match"), "on"),
     **dict.fromkeys(("policy", "mode", "consumption"), "context"),
     **dict.fromkeys(("retries", "attempts"), "retry"),

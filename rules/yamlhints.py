@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
+_ODD_BLANK = re.compile("[\u00a0\u1680\u2000-\u200b\u202f\u205f\u3000]")
+COMMENT = re.compile(r"[ \t]+#")
 ALIGNED = "the keys of one mapping stand below each other, what belongs to a key further right"
 _KEY = re.compile(r"\s*(?:-\s+)*([\w.-]+|\"[^\"]*\"|'[^']*')\s*:(?:\s+(.*))?$")
 _IN_FLOW = re.compile(r"([\w.-]+):\s+")
@@ -47,10 +50,28 @@ def yaml_hint(problem: str, source: str, line: int, column: int, begun: int | No
     return ""
 
 
+def odd_blank(source: str, line: int) -> tuple[int, int, str] | None:
+    """Line and column (from 0) of a blank that YAML takes for a letter, and what it is: behind a
+    colon or a dash, or before a key; in a line or in the one before."""
+    lines = source.split("\n")
+    for number in (line, line - 1):
+        text = lines[number] if 0 <= number < len(lines) else ""
+        for found in _ODD_BLANK.finditer(text):
+            before = text[: found.start()]
+            if not before.strip() or before.rstrip()[-1] in ":-":
+                name = unicodedata.name(found[0], "a blank").lower()
+                said = f"this is no blank of YAML: {name} (U+{ord(found[0]):04X})"
+                return number, found.start(), said
+    return None
+
+
 def _in_flow(lines: list[str], line: int, column: int, begun: int | None) -> str:
     """A text inside { } or [ ] that holds a character of YAML's own, or a bracket or quote left
     open."""
     text = lines[line] if line < len(lines) else ""
+    for number in range(line if begun is None else begun, min(line + 1, len(lines))):
+        if meant := _before_comment(lines[number]):
+            return f"' #' begins a comment; if it is part of the text: {meant}"
     if (
         begun is not None
         and begun != line
@@ -66,6 +87,15 @@ def _in_flow(lines: list[str], line: int, column: int, begun: int | None) -> str
         if lines[number].count("'") % 2 or lines[number].count('"') % 2:
             return f"a quote in line {number + 1} is not closed"
     return "inside { } and [ ] a text with , : [ ] { } needs quotes"
+
+
+def _before_comment(text: str) -> str:
+    """The last key and value of a line inside { } that a comment cuts off, in quotes."""
+    cut = COMMENT.search(text)
+    keys = [*_IN_FLOW.finditer(text[: cut.start()])] if cut else []
+    if not keys or text[keys[-1].end()] in "\"'":
+        return ""
+    return f"{keys[-1][1]}: {_in_quotes(text[keys[-1].end() :].rstrip(' }]'))}"
 
 
 def _flow_end(text: str, begin: int) -> int:

@@ -72,6 +72,10 @@ def query_fault(text: str) -> SqlFault | None:
 def expression_fault(text: str) -> SqlFault | None:
     """What keeps a text from being one expression."""
     found = _form(text)
+    tokens = sql_tokens(text)
+    if found is None and tokens and tokens[-1].text == ";":
+        message = "an expression does not end in a semicolon"
+        return SqlFault("sql-syntax", message, tokens[-1].offset, "leave the ; out")
     first = next(iter(sql_words(text)), None)
     if found or first is None or first.called or first.quoted or first.qualifies:
         return found

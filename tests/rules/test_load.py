@@ -29,6 +29,7 @@ def lines(problems: tuple[Problem, ...]) -> list[str]:
     """Each problem as the fixtures write it."""
     return [
         f"{p.place.line}:{p.place.column} {p.place.path or '.'} | {p.message} | {hint}".rstrip()
+        + "".join(f" | {at.line}:{at.column}" for at in p.others)
         for p in problems
         for hint in [" ".join(p.hint.split())]
     ]
