@@ -8,6 +8,7 @@ import click
 
 from tidegate.engine import output
 from tidegate.engine.options import instant_of, of_store, pairs, the_store
+from tidegate.engine.screen.text import counted
 
 of_key = click.option(
     "--key", multiple=True, metavar="K=V", help="For this key only: a value of each `per` column."
@@ -136,7 +137,8 @@ def firings(
     shown = list(found)
     count = count_firings(url, name, rule)
     match = " that match" if chosen.narrow else ""
-    title = f"{'all' if all_ else 'the newest'} {len(shown):,}{match} of {count:,} firings"
+    of = counted(count, "firing")
+    title = f"{'all' if all_ else 'the newest'} {len(shown):,}{match} of {of}"
     output.firings(shown, title, as_json=False)
 
 

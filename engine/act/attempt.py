@@ -86,9 +86,10 @@ class Attempts:
         """The entry goes on with what may be tried again; what is done, and what never will be,
         become entries of their own. What holds its queue is kept together."""
         again, never = error.again, error.never
+        why = error.passing if again else error.lasting
         if again and never and self._rule_holds(entry):
-            again, never = again + never, ()
-        failed = self.failed(entry, Failure(str(error), lasting=not again))
+            again, never, why = again + never, (), str(error)
+        failed = self.failed(entry, Failure(why, lasting=not again))
         due = max(failed.next_attempt_at, self.now() + int(error.after_seconds * 1_000_000))
         failed = replace(failed, next_attempt_at=due)
         left = again or never

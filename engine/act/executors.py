@@ -29,20 +29,22 @@ class NoEffectError(Exception):
 
 class SomeFailedError(SinkError):
     """Some of an entry's firings, by their hex ids, could not be acted on: `again` are to be tried
-    again, not before `after_seconds`; `never` would fail again, because of what `lasting` says. The
-    others are done."""
+    again, not before `after_seconds`; `never` would fail again. `passing` and `lasting` say why of
+    each alone. The others are done."""
 
     def __init__(
         self,
         message: str,
         again: Sequence[str] = (),
         never: Sequence[str] = (),
+        passing: str = "",
         lasting: str = "",
         after_seconds: float = 0,
     ) -> None:
         super().__init__(message)
         self.again = tuple(again)
         self.never = tuple(never)
+        self.passing = passing or message
         self.lasting = lasting or message
         self.after_seconds = after_seconds
 

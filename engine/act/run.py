@@ -326,8 +326,9 @@ def _stopped(entry: Entry, rulebook: Rulebook) -> str:
     what = f" it writes {entry.target};" if entry.target else ""
     held = entry.state == "held"
     then = "holds the later entries of its rule" if held else "is dead; later ones go on"
+    often = "once" if entry.attempts == 1 else f"{entry.attempts} times"
     return (
         f"rule {entry.rule}: entry {entry.number} of bucket {entry.bucket} failed "
-        f"{entry.attempts} times and {then}:{what} {entry.error}\n"
+        f"{often} and {then}:{what} {entry.error}\n"
         f"    {way_past(entry, rulebook.rules)}"
     )

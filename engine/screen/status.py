@@ -123,7 +123,7 @@ def _held_back(found: Sequence[Mapping[str, str]], width: int) -> Iterator[str]:
 
 def _entry(entry: Mapping[str, Any]) -> str:
     target = f", writes {entry['target']}" if entry["target"] else ""
-    tried = f", {entry['attempts']} attempts" if entry["attempts"] else ""
+    tried = f", {counted(entry['attempts'], 'attempt')}" if entry["attempts"] else ""
     said = f"entry {entry['number']} of rule {entry['rule']}: {entry['state']}{tried}{target}"
     said += f": {entry['error']}" if entry["error"] else ""
     return "\n".join([said, "; ".join(entry["commands"])]) if entry["commands"] else said

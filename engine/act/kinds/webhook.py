@@ -91,20 +91,22 @@ def _json(fields: Mapping[str, Any]) -> bytes:
 def _failed(ids: Sequence[str], answers: Sequence[Answer]) -> SomeFailedError:
     """What is to be said and done where some of the firings could not be sent."""
     failed = [(one, a) for one, a in zip(ids, answers, strict=True) if a.error is not None]
+    again = [(one, answer) for one, answer in failed if not answer.lasting]
     never = [(one, answer) for one, answer in failed if answer.lasting]
     return SomeFailedError(
-        _said(failed, len(ids)),
-        again=[one for one, answer in failed if not answer.lasting],
+        _said(failed),
+        again=[one for one, _ in again],
         never=[one for one, _ in never],
-        lasting=_said(never, len(ids)),
+        passing=_said(again),
+        lasting=_said(never),
         after_seconds=max(answer.after_seconds for _, answer in failed),
     )
 
 
-def _said(failed: Sequence[tuple[str, Answer]], sent: int) -> str:
+def _said(failed: Sequence[tuple[str, Answer]]) -> str:
     """Why requests failed, each reason once."""
     errors = list(dict.fromkeys(answer.error for _, answer in failed if answer.error))
     said = "; ".join(errors[:_ERRORS_SHOWN])
     if len(errors) > _ERRORS_SHOWN:
         said += f"; and {len(errors) - _ERRORS_SHOWN} more"
-    return said if sent == 1 else f"{len(failed):,} of {sent:,} requests failed: {said}"
+    return said if len(failed) == 1 else f"{len(failed):,} requests failed: {said}"
