@@ -28,8 +28,21 @@ if TYPE_CHECKING:
     from tidegate.engine.inbox import Address
 
 
+READING = ("explain", "firings", "listen", "rejected", "simulate", "status", "validate")
+
+
 class Commands(click.Group):
     """Turns tidegate's errors into messages on stderr and the exit codes of the language."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """For a misspelt command, none is suggested that changes state."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as error:
+            known = set(READING) & self.commands.keys()
+            raise click.exceptions.NoSuchCommand(args[0], possibilities=known, ctx=ctx) from error
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

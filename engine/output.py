@@ -161,6 +161,10 @@ def _problem(problem: Problem) -> dict[str, Any]:
         "path": problem.place.path,
         "message": problem.message,
         "hint": problem.hint,
+        "others": [
+            {"line": place.line, "column": place.column, "path": place.path}
+            for place in problem.others
+        ],
     }
 
 

@@ -473,3 +473,35 @@ def test_what_runs_stays_what_runs_when_a_signal_brings_another_text(
         assert tidegate("signal", "opened", "door=7", "by=x", *at).exit_code == 0
         kept = store.rulebooks()["doors"]
         assert (kept.text, kept.version) == (doors.read_text(), 1)
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"), [("resett", None), ("rset", None), ("valdate", "validate")]
+)
+def test_no_command_is_suggested_that_changes_state(
+    tidegate: Tidegate, said: str, meant: str | None
+) -> None:
+    result = tidegate(said)
+    assert result.exit_code == 2
+    assert f"No such command '{said}'" in result.stderr
+    assert ("Did you mean" in result.stderr) == (meant is not None)
+    assert meant is None or f"Did you mean '{meant}'?" in result.stderr
+
+
+def test_validate_refuses_functions_that_neither_spark_nor_the_policy_has(
+    tidegate: Tidegate, tmp_path: Path
+) -> None:
+    file, policy = tmp_path / "b.yaml", tmp_path / "policy.yaml"
+    file.write_text(
+        "rulebook: b\nevents: {a: {signal: {x: int}}}\n"
+        "rules:\n  r: {on: a, if: risk(sum(x)) > 1}\n"
+        + "".join(f"  r{n}: {{on: a within 5}}\n" for n in range(36))
+    )
+    refused = tidegate("validate", file)
+    assert refused.exit_code == 1
+    assert f"{file}:4:18: there is no function risk (rules.r.if)" in refused.stdout
+    policy.write_text("functions: [Risk]\n")
+    held = tidegate("validate", file, "--policy", policy)
+    assert held.exit_code == 0
+    assert held.stdout.count("5 without a unit is seconds") == 1
+    assert "the same at 6:21, 7:21, 8:21, 9:21, 10:21 and 30 more" in held.stdout
