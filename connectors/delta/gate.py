@@ -8,7 +8,7 @@ declared table, and reads declared relations by name. The verdict on the analyse
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,9 @@ from tidegate.connectors.delta.clocks import moment_written
 from tidegate.connectors.delta.functions import FUNCTIONS, TABLE_FUNCTIONS
 from tidegate.connectors.delta.plans import Part, Parts, Plans, words
 from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.sql.deletes import MESSAGE, delete_as_merge
+from tidegate.rules.sql.functions import functions
 
 Locate = Callable[[int], Place]  # the place of the character at an offset of the text
 
@@ -31,6 +33,7 @@ _SOURCES = words(  # short names under which Spark reads a path as a relation
 )
 _PRIVILEGES = "__required_write_privileges__"  # Spark's own note on the target
 _KINDS_HINT = "an action is one INSERT INTO, MERGE or UPDATE of a declared table"
+_KIND_HINTS = {"NamePlaceholder": "name the columns: struct(account_id, amount)"}
 _TABLE_HINT = "use the names under `tables:`"
 _CALLED = {  # the field with the name, by the nodes that call a function
     "UnresolvedFunction": "nameParts",
@@ -161,7 +164,11 @@ class Gate:
             return plan, self._plans.walk(plan)
         except ParseException as error:
             message, at = _said_by_spark(error, text)
-            hint = "one statement an sql item" if ";" in text[: at + 1] else ""
+            several, hint = ";" in text[: at + 1], ""
+            if several and parse == self._plans.statement:
+                hint = "one statement an sql item"
+            elif several:
+                hint = "leave the ; out"
             raise _refused("sql-syntax", message, hint, locate(at)) from None
         except Py4JJavaError as error:
             if error.java_exception.getClass().getSimpleName() != "StackOverflowError":
@@ -314,10 +321,7 @@ class Gate:
         if kind in _CALLED:
             names = [name.lower() for name in part.texts.get(_CALLED[kind], ())]
             if not self._is_known(names) or part.flag("isInternal"):
-                message = f"the function {'.'.join(names)}(..) is refused"
-                hint = "let in are Spark's functions of their arguments; others by the operator's "
-                hint += "policy (--policy)"
-                raise _refused("sql-function", message, hint, _at(part, locate))
+                raise _refused("sql-function", *_of_function(names), _at(part, locate))
 
     def _is_known(self, names: list[str]) -> bool:
         if ".".join(names) in self._functions:
@@ -348,6 +352,18 @@ class _Walk:
     declared_only: bool
 
 
+def _of_function(names: Sequence[str]) -> tuple[str, str]:
+    """What is said of a function that is not let in: there is none of its name, or it is one of
+    Spark's, or one of a catalog's, that depends on more than its arguments."""
+    name = ".".join(names)
+    if len(names) > 1 or name in functions():
+        hint = "let in are Spark's functions of their arguments; others by the operator's "
+        return f"the function {name}(..) is refused", hint + "policy (--policy)"
+    hint = did_you_mean(name, functions())
+    hint = hint or "one of your own is let in by the operator's policy: functions: [..]"
+    return f"there is no function {name}", hint
+
+
 def full_name(parts: Iterable[str]) -> tuple[str, ...]:
     """A qualified name with its catalog, as names are compared."""
     names = tuple(part.lower() for part in parts)
@@ -374,7 +390,8 @@ def _refused(code: str, message: str, hint: str, place: Place) -> InputError:
 
 def _refused_kind(part: Part, locate: Locate) -> InputError:
     message = f"{nodes.said(part.kind)} is refused"
-    return _refused("sql-kind", message, _KINDS_HINT if part.plan else "", _at(part, locate))
+    hint = _KINDS_HINT if part.plan else _KIND_HINTS.get(part.kind.strip("$"), "")
+    return _refused("sql-kind", message, hint, _at(part, locate))
 
 
 def _said_by_spark(error: ParseException, text: str) -> tuple[str, int]:

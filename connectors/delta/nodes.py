@@ -140,6 +140,7 @@ _SAID = {  # how a refused node is called in a message
     "UnresolvedExecuteImmediate": "EXECUTE IMMEDIATE",
     "ExpressionWithUnresolvedIdentifier": "IDENTIFIER(..)",
     "PlanWithUnresolvedIdentifier": "IDENTIFIER(..)",
+    "NamePlaceholder": "struct(*)",
     "NamedStreamingRelation": "STREAM",
     "OverwriteByExpression": "INSERT .. REPLACE WHERE",
     "Project": "SELECT",

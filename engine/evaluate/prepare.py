@@ -19,6 +19,8 @@ from tidegate.engine.ports import Analyst
 from tidegate.engine.scriptinputs import input_columns
 from tidegate.engine.values import Needs, Reading
 from tidegate.rules.errors import InputError, Problem
+from tidegate.rules.expression import Own, Plus, Seq
+from tidegate.rules.formatter import format_expression
 from tidegate.rules.model import (
     Change,
     Condition,
@@ -34,7 +36,7 @@ from tidegate.rules.model import (
 from tidegate.rules.nearest import did_you_mean
 
 log = logging.getLogger(__name__)
-_MISFIT = "sql-analysis"
+_MISFIT, _UNRESOLVED = "sql-analysis", "UNRESOLVED_COLUMN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,8 @@ def prepare(
                 rulebook, rule, tables, analyst, proven=rule.name in proven
             )
         except InputError as error:
-            problems += [problem for problem in error.problems if problem not in problems]
+            found = (_without_row(rule, problem) for problem in error.problems)
+            problems += [problem for problem in found if problem not in problems]
     scripts = {
         script.name: input_columns(rulebook, script, tables, problems)
         for script in rulebook.scripts.values()
@@ -191,6 +194,17 @@ def _prepare_rule(
     return PreparedRule(
         rule, shape, condition, tuple(statements), wanted, ids, tuple(samples), found, silent
     )
+
+
+def _without_row(rule: Rule, problem: Problem) -> Problem:
+    """A column that is not there may be one of what an instant follows: of a in `a + [2 s]`."""
+    found = next((node for node in rule.on.walk() if isinstance(node, Plus)), None)
+    if found is None or _UNRESOLVED not in problem.message:
+        return problem
+    meant = format_expression(Seq(found.base, Own(found.duration)))
+    shown, base = format_expression(found), format_expression(found.base)
+    hint = f"{shown} is an instant, without the row of {base}; {meant} fires then and has it"
+    return replace(problem, hint=hint)
 
 
 def _levels(rule: Rule) -> tuple[Condition, ...]:

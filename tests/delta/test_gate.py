@@ -236,6 +236,14 @@ REFUSED = {
         "sql-function",
         "java_method",
     ),
+    "INSERT INTO alerts SELECT 1, lcase2(kind) FROM event": (
+        "sql-function",
+        "there is no function lcase2",
+    ),
+    "INSERT INTO alerts SELECT account, to_json(struct(*)) FROM event": (
+        "sql-kind",
+        "name the columns: struct(account_id, amount)",
+    ),
     "INSERT INTO alerts SELECT 1, system.builtin.reflect('a', 'b')": ("sql-function", "reflect"),
     "INSERT INTO alerts SELECT 1, 'x' FROM IDENTIFIER(concat('ev', 'ent'))": (
         "sql-kind",

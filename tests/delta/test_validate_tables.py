@@ -50,7 +50,7 @@ WRONG = [
     (12, "events.load.where", "[UNRESOLVED_COLUMN"),
     (13, "events.picked.columns", "the table has no column `nope`"),
     (14, "events.s.where", "`where` is bigint, not boolean"),
-    (18, "rules.r.if", "the function summ(..) is refused"),
+    (18, "rules.r.if", "there is no function summ"),
     (20, "rules.r.do[0].sql", "[UNRESOLVED_COLUMN"),
     (23, "rules.r.do[3].signal", "[UNRESOLVED_COLUMN"),
     (23, "rules.r.do[3].signal", "[UNRESOLVED_COLUMN"),
@@ -75,3 +75,21 @@ def test_every_kind_of_problem_is_named_in_one_run(
     for (_, _, message), (_, _, begins) in zip(found, WRONG, strict=True):
         assert message.startswith(begins)
     assert problems[-1].hint.endswith("without `event`")
+
+
+def test_an_instant_has_no_row_of_what_it_follows(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidegate.engine.app.tables.start_session", lambda *_: lake.spark)
+    book = """
+        rulebook: b
+        events: {paid: {signal: {amount: bigint}}}
+        rules: {r: {on: "paid + [2 s]", if: sum(amount) > 1}}
+    """
+    with pytest.raises(InputError) as refused:
+        check_tables(rules.load(book, features=SIMULATED), spark_conf={})
+    (problem,) = refused.value.problems
+    assert problem.hint == (
+        "paid + [2 s] is an instant, without the row of paid; paid ; [2 s] fires then and has it"
+    )
+    check_tables(rules.load(book.replace("+ [2", "; [2"), features=SIMULATED), spark_conf={})
