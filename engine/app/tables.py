@@ -162,7 +162,7 @@ def _without_texts(rule: Rule, tables: Collection[str]) -> Rule:
 
 
 def _mentions(text: str, tables: Collection[str]) -> bool:
-    return any(word.text.lower() in tables for word in sql_words(text))
+    return any(word.name.lower() in tables for word in sql_words(text))
 
 
 def adopt_store(

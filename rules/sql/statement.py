@@ -46,7 +46,7 @@ class Statement:
 @lru_cache(maxsize=KEPT_MAX)
 def statement(text: str, *, expression: bool = False) -> Statement | None:
     """What a statement or query, or an `expression`, is; None where sqlglot cannot tell."""
-    tree = _tree(text, expression=expression)
+    tree = tree_of(text, expression=expression)
     if tree is None:
         return None
     if expression:
@@ -74,7 +74,8 @@ def rule_writes(rule: Rule, book: Rulebook, *, otherwise: bool = True) -> Iterat
             yield from (writes for writes in found.writes if writes.table in declared)
 
 
-def _tree(text: str, *, expression: bool) -> exp.Expr | None:
+def tree_of(text: str, *, expression: bool = False) -> exp.Expr | None:
+    """sqlglot's tree of a statement, query or `expression`, without hints; None if it has none."""
     from sqlglot import exp
 
     if _types_nested(text) > TYPES_NESTED_MAX:

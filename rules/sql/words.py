@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -45,29 +44,31 @@ _UNSTEADY_WITHOUT_ARGUMENTS = {"unix_timestamp", "to_unix_timestamp"}
 
 
 class Token(NamedTuple):
-    """A token as written, at `offset`. `name`: what it may name, without backquotes."""
+    """A token as written, at `offset`. `name`: what it may name, without backquotes; `before` and
+    `after`: the token before it, and the two behind it."""
 
     text: str
     offset: int
     name: str = ""
+    before: str = ""
+    after: str = ""
 
     @property
     def quoted(self) -> bool:
         """Whether it is a name in backquotes."""
         return self.text.startswith("`")
 
+    @property
+    def qualifies(self) -> bool:
+        return self.after.startswith(".")
 
-class Word(NamedTuple):
-    """An identifier at `offset`; `qualifies`: a dot follows; `member`: a dot stands before;
-    `called`: an opening parenthesis follows; `called_empty`: a closing one right behind it."""
+    @property
+    def member(self) -> bool:
+        return self.before == "."
 
-    text: str
-    offset: int
-    quoted: bool
-    qualifies: bool
-    member: bool
-    called: bool
-    called_empty: bool
+    @property
+    def called(self) -> bool:
+        return self.after.startswith("(")
 
 
 class UnclosedError(Exception):
@@ -103,18 +104,23 @@ def read_tokens(text: str) -> tuple[Token, ...] | None:
     """See `sql_tokens`; None where sqlglot cannot tell. Raises UnclosedError."""
     from sqlglot.errors import TokenError
 
-    found: dict[int, Token] = {}  # 1L is three tokens of sqlglot's at one place
     try:
-        for token in spark_dialect().tokenize(text):
-            written = text[token.start : token.end + 1]
-            if not written.startswith("/*+"):
-                name = token.text if written[0] == "`" or _WORD.fullmatch(written) else ""
-                found.setdefault(token.start, Token(written, token.start, name))
+        found = spark_dialect().tokenize(text)
     except TokenError as error:
         if isinstance(error.__cause__, IndexError) or "Missing" in str(error.__cause__):
             raise _unclosed(text) from None
         return None
-    return tuple(found.values())
+    at: dict[int, tuple[str, str]] = {}  # 1L is three tokens of sqlglot's at one place
+    for token in found:
+        written = text[token.start : token.end + 1]
+        if not written.startswith("/*+"):
+            name = token.text if written[0] == "`" or _WORD.fullmatch(written) else ""
+            at.setdefault(token.start, (written, name))
+    texts = ["", *(written for written, _ in at.values()), "", ""]
+    return tuple(
+        Token(written, offset, name, texts[n], texts[n + 2] + texts[n + 3])
+        for n, (offset, (written, name)) in enumerate(at.items())
+    )
 
 
 def _unclosed(text: str) -> UnclosedError:
@@ -131,44 +137,26 @@ def _unclosed(text: str) -> UnclosedError:
     return UnclosedError("", 0)
 
 
-@lru_cache(maxsize=KEPT_MAX)
-def sql_words(text: str) -> tuple[Word, ...]:
-    """The identifiers of a SQL text in order, backquoted ones included."""
-    return tuple(_words(text))
+def sql_words(text: str) -> list[Token]:
+    """What may name something, in order."""
+    return [token for token in sql_tokens(text) if token.name]
 
 
-def _words(text: str) -> Iterator[Word]:
-    found = sql_tokens(text)
-    for n, token in enumerate(found):
-        if not token.name:
-            continue
-        after = [t.text for t in found[n + 1 : n + 3]]
-        before = found[n - 1].text if n else ""
-        yield Word(
-            token.name,
-            token.offset,
-            token.quoted,
-            qualifies=after[:1] == ["."],
-            member=before == ".",
-            called=after[:1] == ["("],
-            called_empty=after == ["(", ")"],
-        )
-
-
-def unsteady_words(text: str) -> list[Word]:
+def unsteady_words(text: str) -> list[Token]:
     """Calls whose value depends on when or where they run, not on the row (G25)."""
     return [word for word in sql_words(text) if _is_unsteady(word)]
 
 
-def _is_unsteady(word: Word) -> bool:
-    name = word.text.lower()
+def _is_unsteady(word: Token) -> bool:
+    name = word.name.lower()
     if word.called:
-        return name in _UNSTEADY or (name in _UNSTEADY_WITHOUT_ARGUMENTS and word.called_empty)
+        empty = word.after == "()"
+        return name in _UNSTEADY or (name in _UNSTEADY_WITHOUT_ARGUMENTS and empty)
     bare = not (word.quoted or word.member or word.qualifies)
     return bare and name in _UNSTEADY_WITHOUT_PARENTHESES
 
 
-def image_words(text: str) -> list[Word]:
+def image_words(text: str) -> list[Token]:
     """Mentions of the pre- and post-image, `old.x` and `new.x` (G11)."""
     words = sql_words(text)
-    return [w for w in words if w.text.lower() in ("old", "new") and w.qualifies and not w.member]
+    return [w for w in words if w.name.lower() in ("old", "new") and w.qualifies and not w.member]

@@ -142,7 +142,7 @@ def test_no_type(text: str) -> None:
     ],
 )
 def test_g25_words_that_depend_on_when_they_run(text: str, found: list[str]) -> None:
-    assert [word.text for word in unsteady_words(text)] == found
+    assert [word.name for word in unsteady_words(text)] == found
 
 
 @pytest.mark.parametrize(
@@ -156,4 +156,4 @@ def test_g25_words_that_depend_on_when_they_run(text: str, found: list[str]) -> 
     ],
 )
 def test_g11_mentions_of_images(text: str, found: list[str]) -> None:
-    assert [word.text for word in image_words(text)] == found
+    assert [word.name for word in image_words(text)] == found
