@@ -5,13 +5,13 @@ sqlglot knows most of Spark's SQL and not all of it: what it cannot read is left
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from tidegate.rules.model import Rule, Rulebook, Sql
-from tidegate.rules.sql.words import KEPT_MAX, spark_dialect, sql_tokens
+from tidegate.rules.sql.words import KEPT_MAX, raw_tokens, spark_dialect, sql_tokens
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -49,16 +49,17 @@ def statement(text: str, *, expression: bool = False) -> Statement | None:
     tree = tree_of(text, expression=expression)
     if tree is None:
         return None
+    nodes = list(tree.walk())
     if expression:
-        return Statement(_calls(tree, text))
+        return Statement(_calls(nodes, text))
     from tidegate.rules.sql.writes import statements, target, written
 
-    found = list(statements(tree))
+    found = list(statements(nodes))
     targets = [table for each in found if (table := target(each)) is not None]
-    relations = _relations(tree, targets)
+    relations = _relations(nodes, targets)
     tables = {each.name.lower() for each in relations}
     return Statement(
-        _calls(tree, text),
+        _calls(nodes, text),
         relations,
         tuple(_mention(table) for table in targets if not table.db),
         next((each.this.name for each in found if _is_by_position(each)), None),
@@ -80,15 +81,20 @@ def tree_of(text: str, *, expression: bool = False) -> exp.Expr | None:
 
     if _types_nested(text) > TYPES_NESTED_MAX:
         return None
-    dialect = spark_dialect()
+    parser = spark_dialect().parser()
     try:
-        found = dialect.parse_into(exp.Condition, text) if expression else dialect.parse(text)
+        tokens = raw_tokens(text)
+        found = (
+            parser.parse_into(exp.Condition, tokens, text)
+            if expression
+            else parser.parse(tokens, text)
+        )
     except Exception:  # whatever it trips over, Spark has the verdict
         return None
     trees = [tree for tree in found if tree is not None]
-    if len(trees) != 1 or trees[0].find(exp.Command):
+    if len(trees) != 1 or isinstance(trees[0], exp.Command):
         return None
-    for hint in [*trees[0].find_all(exp.Hint)]:
+    for hint in [*trees[0].find_all(exp.Hint)] if "/*+" in text else ():
         hint.pop()
     return trees[0]
 
@@ -116,11 +122,11 @@ def _type_names() -> frozenset[str]:
     return frozenset(word.lower() for word, kind in keywords if kind in types)
 
 
-def _calls(tree: exp.Expr, text: str) -> tuple[Mention, ...]:
+def _calls(nodes: Sequence[exp.Expr], text: str) -> tuple[Mention, ...]:
     from sqlglot import exp
 
     found = []
-    for node in tree.walk():
+    for node in nodes:
         begin = node.meta.get("start") if isinstance(node, exp.Func) else None
         if begin is not None and not isinstance(node.parent, exp.Dot):
             name = text[begin : node.meta["end"] + 1].strip("`")
@@ -128,19 +134,21 @@ def _calls(tree: exp.Expr, text: str) -> tuple[Mention, ...]:
     return tuple(sorted(found, key=lambda mention: mention.offset))
 
 
-def _relations(tree: exp.Expr, targets: list[exp.Table]) -> tuple[Mention, ...]:
+def _relations(nodes: Sequence[exp.Expr], targets: list[exp.Table]) -> tuple[Mention, ...]:
     from sqlglot import exp
 
     written = {id(table) for table in targets}
-    named = {each.alias.lower() for each in tree.find_all(exp.CTE)}
-    return tuple(
+    named = {each.alias.lower() for each in nodes if isinstance(each, exp.CTE)}
+    found = [
         _mention(table)
-        for table in tree.find_all(exp.Table, bfs=False)
-        if id(table) not in written
+        for table in nodes
+        if isinstance(table, exp.Table)
+        and id(table) not in written
         and isinstance(table.this, exp.Identifier)
         and not table.db
         and table.name.lower() not in named
-    )
+    ]
+    return tuple(sorted(found, key=lambda mention: mention.offset))
 
 
 def _mention(table: exp.Table) -> Mention:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from sqlglot.dialects.spark import Spark
+    from sqlglot.tokenizer_core import Token as RawToken
 
 KEPT_MAX = 10_000  # texts: each is looked at several times while a rulebook is read
 QUERIES = ("SELECT", "VALUES", "TABLE", "FROM", "WITH")  # how a query begins
@@ -89,6 +90,11 @@ def spark_dialect() -> Spark:
 
 
 @lru_cache(maxsize=16)  # one text is looked at for several things, one after the other
+def raw_tokens(text: str) -> list[RawToken]:
+    """sqlglot's tokens. Raises sqlglot's TokenError."""
+    return spark_dialect().tokenize(text)
+
+
 def sql_tokens(text: str) -> tuple[Token, ...]:
     """The tokens of a text, without comments and hints; none where sqlglot cannot tell.
 
@@ -100,12 +106,13 @@ def sql_tokens(text: str) -> tuple[Token, ...]:
         return ()
 
 
+@lru_cache(maxsize=16)
 def read_tokens(text: str) -> tuple[Token, ...] | None:
     """See `sql_tokens`; None where sqlglot cannot tell. Raises UnclosedError."""
     from sqlglot.errors import TokenError
 
     try:
-        found = spark_dialect().tokenize(text)
+        found = raw_tokens(text)
     except TokenError as error:
         if isinstance(error.__cause__, IndexError) or "Missing" in str(error.__cause__):
             raise _unclosed(text) from None

@@ -6,14 +6,18 @@ is not seen, nor a statement that sqlglot cannot read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from tidegate.rules.model import Change
 
-_THEN = {exp.Insert: Change.INSERT, exp.Update: Change.UPDATE, exp.Var: Change.DELETE}
+_THEN: Mapping[type[exp.Expr], Change] = {
+    exp.Insert: Change.INSERT,
+    exp.Update: Change.UPDATE,
+    exp.Var: Change.DELETE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +76,13 @@ def written(statement: exp.Expr, tables: Collection[str]) -> Writes | None:
     updates = _updates(statement)
     name = ".".join(part.name.lower() for part in table.parts)
     sets, set_names = _sets(updates, {name.rpartition(".")[2], table.alias.lower()})
+    nodes = list(statement.walk())
     named = {
         node.name.lower()
-        for node in statement.find_all(exp.Identifier)
-        if id(node) not in set_names
+        for node in nodes
+        if isinstance(node, exp.Identifier) and id(node) not in set_names
     }
+    stars = [node for node in nodes if isinstance(node, exp.Star)]
     return Writes(
         name,
         _changes(statement),
@@ -84,13 +90,13 @@ def written(statement: exp.Expr, tables: Collection[str]) -> Writes | None:
         sets,
         frozenset(named),
         frozenset(tables),
-        any(not isinstance(star.parent, exp.Count) for star in statement.find_all(exp.Star)),
+        any(not isinstance(star.parent, exp.Count) for star in stars),
     )
 
 
 def _changes(statement: exp.Expr) -> frozenset[Change]:
     if isinstance(statement, exp.Merge):
-        then = (when.args["then"] for when in statement.find_all(exp.When))
+        then = _then(statement)
         return frozenset(change for node in then if (change := _THEN.get(type(node))))
     if isinstance(statement, exp.Insert):
         replaces = statement.args.get("overwrite") or statement.args.get("where")
@@ -98,9 +104,13 @@ def _changes(statement: exp.Expr) -> frozenset[Change]:
     return frozenset({Change.UPDATE if isinstance(statement, exp.Update) else Change.DELETE})
 
 
+def _then(merge: exp.Merge) -> list[exp.Expr]:
+    return [when.args["then"] for when in merge.args["whens"].expressions]
+
+
 def _updates(statement: exp.Expr) -> list[exp.Update]:
     if isinstance(statement, exp.Merge):
-        then = (when.args["then"] for when in statement.find_all(exp.When))
+        then = _then(statement)
         return [node for node in then if isinstance(node, exp.Update)]
     return [statement] if isinstance(statement, exp.Update) else []
 
@@ -131,8 +141,9 @@ def _literal(node: exp.Expr) -> str:
     return written.lower() if isinstance(node, exp.Boolean) else written
 
 
-def statements(tree: exp.Expr) -> Iterator[exp.Expr]:
+def statements(nodes: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
     """The statements of a text that write: one, or those of `FROM event INSERT .. INSERT ..`."""
-    for node in tree.find_all(exp.Insert, exp.Merge, exp.Update, exp.Delete):
-        if not isinstance(node.parent, exp.When):
+    for node in nodes:
+        writes = isinstance(node, exp.Insert | exp.Merge | exp.Update | exp.Delete)
+        if writes and not isinstance(node.parent, exp.When):
             yield node
