@@ -46,7 +46,7 @@ def url(tmp_path: Path) -> str:
             parked=(Parked("passed", "it stores too much", "bound it", make.BEGIN),),
         )
         store.settle(NAME, epoch, [Outcome(numbered[0], "done", 1)])
-        held = Outcome(numbered[2], "held", 3, "cast failed", details="cast of 'Ada' failed\nat 2")
+        held = Outcome(numbered[2], "held", 1, "cast failed", details="cast of 'Ada' failed\nat 2")
         store.settle(NAME, epoch, [held])
         store.release(NAME, epoch)
     return url
@@ -175,6 +175,7 @@ def test_status_shows_what_and_why_without_values(tidegate: Tidegate, url: str) 
     text = tidegate("status", "--store", url).stdout
     assert "tidegate redrive 3; tidegate skip 3" in text
     assert "it stores too much" in text
+    assert "entry 3 of rule passed: held, 1 attempt, " in text.replace("\n", " ")
     assert "Ada" not in text + json.dumps(status)
 
 

@@ -185,7 +185,7 @@ def test_the_page_needs_nothing_else_and_says_all_without_its_pictures(tmp_path:
     strips = [svg for svg in pictures if svg.get("role") == "img"]
     assert [svg.get("aria-label") for svg in strips][:2] == [
         "restricted: 2 detections over 7 occurrences",
-        "recent: 1 detections over 7 occurrences",
+        "recent: 1 detection over 7 occurrences",
     ]
     titles = [title.text for title in strips[2].iter("title")]
     assert "[1, 6]  e2@1 e1@2 e3@6\nthen consumed: e2@1 e1@2 e3@6" in titles

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from tidegate.engine.replay.compare.labels import Labels
 from tidegate.engine.replay.compare.model import Column, Found, Occurrence
+from tidegate.engine.screen.text import counted
 
 ARCS_MAX = 40
 """Detections of one context that are drawn."""
@@ -53,7 +54,8 @@ def strip(
     rows = _rows(drawn)
     base = _TOP + len(on.lanes) * _LANE
     height = base + max(1, max(rows, default=0) + 1) * _ROW + 22
-    said = f"{column.context}: {len(found)} detections over {len(occurrences)} occurrences"
+    all_of_them = counted(len(occurrences), "occurrence")
+    said = f"{column.context}: {counted(len(found), 'detection')} over {all_of_them}"
     parts = [
         f"<svg width='{on.width:.0f}' height='{height}' viewBox='0 0 {on.width:.0f} {height}'"
         f" role='img' aria-label='{escape(said)}'>",
