@@ -5,7 +5,9 @@ sqlglot knows most of Spark's SQL and not all of it: what it cannot read is left
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
@@ -84,11 +86,12 @@ def tree_of(text: str, *, expression: bool = False) -> exp.Expr | None:
     parser = spark_dialect().parser()
     try:
         tokens = raw_tokens(text)
-        found = (
-            parser.parse_into(exp.Condition, tokens, text)
-            if expression
-            else parser.parse(tokens, text)
-        )
+        with _unheard():
+            found = (
+                parser.parse_into(exp.Condition, tokens, text)
+                if expression
+                else parser.parse(tokens, text)
+            )
     except Exception:  # whatever it trips over, Spark has the verdict
         return None
     trees = [tree for tree in found if tree is not None]
@@ -97,6 +100,17 @@ def tree_of(text: str, *, expression: bool = False) -> exp.Expr | None:
     for hint in [*trees[0].find_all(exp.Hint)] if "/*+" in text else ():
         hint.pop()
     return trees[0]
+
+
+@contextmanager
+def _unheard() -> Iterator[None]:
+    """Without sqlglot's log: that it cannot read a text is no news."""
+    logger = logging.getLogger("sqlglot")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 def _types_nested(text: str) -> int:
