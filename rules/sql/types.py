@@ -56,7 +56,7 @@ def type_tree(text: str) -> exp.DataType:
     if text.count("<") > NESTED_MAX:
         raise ValueError(f"the type holds more than {NESTED_MAX} nested types")
     try:
-        (tree,) = spark_dialect().parse_into(exp.DataType, text)
+        (tree,) = spark_dialect().parse_into(exp.DataType, _PIECE.sub(_quoted, text))
     except (SqlglotError, ValueError):
         tree = None
     if not isinstance(tree, exp.DataType):
@@ -76,6 +76,11 @@ def precision_and_scale(decimal: exp.DataType) -> tuple[int, int]:
     """Of `decimal(12, 2)`; Spark's own where they are not written."""
     precision, scale = ([int(n.name) for n in decimal.expressions] + [0, 0])[:2]
     return (precision, scale) if decimal.expressions else (10, 0)
+
+
+def _quoted(piece: re.Match[str]) -> str:
+    """A field's name in backquotes, for it may be a keyword: `struct<select: int>`."""
+    return f" `{piece[2]}`" if piece[2] and piece[3] is None else piece[0]
 
 
 def _check_names(text: str) -> None:

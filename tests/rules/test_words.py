@@ -109,6 +109,7 @@ def test_s11_cron_is_vixies() -> None:
         "map<string, array<int>>",
         "struct<a: int, b: struct<c: map<int, decimal(3)>>>",
         "struct<`a b` string>",
+        "struct<select: int, not string, date: date>",
     ],
 )
 def test_type(text: str) -> None:
