@@ -115,7 +115,7 @@ def _check(part: exp.DataType, text: str) -> None:
     if kind in _SIZED and len(numbers) != 1:
         raise ValueError(f"{text!r}: {kind} needs a length, as in {kind}(20)")
     if kind not in _SIZED | _DECIMAL and numbers:
-        raise ValueError(f"{text!r}: {kind} has no parameters")
+        raise ValueError(f"{text!r}: only decimal, char and varchar have parameters")
     if kind in _DECIMAL and numbers:
         precision, scale, *more = [*numbers, 0][: max(len(numbers), 2)]
         if more or not 1 <= precision <= _PRECISION_MAX or scale > precision:
