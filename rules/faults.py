@@ -18,6 +18,7 @@ EXCERPT_WIDTH = 90
 
 _OPERATORS = ("within", "without", "and", "or", "then")
 _FUNCTIONS = ("any", "all", "every", "not", "cron", "A", "P")
+_WITHOUT = re.compile(r"\"[^\"]*\"|'[^']*'|\bwithout\b|-")
 _LOOSER = {"_THEN", "_OR", "_AND", "PLUS", "LSQB"}
 _SHOWN = {
     "_WITHIN": "within",
@@ -123,6 +124,25 @@ def _ends_early(found: Unexpected) -> Fault:
     return Fault(span, "the event expression ends early", hint)
 
 
+def _in_absent(found: Unexpected) -> Said:
+    """`a ; b without c ; d`: is `c ; d` absent, or does d come after all of it?"""
+    if found.kind != "_THEN" or "_THEN" in found.accepted or "_OR" not in found.accepted:
+        return None
+    left = found.text[_enclosing(found.text, found.start) : found.start].strip()
+    outside = [w for w in _WITHOUT.finditer(left) if _unclosed(left[: w.start()]) is None]
+    word = [each for each in outside if each[0] in ("without", "-")][-1]
+    whole, absent = f"({left}) {found.word} ..", f"({left[word.end() :].strip()} {found.word} ..)"
+    if len(left) > EXCERPT_WIDTH:
+        whole, absent = f"(..) {found.word} ..", f"(.. {found.word} ..)"
+        left = ".. "
+    else:
+        left = left[: word.start()]
+    return (
+        f"whether {found.word!r} goes on with what is absent, or follows on all of it, is not said",
+        f"parenthesise: {whole}, or {left}{word[0]} {absent}",
+    )
+
+
 def _after_suffix(found: Unexpected) -> Said:
     suffix = found.accepted >= {"_WITHIN", "_WITHOUT"} and "_THEN" not in found.accepted
     if found.kind not in _LOOSER or not suffix:
@@ -215,6 +235,7 @@ _RULES = (
     slips.length,
     slips.added,
     slips.joined,
+    _in_absent,
     _after_suffix,
     _unit,
     _operator,

@@ -9,24 +9,14 @@ from tidegate.rules import expression as x
 from tidegate.rules.clocks import format_clock
 from tidegate.rules.durations import format_duration
 
-# Levels of the grammar, loosest first: an operand of a lower level needs parentheses.
-_SUFFIX, _OR, _AND, _SEQ, _ITEM, _PRIM = range(6)
-
-_LEVELS: dict[type[x.Expression], int] = {
-    x.Within: _SUFFIX,
-    x.Minus: _SUFFIX,
-    x.Or: _OR,
-    x.And: _AND,
-    x.Seq: _SEQ,
-    x.BoundedSeq: _SEQ,
-    x.Nth: _ITEM,
-    x.Plus: _ITEM,
-}
+_SUFFIXES = (x.Within, x.Minus)
+_INFIX = (*_SUFFIXES, x.Or, x.And, x.Seq)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def format_expression(node: x.Expression) -> str:
-    """The canonical text of an expression: words for operators, no needless parentheses."""
+    """The canonical text of an expression: words for operators, and parentheses wherever operators
+    of different levels meet, as in `(a ; b) within 5 min`, needed or not."""
     return _format(node)
 
 
@@ -35,9 +25,14 @@ def _format(node: x.Expression) -> str:
     raise TypeError(f"no text for {type(node).__name__}")
 
 
-def _at(level: int, node: x.Expression) -> str:
+def _item(node: x.Expression) -> str:
     text = _format(node)
-    return f"({text})" if _LEVELS.get(type(node), _PRIM) < level else text
+    return f"({text})" if isinstance(node, _INFIX) else text
+
+
+def _chained(node: x.Expression, alike: tuple[type[x.Expression], ...]) -> str:
+    """The left operand of an operator that groups to the left with those alike."""
+    return _format(node) if isinstance(node, alike) else _item(node)
 
 
 def _listed(nodes: tuple[x.Expression, ...]) -> str:
@@ -51,37 +46,37 @@ def _(node: x.Name) -> str:
 
 @_format.register
 def _(node: x.Within) -> str:
-    return f"{_format(node.part)} within {format_duration(node.duration)}"
+    return f"{_chained(node.part, _SUFFIXES)} within {format_duration(node.duration)}"
 
 
 @_format.register
 def _(node: x.Minus) -> str:
-    return f"{_format(node.part)} without {_at(_OR, node.absent)}"
+    return f"{_chained(node.part, _SUFFIXES)} without {_item(node.absent)}"
 
 
 @_format.register
 def _(node: x.Or) -> str:
-    return " or ".join(_at(_AND, part) for part in node.parts)
+    return " or ".join(map(_item, node.parts))
 
 
 @_format.register
 def _(node: x.And) -> str:
-    return " and ".join(_at(_SEQ, part) for part in node.parts)
+    return " and ".join(map(_item, node.parts))
 
 
 @_format.register
 def _(node: x.Seq) -> str:
-    return f"{_at(_SEQ, node.first)} ; {_at(_ITEM, node.then)}"
+    return f"{_chained(node.first, (x.Seq,))} ; {_item(node.then)}"
 
 
 @_format.register
 def _(node: x.Nth) -> str:
-    return f"{_at(_ITEM, node.part)}[{node.index}]"
+    return f"{_item(node.part)}[{node.index}]"
 
 
 @_format.register
 def _(node: x.Plus) -> str:
-    return f"{_at(_ITEM, node.base)} + [{format_duration(node.duration)}]"
+    return f"{_item(node.base)} + [{format_duration(node.duration)}]"
 
 
 @_format.register
@@ -96,7 +91,7 @@ def _(node: x.AnyOf) -> str:
 
 @_format.register
 def _(node: x.AnyRepeat) -> str:
-    return f"any({node.count}, {_at(_ITEM, node.part)}*)"
+    return f"any({node.count}, {_item(node.part)}*)"
 
 
 @_format.register

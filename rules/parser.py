@@ -149,10 +149,12 @@ class _Builder:
     def or_(self, span: x.Span, parts: list[Any]) -> x.Or:
         return x.Or(tuple(parts), span=span)
 
+    absent = or_
+
     def and_(self, span: x.Span, parts: list[Any]) -> x.And:
         return x.And(tuple(parts), span=span)
 
-    all = and_
+    all = absent_all = and_
 
     def within(self, span: x.Span, parts: list[Any]) -> x.Within:
         return x.Within(parts[0], parts[1][0], span=span)

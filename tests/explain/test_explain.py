@@ -74,7 +74,7 @@ def rule(found: Mapping[str, Any], name: str) -> dict[str, Any]:
 def test_equal_expressions_of_two_rules_are_one_node(shop: Path) -> None:
     found = as_json(shop)
     quick, same, slow = (rule(found, name) for name in ("quick", "same", "slow"))
-    assert quick["normalised"] == same["normalised"] == "placed ; changed without hb within 5 min"
+    assert quick["normalised"] == same["normalised"] == "(placed ; changed) without hb within 5 min"
     assert quick["root"] == same["root"] != slow["root"]
     (root,) = (n for n in found["nodes"] if n["id"] == quick["root"])
     assert (root["operator"], root["rules"]) == ("within", ["quick", "same"])
@@ -126,13 +126,13 @@ def test_g13_what_is_stored_is_said_for_every_context(shop: Path) -> None:
     assert slow["restricted"]["instances_max"] == 2
     assert slow["restricted"]["forgets_micros"] is None
     assert slow["chronicle"]["span_micros"] is None
-    assert slow["chronicle"]["advice"] == ["write `placed ; changed ; hb within 1 h`"]
+    assert slow["chronicle"]["advice"] == ["write `(placed ; changed ; hb) within 1 h`"]
 
 
 def test_g13_a_keyed_rule_that_never_forgets_is_warned_of(shop: Path) -> None:
     (warning,) = (w for w in as_json(shop)["warnings"] if w["code"] == "never-forgets")
     assert warning["message"].startswith("slow never forgets")
-    assert warning["hint"] == "write `placed ; changed ; hb within 1 h`"
+    assert warning["hint"] == "write `(placed ; changed ; hb) within 1 h`"
     assert warning["line"] == 20
 
 
@@ -343,3 +343,15 @@ def test_what_damps_a_rule_is_shown_with_what_it_remembers(
         ("throttle", 3, 3_600_000_000),
     ]
     assert rules[1]["damping"] == []
+
+
+def test_brackets_show_how_operators_of_different_levels_group(tmp_path: Path) -> None:
+    file = tmp_path / "b.yaml"
+    file.write_text(
+        "rulebook: b\nevents: {a: {signal: {}}, b: {signal: {}}, c: {signal: {}}}\nrules:\n"
+        "  r: {on: a ; b and c within 1 h without b or c}\n"
+        "  s: {on: 'a ; b ; c + [5 s]'}\n"
+    )
+    found = explain(file)
+    shown = [line.split(maxsplit=1)[1] for line in found.splitlines() if line.startswith("  on ")]
+    assert shown == ["((a ; b) and c) within 1 h without (b or c)", "a ; b ; c + [5 s]"]

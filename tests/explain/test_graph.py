@@ -102,7 +102,7 @@ def test_what_is_searched_is_said_of_the_rule_and_of_the_node(tmp_path: Path) ->
     )
     assert [rule["name"] for rule in found["rules"] if rule["searched"]] == ["r", "q"]
     searched = {node["expression"]: node["operator"] for node in found["nodes"] if node["searched"]}
-    assert searched == {"a ; a within 5 s": "unrestricted", "b ; c": "unrestricted"}
+    assert searched == {"(a ; a) within 5 s": "unrestricted", "b ; c": "unrestricted"}
     lines = explain(tmp_path / "g.yaml").splitlines()
     assert sum(line.startswith("  searched    ") for line in lines) == 2
     assert sum("  searched, " in f"{line} " for line in lines) == 2

@@ -94,7 +94,7 @@ def test_what_waits_for_its_own_end_is_bounded_by_time(on: str, span: int) -> No
         (
             "P*(a, [1], b) ; c",
             "`P*(a, [1 s], b) ; c` keeps 1 with all that its window holds",
-            "write `P*(a, [1 s], b) ; c within 1 h`",
+            "write `(P*(a, [1 s], b) ; c) within 1 h`",
         ),
         (
             "A(A*(a, b, c), d, e) within 5",
@@ -116,7 +116,7 @@ def test_without_a_bound_it_says_why_and_what_gives_one(on: str, why: str, advic
         ("a ; b", None),
         ("a ; b within 5 min", 5),
         ("a ; b within 5 min without c", 5),
-        ("a ; b within 5 min without c ; b", None),
+        ("a ; b within 5 min without (c ; b)", None),
         ("(a ; b) within 5 min or (c and a)", None),
     ],
 )
@@ -133,7 +133,7 @@ def test_a_window_of_known_length_has_so_many_ticks() -> None:
 
 def test_the_advice_names_what_a_within_must_go_around() -> None:
     found = bound(parse("A(a ; b, c ; d, [5 min]) within 1 min"), Context.RESTRICTED)
-    assert found.advice == ("write `(a ; b within 1 h)`",)
+    assert found.advice == ("write `((a ; b) within 1 h)`",)
 
 
 def test_what_counts_cannot_be_bounded_by_a_within() -> None:
@@ -178,7 +178,7 @@ def test_where_nothing_is_remembered_every_context_is_bounded(context: Context) 
 @pytest.mark.parametrize("context", [c for c in OTHERS if c is not Context.RECENT])
 def test_contexts_that_keep_what_is_not_used_up_need_a_within(context: Context) -> None:
     assert not bound(parse("a ; b"), context).exists
-    assert bound(parse("a ; b"), context).advice == ("write `a ; b within 1 h`",)
+    assert bound(parse("a ; b"), context).advice == ("write `(a ; b) within 1 h`",)
     assert bound(parse("a ; b within 5 min"), context).span_micros == 5 * MINUTE
 
 
@@ -250,7 +250,7 @@ def test_s13_the_warning_says_what_to_write() -> None:
         "no bound on what this stores: "
         "context chronicle keeps every occurrence until it is consumed"
     )
-    assert warning.hint == "write `a ; b within 1 h`"
+    assert warning.hint == "write `(a ; b) within 1 h`"
 
 
 @given(expressions(EVERYTHING, depth=3))

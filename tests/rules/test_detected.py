@@ -31,13 +31,13 @@ def form(on: str) -> str:
 @pytest.mark.parametrize(
     ("on", "run"),
     [
-        ("(b ; c) and a within 5", "a and b ; c within 5 s"),
+        ("(b ; c) and a within 5", "(a and (b ; c)) within 5 s"),
         ("a ; (b ; c)", "a ; b ; c"),
         ("a within 5", "a"),
-        ("((a and b) within 5) - (b ; c)", "a and b without b ; c within 5 s"),
-        ("(a and b) - (b ; c)", "a and b without b ; c"),
-        ("not(b ; c)[a, [5]]", "not(b ; c within 5 s)[a, [5 s]]"),
-        ("A(a, b and c, [5])", "A(a, b and c within 5 s, [5 s])"),
+        ("((a and b) within 5) - (b ; c)", "(a and b) without (b ; c) within 5 s"),
+        ("(a and b) - (b ; c)", "(a and b) without (b ; c)"),
+        ("not(b ; c)[a, [5]]", "not((b ; c) within 5 s)[a, [5 s]]"),
+        ("A(a, b and c, [5])", "A(a, (b and c) within 5 s, [5 s])"),
         ("A*(a, b, [5])", "A*(a, b, [5 s])"),
         ("L: (b) and M: (a)", "L:(b) and M:(a)"),
         ("a or L: (b - b)", "a or L:(b without b)"),
