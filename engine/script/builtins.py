@@ -39,6 +39,8 @@ def built_in(name: str, kinds: Sequence[Type], result: Type) -> Callable[..., An
             return lambda x: math.copysign(rounded(x), x) if math.isfinite(x) else x
         case "sqrt":
             return lambda x: math.sqrt(x) if x >= 0 else math.nan
+        case "microseconds":
+            return int
         case "round":
             return lambda x: _whole(_nearest(x) if math.isfinite(x) else x)
         case "long":

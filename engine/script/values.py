@@ -2,6 +2,7 @@
 
     boolean long double string    bool int float str
     time                          int: microseconds since the epoch
+    duration                      int: microseconds
     object                        an Arrow scalar, exact and opaque
     structure                     a tuple, in the order of the fields
     array                         a list, which has one owner: it is copied where it is stored
@@ -29,6 +30,7 @@ _ARROW: dict[Type, pa.DataType] = {
     Basic.DOUBLE: pa.float64(),
     Basic.STRING: pa.string(),
     Basic.TIME: _INSTANT,
+    Basic.DURATION: pa.int64(),
     Basic.OBJECT: pa.binary(),  # the value as an Arrow stream of one row
 }
 _DEFAULTS: dict[Type, Any] = {
@@ -37,6 +39,7 @@ _DEFAULTS: dict[Type, Any] = {
     Basic.DOUBLE: 0.0,
     Basic.STRING: "",
     Basic.TIME: 0,
+    Basic.DURATION: 0,
     Basic.OBJECT: None,
 }
 _WORD = 8  # bytes that any value takes at least

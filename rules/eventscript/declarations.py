@@ -145,7 +145,10 @@ def _group(
     columns: list[Expression] = []
     for each in tree.children:
         node = expressions.read(each)
-        if node is not None and not isinstance(node.type, Basic):
+        if node is not None and node.type == Basic.DURATION:
+            hint = "group by its microseconds: microseconds(d)"
+            mistakes.add("type", "a key cannot be duration", each, hint)
+        elif node is not None and not isinstance(node.type, Basic):
             hint = "group by fields of it: group(x.a, x.b)"
             mistakes.add("type", f"a key cannot be {node.type}", each, hint)
         elif node is not None:

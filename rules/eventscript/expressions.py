@@ -10,12 +10,13 @@ from typing import Any
 
 from lark import Token, Tree
 
+from tidegate.rules.errors import Place
 from tidegate.rules.eventscript import tree as t
 from tidegate.rules.eventscript.functions import FORMS, signature
 from tidegate.rules.eventscript.mistakes import Mistakes, Parsed
 from tidegate.rules.eventscript.names import Names
 from tidegate.rules.eventscript.typenames import TypeNames
-from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
+from tidegate.rules.eventscript.types import Array, Basic, Structure, Type, holds_duration
 from tidegate.rules.eventscript.widening import join, widened
 from tidegate.rules.nearest import did_you_mean
 
@@ -23,17 +24,30 @@ LONG_MAX = 2**63 - 1
 _NUMBERS = {Basic.LONG, Basic.DOUBLE}
 _OPERANDS: Mapping[str, set[Basic]] = {
     **{op: {Basic.BOOLEAN} for op in ("&&", "||")},
-    **{op: {*_NUMBERS, Basic.STRING, Basic.TIME} for op in ("<", "<=", ">", ">=")},
-    **dict.fromkeys(("-", "*", "/", "%"), _NUMBERS),
-    "+": {*_NUMBERS, Basic.STRING},
+    **{op: {*_NUMBERS, Basic.STRING, Basic.TIME, Basic.DURATION} for op in ("<", "<=", ">", ">=")},
+    **dict.fromkeys(("*", "/", "%"), _NUMBERS),
+    "-": {*_NUMBERS, Basic.DURATION},
+    "+": {*_NUMBERS, Basic.DURATION, Basic.STRING},
 }
 _ARITHMETIC = {"+", "-", "*", "/", "%"}
-_TIMES = {  # what a time gives with another operand
-    ("-", Basic.TIME, Basic.TIME): Basic.LONG,
-    ("-", Basic.TIME, Basic.LONG): Basic.TIME,
-    ("+", Basic.TIME, Basic.LONG): Basic.TIME,
-    ("+", Basic.LONG, Basic.TIME): Basic.TIME,
+_TIMES = {  # what a time or a duration gives with an operand of another type
+    ("-", Basic.TIME, Basic.TIME): Basic.DURATION,
+    ("-", Basic.TIME, Basic.DURATION): Basic.TIME,
+    ("+", Basic.TIME, Basic.DURATION): Basic.TIME,
+    ("+", Basic.DURATION, Basic.TIME): Basic.TIME,
+    ("/", Basic.DURATION, Basic.DURATION): Basic.LONG,
+    ("*", Basic.DURATION, Basic.LONG): Basic.DURATION,
+    ("*", Basic.LONG, Basic.DURATION): Basic.DURATION,
 }
+UNITS = {
+    "day": 86_400_000_000,
+    "hour": 3_600_000_000,
+    "minute": 60_000_000,
+    "second": 1_000_000,
+    "millisecond": 1_000,
+    "microsecond": 1,
+}
+"""Of `elapse` and of durations, singular, in microseconds."""
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\", "'": "'"}
 
@@ -68,6 +82,8 @@ class Expressions:
             hint = "long(x) truncates, round(x) rounds"
         elif wanted == Basic.STRING and node.type in _NUMBERS | {Basic.BOOLEAN, Basic.TIME}:
             hint = "string(x) makes it a string"
+        elif holds_duration(node.type):
+            hint = "durations stay in a script; microseconds(d) is a long"
         elif wanted == Basic.BOOLEAN:
             hint = "a condition compares: x > 0"
         self.mistakes.add("type", f"expected {wanted}, found {node.type}", tree, hint)
@@ -88,6 +104,16 @@ class Expressions:
 
     def _double(self, tree: Parsed, _: Type | None) -> t.Expression:
         return self._literal(tree, Basic.DOUBLE, float(str(tree.children[0])))
+
+    def _duration(self, tree: Parsed, _: Type | None) -> t.Expression:
+        number, unit = tree.children
+        value = float(number) * UNITS[str(unit).removesuffix("s")]
+        if "." not in number and "e" not in number.lower():
+            value = int(number[:20]) * UNITS[str(unit).removesuffix("s")]
+        if not value <= LONG_MAX:
+            self.mistakes.add("type", f"a duration is at most {LONG_MAX} microseconds", tree)
+            value = 0
+        return self._literal(tree, Basic.DURATION, round(value))
 
     def _string(self, tree: Parsed, _: Type | None) -> t.Expression:
         def one(found: re.Match[str]) -> str:
@@ -139,7 +165,7 @@ class Expressions:
         operand = self.read(below)
         if operand is None:
             return None
-        if operand.type not in ({Basic.BOOLEAN} if op == "!" else _NUMBERS):
+        if operand.type not in ({Basic.BOOLEAN} if op == "!" else {*_NUMBERS, Basic.DURATION}):
             expected = "a boolean" if op == "!" else "a number"
             self.mistakes.add("type", f"{op} takes {expected}, found {operand.type}", below)
             return None
@@ -157,15 +183,15 @@ class Expressions:
         timed = _TIMES.get((op, left.type, right.type))  # type: ignore[arg-type]
         if timed is not None:
             return t.Binary(timed, op, left, right, place=place)
+        if op == "*" and {left.type, right.type} == {Basic.DURATION, Basic.DOUBLE}:
+            return _scaled(left, right, place)
         both = join(left.type, right.type)
-        if both is None and op in ("==", "!=") and Basic.OBJECT in (left.type, right.type):
+        opaque = op in ("==", "!=") and Basic.OBJECT in (left.type, right.type)
+        if both is None and opaque and Basic.DURATION not in (left.type, right.type):
             both = Basic.OBJECT
         if both is None or both not in _OPERANDS.get(op, {both}):
-            hint = ""
-            if op == "+" and Basic.STRING in (left.type, right.type):
-                hint = "string(x) makes a value a string"
             message = f"{op} does not take {left.type} and {right.type}"
-            self.mistakes.add("type", message, tree, hint)
+            self.mistakes.add("type", message, tree, _operand_hint(op, left, right))
             return None
         kind = both if op in _ARITHMETIC else Basic.BOOLEAN
         left, right = (widened(each, both) or each for each in (left, right))
@@ -277,6 +303,35 @@ class Expressions:
         if kind is None or count is None:
             return None
         return t.New(Array(kind), count, place=self.mistakes.place(tree))
+
+
+def _scaled(left: t.Expression, right: t.Expression, place: Place) -> t.Expression:
+    """A duration times a double, rounded to microseconds."""
+    factors = (
+        t.Call(Basic.DOUBLE, "double", (each,), place=place)
+        if each.type == Basic.DURATION
+        else each
+        for each in (left, right)
+    )
+    product = t.Binary(Basic.DOUBLE, "*", *factors, place=place)
+    return t.Call(Basic.DURATION, "round", (product,), place=place)
+
+
+def _operand_hint(op: str, left: t.Expression, right: t.Expression) -> str:
+    """What to write for operands that an operator does not take."""
+    types = {left.type, right.type}
+    if op == "+" and Basic.STRING in types:
+        return "string(x) makes a value a string"
+    if not types & {Basic.DURATION, Basic.TIME} or not types & _NUMBERS:
+        return ""
+    if op == "/":
+        return "multiply by a number: d * 0.5" if Basic.DURATION in types else ""
+    if op in ("*", "%"):
+        return ""
+    bare = left if left.type in _NUMBERS else right
+    if isinstance(bare, t.Literal):
+        return f"write {bare.value} seconds, or the unit that is meant"
+    return "a bare number is no length of time: n * 1 seconds, or microseconds(d) for a long"
 
 
 def _token(tree: Parsed) -> Token:

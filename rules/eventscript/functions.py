@@ -4,17 +4,19 @@
     concat(string, string, ..)   string
     substring(s, begin)          string; from `begin`, the first character is 0
     substring(s, begin, end)     string; up to `end`, which is not part of it
-    abs(n)                       long or double, as n
-    min(a, b, ..) max(a, b, ..)  long, double or time, as the operands
+    abs(n)                       long, double or duration, as n
+    min(a, b, ..) max(a, b, ..)  long, double, time or duration, as the operands
     floor(x) ceil(x) sqrt(x)     double
     round(x)                     long; the nearest, a half upwards
     long(x)                      long; of a double truncated, of a time its microseconds
     double(x)                    double
+    microseconds(d)              long, of a duration
     string(x)                    string, of a boolean, long, double, time or string
     isNull(x)                    boolean
     now()                        time: the instant of the event
 
-Operators: `time - time` is a long, in microseconds; `time + long` and `time - long` are a time.
+Operators: `time - time` is a duration, `time + duration` and `time - duration` are a time,
+`duration / duration` is a long, truncated, and a duration times a number is a duration.
 Source: EventScript, section 2.2; design/eventscript.md 2.
 """
 
@@ -23,13 +25,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidegate.rules.eventscript.tree import Function
-from tidegate.rules.eventscript.types import Array, Basic, Type
+from tidegate.rules.eventscript.types import Array, Basic, Type, holds_duration
 from tidegate.rules.eventscript.widening import join
 
 Signature = tuple[Sequence[Type], Type]  # of each operand, and of the result
 _B = Basic
 _ONE_OF: dict[str, list[Signature]] = {
-    "abs": [((_B.LONG,), _B.LONG), ((_B.DOUBLE,), _B.DOUBLE)],
+    "abs": [((each,), each) for each in (_B.LONG, _B.DOUBLE, _B.DURATION)],
+    "microseconds": [((_B.DURATION,), _B.LONG)],
     "floor": [((_B.DOUBLE,), _B.DOUBLE)],
     "ceil": [((_B.DOUBLE,), _B.DOUBLE)],
     "sqrt": [((_B.DOUBLE,), _B.DOUBLE)],
@@ -49,15 +52,16 @@ FORMS = {
     "length": "length(string), length(array)",
     "concat": "concat(string, string, ..)",
     "substring": "substring(string, begin), substring(string, begin, end)",
-    "abs": "abs(number)",
-    "min": "min(a, b, ..) of numbers or times",
-    "max": "max(a, b, ..) of numbers or times",
+    "abs": "abs(number or duration)",
+    "min": "min(a, b, ..) of numbers, times or durations",
+    "max": "max(a, b, ..) of numbers, times or durations",
     "floor": "floor(number)",
     "ceil": "ceil(number)",
     "round": "round(number)",
     "sqrt": "sqrt(number)",
     "long": "long(number, string or time)",
     "double": "double(number or string)",
+    "microseconds": "microseconds(duration)",
     "string": "string(boolean, number, time or string)",
     "isNull": "isNull(value)",
     "now": "now()",
@@ -83,7 +87,7 @@ def signature(name: str, operands: Sequence[Type], declared: Function | None) ->
     together: Type | None = operands[0]
     for operand in operands[1:]:
         together = together and join(together, operand)
-    of = {_B.STRING} if name == "concat" else {_B.LONG, _B.DOUBLE, _B.TIME}
+    of = {_B.STRING} if name == "concat" else {_B.LONG, _B.DOUBLE, _B.TIME, _B.DURATION}
     return ([together] * len(operands), together) if together in of and together else None
 
 
@@ -91,7 +95,10 @@ def _takes(wanted: Sequence[Type], operands: Sequence[Type]) -> bool:
     if len(wanted) != len(operands):
         return False
     pairs = zip(wanted, operands, strict=True)
-    return all(takes == _B.OBJECT or join(takes, gives) == takes for takes, gives in pairs)
+    return all(
+        not holds_duration(gives) if takes == _B.OBJECT else join(takes, gives) == takes
+        for takes, gives in pairs
+    )
 
 
 def _has_length(of: Type) -> bool:

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 
 from lark import Token, Tree
 
-from tidegate.rules.errors import Place
 from tidegate.rules.eventscript.declarations import Declarations
 from tidegate.rules.eventscript.expressions import Expressions
-from tidegate.rules.eventscript.mistakes import Mistakes, Parsed
+from tidegate.rules.eventscript.mistakes import Parsed, Silent
 from tidegate.rules.eventscript.names import BlockNames
 from tidegate.rules.eventscript.types import Array, Basic, Type
 from tidegate.rules.eventscript.widening import join, storable
@@ -63,21 +62,8 @@ def stored_in(tree: Parsed) -> Token | None:
         begin = (token.start_pos or 0) + name.start()
         return Token("NAME", name[0], start_pos=begin, end_pos=begin + len(name[0]))
     last = tree.children[-1]
-    named = isinstance(last, Token) and len(tree.children) > (2 if tree.data == "elapse" else 1)
+    named = isinstance(last, Token) and last.type == "NAME" and len(tree.children) > 1
     return last if named and isinstance(last, Token) else None
-
-
-class _Silent(Mistakes):
-    """What is wrong is said later, when all types are known."""
-
-    def __init__(self) -> None:
-        super().__init__("", lambda _: Place())
-
-    def place(self, _: Parsed) -> Place:
-        return Place()
-
-    def add(self, code: str, message: str, at: Parsed, hint: str = "") -> None:
-        pass
 
 
 @dataclass(frozen=True)
@@ -156,7 +142,7 @@ class _Inference:
     def _type(self, source: _Source, guessing: bool) -> Type | None:
         loops = {name: self.loops[number] for name, number in source.scope.items()}
         names = BlockNames(self.variables, loops, self.found.key)
-        read = Expressions(_Silent(), names, self.found.types, self.found.functions, guessing)
+        read = Expressions(Silent(), names, self.found.types, self.found.functions, guessing)
         node = read.read(source.value)
         if node is None or isinstance(source.slot, str):
             return None if node is None else node.type

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lark import Token, Tree
 
 from tidegate.rules.eventscript import tree as t
 from tidegate.rules.eventscript.declarations import Declarations
+from tidegate.rules.eventscript.expressions import UNITS
 from tidegate.rules.eventscript.inference import event_type, stored_in
-from tidegate.rules.eventscript.mistakes import Mistakes, Parsed
+from tidegate.rules.eventscript.mistakes import Mistakes, Parsed, Silent
 from tidegate.rules.eventscript.statements import Statements
 from tidegate.rules.eventscript.types import Basic
 from tidegate.rules.eventscript.widening import storable
 
-_UNITS = {
-    "day": 86_400_000_000,
-    "hour": 3_600_000_000,
-    "minute": 60_000_000,
-    "second": 1_000_000,
-    "millisecond": 1_000,
-    "microsecond": 1,
-}
 _REPEATS: dict[str, tuple[int, int | None]] = {
     "star": (0, None),
     "plus": (1, None),
@@ -31,6 +25,7 @@ _REPEATS: dict[str, tuple[int, int | None]] = {
 _COMPONENTS = ("year", "month", "day", "hour", "minute", "second")
 _RANGES = ((1, 9999), (1, 12), (1, 31), (0, 23), (0, 59), (0, 59))
 COUNT_MAX = 10**9
+_CLOSED = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*\]", re.DOTALL)
 
 
 @dataclass
@@ -136,15 +131,42 @@ class Regexes:
         return str(variable)
 
     def _elapse(self, tree: Parsed) -> t.Regex:
-        amount, unit = tree.children[:2]
+        amount, unit = self._amount(tree)
         node = self.statements.expressions.read(amount)
-        if node is not None and node.type not in (Basic.LONG, Basic.DOUBLE):
-            self.mistakes.add("type", f"expected a number, found {node.type}", amount)
+        numbers = {Basic.LONG, Basic.DOUBLE}
+        if node is not None and unit is None and node.type in numbers:
+            said = node.value if isinstance(node, t.Literal) else "(n)"
+            hint = f"write elapse[{said} seconds], or the unit that is meant"
+            self.mistakes.add("type", "a number without a unit is no length of time", amount, hint)
+        elif node is not None and node.type not in (numbers if unit else {Basic.DURATION}):
+            expected = "a number" if unit else "a duration"
+            self.mistakes.add("type", f"expected {expected}, found {node.type}", amount)
         elif isinstance(node, t.Literal) and node.value <= 0:
             self.mistakes.add("value", "the length of time must be above 0", amount)
-        micros = _UNITS[str(unit).removesuffix("s")]
+        micros = 1 if unit is None else UNITS[str(unit).removesuffix("s")]
         stored, place = self._stored(tree), self.mistakes.place(tree)
         return t.Elapse(node or t.Literal(Basic.LONG, 1), micros, stored, place=place)
+
+    def _amount(self, tree: Parsed) -> tuple[Parsed, Token | None]:
+        """What stands in `elapse[..]`, and its unit: that of the whole. The grammar takes
+        `n + 1 seconds` for `n + (1 seconds)`; None where that is what makes a length of time of
+        it."""
+        amount, *more = tree.children
+        if more and _is(more[0], "UNIT"):
+            return amount, more[0]
+        last = amount
+        while last.data in ("binary", "unary"):
+            last = last.children[-1]
+        if last.data != "duration" or not _CLOSED.match(self.mistakes.text, last.meta.end_pos):
+            return amount, None
+        number, unit = last.children
+        bare = Tree("long" if number.type == "INT" else "double", [number], last.meta)
+        whole = _replaced(amount, last, bare)
+        silent = replace(self.statements.expressions, mistakes=Silent())
+        taken, read = silent.read(amount), silent.read(whole)
+        if read is None and taken is not None and taken.type == Basic.DURATION:
+            return amount, None
+        return whole, unit
 
     def _arrive(self, tree: Parsed) -> t.Regex:
         when = tree.children[0]
@@ -182,6 +204,14 @@ class Regexes:
             message = f"{_COMPONENTS[number]} {part} is not from {low} to {high}"
             self.mistakes.add("value", message, part)
         return t.Literal(Basic.LONG, value, place=self.mistakes.place(part))
+
+
+def _replaced(tree: Parsed, old: Parsed, new: Parsed) -> Parsed:
+    """A tree whose last part, or the last of that, is another one."""
+    if tree is old:
+        return new
+    *before, last = tree.children
+    return Tree(tree.data, [*before, _replaced(last, old, new)], tree.meta)
 
 
 def _is(part: Parsed, kind: str) -> bool:

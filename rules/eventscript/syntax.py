@@ -103,7 +103,7 @@ def _usual(before: str, rest: str, accepted: set[str]) -> tuple[str, str] | None
         return f"{rest[0]!r} joins events, not expressions", f"write {rest[0] * 2}"
     if rest.startswith(";") and accepted >= {"QMARK", "EQUAL"}:
         return "an expression alone is no statement", "write variable = expression;"
-    if word and "UNIT" in accepted:
+    if word and "UNIT" in accepted and _in_elapse(before):
         return f"unknown unit {word[0]!r}", f"known: {_UNITS}"
     if rest[:1] in ("|", "&", "-") and accepted & {"VBAR", "AMPERSAND", "MINUS"}:
         message = "|, & and - on one level: which of them comes first is not said"
@@ -115,6 +115,11 @@ def _usual(before: str, rest: str, accepted: set[str]) -> tuple[str, str] | None
     if rest[:1] == "!" and accepted & (_SEQUENCE | {"LBRACE"}) and rest[1:2] != "=":
         return "'!' cannot stand here", "an emission stands in a block: { !> Out(value); }"
     return None
+
+
+def _in_elapse(before: str) -> bool:
+    opened = before.rfind("[")
+    return opened > before.rfind("]") and bool(re.search(r"\belapse\s*$", before[:opened]))
 
 
 def _character(text: str, position: int) -> Fault:

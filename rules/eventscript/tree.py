@@ -76,7 +76,7 @@ class Field(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Unary(Expression):
-    """`!` of a boolean; `-` of a long or a double."""
+    """`!` of a boolean; `-` of a long, a double or a duration."""
 
     op: str
     operand: Expression
@@ -85,8 +85,10 @@ class Unary(Expression):
 @dataclass(frozen=True, slots=True)
 class Binary(Expression):
     """`|| && == != < <= > >= + - * / %`; both operands are of one type. Of longs, `/` truncates and
-    `%` has the sign of the dividend; `+` of strings joins them. With times, which are microseconds:
-    `time - time` is a long, `time + long`, `long + time` and `time - long` are a time."""
+    `%` has the sign of the dividend; `+` of strings joins them. With times and durations, which are
+    microseconds: `time - time` is a duration, `time + duration`, `duration + time` and `time -
+    duration` are a time, `duration / duration` is a long, `duration * long` and `long * duration`
+    are a duration."""
 
     op: str
     left: Expression
@@ -204,7 +206,8 @@ class Named(Regex):
 
 @dataclass(frozen=True, slots=True)
 class Elapse(Regex):
-    """A marker `elapse[amount unit](variable)`: `amount` (long or double) times `unit_micros`."""
+    """A marker `elapse[amount unit](variable)`: `amount` (long or double, or a duration, whose unit
+    is 1) times `unit_micros`."""
 
     amount: Expression
     unit_micros: int

@@ -17,8 +17,13 @@ _OTHERS = {
     **dict.fromkeys(("bool", "Boolean"), "write boolean"),
     **dict.fromkeys(("timestamp", "date", "instant", "Date"), "write time"),
     **dict.fromkeys(("Object", "any"), "write object"),
+    **dict.fromkeys(
+        ("duration", "interval"),
+        "durations stay in a script: write long, which is what microseconds(d) gives",
+    ),
     **dict.fromkeys(("void", "nothing", "event"), "write {} for an event that carries nothing"),
 }
+_NAMED = [each for each in Basic if each != Basic.DURATION]
 _Sized = tuple[Type, int, int]  # a type, how many parts it has, how deep they lie
 
 
@@ -90,11 +95,11 @@ class TypeNames:
         return None
 
     def _name(self, name: Token, mistakes: Mistakes) -> _Sized | None:
-        if name in list(Basic):
+        if name in _NAMED:
             return Basic(str(name)), 1, 1
         tree = self._declared.get(str(name))
         if tree is None:
-            hint = _OTHERS.get(str(name)) or did_you_mean(name, [*Basic, *self._declared])
+            hint = _OTHERS.get(str(name)) or did_you_mean(name, [*_NAMED, *self._declared])
             mistakes.add("unknown-type", f"unknown type {str(name)!r}", name, hint)
             return None
         if name in self._reading:

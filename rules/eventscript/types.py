@@ -7,14 +7,18 @@ from enum import StrEnum
 
 
 class Basic(StrEnum):
-    """Types without parts. A `time` is microseconds since the epoch; an `object` is any value,
-    which a script can only pass on and compare."""
+    """Types without parts. A `time` is microseconds since the epoch, a `duration` microseconds; an
+    `object` is any value, which a script can only pass on and compare.
+
+    A duration has no name in the text: it is the difference of two times, or `600 seconds`. It
+    stays in the script, so no input, output or key holds one."""
 
     BOOLEAN = "boolean"
     LONG = "long"
     DOUBLE = "double"
     STRING = "string"
     TIME = "time"
+    DURATION = "duration"
     OBJECT = "object"
 
 
@@ -44,3 +48,10 @@ class Array:
 
 Type = Basic | Structure | Array
 NOTHING = Structure()
+
+
+def holds_duration(of: Type) -> bool:
+    """Whether a value of the type is, or has in it, a duration."""
+    if isinstance(of, Structure):
+        return any(holds_duration(kind) for _, kind in of.fields)
+    return holds_duration(of.of) if isinstance(of, Array) else of == Basic.DURATION

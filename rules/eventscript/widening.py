@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidegate.rules.eventscript.tree import Build, Call, Choice, Expression, Field, Literal
-from tidegate.rules.eventscript.types import Basic, Structure, Type
+from tidegate.rules.eventscript.types import Basic, Structure, Type, holds_duration
 
 
 def join(one: Type, two: Type) -> Type | None:
@@ -37,9 +37,11 @@ def storable(one: Type, two: Type) -> Type | None:
 
 def widened(node: Expression, wanted: Type) -> Expression | None:
     """`node` as a value of type `wanted`: as it is, or with its longs widened and its fields in
-    order. Everything is an object. None where that cannot be."""
-    if node.type == wanted or wanted == Basic.OBJECT:
+    order. Everything but a duration is an object. None where that cannot be."""
+    if node.type == wanted:
         return node
+    if wanted == Basic.OBJECT:
+        return None if holds_duration(node.type) else node
     if isinstance(node, Literal) and node.value is None:
         return replace(node, type=wanted)
     if node.type == Basic.LONG and wanted == Basic.DOUBLE:

@@ -13,6 +13,7 @@ from tidegate.rules.eventscript.types import NOTHING, Array, Basic, Structure, T
 
 FOLDER = Path(__file__).parent
 LONG, DOUBLE, STRING, TIME = Basic.LONG, Basic.DOUBLE, Basic.STRING, Basic.TIME
+DURATION = Basic.DURATION
 POINT = Structure((("x", DOUBLE), ("y", DOUBLE)))
 A, B = t.Named("A"), t.Named("B")
 ANY = t.Named(None)
@@ -81,6 +82,30 @@ def number(value: int) -> t.Literal:
         ("(A() B()){2,}", t.Repeat(t.Sequence((A, B)), 2, None)),
         ("A(){}", t.Sequence((A, t.Act(t.Block(()))))),
         ("elapse[5 minutes]()", t.Elapse(number(5), 60_000_000)),
+        (
+            "elapse[2 * (1 minute)]()",
+            t.Elapse(t.Binary(DURATION, "*", number(2), t.Literal(DURATION, 60_000_000)), 1),
+        ),
+        (
+            "elapse[2 + 3 minutes /* five */]()",
+            t.Elapse(t.Binary(LONG, "+", number(2), number(3)), 60_000_000),
+        ),
+        (
+            "elapse[1 day - 3 minutes]()",
+            t.Elapse(
+                t.Binary(
+                    DURATION,
+                    "-",
+                    t.Literal(DURATION, 86_400_000_000),
+                    t.Literal(DURATION, 180_000_000),
+                ),
+                1,
+            ),
+        ),
+        (
+            "elapse[(1 + 1) minutes]()",
+            t.Elapse(t.Binary(LONG, "+", number(1), number(1)), 60_000_000),
+        ),
         ("elapse[1.5 day](at)", t.Elapse(t.Literal(DOUBLE, 1.5), 86_400_000_000, "at")),
         (
             "arrive[2038-01-19 03:14:08](at)",
@@ -103,8 +128,8 @@ def number(value: int) -> t.Literal:
             ),
         ),
         (
-            "arrive[(now() + 1)]()",
-            t.Arrive(t.Binary(TIME, "+", t.Call(TIME, "now", ()), number(1))),
+            "arrive[(now() + 1 second)]()",
+            t.Arrive(t.Binary(TIME, "+", t.Call(TIME, "now", ()), t.Literal(DURATION, 1_000_000))),
         ),
     ],
 )
@@ -189,10 +214,20 @@ def value(text: str) -> t.Expression:
         ("1 + a", DOUBLE),
         ("-a % 2", DOUBLE),
         ('s + "b"', STRING),
-        ("at - now()", LONG),
-        ("at + 1", TIME),
-        ("1 + at", TIME),
-        ("at - 1", TIME),
+        ("at - now()", DURATION),
+        ("at + 1 second", TIME),
+        ("1 day + at", TIME),
+        ("at - 1.5 hours", TIME),
+        ("10 minutes", DURATION),
+        ("at - now() - 5 seconds + 1 hour", DURATION),
+        ("at - now() >= 600 seconds", Basic.BOOLEAN),
+        ("(at - now()) / 1 minute", LONG),
+        ("2 * 5 minutes", DURATION),
+        ("5 minutes * a", DURATION),
+        ("-(at - now())", DURATION),
+        ("microseconds(at - now()) / 2", LONG),
+        ("abs(at - now())", DURATION),
+        ("max(at - now(), 1 day)", DURATION),
         ("a > 1 && !(s < s) || at >= at", Basic.BOOLEAN),
         ("p == p", Basic.BOOLEAN),
         ("a == null", Basic.BOOLEAN),
@@ -253,7 +288,7 @@ def test_strings_have_the_escapes_of_java() -> None:
         ("y = x; x = 1; x = 2.5; z = y;", {"x": DOUBLE, "y": DOUBLE, "z": DOUBLE}),
         ("n = n + 1;", {"n": LONG}),
         ("n = n + a;", {"n": DOUBLE}),
-        ("t = t + 1; t = at;", {"t": TIME}),
+        ("t = t + 1 second; t = at;", {"t": TIME}),
         ("x = null; x = s;", {"x": STRING}),
         ("q = {u: 1}; q = {u: 2.5};", {"q": Structure((("u", DOUBLE),))}),
         ("k = new long[3]; for (e: k) m = e;", {"k": Array(LONG), "m": LONG}),

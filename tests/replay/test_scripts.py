@@ -239,3 +239,29 @@ def test_an_object_is_what_it_was_wherever_the_trace_is_cut(
     assert found["both"] == [[v, f"1970-01-01T00:00:0{n}Z"] for n, v in enumerate(values, 1)]
     assert found["text"] == [*[*texts][:-1], None]
     assert [x["constituents"][0]["value"] for x in said if "rule" in x] == values
+
+
+LATE = """in {} A, long n out {} late, long lasted, time due
+(A() { t = now(); most = 600 seconds; }
+ (n(x) { d = now() - t; d >= most ? !> late(); !> lasted(microseconds(d)); !> due(t + most * x); })*
+ elapse[most + 1 minute]() { !> late(); })*
+"""
+
+
+@pytest.mark.parametrize("bucket", [None, 1])
+def test_times_are_compared_with_lengths_of_time(tmp_path: Path, bucket: int | None) -> None:
+    lines = [
+        {"event": "A", "time": 0},
+        {"event": "n", "time": 599.999999, "value": 2},
+        {"event": "n", "time": 600, "value": 3},
+    ]
+    found = run(tmp_path, LATE, lines, **({"bucket": bucket} if bucket else {}))
+    said = [(each["time"], each["event"], each.get("value")) for each in found]
+    assert said == [
+        (599.999999, "lasted", 599_999_999),
+        (599.999999, "due", 1200),
+        (600, "late", {}),
+        (600, "lasted", 600_000_000),
+        (600, "due", 1800),
+        (1260, "late", {}),
+    ]

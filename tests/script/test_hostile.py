@@ -110,6 +110,8 @@ def test_what_fails_again_and_again_is_said_each_time(tmp_path: Path) -> None:
 
 
 def test_times_that_no_calendar_has(tmp_path: Path) -> None:
-    text = "in {} A, {} B out time Z\n(A() { !> Z(now() + 9000000000000000000); } | B())*"
+    text = (
+        "in {} A, {} B out time Z\n(A() { !> Z(now() + 9000000000000000000 microseconds); } | B())*"
+    )
     values = [each["value"] for each in run(tmp_path, text)]
     assert values == [9000000000001, 9000000000003]

@@ -180,6 +180,8 @@ class Expressions(Program):
             if double == (name == "double"):
                 return self.condition(given[0])
             return self._result(node, Op.DOUBLE if name == "double" else Op.LONG, given[0])
+        if name == "microseconds":
+            return self.condition(given[0])
         if name == "round":
             return self._result(node, Op.ROUND, given[0])
         calls = _DOUBLE_CALLS if double else _LONG_CALLS

@@ -87,7 +87,9 @@ class Regexes:
         if kind == ".":
             return Piece(".")
         if kind == "elapse":
-            of = self.pick("long", "long", "double")
+            of = self.pick("long", "long", "double", "duration")
+            if of == "duration":
+                return Piece(f"elapse[{self.values.expression(of, 1)}]({self.variable('time')})")
             amount = self.pick("1", "2", "5", self.values.simple(of))
             unit = self.pick("seconds", "seconds", "minute")
             return Piece(f"elapse[{amount} {unit}]({self.variable('time')})")
@@ -96,7 +98,7 @@ class Regexes:
                 ".::00",
                 ".::05",
                 ".:01:.",
-                f"({self.values.simple('time')} + {self.pick(1, 2)}000000)",
+                f"({self.values.simple('time')} + {self.pick(1, 2)} seconds)",
             )
             return Piece(f"arrive[{when}]({self.variable('time')})")
         return Piece(f"{kind}({self.variable(self.events[kind])})")

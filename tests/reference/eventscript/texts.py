@@ -71,6 +71,7 @@ VARIABLES = {
     "boolean": ("f",),
     "string": ("s",),
     "time": ("t",),
+    "duration": ("h",),
     "pair": ("p",),
     "keyed": ("q",),
     "array": ("a", "e"),
@@ -84,6 +85,7 @@ STARTS = {  # what a variable may be before the first event
     "boolean": ("true", "false"),
     "string": ('""', '"ab"'),
     "time": ("now()",),
+    "duration": ("1 second", "0 days; {} = null"),
     "pair": ("{{i: 0, j: 0.0}}",),
     "keyed": ("{{k: 0, v: 0}}",),
     "array": ("new long[2]", "new long[0]"),
@@ -138,7 +140,8 @@ class Values:
                 lambda: f"{self.pick('long', 'round')}({sub('double')})",
                 lambda: f"-({sub('long')})",
                 lambda: f"abs({sub('long')})",
-                lambda: f"({sub('time')} - {sub('time')})",
+                lambda: f"({sub('duration')} / {sub('duration')})",
+                lambda: f"microseconds({sub('duration')})",
                 lambda: f"long({sub('time')})",
                 lambda: f"{self.variable('nested')}.k",
                 *([lambda: f"length({sub('string')})"] if self.strings else []),
@@ -157,7 +160,7 @@ class Values:
                 lambda: f"-({sub('double')})",
             )()
         if of == "boolean":
-            one = self.pick("long", "double", "string", "time")
+            one = self.pick("long", "double", "string", "time", "duration")
             ordered = self.strings or one != "string"
             compare = self.pick("==", "!=", *(["<", "<=", ">", ">="] if ordered else []))
             return self.pick(
@@ -177,8 +180,18 @@ class Values:
             )()
         if of == "time":
             return self.pick(
-                lambda: f"({sub('time')} {self.pick('+', '-')} {self.pick(1, 2_000_000)})",
+                lambda: f"({sub('time')} {self.pick('+', '-')} {sub('duration')})",
+                lambda: f"({sub('duration')} + {sub('time')})",
                 lambda: f"max({sub('time')}, {sub('time')})",
+            )()
+        if of == "duration":
+            return self.pick(
+                lambda: f"({sub('time')} - {sub('time')})",
+                lambda: f"({sub('duration')} {self.pick('+', '-')} {sub('duration')})",
+                lambda: f"({sub('duration')} * {sub('long')})",
+                lambda: f"({sub('double')} * {sub('duration')})",
+                lambda: f"{self.pick('min', 'max')}({sub('duration')}, {sub('duration')})",
+                lambda: f"-abs({sub('duration')})",
             )()
         return self.simple(of, local)
 
@@ -188,6 +201,7 @@ class Values:
             "double": ("0.0", "1.5"),
             "string": ('""', '"ab"'),
             "time": ("now()",),
+            "duration": ("1 microsecond", "2 seconds", "0.5 minutes", "0 days"),
         }.get(of, ())
         literals += (self.keys[of],) if of in self.keys else ()
         literal = self.pick(None, None, *literals)
@@ -225,7 +239,7 @@ class Values:
 
     def assignment(self, _: int, local: tuple[str, ...]) -> str:
         of = self.pick(
-            *("long", "double", "boolean", "string", "time", "pair", "nested"),
+            *("long", "double", "boolean", "string", "time", "duration", "pair", "nested"),
             *("array", "element", "array", "element", "real", "member", "inner"),
         )
         if of == "real":

@@ -189,6 +189,7 @@ BUILT_IN: Mapping[str, Callable[..., Any]] = {
     "length": len,
     "concat": lambda *parts: "".join(parts),
     "substring": _substring,
+    "microseconds": int,
     "abs": lambda value: wrap(abs(value)) if isinstance(value, int) else abs(value),
     "min": lambda *values: _least(min, values),
     "max": lambda *values: _least(max, values),
