@@ -275,12 +275,15 @@ class _Link:
         stands at `first`: just after the last step."""
         if not len(emissions):
             return
-        done.emissions.setdefault(self.script.name, []).append(emissions)
+        known = done.emissions.setdefault(self.script.name, [])
+        before = sum(map(len, known))
+        known.append(emissions)
         for output, event in self.script.outputs.items():
             batch = emissions.batch(output, event)
             if batch is None:
                 continue
-            batch = replace(batch, time=np.maximum(batch.time, first))
+            place = None if batch.place is None else batch.place + before
+            batch = replace(batch, time=np.maximum(batch.time, first), place=place)
             shown = self._taking.shown(batch)
             if event in done.emitted:
                 batch, shown = both(done.emitted[event], batch), both(done.shown[event], shown)

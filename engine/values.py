@@ -192,7 +192,9 @@ class Batch:
     struct on updates) each occurrence is; several event types share one table. `depth[n]` is the
     cascade depth of each occurrence's cause (0 = the outside world), None when all are 0.
     `ids` holds, for each column set that rules need, the 128-bit occurrence ids (uint64[n, 2]),
-    by the digest of that column set (`engine.ids.column_set`).
+    by the digest of that column set (`engine.ids.column_set`). `place[n]` is where an occurrence
+    that a script emitted stands among all that the script emitted at its instant; None: of no
+    script, or of no one who asks.
     """
 
     event: str
@@ -201,6 +203,7 @@ class Batch:
     table: pa.Table
     ids: Mapping[str, UInt64] = field(default_factory=dict)
     depth: npt.NDArray[np.int32] | None = None
+    place: Int64 | None = None
 
     def __len__(self) -> int:
         return len(self.time)
@@ -221,7 +224,8 @@ class Batch:
         """The occurrences at `index`, which ascends."""
         ids = {name: values[index] for name, values in self.ids.items()}
         depth = None if self.depth is None else self.depth[index]
-        return Batch(self.event, self.time[index], self.row[index], self.table, ids, depth)
+        place = None if self.place is None else self.place[index]
+        return Batch(self.event, self.time[index], self.row[index], self.table, ids, depth, place)
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ def released(
     for event in sorted(events):
         seen, last = event.partition(BY)[0], watermark - behind_micros(event)
         known = tables.get(_HELD + event)
-        waiting = read_occurrences(shown_name(seen), known).batch if known is not None else None
+        waiting = _waiting(shown_name(seen), known) if known is not None else None
         arrived = batches.get(seen)
         whole = both(waiting, arrived) if waiting and arrived else waiting or arrived
         if whole is None:
@@ -116,9 +116,16 @@ def released(
         if due < len(whole):
             rest = np.arange(due, len(whole))
             nothing = np.zeros(len(rest), dtype=np.int64)
-            table = write_occurrences(whole, rest, nothing, nothing, 0)
+            place = nothing if whole.place is None else whole.place[rest]
+            table = write_occurrences(whole, rest, nothing, place, 0)
             held[_HELD + event] = saying_due(table, int(whole.time[due]) + behind_micros(event), 0)
     return found, held
+
+
+def _waiting(event: str, table: pa.Table) -> Batch:
+    """What is held back; where it stands among what its script emitted is kept as its rank."""
+    found = read_occurrences(event, table)
+    return replace(found.batch, place=found.rank)
 
 
 def check_held(tables: Mapping[str, pa.Table], events: frozenset[str]) -> None:

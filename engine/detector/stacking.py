@@ -18,6 +18,9 @@ def both(stored: Batch, new: Batch) -> Batch:
     depth = None
     if stored.depth is not None or new.depth is not None:
         depth = np.concatenate([_depth(stored), _depth(new)])
+    place = None
+    if stored.place is not None and new.place is not None:
+        place = np.concatenate([stored.place, new.place])
     return Batch(
         new.event,
         np.concatenate([stored.time, new.time]),
@@ -25,6 +28,7 @@ def both(stored: Batch, new: Batch) -> Batch:
         _one_type(new.event, stored.table, new.table),
         {name: np.concatenate([stored.ids_by(name), ids]) for name, ids in new.ids.items()},
         depth,
+        place,
     )
 
 

@@ -79,6 +79,7 @@ class Emissions:
             table,
             {ids: self._ids(name, keys, chosen)},
             depth if depth.any() else None,
+            chosen,
         )
 
     def _ids(self, name: str, keys: pa.Table, chosen: Int64) -> UInt64:

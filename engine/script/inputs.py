@@ -2,7 +2,8 @@
 names, values and keys.
 
 Simultaneous ones are taken by the order of the `in` declarations, then by `order_by`, then by their
-parameters (S1); those that another script has emitted, as they were emitted.
+parameters (S1). What one other script has emitted, by whatever outputs, comes as it was emitted, in
+the place of the first input that takes an output of that script.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from tidegate.rules.eventscript.types import Basic, Structure
 @dataclass(frozen=True, slots=True)
 class Source:
     """How an input reads its occurrences. `value`: the column of a value that is no structure.
-    `emitted`: they are a script's, in the order in which they were emitted."""
+    `script`: which one has emitted them, if any."""
 
     value: str | None = None
     order_by: tuple[str, ...] = ()
-    emitted: bool = False
+    script: str | None = None
 
 
 @dataclass(slots=True)
@@ -247,7 +248,8 @@ class Inputs:
     def _order(self, read: Sequence[tree.Input], batches: Sequence[Batch]) -> Int64 | None:
         """The order of the occurrences of several inputs; None where they have it already."""
         ranks = [self._rank(each, batch) for each, batch in zip(read, batches, strict=True)]
-        if len(batches) == 1 and ranks[0] is None:
+        alone = len(batches) == 1 and self._sources.get(read[0].name, Source()).script is not None
+        if alone or (len(batches) == 1 and ranks[0] is None):
             return None
         if not batches:
             return None
@@ -257,13 +259,25 @@ class Inputs:
             return np.argsort(time, kind="stable")
         zero = [np.zeros(len(b), np.int64) if r is None else r
                 for b, r in zip(batches, ranks, strict=True)]  # fmt: skip
-        return np.lexsort((np.concatenate(zero), of, time))
+        together = np.array(self._together(read), np.int64)[of]
+        return np.lexsort((of, np.concatenate(zero), together, time))
+
+    def _together(self, read: Sequence[tree.Input]) -> list[int]:
+        """For each input the first that takes outputs of the same script: itself, if of none."""
+        first: dict[str, int] = {}
+        found = []
+        for number, each in enumerate(read):
+            script = self._sources.get(each.name, Source()).script
+            found.append(number if script is None else first.setdefault(script, number))
+        return found
 
     def _rank(self, read: tree.Input, batch: Batch) -> Int64 | None:
         """The ranks of simultaneous occurrences of one input; None where they are in order."""
         source, time = self._sources.get(read.name, Source()), batch.time
+        if source.script is not None:
+            return batch.place
         same = np.flatnonzero(time[1:] == time[:-1])
-        if source.emitted or not len(same):
+        if not len(same):
             return None
         tied = np.unique(np.concatenate([same, same + 1]))
         table = _rows(batch, batch.row[tied])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,9 +14,12 @@ from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
 from tests.support.history import batches, canonical, printed, through_ipc
 from tests.support.rulebooks import loaded
+from tidegate.engine.detector.behind import released
 from tidegate.engine.detector.detector import Detector
+from tidegate.engine.detector.edges import BY
 from tidegate.engine.detector.partitioned import Partitioned
-from tidegate.engine.values import Carried
+from tidegate.engine.detector.stacking import no_parameters
+from tidegate.engine.values import Batch, Carried
 from tidegate.rules import load
 from tidegate.rules.model import Rulebook
 from tidegate.rules.unbuilt import all_features
@@ -135,3 +140,18 @@ def test_g08_timers_of_a_rule_that_is_behind_count_when_the_bucket_passes_them()
         found, carried, _ = detector.step(carried, {}, watermark)
         ends += [d.end.tolist() for d in found]
     assert ends == [[11 * SECOND], [12 * SECOND, 13 * SECOND]]
+
+
+def test_what_a_script_emitted_keeps_its_place_while_it_is_held_back() -> None:
+    event = "e" + BY + str(LATENESS)
+    tables: dict[str, pa.Table] = {}
+    found = []
+    for step in range(5):
+        time = np.array([step * SECOND, step * SECOND])
+        place = np.array([2 * step + 1, 7 * step + 3])
+        given = {"e": Batch("e", time, np.arange(2), no_parameters(2), place=place)}
+        seen, tables = released(tables, given, frozenset([event]), step * SECOND)
+        tables = dict(through_ipc(Carried(tables)).tables)
+        if event in seen:
+            found += zip(seen[event].time.tolist(), seen[event].place.tolist(), strict=True)
+    assert found == [(0, 1), (0, 3), (SECOND, 3), (SECOND, 10)]

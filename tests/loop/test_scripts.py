@@ -62,6 +62,19 @@ SCRIPTS = {
        (elapse[2 seconds]() {!> down(99);})?)*
     out: {$error: fault}
 """,
+    "outputs of one script in the order of emission": """
+  first:
+    text: |
+      in {long k; long v;} a, {long k; long v;} b
+      out {long v;} z, {} y
+      (a(x) {!> z({v: x.v}); !> y(); x.v > 1 ? !> z({v: 9});} | b() {!> y(); !> z({v: 5});})*
+  second:
+    text: |
+      in {} y, {} c, {long v;} z
+      out {long k; long v;} up, long down
+      (z(x) {!> up({k: 1, v: x.v});} y() {!> down(x.v);} | y() c())*
+    out: {$error: fault}
+""",
     "what a rule detects": """
   first:
     text: |

@@ -11,6 +11,7 @@ import pytest
 
 from tidegate.engine import pipeline
 from tidegate.engine.replay.simulate import simulate
+from tidegate.engine.script import run as script_run
 from tidegate.rules.errors import InputError
 
 BOOK = """
@@ -265,3 +266,33 @@ def test_times_are_compared_with_lengths_of_time(tmp_path: Path, bucket: int | N
         (600, "due", 1800),
         (1260, "late", {}),
     ]
+
+
+TWO = """
+rulebook: two
+events: {n: {signal: {value: bigint}}}
+scripts:
+  one: {text: "in long n out {} o, {} e (n() { !> o(); !> e(); })*"}
+  two: {text: "in {} e, {} o out {} good (o() e() { !> good(); })*", machine: MACHINE}
+"""
+
+
+@pytest.mark.parametrize("machine", ["dfa", "hierarchical"])
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("bucket", [None, 1, 2])
+def test_outputs_of_one_script_reach_the_next_as_they_were_emitted(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    bucket: int | None,
+    compiled: bool,
+    machine: str,
+) -> None:
+    """Not in the order of the next one's `in` declarations."""
+    if compiled:
+        monkeypatch.setattr(script_run, "COMPILED_MIN", 0)
+        monkeypatch.setattr(script_run, "COMPILED_AFTER", 0)
+    lines = [{"event": "n", "time": time, "value": 0} for time in (1, 2, 2, 3)]
+    options = {"bucket": bucket} if bucket else {}
+    found = run(tmp_path, TWO.replace("MACHINE", machine), lines, **options)
+    told = [(each["time"], each["event"]) for each in found if each["script"] == "two"]
+    assert told == [(1, "good"), (2, "good"), (2, "good"), (3, "good")]

@@ -79,16 +79,20 @@ def emissions(
 
 
 def batches(program: tree.Program, events: Sequence[Event]) -> dict[str, Batch]:
-    """Events in order of time as batches by input."""
+    """Events in order of time as batches by input; where they are of another script, simultaneous
+    ones in the order of their emission."""
     found = {}
     for number, each in enumerate(program.inputs):
-        own = [event for event in events if event.input == each.name]
+        place = [n for n, event in enumerate(events) if event.input == each.name]
+        own = [events[n] for n in place]
         if own:
             time: Int64 = np.array([event.time for event in own], np.int64)
             first = np.arange(len(own)) * len(program.inputs) + number
             ids = {"": np.column_stack([first, time]).astype(np.uint64)}
             table = table_of([event.value for event in own], each.type)
-            found[each.name] = Batch(each.name, time, np.arange(len(own)), table, ids)
+            found[each.name] = Batch(
+                each.name, time, np.arange(len(own)), table, ids, place=np.array(place)
+            )
     return found
 
 

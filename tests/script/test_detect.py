@@ -126,3 +126,18 @@ rules:
 """
     found = detect(book, occurrences(("paid", 1, 7, 9.0), ("paid", 2, 8, 1.5)))
     assert [each[:2] for each in shown(found)] == [("ones", 7), ("ones", 8)]
+
+
+def test_outputs_of_one_script_reach_the_next_as_they_were_emitted() -> None:
+    book = """
+rulebook: two
+events: {n: {signal: {value: bigint}}}
+scripts:
+  one: {text: "in long n out {} o, {} e (n() { !> o(); !> e(); })*"}
+  two: {text: "in {} e, {} o out {} good (o() e() { !> good(); })*"}
+rules:
+  told: {on: good}
+"""
+    given = pa.table({"event": ["n"] * 3, "time": [1, 2, 3], "value": [0, 0, 0]})
+    ends = detect(book, given).column("end").cast(pa.int64()).to_pylist()
+    assert ends == [1, 2, 3]

@@ -10,14 +10,15 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.reference.eventscript.evaluate import key_rank
+from tests.reference.eventscript.evaluate import Emission, Event, key_rank
 from tests.reference.eventscript.evaluate import run as evaluated
 from tests.reference.eventscript.reading import program
 from tests.reference.eventscript.scripts import STEPS_MAX, Example, examples
 from tests.reference.hits import detecting, resuming, saw
-from tests.script.compared import Out, emissions
+from tests.script.compared import SECOND, Out, emissions
 from tidegate.engine.script import calculated, run, state
 from tidegate.engine.script.compiled.bucket import Bucket, Done
+from tidegate.engine.script.inputs import Source
 from tidegate.engine.script.program import Limits
 
 ALL_INTERPRETED = 10**9
@@ -27,7 +28,7 @@ def expected(example: Example) -> list[Out]:
     found = evaluated(
         program(example.text), example.events, until=example.until, steps_max=STEPS_MAX
     )
-    return [Out(e.time, e.key, e.output, e.value, e.number, e.cause) for e in found]
+    return [*map(_out, found)]
 
 
 def text_of(found: list[Out]) -> list[str]:
@@ -96,6 +97,40 @@ def test_a_compiled_script_does_what_an_interpreted_one_does(example: Example) -
         assert one.keys() == other.keys()
         assert all(alike(one[name], other[name]) for name in one)
     saw([out for out in wanted if out.output != "$error"] if compiled else [])
+
+
+@detecting
+@settings(max_examples=100, deadline=None)
+@given(st.data(), st.sampled_from([0, ALL_INTERPRETED]))
+def test_outputs_of_another_script_come_as_they_were_emitted(
+    data: st.DataObject, least: int
+) -> None:
+    """Those of each script by themselves; where that is another order than that of declarations."""
+    of = {name: data.draw(st.sampled_from(["one", "one", "two", None])) for name in "ABC"}
+    scripts = {name: script for name, script in of.items() if script is not None}
+    names = data.draw(st.permutations("ABC"))
+    text = f"in {', '.join(f'long {name}' for name in names)} out long z, {{}} end\n"
+    text += "(A(x) {!> z(x);} | B(y) C(x) {!> z(x * 10 + y);} | C(x) A(y) {!> end();})*"
+    drawn = st.tuples(st.integers(0, 2), st.sampled_from("ABC"), st.integers(0, 3))
+    history = data.draw(st.lists(drawn, min_size=6, max_size=12))
+    events = [Event(each[0] * SECOND, *each[1:]) for each in sorted(history, key=lambda e: e[0])]
+    cuts = data.draw(st.lists(st.sampled_from([0, SECOND]), unique=True))
+    wanted, declared = (
+        evaluated(program(text), events, emitted=emitted) for emitted in (scripts, {})
+    )
+    with (
+        patch.object(run, "COMPILED_MIN", least),
+        patch.object(run, "COMPILED_AFTER", least),
+    ):
+        sources = {name: Source(script=script) for name, script in scripts.items()}
+        found = emissions(text, events, cuts=sorted(cuts), sources=sources)
+    assert text_of(found) == text_of([_out(each) for each in wanted])
+    saw([] if [*map(_out, wanted)] == [*map(_out, declared)] else wanted)
+
+
+def _out(emission: Emission) -> Out:
+    e = emission
+    return Out(e.time, e.key, e.output, e.value, e.number, e.cause)
 
 
 def alike(one: pa.Table, other: pa.Table) -> bool:

@@ -45,6 +45,6 @@ def test_row(row: Row, machine: str) -> None:
 def test_windows_piped_into_the_alarm() -> None:
     windows = emissions((PROGRAMS / "windows.es").read_text(), events(HOURS))
     piped = [Event(out.time, out.output, out.value) for out in windows]
-    sources = {"N": Source(emitted=True), "A": Source(emitted=True)}
+    sources = {"N": Source(script="first"), "A": Source(script="first")}
     found = emissions((PROGRAMS / "alarm.es").read_text(), piped, sources=sources)
     assert simple(found) == timed("Alarm11000")

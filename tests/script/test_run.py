@@ -73,7 +73,7 @@ def test_what_another_script_emits_stays_as_it_was_emitted() -> None:
     text = "in long A out long z (A(x) {!> z(x);})*"
     history = [at(1, "A", value) for value in (3, 1, 2)]
     assert [out.value for out in emissions(text, history)] == [1, 2, 3]
-    sources = {"A": Source(emitted=True)}
+    sources = {"A": Source(script="other")}
     assert [out.value for out in emissions(text, history, sources=sources)] == [3, 1, 2]
 
 

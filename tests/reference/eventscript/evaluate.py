@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -83,14 +83,15 @@ def run(
 
 @dataclass
 class Evaluation:
-    """`order_by`: columns by input. `emitted`: inputs that are another script's outputs, of which
-    simultaneous values stay as they are given."""
+    """`order_by`: columns by input. `emitted`: by input that is an output of another script, which;
+    simultaneous values of one script, by whatever inputs, stay as they are given, in the place of
+    the first such input."""
 
     program: tree.Program
     zone: str = "UTC"
     functions: Functions = field(default_factory=dict)
     order_by: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    emitted: Collection[str] = ()
+    emitted: Mapping[str, str] = field(default_factory=dict)
     steps_max: int = 1_000_000
     paths_max: int = 10_000
 
@@ -204,7 +205,8 @@ class Evaluation:
         number, event = numbered
         declared = list(self.inputs).index(event.input)
         if event.input in self.emitted:
-            return declared, (), (), number
+            scripts = [self.emitted.get(name) for name in self.inputs]
+            return scripts.index(self.emitted[event.input]), (), (), number
         columns = [event.value[name] for name in self.order_by.get(event.input, ())]
         return declared, key_rank(columns), value_rank(event.value), number
 

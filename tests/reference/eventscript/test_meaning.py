@@ -115,7 +115,14 @@ def test_simultaneous_events_go_by_declaration_then_columns_then_value() -> None
     events = [(1, "M", {"i": 2, "j": 1}), (1, "M", {"i": 1, "j": 2}), (1, "A")]
     assert emit(text, *events) == "N@1=9 N@1=1 N@1=2"
     assert emit(text, *events, order_by={"M": ["j"]}) == "N@1=9 N@1=2 N@1=1"
-    assert emit(text, *events, emitted=["M"]) == "N@1=9 N@1=2 N@1=1"
+    assert emit(text, *events, emitted={"M": "other"}) == "N@1=9 N@1=2 N@1=1"
+
+
+def test_outputs_of_one_script_come_as_they_were_emitted() -> None:
+    """In the place of the first input that takes one of them."""
+    text = "in {} A, {} B, {} C, {} D out {} X\n(D() A() B() C() {!> X();})*"
+    events = [(1, name) for name in "BDCA"]
+    assert emit(text, *events, emitted={"A": "one", "D": "one"}) == "X@1"
 
 
 def test_a_key_starts_before_its_first_event_and_has_its_own_variables() -> None:

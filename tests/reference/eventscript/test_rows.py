@@ -35,7 +35,8 @@ def test_windows_piped_into_the_alarm() -> None:
     """Windows with an abnormal reading three times in a row (paper 3.2)."""
     windows = run(program((PROGRAMS / "windows.es").read_text()), events(HOURS))
     piped = [Event(each.time, each.output, each.value) for each in windows]
-    found = run(program((PROGRAMS / "alarm.es").read_text()), piped, emitted=("N", "A"))
+    alarm = program((PROGRAMS / "alarm.es").read_text())
+    found = run(alarm, piped, emitted={"N": "first", "A": "first"})
     assert shown(found) == timed("Alarm11000")
 
 
