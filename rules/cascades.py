@@ -10,10 +10,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from tidegate.rules.errors import Problem
+from tidegate.rules.errors import Place, Problem
 from tidegate.rules.model import Coupling, Rule, Rulebook
 from tidegate.rules.order import later_ones
 from tidegate.rules.sql.statement import rule_writes
+from tidegate.rules.tangles import tangles
 from tidegate.rules.triggers import Loop, Triggers
 
 if TYPE_CHECKING:
@@ -27,7 +28,18 @@ _NAMES_MAX = 6
 def cascade_warnings(book: Rulebook) -> Iterator[Problem]:
     """Rules that may trigger each other without end, and pairs whose order is not said though what
     is left in a table depends on it."""
-    yield from _some([_endless(book, loop) for loop in Triggers(book).loops()], "cycles")
+    triggers = Triggers(book)
+    declared = [each for each in book.cycles if {*each[0]} <= book.rules.keys()]
+    known = {place: triggers.among({*names}) for names, place in declared}
+    yield from (
+        _no_cycle(names, place) for names, place in declared if not _is_cycle(names, known[place])
+    )
+    undeclared = [
+        loop
+        for loop in triggers.loops()
+        if not triggers.among({*loop.rules}) <= frozenset().union(*known.values())
+    ]
+    yield from _some([_endless(book, loop) for loop in undeclared], "cycles")
     yield from _some([*_unordered(book)], "pairs")
 
 
@@ -48,7 +60,21 @@ def _endless(book: Rulebook, loop: Loop) -> Problem:
     hint = "let the events be of other columns (of: [..]) or rows (where:) than the actions write"
     if len(loop.rules) == 1 and loop.through[0].startswith("table"):
         hint += ", or write ignore_own: true"
+    hint += f"; where it is meant: cycles: [[{', '.join(loop.rules)}]] at the rulebook's top"
     return Problem("termination", message, book.rules[loop.rules[0]].place, hint)
+
+
+def _is_cycle(rules: Sequence[str], edges: Collection[tuple[str, str]]) -> bool:
+    """Whether each of some rules can trigger each other one, or one itself, by these edges."""
+    follows = {rule: [two for one, two in edges if one == rule] for rule in rules}
+    return [{*tangle} for tangle in tangles(follows)] == [{*rules}]
+
+
+def _no_cycle(rules: Sequence[str], place: Place) -> Problem:
+    named = _listed(rules)
+    message = f"{named} cannot trigger {'each other' if rules[1:] else 'itself'}"
+    hint = "take it out of cycles:, or look for the event or the table that was meant"
+    return Problem("no-cycle", message, place, hint)
 
 
 def _unordered(book: Rulebook) -> Iterator[Problem]:

@@ -58,6 +58,7 @@ def check(book: Book, report: Report) -> None:
     for _, node, scalar in book.expressions():
         _expression(book, node, scalar, report)
     _cycles(book, report)
+    _declared_cycles(book, report)
     check_scripts(book, report)
     _order(book, report)
     for name, record in book.records("rules").items():
@@ -235,6 +236,15 @@ def _cycles(book: Book, report: Report) -> None:
         message = f"rules are events of each other in a cycle: {' -> '.join(cycle)}"
         place = book.records("rules")[cycle[0]].place("on")
         report.add("cycle", message, place, "raise a signal in place of one of them")
+
+
+def _declared_cycles(book: Book, report: Report) -> None:
+    rules = book.names("rules")
+    for names, node in book.top.get("cycles", ()):
+        for name in names:
+            if name not in rules and book.readable("rules"):
+                hint = report.did_you_mean(name, rules)
+                report.add("unknown-rule", f"unknown rule {name!r}", node.place, hint)
 
 
 def _order(book: Book, report: Report) -> None:

@@ -247,6 +247,11 @@ RULEBOOK = k.record(
         k.mapping(sql("SELECT max(level) FROM tank"), texts.NAME, SQL_NAME),
         "samples of P and P*",
     ),
+    Key(
+        "cycles",
+        k.listing(k.with_node(k.listing(NAME, 1))),
+        "rules that trigger each other on purpose: [[a, b]]; not warned of",
+    ),
     Key("settings", SETTINGS, "limits"),
     words=words.RULEBOOK_WORDS,
 )

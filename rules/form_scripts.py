@@ -6,7 +6,8 @@ from tidegate.rules import kinds as k
 from tidegate.rules import scalars as s
 from tidegate.rules import texts, words
 from tidegate.rules.form_values import COLUMN, COLUMNS, LENGTH_ABOVE_0, NAME
-from tidegate.rules.kinds import Key
+from tidegate.rules.kinds import Key, Kind, Report
+from tidegate.rules.reader import Fields, Node
 
 ERROR = "$error"  # the output that every script has
 _INPUT = k.record(
@@ -16,8 +17,20 @@ _INPUT = k.record(
     Key("order_by", COLUMNS, "the order of occurrences at one instant"),
     like="{event: reading, value: celsius}",
 )
+
+
+def _as_event(node: Node, report: Report) -> object:
+    """A name alone is the event: `Use: use`."""
+    return _INPUT.read(Fields(node.place, {"event": node}, {"event": node.place}), report)
+
+
+_A_NAME = Kind(_as_event, NAME.schema, "reading")
 _KEYS = (
-    Key("in", k.mapping(_INPUT, texts.NAME, "an input"), "inputs whose name or order differ"),
+    Key(
+        "in",
+        k.mapping(k.by_form("an input", one=_A_NAME, named=_INPUT), texts.NAME, "an input"),
+        "inputs whose name or order differ: {Use: use}, or {Use: {event: use, value: count}}",
+    ),
     Key(
         "out",
         k.mapping(NAME, rf"{texts.NAME}|\{ERROR}", "an output", like="warm: got_warm"),

@@ -114,6 +114,7 @@ def _loaded(
         samples=book.samples,
         sample_places=book.sample_places,
         reads=top.get("reads", ()),
+        cycles=tuple((names, node.place) for names, node in top.get("cycles", ())),
         added=added or {},
         files=book.files,
     )

@@ -382,6 +382,7 @@ class Rulebook:
     samples: Mapping[str, str] = field(default_factory=dict)
     sample_places: Mapping[str, Place] = field(default_factory=dict)
     reads: tuple[tuple[str, ...], ...] = ()  # names in parts: what actions may read beside tables
+    cycles: tuple[tuple[tuple[str, ...], Place], ...] = ()  # rules that may trigger each other
     python: frozenset[str] = frozenset()  # what the operator lets scripts call: dotted names
     warnings: tuple[Problem, ...] = ()
     added: Mapping[str, str] = field(default_factory=dict)  # the YAML of rules beside the text

@@ -104,13 +104,13 @@ def _table(book: Book, name: str, record: Record, file: str | None, report: Repo
         path=path,
         catalog=record.get("table"),
         key=_columns(record.get("key", ())),
-        start=_start(record, book.timezone),
+        start=_start(record, book.timezone, report),
         on_restore=record.get("on_restore", "stop"),
         on_unpaired=record.get("on_unpaired", "stop"),
     )
 
 
-def _start(record: Record, timezone: str) -> Start:
+def _start(record: Record, timezone: str, report: Report) -> Start:
     start = record.get("start", "now")
     if not isinstance(start, Record):
         return Start(start)
@@ -119,6 +119,10 @@ def _start(record: Record, timezone: str) -> Start:
     instant = start.get("time", _EPOCH)
     if instant.tzinfo is None:
         instant = instant.replace(tzinfo=zoneinfo.ZoneInfo(timezone))
+    if instant > datetime.datetime.now(datetime.UTC):
+        message = "this instant is still to come: no change of the table could be read from it on"
+        hint = "write start: now, or an instant that has passed"
+        report.add("value", message, start.place("time"), hint)
     return Start("time", (instant - _EPOCH) // datetime.timedelta(microseconds=1))
 
 

@@ -88,6 +88,17 @@ class Triggers:
                     more += len(named) - len(shown)
         return tuple(found), more
 
+    def among(self, rules: Collection[str]) -> frozenset[tuple[str, str]]:
+        """The edges between some rules, from and to each of them."""
+        found = set()
+        for name in rules:
+            for kind, _, events in dict.fromkeys(self._ways(self._book.rules[name])):
+                named = {user for event in events for user in self._users.get(event, ())}
+                if kind == "table" and self._book.rules[name].ignore_own:
+                    named.discard(name)
+                found.update((name, user) for user in named if user in rules)
+        return frozenset(found)
+
     def loops(self) -> tuple[Loop, ...]:
         """The strongly connected components, in the order of their rules. Not that of a rule which
         ignores what it writes itself."""

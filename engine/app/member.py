@@ -75,7 +75,8 @@ class Member:
         with suppress(Exception):  # the reason is known
             self._close()
         if code == "standby-ended" or (code == "lease-held" and self._skip_held):
-            log.debug("%s", error)
+            if code == "lease-held":
+                log.info("left alone: %s", getattr(error, "message", error))
             self._ended = True
             return
         self.error = error

@@ -432,6 +432,7 @@ def test_a_held_lease_is_waited_for_or_left_alone(
         store.acquire("doors", "elsewhere/1", 600)
     left = tidegate("run", doors, "--once", "--if-held", "skip")
     assert (left.exit_code, left.stdout, left.stderr) == (0, "", "")
+    assert "left alone: rulebook 'doors' is run by elsewhere/1 (machine/process)" in caplog.text
     waited = tidegate("run", doors, "--once", "--lease-wait", "300 ms")
     assert waited.exit_code == 3
     assert "waiting up to 0 s: rulebook 'doors' is run by elsewhere/1" in caplog.text

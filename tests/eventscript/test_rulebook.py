@@ -67,8 +67,8 @@ scripts:
     expire_key_after: 7 days
     enabled: false
   more:
-    text: "in double celsius, time at, long r celsius() at() r()"
-    in: {celsius: {event: reading, value: celsius}, at: {event: got_warm, value: at}}
+    text: "in double celsius, time at, long r, {} Cold celsius() at() r() Cold()"
+    in: {celsius: {event: reading, value: celsius}, at: {event: got_warm, value: at}, Cold: cold}
 rules:
   r: {on: got_warm ; fault, per: id}
   s: {on: tick or cold, do: [{signal: tick}]}
@@ -105,6 +105,7 @@ rules:
         "celsius": ScriptInput("reading", "celsius"),
         "at": ScriptInput("got_warm", "at"),
         "r": ScriptInput("r"),
+        "Cold": ScriptInput("cold"),
     }
     assert book.rules["r"].per == {"got_warm": ("id",), "fault": ("id",)}
 
