@@ -10,7 +10,7 @@ detection takes one occurrence of each event type (`rules.recent`), and so do al
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from tidegate.rules import expression as x
@@ -159,8 +159,6 @@ def _said_of(
     return Bound(instances.maximum, occurrences.maximum, span, oldest, why, advice)
 
 
-_AN_HOUR = x.Duration(0, 3_600_000_000)
-
 _KEEPS = {
     Context.RECENT: "the occurrences that it has not consumed yet",
     Context.CHRONICLE: "every occurrence until it is consumed",
@@ -224,16 +222,15 @@ def _each(node: Stored) -> tuple[str, str]:
 
 
 def _advice(node: Stored, whole: x.Expression) -> str:
-    """What would let a node forget; with a length of time as an example."""
+    """What would let a node forget. How long a match may take is the author's choice, so no length
+    of time is proposed."""
     text = format_expression(node.node)
     if node.counter:
         return f"`{text}` counts since activation: a number for every key stays"
     if node.reach is None and isinstance(node.node, x.Aperiodic | x.Periodic):
-        meant = format_expression(replace(node.node, closer=x.Own(_AN_HOUR)))
-        return f"close the window by a length of time: `{meant}`"
+        return f"close the window of `{text}` by a length of time of your choice: [d]"
     part = next((p for p in whole.walk() if unlabelled(p) == node.reach), node.reach or node.node)
-    meant = format_expression(x.Within(part, _AN_HOUR))
-    return f"write `{meant}`" if part is whole else f"write `({meant})`"
+    return f"say how long `{format_expression(part)}` may take: a `within` of your choice"
 
 
 def _beside_counters(form: _Form) -> tuple[str, ...]:

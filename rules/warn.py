@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tidegate.rules import expression as x
+from tidegate.rules.again import fires_again, initiators
 from tidegate.rules.book import Book
 from tidegate.rules.bound import Bound, Bounds
 from tidegate.rules.doubts import counts_rows_to_zero, doubts, may_be_empty, unitless
@@ -25,6 +26,8 @@ from tidegate.rules.plain import compared, plain
 from tidegate.rules.reader import Scalar
 from tidegate.rules.sql.statement import statement
 
+_NAMES_MAX = 4
+
 
 def warn(book: Book, report: Report) -> None:
     """Add the warnings of every rule that could be read; of its bound and its constituents only
@@ -41,6 +44,7 @@ def warn(book: Book, report: Report) -> None:
             hint = f"write {number} s, or the unit that is meant: {number} min"
             _warn(report, "no-unit", f"{number} without a unit is seconds", scalar, span, hint)
         _broadcast(book, rule, node, scalar, report)
+        _again(book, rule, node, scalar, report)
         _passed_over(book, rule, node, scalar, report)
         _by_position(rule, report)
         if name not in sound:
@@ -96,6 +100,24 @@ def _broadcast(book: Book, rule: Rule, node: x.Expression, scalar: Scalar, repor
         else:
             hint = f"list it with its column: per: {{.., {name}: {rule.key_names[0]}}}"
         _warn(report, "broadcast", message, scalar, below.span, hint)
+
+
+def _again(book: Book, rule: Rule, node: x.Expression, scalar: Scalar, report: Report) -> None:
+    """The default of a composite expression uses nothing up: what has begun may end again and
+    again. Who has written a context has chosen."""
+    chosen = book.records("rules")[rule.name].has("context")
+    events = () if chosen or plain(node) else fires_again(node, book.rules)
+    if events:
+        message = f"this fires at every later {_either(events)}"
+        if begun := initiators(node):
+            message += f", again for the same {_either(begun)}"
+        hint = "context: recent fires once; context: restricted, if each of them is meant"
+        _warn(report, "fires-again", message, scalar, node.span, hint)
+
+
+def _either(names: Sequence[str]) -> str:
+    *before, last = names if len(names) <= _NAMES_MAX else (*names[:_NAMES_MAX], "..")
+    return f"{', '.join(before)} or {last}" if before else last
 
 
 def _empty(

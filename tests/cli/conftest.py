@@ -21,6 +21,7 @@ rules:
   passed:
     on: opened ; closed
     per: door
+    context: restricted
 """
 
 

@@ -65,7 +65,7 @@ def test_validate_names_every_error_with_its_place_and_ends_with_1(
     result = tidegate("validate", file)
     assert result.exit_code == 1
     places = re.findall(rf"^{re.escape(str(file))}:(\d+:\d+): ", result.stdout, re.MULTILINE)
-    assert places == ["7:18", "9:15"]
+    assert places == ["7:18", "10:15"]
     assert re.findall(r"did you mean '(\w+)'", result.stdout) == ["closed", "opened"]
 
 
@@ -91,7 +91,7 @@ def test_validate_warns_beside_the_errors_of_another_rule(tidegate: Tidegate, do
     result = tidegate("validate", doors)
     assert result.exit_code == 1
     said = [line.split(": ", 1)[0] for line in result.stdout.splitlines() if "(rules." in line]
-    assert said == ["warning", "warning", f"{doors}:9:25"]
+    assert said == ["warning", "warning", f"{doors}:10:25"]
     (line,) = tidegate("validate", doors, "--json").stdout.splitlines()
     assert [w["code"] for w in json.loads(line)["warnings"]] == ["not-live", "unbounded"]
 
@@ -132,7 +132,7 @@ def test_validate_says_last_that_the_rest_of_the_sql_is_for_tables(
     assert said[1:] == ["the rest of the SQL is checked by --tables, against the tables themselves"]
     doors.write_text(SIGNALS + "    if: count(* > 1\n")
     refused = tidegate("validate", doors)
-    assert refused.stdout == f"{doors}:9:14: '(' is not closed (rules.passed.if)\n"
+    assert refused.stdout == f"{doors}:10:14: '(' is not closed (rules.passed.if)\n"
     assert refused.exit_code == 1
 
 

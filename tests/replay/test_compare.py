@@ -241,7 +241,9 @@ def test_a_comparison_without_lines_has_empty_columns(tmp_path: Path) -> None:
 def test_what_is_piped_fits_a_screen(tmp_path: Path) -> None:
     names = [f"something_that_happened_{n}" for n in range(3)]
     book = "rulebook: wide\nevents: {" + ", ".join(f"{n}: {{signal: {{id: int}}}}" for n in names)
-    book += f"}}\nrules: {{a_rule_of_many: {{on: {' ; '.join(names)}, per: id}}}}\n"
+    book += (
+        f"}}\nrules: {{a_rule_of_many: {{on: {' ; '.join(names)}, per: id, context: recent}}}}\n"
+    )
     history = [(name, time, 123_456_789_012) for time, name in enumerate(names * 2, 1)]
     result = compared(tmp_path, book, history)
     assert result.exit_code == 0

@@ -18,7 +18,7 @@ events:
   noon: {at: 12:00}
 rules:
 """
-PAIR = "  pair: {on: placed ; paid within 5 s, per: order_id}\n"
+PAIR = "  pair: {on: placed ; paid within 5 s, per: order_id, context: recent}\n"
 LUNCH = "  lunch: {on: placed ; noon}\n"
 DAILY = '  daily: {on: "cron(\\"0 0 * * *\\")"}\n'
 SCRIPT = """\
