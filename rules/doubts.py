@@ -13,6 +13,8 @@ from tidegate.rules.model import Context, Rule
 from tidegate.rules.never import fires_never, takes_time
 from tidegate.rules.plain import plain
 from tidegate.rules.sql.words import sql_tokens
+from tidegate.rules.sqlwords import sql_tokens
+from tidegate.rules.transform import longest_micros
 
 _USING_UP = (Context.RECENT, Context.CHRONICLE, Context.CUMULATIVE)
 _UNITLESS = re.compile(
@@ -49,6 +51,8 @@ def doubts(node: x.Expression, rule: Rule, rules: Mapping[str, Rule]) -> Iterato
                 yield _above_operands(below)
             case x.Within(duration=x.Duration(0, 0)) if takes_time(below.part):
                 yield _no_time(below)
+            case x.Within(part=x.Seq()):
+                yield from _looser(below)
             case x.AperiodicStar() | x.PeriodicStar():
                 yield from _lost_windows(below, rule)
 
@@ -139,6 +143,28 @@ def _no_time(node: x.Within) -> Doubt:
     message = f"within 0 this never fires: {_shown(node.part)} takes time"
     meant = _shown(replace(node, duration=x.Duration(0, 300_000_000)))
     return Doubt("never", message, f"say how long it may take: {meant}", node)
+
+
+def _looser(node: x.Within) -> Iterator[Doubt]:
+    """`(any(3, a*) within 5 min) ; b within 10 min`: the ten minutes begin with the first a."""
+    opener, later = _split(node.part)
+    if not isinstance(opener, x.Within) or isinstance(later, x.Own) or plain(opener.part):
+        return
+    if longest_micros(node.duration) <= longest_micros(opener.duration):
+        return
+    length = format_duration(node.duration)
+    message = f"{length} counts from the first event of {_shown(opener.part)}, not from its last"
+    meant = _shown(x.Aperiodic(opener, later, x.Own(node.duration)))
+    hint = f"{_shown(later)} within {length} after it is {meant}"
+    yield Doubt("within-from-first", message, hint, node)
+
+
+def _split(node: x.Expression) -> tuple[x.Expression, x.Expression]:
+    """The first of a chain of `;`, and what follows on it."""
+    first, rest = (node.first, node.then) if isinstance(node, x.Seq) else (node, node)
+    while isinstance(first, x.Seq):
+        first, rest = first.first, x.Seq(first.then, rest)
+    return (first.part if isinstance(first, x.Labelled) else first), rest
 
 
 def _endless(node: x.Periodic | x.PeriodicStar) -> Doubt:
