@@ -216,10 +216,7 @@ class _Readings:
                 and self.expression.month in (None, day.month)
                 and self.expression.day in (None, day.day)
             )
-        fields = self._cron
-        on_day, on_weekday = day.day in fields.days, day.isoweekday() % 7 in fields.weekdays
-        matches = (on_day or on_weekday) if fields.either_day else (on_day and on_weekday)
-        return day.month in fields.months and matches
+        return self._cron.fits(day)
 
     @property
     def per_day(self) -> int:

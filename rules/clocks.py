@@ -16,6 +16,9 @@ _CLOCK = re.compile(
     re.ASCII,
 )
 _LEAP_YEAR = 2000
+_MONTH_MAX = 31
+_LAST_DAY = re.compile(r"[Ll](?:-(\d{1,4}))?", re.ASCII)
+_WEEKDAY = re.compile(r"(\d{1,4}|[Ll])[Ww]", re.ASCII)
 
 
 def clock(text: str) -> Clock:
@@ -74,7 +77,12 @@ class CronFields:
     """The five fields of a cron line as sets. `weekdays` has 0 = Sunday (7 is folded into it).
 
     `every_hour`: the hour is a wildcard (`*`, `*/n`). `either_day`: day of month and day of week
-    are both restricted, so that one of them is enough.
+    are both restricted, so that one of them is enough. Days that depend on the month:
+
+        before_last  `L` is 0, `L-3` is 3: so many days before the month's last
+        nearest      `15W` is 15: the weekday (Monday to Friday) nearest to it in the same month;
+                     `LW` is 0, nearest to the last; a month without a 31st has no `31W`
+        nth          `mon#2` is (1, 2): the second Monday; `friL` is (5, 0): the last Friday
     """
 
     minutes: frozenset[int]
@@ -84,6 +92,43 @@ class CronFields:
     weekdays: frozenset[int]
     every_hour: bool
     either_day: bool
+    before_last: frozenset[int] = frozenset()
+    nearest: frozenset[int] = frozenset()
+    nth: frozenset[tuple[int, int]] = frozenset()
+
+    def fits(self, date: datetime.date) -> bool:
+        """Whether a date matches the month and the days."""
+        on_day, on_weekday = self._on_day(date), self._on_weekday(date)
+        matches = (on_day or on_weekday) if self.either_day else (on_day and on_weekday)
+        return date.month in self.months and matches
+
+    def _on_day(self, date: datetime.date) -> bool:
+        last = calendar.monthrange(date.year, date.month)[1]
+        return (
+            date.day in self.days
+            or last - date.day in self.before_last
+            or any(
+                date.day == _nearest_weekday(date, day or last, last)
+                for day in self.nearest
+                if day <= last
+            )
+        )
+
+    def _on_weekday(self, date: datetime.date) -> bool:
+        weekday, last = date.isoweekday() % 7, calendar.monthrange(date.year, date.month)[1]
+        if weekday in self.weekdays or (weekday, (date.day + 6) // 7) in self.nth:
+            return True
+        return (weekday, 0) in self.nth and date.day + 7 > last
+
+
+def _nearest_weekday(date: datetime.date, day: int, last: int) -> int:
+    """Of a date's month, the Monday to Friday nearest to a day, which is not in another month."""
+    weekday = date.replace(day=day).isoweekday()
+    if weekday == 6:
+        return day - 1 if day > 1 else day + 2
+    if weekday == 7:
+        return day + 1 if day < last else day - 2
+    return day
 
 
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
@@ -105,22 +150,66 @@ def cron(text: str) -> CronFields:
             "a cron line has five fields (minute, hour, day of month, month, day of week),"
             f" not {len(words)}; write 0 17 * * mon-fri, for 17:00 on working days"
         )
+    words[2], before_last, nearest = _days_of_month(words[2])
+    words[4], nth = _days_of_week(words[4])
     sets = [_cron_field(word, *field) for word, field in zip(words, _FIELDS, strict=True)]
     # Vixie's rule looks at the first character: */2 counts as unrestricted.
     either = not words[2].startswith("*") and not words[4].startswith("*")
     minutes, hours, days, months, weekdays = sets
     weekdays = frozenset(day % 7 for day in weekdays)
-    if not either and not words[2].startswith("*"):
+    if not either and words[2] and not words[2].startswith("*") and not before_last | nearest:
         longest = max(calendar.monthrange(_LEAP_YEAR, month)[1] for month in months)
         if min(days) > longest:
             raise ValueError(f"no month of {words[3]!r} has a day {min(days)}")
     every_hour = words[1].startswith("*")
-    return CronFields(minutes, hours, days, months, weekdays, every_hour, either)
+    return CronFields(
+        minutes, hours, days, months, weekdays, every_hour, either, before_last, nearest, nth
+    )
+
+
+def _days_of_month(word: str) -> tuple[str, frozenset[int], frozenset[int]]:
+    """A day of month without `L`, `L-3`, `15W` and `LW`; what these say: `before_last` and
+    `nearest` of `CronFields`."""
+    plain: list[str] = []
+    before, nearest = set[int](), set[int]()
+    for item in word.split(","):
+        if found := _LAST_DAY.fullmatch(item):
+            days = int(found[1] or 0)
+            if days > _MONTH_MAX - 1:
+                raise ValueError(f"day of month {item!r}: L-1 to L-30 lie before the last day")
+            before.add(days)
+        elif found := _WEEKDAY.fullmatch(item):
+            name, low, high, names = _FIELDS[2]
+            given = found[1].upper()
+            nearest.add(0 if given == "L" else _cron_value(given, name, low, high, names))
+        else:
+            plain.append(item)
+    return ",".join(plain), frozenset(before), frozenset(nearest)
+
+
+def _days_of_week(word: str) -> tuple[str, frozenset[tuple[int, int]]]:
+    """A day of week without `mon#2` and `friL`; what these say: `nth` of `CronFields`."""
+    plain: list[str] = []
+    nth = set[tuple[int, int]]()
+    name, low, high, names = _FIELDS[4]
+    for item in word.split(","):
+        day, hash_, number = item.partition("#")
+        if hash_:
+            if number not in ("1", "2", "3", "4", "5"):
+                raise ValueError(f"{name} {item!r}: the first to the fifth are {day}#1 to {day}#5")
+            nth.add((_cron_value(day, name, low, high, names) % 7, int(number)))
+        elif item.upper() == "L":
+            raise ValueError(f"{name} 'L' names no day; write friL, the last Friday of a month")
+        elif item[-1:].upper() == "L" and len(item) > 1:
+            nth.add((_cron_value(item[:-1], name, low, high, names) % 7, 0))
+        else:
+            plain.append(item)
+    return ",".join(plain), frozenset(nth)
 
 
 def _cron_field(word: str, name: str, low: int, high: int, names: dict[str, int]) -> frozenset[int]:
     values: set[int] = set()
-    for item in word.split(","):
+    for item in word.split(",") if word else ():
         body, slash, step = item.partition("/")
         if slash and not (step.isascii() and step.isdigit() and len(step) <= 4 and int(step) > 0):
             raise ValueError(f"{name} {item!r}: a step is a number above 0")
@@ -161,4 +250,5 @@ def occurs_never(
         date = datetime.date(expression.year, expression.month, expression.day)
         return date.weekday() not in fitting or date.isoformat() in excluded
     fields = cron(expression.text)
-    return not fields.either_day and not any((day + 1) % 7 in fields.weekdays for day in fitting)
+    weekdays = fields.weekdays | {day for day, _ in fields.nth}
+    return not fields.either_day and not any((day + 1) % 7 in weekdays for day in fitting)

@@ -34,6 +34,8 @@ TEXTS = [
     'cron("*/20 0-3,23 * * *")',
     'cron("0 */2 * * sat,sun")',
     'cron("10 0,2 29,30 * *")',
+    'cron("30 2 L,29W * *")',
+    'cron("*/30 * * * sun#5,satL")',
 ]
 
 
@@ -62,6 +64,62 @@ def test_s11_clock_occurrences_around_changes_of_clocks(
     assert found == clock_instants(expression, first, last, zone, days, excluded)
     following = clock.following(first - 1)
     assert following == found[0] if found else following is None or following > last
+
+
+DAYS = ["*", "L", "L-1", "L-3", "L-28", "L-30", "1W", "15W", "28W", "30W", "31W", "LW", "1", "30,L"]
+DAYS += ["15W,L", "1-7"]
+WEEKDAYS = [
+    "*",
+    "mon#2",
+    "1#2",
+    "sun#1",
+    "0#5",
+    "7#5",
+    "friL",
+    "0L",
+    "sat#5",
+    "mon-fri",
+    "tue,wed#3",
+]
+
+
+@given(
+    st.sampled_from(DAYS),
+    st.sampled_from(["*", "2", "feb,dec", "*/3"]),
+    st.sampled_from(WEEKDAYS),
+    st.integers(1990, 2060),
+)
+@settings(max_examples=150, deadline=None)
+def test_s11_days_that_depend_on_the_month(
+    days: str, months: str, weekdays: str, year: int
+) -> None:
+    """Against the reference, which goes through the dates of each month."""
+    cron = Cron(text=f"0 12 {days} {months} {weekdays}")
+    first, last = micros(f"{year}-01-01T00:00"), micros(f"{year + 1}-12-31T23:00")
+    assert RunningClock("c", cron, "UTC").instants(first, last).tolist() == clock_instants(
+        cron, first, last, "UTC"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "dates"),
+    [
+        ("0 0 L * *", "01-31 02-28 03-31"),
+        ("0 0 L-3 * *", "01-28 02-25 03-28"),
+        ("0 0 15W * *", "01-15 02-16 03-16"),  # two Sundays
+        ("0 0 1W * *", "01-01 02-02 03-02"),  # two Sundays, which have no day before them
+        ("0 0 31W * *", "01-30 03-31"),  # a Saturday
+        ("0 0 LW * *", "01-30 02-27 03-31"),
+        ("0 0 * * mon#2", "01-12 02-09 03-09"),
+        ("0 0 * * sat#5", "01-31"),
+        ("0 0 * * friL", "01-30 02-27 03-27"),
+        ("0 0 L * mon#1", "01-05 01-31 02-02 02-28 03-02 03-31"),  # both restricted: either
+    ],
+)
+def test_s11_days_of_2026(line: str, dates: str) -> None:
+    begin, end = micros("2026-01-01T00:00"), micros("2026-03-31T12:00")
+    found = RunningClock("c", Cron(text=line), "UTC").instants(begin, end).tolist()
+    assert found == [micros(f"2026-{date}T00:00") for date in dates.split()]
 
 
 @pytest.mark.parametrize(

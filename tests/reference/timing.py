@@ -117,13 +117,45 @@ def _cron_field(text: str, low: int, high: int, names: dict[str, int]) -> set[in
     return chosen
 
 
+def _month(day: date) -> list[date]:
+    """The dates of a day's month."""
+    first = day.replace(day=1)
+    dates = [first + timedelta(days=number) for number in range(31)]
+    return [each for each in dates if each.month == day.month]
+
+
+def _days_of_month(item: str, day: date) -> list[date]:
+    """The dates of a day's month that an item of a cron line's third field names."""
+    month = _month(day)
+    if item == "l":
+        return month[-1:]
+    if item.startswith("l-"):
+        return month[::-1][int(item[2:]) :][:1]
+    if item.endswith("w"):
+        named = month[-1:] if item == "lw" else [d for d in month if d.day == int(item[:-1])]
+        working = [d for d in month if d.isoweekday() <= 5]
+        return [min(working, key=lambda d: abs(d - to)) for to in named]
+    return [each for each in month if each.day in _cron_field(item, 1, 31, {})]
+
+
+def _days_of_week(item: str, day: date) -> list[date]:
+    """The same of its fifth field."""
+    names = {w: i for i, w in enumerate(_WEEKDAYS)}
+    plain, _, number = item.partition("#")
+    last = plain.endswith("l")
+    week = {n % 7 for n in _cron_field(plain.removesuffix("l"), 0, 7, names)}
+    found = [each for each in _month(day) if each.isoweekday() % 7 in week]
+    if last:
+        return found[-1:]
+    return found[int(number) - 1 :][:1] if number else found
+
+
 def _cron_times(cron: Cron, day: date) -> Iterator[datetime]:
     minutes, hours, days, months, weekdays = cron.text.split()
     if day.month not in _cron_field(months, 1, 12, {m: i + 1 for i, m in enumerate(_MONTHS)}):
         return
-    week = _cron_field(weekdays, 0, 7, {w: i for i, w in enumerate(_WEEKDAYS)})
-    on_day = day.day in _cron_field(days, 1, 31, {})
-    on_weekday = day.isoweekday() % 7 in {number % 7 for number in week}
+    on_day = any(day in _days_of_month(item, day) for item in days.lower().split(","))
+    on_weekday = any(day in _days_of_week(item, day) for item in weekdays.lower().split(","))
     restricted = not days.startswith("*") and not weekdays.startswith("*")
     if not ((on_day or on_weekday) if restricted else (on_day and on_weekday)):
         return
