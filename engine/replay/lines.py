@@ -183,7 +183,9 @@ class Lines:
                 message = "a trace has either numbers or ISO 8601 times, not both"
                 raise _Wrong("mixed-times", message)
         try:
-            return times.of_texts(values) if self.iso else times.of_numbers(values, lines)
+            if self.iso:
+                return times.of_texts(values, self._book.timezone)
+            return times.of_numbers(values, lines)
         except (ValueError, OverflowError) as error:
             if self.iso:
                 raise _Wrong("time", f"{values[0]!r} is no instant", times.INSTANTS) from error

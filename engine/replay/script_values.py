@@ -24,9 +24,12 @@ from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
 _NO_NUMBERS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
-def table_of(read: tree.Input, taken: model.ScriptInput, lines: Sequence[bytes]) -> pa.Table:
+def table_of(
+    read: tree.Input, taken: model.ScriptInput, lines: Sequence[bytes], zone: str
+) -> pa.Table:
     """The values of an input in some lines of a trace, as a table: columns that the input reads,
-    those of `order_by`, and the lines. Raises `InputError`."""
+    those of `order_by`, and the lines. Times without an offset are in the zone. Raises
+    `InputError`."""
     rows = [orjson.loads(line) for line in lines]
     columns: dict[str, pa.Array] = {}
     if isinstance(read.type, Structure):
@@ -35,7 +38,7 @@ def table_of(read: tree.Input, taken: model.ScriptInput, lines: Sequence[bytes])
         name = taken.value or _only(rows)
         wanted = {name: read.type}
     for name, kind in wanted.items():
-        columns[name] = _column([row.get(name) for row in rows], kind, read.name, name, lines)
+        columns[name] = _column([row.get(name) for row in rows], kind, read.name, name, lines, zone)
     for name in taken.order_by:
         if name not in columns:
             columns[name] = json_values.column([row.get(name) for row in rows])
@@ -51,14 +54,14 @@ def _only(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _column(
-    values: Sequence[Any], kind: Type, name: str, field: str, lines: Sequence[bytes]
+    values: Sequence[Any], kind: Type, name: str, field: str, lines: Sequence[bytes], zone: str
 ) -> pa.Array:
     if kind == Basic.OBJECT:
         return objects([None if value is None else _object(value) for value in values])
     found = []
     for value, line in zip(values, lines, strict=True):
         try:
-            found.append(_of_json(value, kind))
+            found.append(_of_json(value, kind, zone))
         except (ValueError, KeyError, TypeError, OverflowError):
             message = f"{field} of input {name} is no {kind}: {line[:200].decode()}"
             hint = "mend the line, or the type of the input"
@@ -75,21 +78,21 @@ def _object(value: Any) -> pa.Scalar:
         return pa.scalar(json.dumps(value))
 
 
-def _of_json(value: Any, kind: Type) -> Any:
+def _of_json(value: Any, kind: Type, zone: str) -> Any:
     """A JSON value as one of `arrow_type`. Raises `ValueError`, `TypeError` or `KeyError`."""
     if value is None:
         return None
     if isinstance(kind, Array):
         if not isinstance(value, list):
             raise ValueError
-        return [_of_json(each, kind.of) for each in value]
+        return [_of_json(each, kind.of, zone) for each in value]
     if isinstance(kind, Structure):
         if not isinstance(value, dict):
             raise ValueError
-        return {name: _of_json(value.get(name), each) for name, each in kind.fields}
+        return {name: _of_json(value.get(name), each, zone) for name, each in kind.fields}
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if kind == Basic.TIME:
-        return times.of_argument(str(value))
+        return times.of_argument(str(value), zone)
     if kind == Basic.DOUBLE:
         return float(value) if number else _NO_NUMBERS[value]
     if kind == Basic.LONG and number and value == int(value) and SMALLEST <= value <= LARGEST:

@@ -84,13 +84,14 @@ class _LineTaking(Taking):
     def __init__(self, book: model.Rulebook, keys: Mapping[str, pa.DataType]) -> None:
         super().__init__(book)
         self._keys = keys
+        self._zone = book.timezone
 
     def take(self, script: model.Script, read: tree.Input, batch: Batch) -> Batch:
         """What a script has emitted, and a clock's occurrences, are no lines."""
         if LINE not in batch.table.column_names:
             return batch
         lines = batch.table.column(LINE).take(pa.array(batch.row)).to_pylist()
-        values = script_values.table_of(read, script.inputs[read.name], lines)
+        values = script_values.table_of(read, script.inputs[read.name], lines, self._zone)
         return Batch(batch.event, batch.time, np.arange(len(batch)), values, batch.ids, batch.depth)
 
     def detected(self, found: Detections) -> Batch:

@@ -62,7 +62,7 @@ def simulate(
         book = replace(book, rules=overridden)
     for warning in book.warnings:
         tell(f"warning: {warning}")
-    last = instant(until)
+    last = instant(until, book.timezone)
     told = progress or Progress()
     with told, tempfile.TemporaryDirectory(prefix="tidegate-") as folder:
         occurrences = read(trace, book, last, Path(folder), told.read)
@@ -165,10 +165,10 @@ def _context(name: str) -> Context:
         raise InputError([problem]) from None
 
 
-def instant(text: str | None) -> int | None:
-    """The instant that `--until` names. Raises `InputError`."""
+def instant(text: str | None, zone: str) -> int | None:
+    """The instant that `--until` names, without an offset in a zone. Raises `InputError`."""
     try:
-        return None if text is None else of_argument(text)
+        return None if text is None else of_argument(text, zone)
     except ValueError as error:
         message = f"{text!r} is no instant"
         message += ": out of range" if "out of range" in str(error) else ""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -36,31 +37,43 @@ def of_numbers(values: Sequence[float], lines: Sequence[bytes]) -> Int64:
     return found
 
 
-def of_texts(values: Sequence[str]) -> Int64:
-    """ISO 8601, without offset UTC. Raises `ValueError`."""
+def of_texts(values: Sequence[str], zone: str = "UTC") -> Int64:
+    """ISO 8601; without offset the local time of a zone (S11: a repeated one taken first, a skipped
+    one moved forward). Raises `ValueError`."""
     texts = pa.array(values, pa.string())
-    for zone in ("UTC", None):  # with or without offset; anything else is read one by one
+    for reading in (_with_offset, lambda texts: _local(texts, zone)):
         try:
-            return np.array(texts.cast(pa.timestamp("us", zone)).cast(pa.int64()).to_numpy())
-        except pa.ArrowInvalid:
+            return np.array(reading(texts).cast(pa.int64()).to_numpy())
+        except pa.ArrowInvalid:  # others among them, or a skipped one
             continue
-    return np.array([of_text(value) for value in values], dtype=np.int64)
+    return np.array([of_text(value, zone) for value in values], dtype=np.int64)
 
 
-def of_text(text: str) -> int:
-    """ISO 8601, without offset UTC. Raises `ValueError`."""
+def _with_offset(texts: pa.Array) -> pa.Array:
+    return texts.cast(pa.timestamp("us", "UTC"))
+
+
+def _local(texts: pa.Array, zone: str) -> pa.Array:
+    found = texts.cast(pa.timestamp("us"))
+    if zone == "UTC":
+        return found
+    return pc.assume_timezone(found, zone, ambiguous="earliest", nonexistent="raise")
+
+
+def of_text(text: str, zone: str = "UTC") -> int:
+    """As `of_texts`, one instant."""
     instant = datetime.fromisoformat(text)
     if instant.tzinfo is None:
-        instant = instant.replace(tzinfo=UTC)
+        instant = instant.replace(tzinfo=ZoneInfo(zone), fold=0)
     return (instant - _EPOCH) // _MICROSECOND
 
 
-def of_argument(text: str) -> int:
+def of_argument(text: str, zone: str = "UTC") -> int:
     """The instant of `--until`: seconds, or ISO 8601. Raises `ValueError`."""
     try:
         return _exact(Decimal(text))
     except ArithmeticError:
-        return of_text(text)
+        return of_text(text, zone)
 
 
 def _exact(seconds: Decimal | int) -> int:

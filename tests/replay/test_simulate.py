@@ -363,3 +363,42 @@ def test_the_year_10000_has_a_sign(folder: Path) -> None:
     book = "rulebook: r\nevents: {a: {signal: {}}}\nrules: {r: {on: 'a + [5 min]'}}\n"
     (line,) = lines_of(folder, '{"event": "a", "time": "9999-12-31T23:59:00.5Z"}\n', book)
     assert json.loads(line)["end"] == "+10000-01-01T00:04:00.500000Z"
+
+
+ZONED = """
+rulebook: zoned
+timezone: Europe/Berlin
+events: {a: {signal: {}}}
+rules: {r: {on: a}, s: {on: 'a ; [3 h]'}}
+scripts: {late: {text: "in time due out time seen (due(t) {!> seen(t);})*"}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("written", "utc"),
+    [
+        (["2026-01-01T09:00"], ["2026-01-01T08:00:00Z"]),
+        (["2026-07-01T09:00:00.5"], ["2026-07-01T07:00:00.500000Z"]),
+        (["2026-07-01T09:00Z"], ["2026-07-01T09:00:00Z"]),
+        (["2026-10-25T02:30"], ["2026-10-25T00:30:00Z"]),  # twice: the first time
+        (["2026-03-29T02:30"], ["2026-03-29T01:30:00Z"]),  # never: moved forward, 03:30
+        (  # of both kinds
+            ["2026-01-01T09:00", "2026-01-01T09:00:00-01:00"],
+            ["2026-01-01T08:00:00Z", "2026-01-01T10:00:00Z"],
+        ),
+    ],
+)
+def test_a_time_without_offset_is_in_the_rulebook_s_zone(
+    tmp_path: Path, written: list[str], utc: list[str]
+) -> None:
+    rulebook, trace = tmp_path / "zoned.yaml", tmp_path / "trace.jsonl"
+    rulebook.write_text(ZONED)
+    lines = [f'{{"event": "a", "time": "{at}"}}\n' for at in written]
+    lines += [f'{{"event": "due", "time": "{at}", "value": "{at}"}}\n' for at in written]
+    trace.write_text("".join(lines))
+    out = io.BytesIO()
+    simulate(rulebook, trace, until=written[-1], out=out)
+    found = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [each["end"] for each in found if each.get("rule") == "r"] == utc
+    assert [each["value"] for each in found if "script" in each] == utc
+    assert not any(each.get("rule") == "s" for each in found)  # which ends later

@@ -45,7 +45,7 @@ def compare(
     book = rules.load(path, features=SIMULATED)
     for warning in book.warnings:
         tell(f"warning: {warning}")
-    return compared(book, _chosen(book, rule), trace, instant(until))
+    return compared(book, _chosen(book, rule), trace, instant(until, book.timezone))
 
 
 def compared(book: Rulebook, chosen: Rule, trace: Path, last: int | None) -> Comparison:
