@@ -140,9 +140,9 @@ def validate(
                 from tidegate.engine.app.tables import check_tables
 
                 conf = pairs(spark_conf, "--spark-conf")
-                check_tables(book, spark_conf=conf, policy=policy)
+                warnings += check_tables(book, spark_conf=conf, policy=policy)
         except InputError as error:
-            problems, warnings = error.problems, warnings or error.warnings
+            problems, warnings = error.problems, (*warnings, *error.warnings)
         wrong = wrong or bool(problems)
         output.verdict(file, book, problems, warnings, as_json=as_json)
         unjudged = unjudged or (book is not None and not tables and holds_sql(book))

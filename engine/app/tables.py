@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -33,6 +35,8 @@ from tidegate.rules.errors import EngineError, InputError, Problem
 from tidegate.rules.loader import in_order
 from tidegate.rules.model import Rule, Rulebook, Sql
 from tidegate.rules.sql.words import sql_words
+from tidegate.rules.model import Rule, Rulebook, Sql, TableEvent
+from tidegate.rules.sqlwords import sql_words
 from tidegate.rules.tableevents import table_events
 
 
@@ -82,9 +86,10 @@ def check_tables(
     *,
     spark_conf: Mapping[str, str],
     policy: str | os.PathLike[str] | None = None,
-) -> None:
-    """`validate --tables`: tables, feeds and SQL against what is there. Raises InputError with all
-    that is wrong; what needs a table that is not there is left out."""
+) -> tuple[Problem, ...]:
+    """`validate --tables`: tables, feeds and SQL against what is there; the warnings that only the
+    tables give rise to. Raises InputError with all that is wrong; what needs a table that is not
+    there is left out."""
     allowed = load_policy(policy)
     spark = start_session("tidegate validate", spark_conf)
     catalog = Catalog(spark, book, "validate")
@@ -94,10 +99,35 @@ def check_tables(
         catalog.locations = {name: catalog.locations[name] for name in present}
         problems = [*webhook_problems(book, allowed), *missing.values()]
         problems += _wrong(_without(book, missing), catalog, allowed)
+        doubtful = [*_null_keys(book, schemas_now(catalog))]
     finally:
         catalog.close()
     if problems:
-        raise InputError(in_order(problems))
+        raise InputError(in_order(problems), in_order(doubtful))
+    return in_order(doubtful)
+
+
+def _null_keys(book: Rulebook, schemas: Mapping[str, str]) -> Iterator[Problem]:
+    """Key columns of rules that may be null: to a rule all nulls are one key (S7)."""
+    nullable = {
+        table: {
+            field["name"].lower() for field in json.loads(schema)["fields"] if field["nullable"]
+        }
+        for table, schema in schemas.items()
+    }
+    used = {(event, column) for rule in book.rules.values() for event, columns in rule.per.items()
+            for column in columns}  # fmt: skip
+    for name, parameter in sorted(used):
+        event = book.events.get(name)
+        if not isinstance(event, TableEvent):
+            continue
+        column = event.columns.get(parameter, parameter)
+        known = rf"(?i)(?<![\w.]){re.escape(column)}`?\s+IS\s+NOT\s+NULL\b"
+        kept = re.search(known, event.where or "")
+        if kept is None and column.lower() in nullable.get(event.table, ()):
+            message = f"{column} may be null, and rows where it is are all of one key"
+            hint = f"leave them out, where: {column} IS NOT NULL, or declare the column NOT NULL"
+            yield Problem("null-key", message, event.place, hint)
 
 
 def _wrong(book: Rulebook, catalog: Catalog, allowed: Policy) -> Iterator[Problem]:

@@ -93,3 +93,30 @@ def test_an_instant_has_no_row_of_what_it_follows(
         "paid + [2 s] is an instant, without the row of paid; paid ; [2 s] fires then and has it"
     )
     check_tables(rules.load(book.replace("+ [2", "; [2"), features=SIMULATED), spark_conf={})
+def test_key_columns_that_may_be_null_are_warned_of(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidegate.engine.app.tables.start_session", lambda *_: lake.spark)
+    lake.create("t", "id BIGINT, sure BIGINT NOT NULL, name STRING")
+    book = f"""
+rulebook: b
+tables: {{t: {{path: "{lake.folder}/t"}}}}
+events:
+  a: {{on: insert, table: t}}
+  b: {{on: insert, table: t, columns: [id as k, sure]}}
+  c: {{on: insert, table: t, where: name = 'x' AND `ID` is not  null}}
+  d: {{on: insert, table: t, where: sure IS NOT NULL}}
+  s: {{signal: {{id: bigint}}}}
+rules:
+  r: {{on: a, per: id}}
+  q: {{on: a ; a, per: id}}
+  t: {{on: b, per: [k, sure]}}
+  u: {{on: c or s, per: id}}
+  v: {{on: d, per: id}}
+  w: {{on: a, per: sure}}
+"""
+    warnings = check_tables(rules.load(book), spark_conf={})
+    found = [(w.code, w.place.line, w.message) for w in warnings]
+    said = "id may be null, and rows where it is are all of one key"
+    assert found == [("null-key", line, said) for line in (5, 6, 8)]
+    assert warnings[0].hint.startswith("leave them out, where: id IS NOT NULL")
