@@ -17,14 +17,16 @@ import pyarrow as pa
 from tidegate.engine.detector.edges import BEGIN, action_edges, begun, edge_micros
 from tidegate.engine.replay import strict, times
 from tidegate.engine.replay.json_values import ENCODED, EVENT, LINE, TIME, column
-from tidegate.engine.replay.misfits import Declared
+from tidegate.engine.replay.misfits import Declared, kind_of
 from tidegate.engine.replay.seen import Seen, looks_like
 from tidegate.engine.values import Int64
 from tidegate.rules.errors import InputError, Place, Problem, word_place
-from tidegate.rules.model import ClockEvent, Rulebook, ScriptEvent
+from tidegate.rules.model import ClockEvent, Rulebook, ScriptEvent, SignalEvent
 from tidegate.rules.nearest import did_you_mean
 
 PROBLEMS_MAX = 20
+FORMS_MAX = 10_000  # of lines, that are remembered
+UNDECLARED_MAX = 100  # fields that are warned of
 BLOCK_BYTES = 1 << 20
 LAST = 2**62
 _NO_NUMBER = re.compile(rb":\s*(?:NaN|-?Infinity)\b")
@@ -62,6 +64,12 @@ class Lines:
         )
         self._keys = sorted(key_fields(book))
         self._declared = {name: Declared(book, name) for name in self._keys}
+        self._fields = {
+            self._codes[name]: {"event", "time", *event.fields}
+            for name, event in book.events.items()
+            if isinstance(event, SignalEvent)
+        }
+        self._forms: set[tuple[str | int, ...]] = set()  # event and fields of lines that were seen
         self._time_types: tuple[type, ...] = ()
         self._problems: list[Problem] = []
 
@@ -127,6 +135,8 @@ class Lines:
             if found.type == ENCODED:  # which a column of integers or strings alone is not
                 _check_integers(name, keys[name], lines)
         self._count(code, time, keys)
+        self._note_undeclared(code, fields)
+        self._note_kinds(code, keys, columns)
         for name, declared in self._declared.items():
             if not declared.fits(columns[name].type):
                 self._count_misfits(name, declared, code, keys[name])
@@ -151,6 +161,35 @@ class Lines:
                 lacking = code[[value is None for value in values]]
                 for event, count in enumerate(np.bincount(lacking).tolist()):
                     seen.lacking[names[event], key] += count
+
+    def _note_kinds(
+        self,
+        code: npt.NDArray[np.int32],
+        keys: dict[str, list[Any]],
+        columns: dict[str, pa.Array],
+    ) -> None:
+        """Of a column of one type the first value of each event is enough."""
+        names = list(self._codes)
+        firsts = np.unique(code, return_index=True)[1].tolist()
+        for key, values in keys.items():
+            alike = columns[key].type != ENCODED and not columns[key].null_count
+            for place in firsts if alike else range(len(values)):
+                if values[place] is not None:
+                    known = self.seen.kinds.setdefault((names[code[place]], key), {})
+                    known.setdefault(kind_of(values[place]), values[place])
+
+    def _note_undeclared(
+        self, code: npt.NDArray[np.int32], fields: Sequence[dict[str, Any]]
+    ) -> None:
+        """Most lines of an event have the same fields: each form is looked at once."""
+        forms = {(number, *each) for number, each in zip(code.tolist(), fields, strict=True)}
+        names = list(self._codes)
+        for number, *given in sorted(forms - self._forms, key=str):
+            known = self._fields.get(int(number))
+            for name in given if known is not None else ():
+                if name not in known and len(self.seen.undeclared) < UNDECLARED_MAX:
+                    self.seen.undeclared[names[int(number)], str(name)] = None
+        self._forms = forms if len(self._forms) > FORMS_MAX else self._forms | forms
 
     def _count_misfits(
         self, name: str, declared: Declared, code: npt.NDArray[np.int32], values: Sequence[Any]

@@ -42,7 +42,7 @@ class Declared:
         declared = self._types.get(event)
         if declared is None or value is None:
             return ""
-        kind, wanted = _kind(value), family(declared)
+        kind, wanted = kind_of(value), family(declared)
         if kind == wanted == "number" and isinstance(value, float):
             if declared.lower() in _WHOLE and not value.is_integer():
                 return f"{declared}, and is a fraction"
@@ -52,7 +52,8 @@ class Declared:
         return f"{declared}, and is {_SHOWN.get(kind, kind)}"
 
 
-def _kind(value: Any) -> str:
+def kind_of(value: Any) -> str:
+    """What a value is as a key: values of different kinds are never equal."""
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, int | float):

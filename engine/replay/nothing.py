@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any
 
 from tidegate.engine.clocks import clock_batches, name_of
 from tidegate.engine.detector.edges import with_edges
 from tidegate.engine.moments import micros_text
+from tidegate.engine.printable import shortened
 from tidegate.engine.replay.seen import looks_like
 from tidegate.engine.replay.trace import Trace
 from tidegate.rules import expression as x
 from tidegate.rules.errors import InputError, Problem, word_place
-from tidegate.rules.model import ClockEvent, Rulebook, ScriptEvent
+from tidegate.rules.model import ClockEvent, Rulebook, ScriptEvent, SignalEvent
+from tidegate.rules.nearest import did_you_mean
 
 _SECOND = 1_000_000
+_SHOWN_MAX = 40  # characters of a key
 _CALENDAR_END = 253_402_214_400 * _SECOND  # 9999-12-31
 
 
@@ -26,10 +31,37 @@ def nothing_detected(book: Rulebook, trace: Trace, until: int | None) -> str:
 
 
 def doubtful(book: Rulebook, trace: Trace) -> Iterator[str]:
-    """What was read and is probably not meant: key fields that are missing or of another kind."""
+    """What was read and is probably not meant: fields of signals that are not declared, key fields
+    that are missing or of another kind."""
+    for event, name in sorted(trace.seen.undeclared):
+        declared = book.events[event]
+        fields = declared.fields if isinstance(declared, SignalEvent) else {}
+        hint = did_you_mean(name, fields) or f"declared: {', '.join(fields) or 'none'}"
+        yield f"{name} of {event} is not declared: {hint}"
+    yield from dict.fromkeys(_never_meeting(with_edges(book, book.rules), trace))
     yield from _lacking(with_edges(book, book.rules), trace)
     for (event, column, wrong), count in trace.seen.misfits.items():
         yield f"{column} of {event} is declared {wrong} in {_lines(count)}"
+
+
+def _never_meeting(book: Rulebook, trace: Trace) -> Iterator[str]:
+    """Events of one rule whose keys are of different kinds throughout, as 7 and "7" are."""
+    rules = [rule for rule in book.rules.values() if rule.enabled]
+    for per in [rule.per for rule in rules]:
+        for (one, first), (two, second) in combinations(per.items(), 2):
+            for column, other in zip(first, second, strict=True):
+                mine = trace.seen.kinds.get((one, column), {})
+                its = trace.seen.kinds.get((two, other), {})
+                if mine and its and not mine.keys() & its.keys():
+                    shown = f"{_shown_key(mine)} on {one}, {_shown_key(its)} on {two}"
+                    yield f"the keys of {one} and {two} never meet: {shown}"
+
+
+def _shown_key(kinds: Mapping[str, Any]) -> str:
+    """`'7' is text`, `7 is bigint`: one of the values."""
+    value = next(iter(kinds.values()))
+    kind = {str: "text", int: "bigint", float: "double", bool: "boolean"}.get(type(value), "nested")
+    return f"{shortened(repr(value), _SHOWN_MAX)} is {kind}"
 
 
 def _lacking(book: Rulebook, trace: Trace) -> Iterator[str]:

@@ -29,10 +29,16 @@ _numbers_as_written = json.JSONDecoder(parse_float=orjson.Fragment, parse_int=or
 
 
 class Printer:
-    """Writes the detections of one step after another. `iso`: times as ISO 8601."""
+    """Writes the detections of one step after another. `iso`: times as ISO 8601. Those of rules
+    whose `if` or hysteresis a simulation does not ask are marked."""
 
     def __init__(self, book: Rulebook, iso: bool) -> None:
         self._iso = iso
+        self._unasked = {
+            name
+            for name, rule in book.rules.items()
+            if rule.condition is not None or (rule.damping and rule.damping.hysteresis)
+        }
         self._declared = {
             name: tuple(event.fields) if isinstance(event, SignalEvent) else ()
             for name, event in book.events.items()
@@ -102,7 +108,7 @@ class Printer:
             b',"constituents":[',
             pc.binary_join(lists, pa.scalar(b",", _BYTES)),
             b"]" if damped is None else _marks(damped.slice(first, last - first)),
-            b"}\n",
+            b',"condition":"unasked"}\n' if found.rule in self._unasked else b"}\n",
         )
 
     def _texts(self, batch: Batch, index: Int64) -> pa.Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 # Seconds since the epoch: later than the year 5138, which as milliseconds is 1973.
 _MILLISECONDS = 100_000_000_000
@@ -13,13 +14,17 @@ _MILLISECONDS = 100_000_000_000
 class Seen:
     """`lines` that are not blank, `later` than --until, `of` each event type; `lacking`: those of
     an event type that have no value of a key field; `misfits`: those whose value is of another kind
-    than declared, with what `misfits.Declared` says of it."""
+    than declared, with what `misfits.Declared` says of it; `undeclared`: the fields of signals that
+    are not declared, each with its signal, in the order in which they came; `kinds`: by event and
+    key field, one value of each kind."""
 
     lines: int = 0
     later: int = 0
     of: Counter[str] = field(default_factory=Counter)
     lacking: Counter[tuple[str, str]] = field(default_factory=Counter)
     misfits: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    undeclared: dict[tuple[str, str], None] = field(default_factory=dict)
+    kinds: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
 
 
 def looks_like(seconds: float) -> str:

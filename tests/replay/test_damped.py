@@ -65,4 +65,11 @@ def test_lines_are_marked_alike_for_any_bucket(
     each = [line.get("damped") for line in whole if line["rule"] == "each"]
     assert each[:8] == [None, "cooldown", None, "cooldown", "throttle", None, "cooldown", None]
     assert not any("damped" in line for line in whole if line["rule"] == "level")
-    assert all([*line][-1] == "damped" for line in whole if "damped" in line)
+    marked = {(line["rule"], "damped" in line, *[*line][5:]) for line in whole}
+    assert marked == {  # hysteresis is not asked
+        ("pair", False, "condition"),
+        ("pair", True, "damped", "condition"),
+        ("each", False),
+        ("each", True, "damped"),
+        ("level", False, "condition"),
+    }

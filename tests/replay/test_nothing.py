@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 
 import pytest
@@ -184,3 +185,57 @@ def test_a_kind_is_that_of_the_line_s_own_event_type(tmp_path: Path) -> None:
             line = f'{{"event": "{kind}", "time": 1, "k": {value}}}\n'
             wrong = ["warning: k of named is declared string, and is a number in 1 line"]
             assert told(tmp_path, "", line, book=MIXED) == (wrong if kind == "named" else [])
+
+
+ASKED = """
+rulebook: asked
+events:
+  paid: {signal: {k: bigint, amount: double}}
+  left: {signal: {}}
+rules:
+  much: {on: paid, if: sum(amount) > 10}
+  each: {on: paid}
+"""
+
+
+def test_fields_that_are_not_declared_are_kept_and_warned_of_once(tmp_path: Path) -> None:
+    lines = '{"event": "paid", "time": 1, "k": 7, "amout": 1}\n' * 2
+    lines += '{"event": "left", "time": 2, "by": "ada"}\n'
+    assert told(tmp_path, "", lines, book=ASKED) == [
+        "warning: by of left is not declared: declared: none",
+        "warning: amout of paid is not declared: did you mean 'amount'?",
+    ]
+
+
+def test_what_is_found_of_rules_whose_if_is_not_asked_is_marked(tmp_path: Path) -> None:
+    rulebook, lines, out = tmp_path / "book.yaml", tmp_path / "trace.jsonl", io.BytesIO()
+    rulebook.write_text(ASKED)
+    lines.write_text('{"event": "paid", "time": 1, "k": 7, "amount": 1}\n')
+    simulate(rulebook, lines, out=out)
+    found = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [(each["rule"], each.get("condition")) for each in found] == [
+        ("each", None),
+        ("much", "unasked"),
+    ]
+
+
+MEETING = """
+rulebook: meeting
+tables: {t: {path: /t}}
+events:
+  a: {on: insert, table: t}
+  b: {on: delete, table: t}
+rules:
+  r: {on: a ; b, per: k, context: recent}
+"""
+
+
+def test_keys_that_never_meet_are_said(tmp_path: Path) -> None:
+    a = '{{"event": "a", "time": 1, "k": {}}}\n'.format
+    b = '{"event": "b", "time": 2, "k": 7}\n'
+    assert told(tmp_path, "", a('"7"') + b, book=MEETING) == [
+        "0 detections over 2 lines: the keys of a and b never meet: '7' is text on a, 7 is bigint"
+        " on b"
+    ]
+    assert told(tmp_path, "", a('"7"') + a(7) + b, book=MEETING) == []
+    assert told(tmp_path, "", a("7.0") + b, book=MEETING) == []
