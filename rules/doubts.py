@@ -51,8 +51,8 @@ def doubts(node: x.Expression, rule: Rule, rules: Mapping[str, Rule]) -> Iterato
                 yield _above_operands(below)
             case x.Within(duration=x.Duration(0, 0)) if takes_time(below.part):
                 yield _no_time(below)
-            case x.Within(part=x.Seq()):
-                yield from _looser(below)
+            case x.Within(part=x.Seq() as part):
+                yield from _looser(below, part)
             case x.AperiodicStar() | x.PeriodicStar():
                 yield from _lost_windows(below, rule)
 
@@ -145,9 +145,9 @@ def _no_time(node: x.Within) -> Doubt:
     return Doubt("never", message, f"say how long it may take: {meant}", node)
 
 
-def _looser(node: x.Within) -> Iterator[Doubt]:
+def _looser(node: x.Within, part: x.Seq) -> Iterator[Doubt]:
     """`(any(3, a*) within 5 min) ; b within 10 min`: the ten minutes begin with the first a."""
-    opener, later = _split(node.part)
+    opener, later = _split(part)
     if not isinstance(opener, x.Within) or isinstance(later, x.Own) or plain(opener.part):
         return
     if longest_micros(node.duration) <= longest_micros(opener.duration):
@@ -159,11 +159,12 @@ def _looser(node: x.Within) -> Iterator[Doubt]:
     yield Doubt("within-from-first", message, hint, node)
 
 
-def _split(node: x.Expression) -> tuple[x.Expression, x.Expression]:
+def _split(node: x.Seq) -> tuple[x.Expression, x.Expression]:
     """The first of a chain of `;`, and what follows on it."""
-    first, rest = (node.first, node.then) if isinstance(node, x.Seq) else (node, node)
+    first, rest = node.first, node.then
     while isinstance(first, x.Seq):
-        first, rest = first.first, x.Seq(first.then, rest)
+        rest = x.Seq(first.then, rest)
+        first = first.first
     return (first.part if isinstance(first, x.Labelled) else first), rest
 
 

@@ -90,7 +90,7 @@ class Triggers:
 
     def among(self, rules: Collection[str]) -> frozenset[tuple[str, str]]:
         """The edges between some rules, from and to each of them."""
-        found = set()
+        found: set[tuple[str, str]] = set()
         for name in rules:
             for kind, _, events in dict.fromkeys(self._ways(self._book.rules[name])):
                 named = {user for event in events for user in self._users.get(event, ())}

@@ -186,8 +186,12 @@ class Lines:
         names = list(self._codes)
         for number, *given in sorted(forms - self._forms, key=str):
             known = self._fields.get(int(number))
-            for name in given if known is not None else ():
-                if name not in known and len(self.seen.undeclared) < UNDECLARED_MAX:
+            for name in given:
+                if (
+                    known is not None
+                    and name not in known
+                    and len(self.seen.undeclared) < UNDECLARED_MAX
+                ):
                     self.seen.undeclared[names[int(number)], str(name)] = None
         self._forms = forms if len(self._forms) > FORMS_MAX else self._forms | forms
 
