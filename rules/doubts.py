@@ -13,7 +13,6 @@ from tidegate.rules.model import Context, Rule
 from tidegate.rules.never import fires_never, takes_time
 from tidegate.rules.plain import plain
 from tidegate.rules.sql.words import sql_tokens
-from tidegate.rules.sqlwords import sql_tokens
 from tidegate.rules.transform import longest_micros
 
 _USING_UP = (Context.RECENT, Context.CHRONICLE, Context.CUMULATIVE)

@@ -33,10 +33,8 @@ from tidegate.engine.webhooks import webhook_problems
 from tidegate.rules import expression as x
 from tidegate.rules.errors import EngineError, InputError, Problem
 from tidegate.rules.loader import in_order
-from tidegate.rules.model import Rule, Rulebook, Sql
-from tidegate.rules.sql.words import sql_words
 from tidegate.rules.model import Rule, Rulebook, Sql, TableEvent
-from tidegate.rules.sqlwords import sql_words
+from tidegate.rules.sql.words import sql_words
 from tidegate.rules.tableevents import table_events
 
 

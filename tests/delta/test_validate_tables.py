@@ -93,6 +93,8 @@ def test_an_instant_has_no_row_of_what_it_follows(
         "paid + [2 s] is an instant, without the row of paid; paid ; [2 s] fires then and has it"
     )
     check_tables(rules.load(book.replace("+ [2", "; [2"), features=SIMULATED), spark_conf={})
+
+
 def test_key_columns_that_may_be_null_are_warned_of(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
