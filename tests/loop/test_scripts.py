@@ -12,10 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.loop.test_live import as_fired, without_key
+from tests.reference.cuts import watermarks
 from tests.reference.evaluate import Line
 from tests.reference.hits import detecting, saw
-from tests.reference.strategies import SECOND, cuts
+from tests.reference.strategies import SECOND
 from tests.replay.traces import simulated
+from tests.support.history import buckets
 from tests.support.live import Live
 from tidegate import rules
 from tidegate.engine.store import SqlStore, open_store
@@ -99,7 +101,7 @@ def book(scripts: str, **more: Any) -> Rulebook:
 def histories(draw: st.DrawFn) -> list[Line]:
     """Signals at a few instants of two keys, some of them at once."""
     found: list[Line] = []
-    for _ in range(draw(st.integers(1, 12))):
+    for _ in range(draw(st.integers(4, 14))):
         event = draw(st.sampled_from("aaabbc"))
         fields = {"k": draw(st.integers(1, 2)), "v": draw(st.integers(0, 3))}
         at = BEGIN + draw(st.integers(0, 12)) * SECOND
@@ -137,7 +139,7 @@ def test_run_emits_what_simulate_does(name: str, store: SqlStore, tmp_path: Any)
 @detecting
 def test_g06_firing_ids_are_the_same_however_it_is_cut(name: str, tmp_path: Path) -> None:
     @given(data=st.data())
-    @settings(max_examples=8, deadline=None)
+    @settings(max_examples=12, deadline=None)
     def some(data: st.DataObject) -> None:
         own, history, ids = book(SCRIPTS[name]), data.draw(histories()), []
         for how in (None, data):
@@ -158,11 +160,12 @@ def lived(
 ) -> Live:
     """A history in one bucket, or cut anywhere, with restarts and pauses."""
     live = Live(store, own, name or f"g{next(NUMBERS)}", BEGIN)
-    pieces = [history] if data is None else [p for p in data.draw(cuts(history)) if p]
-    for piece in pieces:
+    times = [time for _, time, _ in history]
+    end = times[-1] + 100 * SECOND + 1_000
+    ends = set() if data is None else {*data.draw(watermarks(times, [2 * SECOND]))}
+    for now, piece in buckets(history, {end, *(now for now in ends if times[0] <= now < end)}):
         live.signal(piece)
-        live.drain(piece[-1][1] + 1_000)
+        live.drain(now)
         if data is not None and data.draw(st.booleans()):
             live.restart()
-    live.drain(history[-1][1] + 100 * SECOND + 1_000)
     return live
