@@ -43,6 +43,7 @@ from tidegate.engine.outage import check_room, looking_at_tables
 from tidegate.engine.overdone import overdone
 from tidegate.engine.ports import Arrivals, Conditions, Feed, Store, Unplaced
 from tidegate.engine.present import Present
+from tidegate.engine.quarantine.quarantine import Quarantine
 from tidegate.engine.state import BucketReport, Parked, Seen, State, Taken
 from tidegate.engine.switches import switched
 from tidegate.engine.told import tell
@@ -72,6 +73,7 @@ class Loop:
     conditions: Conditions
     asked_later: Conditions  # by entries, beside the bucket's
     runner: Runner
+    quarantine: Quarantine
     targets: Targets
     now: Now
     instants: Instants
@@ -250,7 +252,9 @@ class Loop:
         """What operators asked for and no bucket carries out; how much that was."""
         done = 0
         controls = self._controls(arrived)
-        answers = switched(controls, self.state, self.basis.rulebook).answers
+        book = self.basis.rulebook
+        quarantined = self.quarantine.rules(book.rules)
+        answers = switched(controls, self.state, book, quarantined).answers
         for control in controls:
             if control.kind == "reload":
                 self.reload_asked = True
@@ -279,7 +283,7 @@ class Loop:
             limit = book.settings.signals_max
             unplaced = self.store.unplaced_signals(book.name, self._sources.signals, before, limit)
         used = {name: used_of(name, head.cursor.schema) for name, head in listing.heads.items()}
-        switches = switched(controls, state, book)
+        switches = switched(controls, state, book, self.quarantine.rules(book.rules))
         timer = self._next_timer(state, before)
         plan = make_plan(  # 3. choose W
             rulebook, state, listing, unplaced, used, until, switches, timer, self._clocks
@@ -308,6 +312,8 @@ class Loop:
         """All that a bucket is, before anything of it is stored: it can be done again."""
         basis = basis_for(self.basis, plan, self.prepare)
         failpoint("basis.after")
+        if plan.enabled:
+            self.quarantine.release(plan.enabled)
         with self._timed("capture"):
             bucket = basis.capture.capture(plan, self.feed, self._clocks)  # 4. read exactly that
         failpoint("detect.before")

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tidegate.engine.entries import Control, Entry, Fate, Outcome
 from tidegate.engine.state import Parked, State, Taken
+from tidegate.engine.suspect import Strikes, Suspect
 from tidegate.engine.values import (
     Answers,
     ChangeKind,
@@ -78,6 +79,9 @@ class ReadRequest:
 # the two hashes of all its columns.
 KIND, VERSION = "_tidegate_kind", "_commit_version"
 SAME_1, SAME_2 = "_tidegate_same_1", "_tidegate_same_2"
+WHY = "_why"
+"""Ends the name of the column that says why a predicate could not decide a row, where it did not
+just raise: `p` and `p_why`. The column is there only if there is such a row."""
 
 PRE_IMAGE = -1
 FEED_KINDS: Mapping[str, int] = {
@@ -121,8 +125,9 @@ class Feed(Protocol):
         columns of a transaction (`engine.parameters.TRANSACTION`). No Spark job."""
         ...
 
-    def decide(self, rows: pa.Table, where: Mapping[str, str]) -> pa.Table:
-        """Predicates over rows at hand: a boolean column for each, row by row, as a request's."""
+    def decide(self, rows: pa.Table, where: Mapping[str, str], source: str) -> pa.Table:
+        """Predicates over rows at hand: a boolean column for each, row by row, as a request's.
+        `source` says whose rows they are: a table's name, or `signal` and its event type."""
         ...
 
 
@@ -226,11 +231,16 @@ class OutageError(EngineError):
 
 class SinkError(Exception):
     """A statement failed. The message is one line, the error's class first, without values of the
-    user's tables; `details` is all that was said."""
+    user's tables; `details` is all that was said; `overrun`: it took longer than its deadline."""
 
-    def __init__(self, message: str, details: str | None = None) -> None:
+    def __init__(self, message: str, details: str | None = None, *, overrun: bool = False) -> None:
         super().__init__(message)
         self.details = details
+        self.overrun = overrun
+
+
+class QuarantinedError(SinkError):
+    """A statement is not run: it has ended Spark's Java, or outlasted its deadline, before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,6 +384,30 @@ class Store(Protocol):
 
     def acted(self, rulebook: str, epoch: int, bucket: int, seconds: float) -> None:
         """How long it took until every entry of a bucket had been tried."""
+        ...
+
+    def begin(self, rulebook: str, epoch: int, running: Sequence[Suspect]) -> None:
+        """Store what Spark runs of the rulebook's texts now, before it runs. It outlives the
+        process, and may be lost with the machine. `EngineError('lease-lost')`."""
+        ...
+
+    def begun(self, rulebook: str) -> tuple[Suspect, ...]:
+        """What `begin` was told last."""
+        ...
+
+    def strike(
+        self, rulebook: str, epoch: int, strikes: Sequence[Strikes], running: Sequence[Suspect]
+    ) -> None:
+        """Store what suspects have done up to now, and what still runs.
+        `EngineError('lease-lost')`."""
+        ...
+
+    def strikes(self, rulebook: str) -> tuple[Strikes, ...]:
+        """What all suspects have done."""
+        ...
+
+    def forgive(self, rulebook: str, epoch: int, known: Collection[Suspect]) -> None:
+        """Forget what suspects have done. `EngineError('lease-lost')`."""
         ...
 
     def obstacles(self, rulebook: str) -> tuple[Entry | Parked, ...]:

@@ -13,7 +13,7 @@ from tidegate.engine.entries import Entry, Outcome
 from tidegate.engine.evaluate.evaluate import decided, questions_of
 from tidegate.engine.failpoints import failpoint
 from tidegate.engine.outage import looking_at_tables
-from tidegate.engine.ports import Conditions, Feed, SinkError
+from tidegate.engine.ports import Conditions, Feed, QuarantinedError, SinkError
 from tidegate.engine.values import Answers, Firings
 
 
@@ -38,7 +38,8 @@ class Present:
             latest = {name: self._latest(name) for q in questions for name in q.tables}
             answers = self.conditions.hold([replace(q, versions=latest) for q in questions])
             if why := answers.failed.get(rule.name):
-                raise SinkError(why.error, why.details)
+                failed = QuarantinedError if why.quarantined else SinkError
+                raise failed(why.error, why.details)
             firings = decided(firings, rule, answers)
         failpoint("condition.asked")
         successors = self._successors(entry, firings)

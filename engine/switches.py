@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tidegate.engine.entries import Control
@@ -30,8 +30,14 @@ class Switched:
 NOTHING = Switched()
 
 
-def switched(controls: Iterable[Control], state: State, rulebook: Rulebook) -> Switched:
-    """What comes of the controls in their order; the last one of a rule holds.
+def switched(
+    controls: Iterable[Control],
+    state: State,
+    rulebook: Rulebook,
+    quarantined: Collection[str] = (),
+) -> Switched:
+    """What comes of the controls in their order; the last one of a rule holds. Rules with texts in
+    quarantine, `quarantined`, can be enabled, too: these texts run again then.
 
     Example: `disable a, enable a` of a rule that runs: both are carried out, and it goes on.
     """
@@ -54,7 +60,7 @@ def switched(controls: Iterable[Control], state: State, rulebook: Rulebook) -> S
         elif control.kind == "disable":
             enabled.discard(name)
             disabled.add(name)
-        elif off or (name in state.parked and name not in enabled):
+        elif off or ({name} & {*state.parked, *quarantined} and name not in enabled):
             disabled.discard(name)
             enabled.add(name)
         else:

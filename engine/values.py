@@ -358,12 +358,15 @@ class Question:
 class Failure:
     """Why something failed: `error` is one line without values of the user's tables, `details` all
     that was said. `lasting`: it would fail again if it were tried at once. `attempts`: how often it
-    was tried."""
+    was tried. `overrun`: it took longer than statement_seconds_max. `quarantined`: it is not run
+    any more, for what it did to Spark."""
 
     error: str
     details: str | None = None
     lasting: bool = False
     attempts: int = 1
+    overrun: bool = False
+    quarantined: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -352,6 +352,7 @@ class Settings:
     script_exploring_steps_max: int = 3_000_000  # of all scripts, when they are validated
     script_errors_kept_max: int = 1_000  # of one bucket
     statement_seconds_max: int = 3_600
+    strikes_max: int = 10  # deaths of Java, overruns; then a text is not run any more (G13)
     outage_max_seconds: int = 300  # G7
     spark_restarts_max: int = 3  # in an hour, of a Spark that the engine has started
     yaml_bytes_max: int = 1_048_576

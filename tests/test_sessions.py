@@ -9,6 +9,7 @@ import pytest
 
 from tidegate.engine.app import sessions as module
 from tidegate.engine.app.sessions import HOUR_SECONDS, Sessions
+from tidegate.engine.quarantine.gate import Gate
 from tidegate.rules.errors import EngineError
 
 GONE = EngineError("spark-lost", "Spark is gone: killed", "run again")
@@ -25,7 +26,12 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     monkeypatch.setattr(module, "start_session", start)
     monkeypatch.setattr(module, "check_session", lambda _: None)
-    monkeypatch.setattr(module, "discard_session", lambda one: setattr(one, "forgotten", True))
+    monkeypatch.setattr(module, "is_running", lambda _: False)
+
+    def discard(one: Any, *, with_java: bool) -> None:
+        one.forgotten = not with_java
+
+    monkeypatch.setattr(module, "discard_session", discard)
     monkeypatch.setattr(module, "stop_session", lambda one: setattr(one, "stopped", True))
     monkeypatch.setattr(module, "SparkSession", SimpleNamespace(getActiveSession=lambda: None))
     return found
@@ -67,3 +73,22 @@ def test_a_users_session_is_not_started_again(started: list[Any]) -> None:
     shared.close()
     assert not users.stopped
     assert not started
+
+
+def test_g13_a_start_whose_suspect_is_known_costs_nothing(
+    started: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate()
+    monkeypatch.setattr(module, "GATE", gate)
+    shared = Sessions(None, {})
+    last = shared.get()
+    for _ in range(5):
+        gate.died()
+        last = shared.again(last, GONE, 1)
+    last = shared.again(last, GONE, 1)  # nobody is suspected of this one
+    with pytest.raises(EngineError):
+        shared.again(last, GONE, 1)
+    assert len(started) == 7
+    gate.died()
+    with pytest.raises(EngineError):
+        shared.again(last, GONE, 0)  # never, it says

@@ -199,6 +199,23 @@ def show(session: SparkSession, table: pa.Table, *names: str) -> DataFrame:
     return frame
 
 
+def collected(frame: DataFrame) -> pa.Table:
+    """The rows of a frame.
+
+    The frame is planned first. PySpark collects in a thread of Java's, and waits for ever where
+    that thread ends by an error of Java's own, such as the stack overflow of a constant pattern.
+    """
+    planned(frame)
+    return frame.toArrow()
+
+
+def planned(frame: DataFrame) -> DataFrame:
+    """The frame, with its plan made. Raises what Spark says of it."""
+    java: Any = frame._jdf
+    java.queryExecution().executedPlan()
+    return frame
+
+
 def quoted(name: str) -> str:
     """A name as SQL has it, whatever characters are in it."""
     return "`" + name.replace("`", "``") + "`"

@@ -17,7 +17,7 @@ from pyspark.sql.pandas.serializers import ArrowCollectSerializer
 from pyspark.sql.types import ArrayType, MapType, StructType
 from pyspark.util import _load_from_socket
 
-from tidegate.connectors.delta.catalog import quoted
+from tidegate.connectors.delta.catalog import collected, planned, quoted, spark_schema
 from tidegate.connectors.delta.where import tried
 from tidegate.engine.ports import FEED_KINDS, KIND, SAME_1, SAME_2, VERSION, ReadRequest
 from tidegate.engine.values import TableRange
@@ -50,14 +50,15 @@ def changes(
 def decisions(session: SparkSession, rows: pa.Table, where: Mapping[str, str]) -> pa.Table:
     """Predicates over rows at hand, a boolean column for each, in the order of the rows."""
     number = pa.array(range(rows.num_rows), pa.int64())
-    frame = session.createDataFrame(rows.append_column(_ROW, number))
+    numbered = rows.append_column(_ROW, number)
+    frame = session.createDataFrame(numbered, schema=spark_schema(numbered.schema))
     columns = [tried(session, text).alias(name) for name, text in where.items()]
-    return frame.select(_ROW, *columns).toArrow().sort_by(_ROW).drop_columns(_ROW)
+    return collected(frame.select(_ROW, *columns)).sort_by(_ROW).drop_columns(_ROW)
 
 
 def to_arrow(frame: DataFrame, spool: bool) -> pa.Table:
     """Run the job. With `spool`, batches go to a file as they arrive, and the table is mapped."""
-    return _spooled(frame) if spool else frame.toArrow()
+    return _spooled(planned(frame)) if spool else collected(frame)
 
 
 def _feed(session: SparkSession, location: str, span: TableRange) -> DataFrame:

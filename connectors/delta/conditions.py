@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidegate.connectors.delta.analyst import group
-from tidegate.connectors.delta.catalog import Catalog, active_session_kept, show
+from tidegate.connectors.delta.catalog import Catalog, active_session_kept, collected, show
 from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
 from tidegate.connectors.delta.jobs import OverrunError
 from tidegate.connectors.delta.stops import is_gone
@@ -49,8 +49,9 @@ class DeltaConditions:
             try:
                 for table, version in pinned.items():
                     self._pin(table, version)
-                frame = self._session.sql(text).limit(2)
-                found = self._jobs.run(self._seconds_max, frame.toArrow)
+                found = self._jobs.run(
+                    self._seconds_max, lambda: collected(self._session.sql(text).limit(2))
+                )
             except (*SPARK_ERRORS, OverrunError) as error:
                 return self._failure("a sample failed:", error)
         if len(found) > 1:
@@ -58,11 +59,13 @@ class DeltaConditions:
         return found.column(0)[0] if len(found) else None
 
     def _expressions(self, asked: Sequence[Sequence[Question]]) -> Answers:
-        """One job for all; where it fails, one for each, to know whose fault it is."""
+        """One job for all; where it fails, one for each, to know whose fault it is. A job that
+        outlasts its deadline is not made again here: each of its rules may be the cause."""
         try:
-            frames = [self._expression(alike) for alike in asked]
-            return self._said(reduce(DataFrame.unionAll, frames))
-        except (*SPARK_ERRORS, OverrunError) as error:
+            return self._jobs.run(self._seconds_max, lambda: self._said(asked))
+        except OverrunError as error:
+            return _together(self._failed(q, error) for alike in asked for q in alike)
+        except SPARK_ERRORS as error:
             if len(asked) == 1 and len(asked[0]) == 1:
                 return self._failed(asked[0][0], error)
         return _together(self._expressions([[q]]) for alike in asked for q in alike)
@@ -85,23 +88,23 @@ class DeltaConditions:
             show(self._session, question.relation, "event", f"p_{question.rule}")
             for name in sorted(question.transitions):
                 show(self._session, transition_table(question.relation, name), name)
-            found = self._session.sql(question.condition.text)
-            return Answers(self._held(found.select("firing_id")))
+            return Answers(self._jobs.run(self._seconds_max, lambda: self._held(question)))
         except (*SPARK_ERRORS, OverrunError) as error:
             past = is_gone(error) and _past(question, error)
             return past or self._failed(question, error)
 
-    def _said(self, found: DataFrame) -> Answers:
+    def _said(self, asked: Sequence[Sequence[Question]]) -> Answers:
         """What holds, by what was asked."""
-        rows = self._jobs.run(self._seconds_max, found.toArrow)
+        rows = collected(reduce(DataFrame.unionAll, map(self._expression, asked)))
 
         def ids(asks: str) -> frozenset[str]:
             return frozenset(rows.filter(pc.equal(rows["asks"], asks))["firing_id"].to_pylist())
 
         return Answers(ids("if"), {}, ids("fire"), ids("rearm"))
 
-    def _held(self, found: DataFrame) -> frozenset[str]:
-        ids = self._jobs.run(self._seconds_max, found.toArrow)["firing_id"]
+    def _held(self, question: Question) -> frozenset[str]:
+        found = self._session.sql(question.condition.text).select("firing_id")
+        ids = collected(found)["firing_id"]
         return frozenset(ids.drop_null().to_pylist())  # null says of no firing that it holds
 
     def _failed(self, question: Question, error: BaseException) -> Answers:
@@ -112,7 +115,7 @@ class DeltaConditions:
         check_alive(error)
         if isinstance(error, OverrunError):
             text = f"{said} {error} (statement_seconds_max = {self._seconds_max})"
-            return Failure(text, lasting=True)
+            return Failure(text, overrun=True)
         found = fault(error)
         return Failure(f"{said} [{found.condition}] {found.message}", found.details)
 

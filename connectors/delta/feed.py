@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from tidegate.connectors.delta import stops
-from tidegate.connectors.delta.catalog import quoted
+from tidegate.connectors.delta.catalog import collected, quoted
 from tidegate.connectors.delta.changes import changes, decisions, to_arrow
 from tidegate.connectors.delta.commit import DamagedCommit, LoggedCommit
 from tidegate.connectors.delta.jobs import Jobs
@@ -136,10 +136,10 @@ class DeltaFeed:
         what = f"table `{table.name}`: looking for the earliest `{column}`"
         with (
             stops.reading(table.name, cursor.version, cursor.version),
-            stops.limited(what, (), stops.reset_hint(table.name)),
+            stops.limited(what, ()),
         ):
             frame = reader.load(location).select(F.min(quoted(column)))
-            first = self._jobs.run(self._seconds_max, frame.toArrow).column(0)
+            first = self._jobs.run(self._seconds_max, lambda: collected(frame)).column(0)
         found: int | None = first.cast(INSTANT).cast(pa.int64())[0].as_py()
         return found
 
@@ -171,12 +171,14 @@ class DeltaFeed:
         `schema-incompatible`, `table-unreadable`, `read-overrun`."""
         location = self._source(table).log.location
         with stops.reading(table.name, span.first, span.last):
-            frame = changes(self._session, location, span, request)
             spool = span.rows_estimate > self._spool_rows
             where = {*request.where.values(), *request.only}
             what = f"table `{table.name}`: reading versions {span.first} to {span.last}"
-            with stops.limited(what, where, stops.reset_hint(table.name)):
-                return self._jobs.run(self._seconds_max, lambda: to_arrow(frame, spool=spool))
+            with stops.limited(what, where):
+                return self._jobs.run(
+                    self._seconds_max,
+                    lambda: to_arrow(changes(self._session, location, span, request), spool=spool),
+                )
 
     def transactions(self, table: Table, span: TableRange) -> pa.Table:
         """See `engine.ports.Feed.transactions`. Raises EngineError `version-gone`, `log-damaged`,
@@ -192,9 +194,12 @@ class DeltaFeed:
         commits = pa.Table.from_pylist(found, TRANSACTION)
         return commits.append_column(VERSION, pa.array(versions, pa.int64()))
 
-    def decide(self, rows: pa.Table, where: Mapping[str, str]) -> pa.Table:
-        """See `engine.ports.Feed.decide`."""
-        with stops.limited("asking a `where` over old and new", where.values()):
+    def decide(self, rows: pa.Table, where: Mapping[str, str], source: str) -> pa.Table:
+        """See `engine.ports.Feed.decide`. Raises EngineError `table-unreadable`, `read-overrun`."""
+        with (
+            stops.deciding(source),
+            stops.limited(f"{source}: deciding rows at hand", where.values()),
+        ):
             return self._jobs.run(self._seconds_max, lambda: decisions(self._session, rows, where))
 
     def _source(self, table: Table) -> _Source:

@@ -4,6 +4,7 @@ without touching anybody else's jobs in the same Spark."""
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,9 +13,12 @@ from typing import Any, Generic, TypeVar
 
 from pyspark.sql import SparkSession
 
+from tidegate.connectors.delta.slots import slots_of
+
 T = TypeVar("T")
 
 GRACE_SECONDS = 5  # for a call to come back once its jobs are cancelled
+QUEUE_LOOK_SECONDS = 0.5  # how often a call that goes on is asked whether it waits for a slot
 _AGAIN_SECONDS = 0.5  # a call may be between two jobs when they are cancelled
 
 
@@ -22,7 +26,7 @@ class OverrunError(Exception):
     """A call took longer than its limit. Its jobs are cancelled, and those that it still starts.
 
     Java cannot stop a thread that takes no notice, such as one in a regular expression that
-    backtracks: then the call is `left` behind, with one core, until it ends by itself.
+    backtracks: then tasks are `left` running, and each keeps a slot until it ends by itself.
     """
 
     def __init__(self, seconds: float, *, left: bool) -> None:
@@ -38,26 +42,34 @@ class Jobs:
     def __init__(self, spark: SparkSession) -> None:
         self._context = spark.sparkContext
         self.tag = f"tidegate-{uuid.uuid4().hex}"
+        self.slots = slots_of(spark)
         self._lock = threading.Lock()
         self._idle: list[_Worker] = []
         self._running: set[_Task[Any]] = set()
         self._made = 0
 
     def run(self, seconds: float, call: Callable[[], T]) -> T:
-        """What the call returns or raises. Raises OverrunError after `seconds`."""
+        """What the call returns or raises. Raises OverrunError after `seconds`.
+
+        Time counts while the call plans, and while tasks of it run. It does not count while its
+        first task waits for a slot that others hold.
+        """
         worker = self._worker()
         task = _Task(call)
         with self._lock:
             self._running.add(task)
         worker.tasks.put(task)
-        if task.ended.wait(seconds):
+        if self._ends(worker, task, seconds):
             self._back(worker, task)
             return task.result()
-        threading.Thread(target=self._cancel_group, args=(worker, task), daemon=True).start()
+        cancelled = threading.Thread(target=self._cancel_group, args=(worker, task), daemon=True)
+        cancelled.start()
         if not task.ended.wait(GRACE_SECONDS):
+            self.slots.left(worker.group, task.ended)
             raise OverrunError(seconds, left=True)
         if task.error is not None:
-            raise OverrunError(seconds, left=False) from task.error
+            left = self.slots.left(worker.group)
+            raise OverrunError(seconds, left=left) from task.error
         return task.result()
 
     def cancel(self) -> None:
@@ -72,6 +84,18 @@ class Jobs:
             idle, self._idle = self._idle, []
         for worker in idle:
             worker.tasks.put(None)
+
+    def _ends(self, worker: _Worker, task: _Task[Any], seconds: float) -> bool:
+        """Whether a call ends within its time."""
+        left, begun = seconds, time.monotonic()
+        while not task.ended.wait(min(left, QUEUE_LOOK_SECONDS)):
+            now = time.monotonic()
+            if not self.slots.queues(worker.group):
+                left -= now - begun
+            begun = now
+            if left <= 0:
+                return False
+        return True
 
     def _worker(self) -> _Worker:
         with self._lock:
@@ -91,7 +115,9 @@ class Jobs:
                 self._context.cancelJobGroup(worker.group)
                 task.ended.wait(_AGAIN_SECONDS)
         task.ended.wait()
-        self._back(worker, task)
+        with self._lock:  # tasks of its group may run on: the next call gets another
+            self._running.discard(task)
+        worker.tasks.put(None)
 
     def _cancel_tag(self, running: list[_Task[Any]]) -> None:
         with suppress(Exception):

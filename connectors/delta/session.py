@@ -16,7 +16,7 @@ import pyspark
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from tidegate.connectors.delta.faults import SPARK_ERRORS, fault, is_lost
+from tidegate.connectors.delta.faults import SPARK_ERRORS, check_running, fault, is_lost
 from tidegate.connectors.delta.jars import delta_jars
 from tidegate.connectors.delta.java import java_for_spark
 from tidegate.connectors.delta.plans import Plans
@@ -89,13 +89,15 @@ def stop_session(spark: SparkSession) -> None:
             raise
 
 
-def discard_session(spark: SparkSession) -> None:
+def discard_session(spark: SparkSession, *, with_java: bool = False) -> None:
     """Forget a session whose Java or context has ended, so that another can be started. PySpark
-    keeps the connection to a Java that is gone, and would go on asking it."""
-    with suppress(*SPARK_ERRORS, EOFError):
-        spark.stop()
+    keeps the connection to a Java that is gone, and would go on asking it. `with_java`: end a Java
+    that goes on, too, for tasks that nobody can cancel end only with it."""
+    if not with_java:
+        with suppress(*SPARK_ERRORS, EOFError):
+            spark.stop()
     gateway: Any = SparkContext._gateway
-    if gateway is not None and not _answers(gateway):
+    if gateway is not None and (with_java or not _answers(gateway)):
         process = getattr(gateway, "proc", None)
         with suppress(*SPARK_ERRORS):
             gateway.shutdown()
@@ -106,6 +108,15 @@ def discard_session(spark: SparkSession) -> None:
         SparkContext._jvm = None
     SparkContext._active_spark_context = None
     SparkSession._instantiatedSession = None
+
+
+def is_running(spark: SparkSession) -> bool:
+    """Whether the Java and the context of a session are there."""
+    try:
+        check_running(spark)
+    except (EngineError, *SPARK_ERRORS):
+        return False
+    return True
 
 
 def _answers(gateway: Any) -> bool:
@@ -182,7 +193,11 @@ def _process_conf(given: Mapping[str, str]) -> dict[str, str]:
         "spark.driver.host": "localhost",
         "spark.driver.bindAddress": "127.0.0.1",
         # Without counters for jstat, Java's clock thread need not wake twenty times a second.
-        "spark.driver.extraJavaOptions": f"-XX:-UsePerfData -Dlog4j2.configurationFile={logging}",
+        # Java that has run out of memory is in no known state: it ends, and is started again.
+        "spark.driver.extraJavaOptions": "-XX:-UsePerfData -XX:+ExitOnOutOfMemoryError "
+        f"-Dlog4j2.configurationFile={logging}",
+        # An expression that overflows its stack fails its task, and leaves Java as it was.
+        "spark.executor.killOnFatalError.depth": "0",
     }
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import Column, SparkSession
 
 from tidegate.connectors.delta.analyst import DeltaAnalyst, group
-from tidegate.connectors.delta.catalog import Catalog, show
+from tidegate.connectors.delta.catalog import Catalog, collected, show
 from tidegate.connectors.delta.effects import Effects, store_of
 from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
 from tidegate.connectors.delta.jobs import OverrunError
@@ -125,8 +125,7 @@ class DeltaSink:
                 ]
                 grouped = group(show(session, firings.relation), tuple(columns), *values)
                 found = grouped.select("firing_id", *(f"_{n}" for n in range(len(names))))
-                named = found.toDF("firing_id", *names)
-                return self._within(named.toArrow)
+                return self._within(lambda: collected(found.toDF("firing_id", *names)))
         except OverrunError as error:
             raise self._overrun(error) from error
         except SPARK_ERRORS as error:
@@ -152,7 +151,8 @@ class DeltaSink:
 
     def _overrun(self, error: OverrunError) -> SinkError:
         seconds = self._rulebook.settings.statement_seconds_max
-        return SinkError(f"[OVERRUN] {error} (statement_seconds_max = {seconds})")
+        said = f"[OVERRUN] {error} (statement_seconds_max = {seconds})"
+        return SinkError(said, overrun=True)
 
     def _reading(self, entry: Entry, firings: Firings) -> Reading:
         """The statement decided again: it may come from a store, and from another rulebook."""

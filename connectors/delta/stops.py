@@ -13,11 +13,12 @@ from tidegate.rules.errors import EngineError
 
 def reset_hint(table: str, version: int | None = None) -> str:
     """The way on: from the head, or from a version on."""
+    now = f"`tidegate reset {table} --from now` (rules never see the commits that it passes over)"
     if version is None:
-        return f"go on from its head with `tidegate reset {table} --from now`"
+        return f"go on from its head with {now}"
     return (
-        f"go on with `tidegate reset {table} --from now`, or `--from {version}` (commits read "
-        "again are new occurrences)"
+        f"go on with {now}, or with `tidegate reset {table} --from {version}` (commits read again "
+        "are new occurrences)"
     )
 
 
@@ -107,19 +108,32 @@ def reading(table: str, first: int, last: int) -> Iterator[None]:
 
 
 @contextmanager
-def limited(what: str, where: Iterable[str], reset: str = "") -> Iterator[None]:
+def deciding(source: str) -> Iterator[None]:
+    """Turns what Spark raises about predicates over rows at hand into an EngineError."""
+    try:
+        yield
+    except SPARK_ERRORS as error:
+        found = fault(error)
+        raise EngineError(
+            "table-unreadable",
+            f"{source}: [{found.condition}] {found.message}",
+            "correct the `where`",
+        ) from error
+
+
+@contextmanager
+def limited(what: str, where: Iterable[str]) -> Iterator[None]:
     """Turns a read that took too long into an EngineError that names the predicates in it."""
     try:
         yield
     except OverrunError as error:
         asked = ", ".join(f"`{shortened(text, 100)}`" for text in sorted(where))
-        left = "; Java cannot end it: it keeps a core busy until it ends" if error.left else ""
+        left = "; Java cannot end it: it keeps a core busy" if error.left else ""
         raise EngineError(
             "read-overrun",
             f"{what}: {error} (statement_seconds_max){f' with {asked}' if asked else ''}{left}",
             "a regular expression that backtracks, such as (.*a){20}b, can take for ever on one "
-            "row: correct the `where`, or raise statement_seconds_max"
-            + (f"; or {reset}" if reset else ""),
+            "row: correct the `where`, or raise statement_seconds_max",
         ) from error
 
 

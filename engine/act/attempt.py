@@ -14,7 +14,7 @@ from tidegate.engine.act.edges import END, FAILED, edge_signals
 from tidegate.engine.act.executors import Executor, NoEffectError, Outbox, Present, SomeFailedError
 from tidegate.engine.act.queues import Waiting
 from tidegate.engine.entries import Entry, Fate, Outcome
-from tidegate.engine.ports import LOST, OutageError, SinkError
+from tidegate.engine.ports import LOST, OutageError, QuarantinedError, SinkError
 from tidegate.engine.values import Failure, Firings
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Retry, Rulebook
@@ -59,6 +59,9 @@ class Attempts:
             outcome = self.failed(entry, Failure(str(error)), error.fate)
         except SomeFailedError as error:
             outcome = self._some_failed(entry, error, firings)
+        except QuarantinedError as error:  # nothing waits for it, whatever `on_dead` says
+            failed = self.failed(entry, Failure(str(error), error.details, lasting=True))
+            return self._dead(failed, executor, firings)
         except OutageError:
             raise
         except Exception as failure:  # whatever it is, the entry must not be passed over

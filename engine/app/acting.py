@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack
 
-from tidegate.connectors.delta.sink import DeltaSink
 from tidegate.connectors.webhook import WebhookPoster
 from tidegate.engine.act.crew import Crew
 from tidegate.engine.act.kinds.condition import Decisions
@@ -18,6 +17,7 @@ from tidegate.engine.act.kinds.webhook import Webhooks
 from tidegate.engine.act.run import Runner
 from tidegate.engine.capture.now import Now
 from tidegate.engine.entries import Outcome
+from tidegate.engine.ports import Sink
 from tidegate.engine.store import LeaseKeeper, Ledger, SqlStore
 from tidegate.rules.model import Rulebook
 
@@ -26,7 +26,7 @@ def open_runner(
     book: Rulebook,
     store: SqlStore,
     lease: LeaseKeeper,
-    sink: DeltaSink,
+    sink: Sink,
     poster: WebhookPoster,
     now: Now,
     wake: Callable[[], None],

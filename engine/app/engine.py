@@ -32,6 +32,8 @@ from tidegate.engine.loop import Loop
 from tidegate.engine.options import default_store
 from tidegate.engine.outage import Outages
 from tidegate.engine.policy import load_policy
+from tidegate.engine.quarantine.gate import GATE
+from tidegate.engine.quarantine.quarantine import Health, Quarantine
 from tidegate.engine.state import BucketReport
 from tidegate.engine.store import KeptRulebook, LeaseKeeper, open_store
 from tidegate.rules.errors import EngineError, TidegateError
@@ -99,6 +101,7 @@ class Engine(Requests):
         self._interrupted = False  # by an error: what the loop knows may be older than the store
         self._wakeup: Wakeup | None = None
         self._parts: Parts | None = None
+        self._quarantine: Quarantine | None = None
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -261,7 +264,7 @@ class Engine(Requests):
             book = self.rulebook = own_text(book, store, self._load)
         elif not self._standby:
             take()
-        self._lease, self._epoch = lease, lease.epoch
+        self._lease, self._epoch, self._quarantine = lease, lease.epoch, None
         self._add_rules()
         book = self.rulebook
         self._file.runs(book)
@@ -331,7 +334,19 @@ class Engine(Requests):
             self.wake,
             self._stop.is_set,
             self._parts,
+            own_spark=self._sessions.own,
+            quarantined=self._quarantined,
         )
+
+    def _quarantined(self, health: Health, most: int) -> Quarantine:
+        """What this engine knows of its suspects: it outlives the Spark that they end."""
+        known = self._quarantine
+        if known is None:
+            name = self.rulebook.name
+            known = Quarantine(self._store, name, self._epoch, GATE, health, most)
+        known.health, known.most = health, most
+        self._quarantine = known
+        return known
 
     def _lease_lost(self, error: EngineError) -> None:  # noqa: ARG002
         """From the lease's thread: nothing that runs may land any more (G21)."""

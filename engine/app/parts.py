@@ -14,6 +14,7 @@ from tidegate.connectors.delta.catalog import Catalog
 from tidegate.connectors.delta.conditions import DeltaConditions
 from tidegate.connectors.delta.events import check_events
 from tidegate.connectors.delta.feed import DeltaFeed
+from tidegate.connectors.delta.health import DeltaHealth
 from tidegate.connectors.delta.markers import DeltaMarkers
 from tidegate.connectors.delta.sink import DeltaSink
 from tidegate.connectors.webhook import WebhookPoster
@@ -30,6 +31,10 @@ from tidegate.engine.capture.now import Now
 from tidegate.engine.loop import Loop
 from tidegate.engine.policy import Policy
 from tidegate.engine.proven import only_written, proven_rules, ran_before
+from tidegate.engine.quarantine.conditions import WatchedConditions
+from tidegate.engine.quarantine.feed import WatchedFeed
+from tidegate.engine.quarantine.quarantine import Health, Quarantine
+from tidegate.engine.quarantine.sink import WatchedSink
 from tidegate.engine.store import KeptRulebook, LeaseKeeper, SqlStore
 from tidegate.rules.model import Rulebook
 
@@ -83,9 +88,14 @@ def open_parts(
     wake: Callable[[], None],
     stopped: Callable[[], bool],
     before: Parts | None = None,
+    *,
+    own_spark: bool,
+    quarantined: Callable[[Health, int], Quarantine],
 ) -> Parts:
     """Everything there and checked, and the rulebook registered: nothing can fail after that.
-    `before`: those of the text that ran until now. Raises InputError and EngineError."""
+    `before`: those of the text that ran until now; `own_spark`: the engine has started the session;
+    `quarantined`: its quarantine, with the session's health and `strikes_max`.
+    Raises InputError and EngineError."""
     settings = given.settings
     with ExitStack() as stack, ExitStack() as fresh:
         state = store.load(given.name)
@@ -104,7 +114,22 @@ def open_parts(
         now = Now(SystemClock(), state.now)
         digests = digests_of(book)
         prepare = preparing(book, lake.analyst)
-        sink = DeltaSink(catalog, book, lake.analyst)
+        quarantine = quarantined(
+            DeltaHealth(spark, catalog.jobs.slots, own=own_spark), settings.strikes_max
+        )
+        sink = WatchedSink(DeltaSink(catalog, book, lake.analyst), quarantine)
+        feed = DeltaFeed(
+            spark,
+            catalog.locations,
+            own_stores={store.id, *store.known_stores(book.name)},
+            jobs=catalog.jobs,
+            seconds_max=settings.statement_seconds_max,
+        )
+
+        def conditions() -> WatchedConditions:
+            asked = DeltaConditions(catalog, settings.statement_seconds_max)
+            return WatchedConditions(asked, quarantine)
+
         proven = proven_rules(given, ran)
         basis = make_basis(book, digests, lake.schemas, state.activations, prepare, proven)
         targets = basis.targets | {e.target for e in store.open_entries(book.name) if e.target}
@@ -116,15 +141,10 @@ def open_parts(
             store=store,
             epoch=lease.epoch,
             check_lease=lease.raise_lost,
-            feed=DeltaFeed(
-                spark,
-                catalog.locations,
-                own_stores={store.id, *store.known_stores(book.name)},
-                jobs=catalog.jobs,
-                seconds_max=settings.statement_seconds_max,
-            ),
-            conditions=DeltaConditions(catalog, settings.statement_seconds_max),
-            asked_later=DeltaConditions(catalog, settings.statement_seconds_max),
+            feed=WatchedFeed(feed, quarantine, book),
+            conditions=conditions(),
+            asked_later=conditions(),
+            quarantine=quarantine,
             targets=Targets(sink),
             runner=open_runner(book, store, lease, sink, poster, now, wake, stack),
             now=now,

@@ -13,10 +13,12 @@ from pyspark.sql import SparkSession
 from tidegate.connectors.delta.session import (
     check_session,
     discard_session,
+    is_running,
     start_session,
     stop_session,
 )
 from tidegate.engine.failpoints import failpoint
+from tidegate.engine.quarantine.gate import GATE
 from tidegate.rules.errors import EngineError
 
 log = logging.getLogger(__name__)
@@ -49,24 +51,34 @@ class Sessions:
             return self._spark
 
     def again(self, ended: SparkSession, reason: EngineError, most: int) -> SparkSession:
-        """Another session in place of one that has ended, at most so many in an hour. Raises the
-        reason where there have been as many, or the session is not the engine's own."""
+        """Another session in place of one that has ended, or in which no slot is left. What ran
+        then is suspected: such a start costs nothing. Of others there are at most so many in an
+        hour, none at all where `most` is 0. Raises the reason where there have been as many, or the
+        session is not the engine's own."""
         with self._lock:
             if self._spark is not None and self._spark is not ended:
                 return self._spark
-            now = time.monotonic()
-            while self._restarts and self._restarts[0] <= now - HOUR_SECONDS:
-                self._restarts.popleft()
-            if not self.own or len(self._restarts) >= most:
+            if not self.own or not most:
                 raise reason
-            self._restarts.append(now)
-            number = len(self._restarts)
-            log.warning("%s\n    starting it again (%d of %d)", reason.message, number, most)
-            discard_session(ended)
+            counted = "what ran then is suspected" if GATE.take_blame() else self._counted(most)
+            if counted is None:
+                raise reason
+            log.warning("%s\n    starting it again (%s)", reason.message, counted)
+            discard_session(ended, with_java=is_running(ended))
             self._spark = None
             self._spark = start_session("tidegate", self._conf)
             failpoint("spark.restart")
             return self._spark
+
+    def _counted(self, most: int) -> str | None:
+        """Count a start that no suspect explains; None where there have been as many as may be."""
+        now = time.monotonic()
+        while self._restarts and self._restarts[0] <= now - HOUR_SECONDS:
+            self._restarts.popleft()
+        if len(self._restarts) >= most:
+            return None
+        self._restarts.append(now)
+        return f"{len(self._restarts)} of {most}"
 
     def close(self) -> None:
         """Stop the session, if it was started here."""

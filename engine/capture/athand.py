@@ -12,22 +12,40 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.engine.filters import Filter, compile_filter
-from tidegate.engine.ports import Feed
+from tidegate.engine.ports import WHY, Feed
+from tidegate.engine.values import Int64
 
 Bools = npt.NDArray[np.bool_]
+Undecided = list[tuple[Int64, str]]
+"""Row numbers, and the reason why a predicate cannot decide them: "" where it raises, else a colon
+and what happened."""
 _HELD = "_tidegate_held"
 
 
-def held(where: str | None, rows: pa.Table, feed: Feed) -> tuple[Bools, Bools]:
-    """Of which rows a predicate is true, and on which it raises (G25)."""
-    none = np.zeros(rows.num_rows, np.bool_)
+def held(where: str | None, rows: pa.Table, feed: Feed, source: str) -> tuple[Bools, Undecided]:
+    """Of which rows a predicate is true; and the rows that it cannot decide, as it raises on them
+    (G25), as `reasons` has them. `source`: whose rows they are, as `Feed.decide` has it."""
+    every = np.ones(rows.num_rows, np.bool_)
     if where is None or not rows.num_rows:
-        return ~none, none
+        return every, []
     known = _filter(where, rows.schema)
     if known is not None:
-        return known.run({name: rows.column(name) for name in known.columns}), none
-    answer = feed.decide(rows, {_HELD: where}).column(_HELD)
-    return answer.fill_null(False).to_numpy(), answer.is_null().to_numpy()
+        return known.run({name: rows.column(name) for name in known.columns}), []
+    said = feed.decide(rows, {_HELD: where}, source)
+    answer = said.column(_HELD)
+    undecided = np.flatnonzero(answer.is_null().to_numpy())
+    return answer.fill_null(False).to_numpy(), reasons(said, _HELD, undecided)
+
+
+def reasons(said: pa.Table, asked: str, rows: Int64) -> Undecided:
+    """Rows that the predicate in column `asked` cannot decide, parted by the reason."""
+    if asked + WHY not in said.column_names or not len(rows):
+        return [(rows, "")] if len(rows) else []
+    found: dict[str, list[int]] = {}
+    why = said.column(asked + WHY).take(pa.array(rows)).to_pylist()
+    for row, reason in zip(rows.tolist(), why, strict=True):
+        found.setdefault(f": {reason}" if reason else "", []).append(row)
+    return [(np.array(those), reason) for reason, those in found.items()]
 
 
 @lru_cache

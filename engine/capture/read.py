@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.engine.capture.athand import held
+from tidegate.engine.capture.athand import Undecided, held, reasons
 from tidegate.engine.capture.changes import Changes, arrange
 from tidegate.engine.capture.clocks import NO_CLOCKS, Clocks
 from tidegate.engine.capture.eventtime import timed
@@ -155,10 +155,13 @@ class Capture:
             batch = self._signal_batch(name, kept, table)
             wrong = [_rejected(raised[at], fault) for at, fault in faults.items()]
             if event.where is not None and event.fields:
-                mask, raising = held(event.where, table, feed)
+                mask, undecided = held(event.where, table, feed, f"signal {name}")
                 batch = batch.take(np.flatnonzero(mask))
-                reason = f"`where: {event.where}` raises on this signal"
-                wrong += [_rejected(kept[at], reason) for at in np.flatnonzero(raising)]
+                wrong += [
+                    _rejected(kept[at], f"`where: {event.where}` raises on this signal{why}")
+                    for rows, why in undecided
+                    for at in rows
+                ]
             yield name, batch, wrong
 
     def _signal_batch(self, name: str, raised: Sequence[Signal], table: pa.Table) -> Batch:
@@ -217,7 +220,7 @@ class _TableCapture:
         # The rows of a rulebook's first snapshots stand at their times, however long ago.
         self._seen_at = plan.now if span.snapshot and plan.bucket == 1 else None
         self._decided = (
-            feed.decide(_images(request, changes), request.decide)
+            feed.decide(_images(request, changes), request.decide, span.table)
             if (request.decide and changes.rows.num_rows)
             else None
         )
@@ -238,8 +241,9 @@ class _TableCapture:
             column = changes.column(event.time)
             rows, time, refused = timed(event, column, rows, time, self._seen_at)
             wrong = [one for rejected, why in refused for one in self._reject(event, rejected, why)]
-        if len(raising):
-            wrong += self._reject(event, raising, f"`where: {event.where}` raises on this row")
+        for undecided, why in self._reasons(request, raising):
+            said = f"`where: {event.where}` raises on this row{why}"
+            wrong += self._reject(event, undecided, said)
         if writer and self._span.writers:
             own = self._span.written_by((self._book, writer))
             seen = np.flatnonzero(~own[changes.version[rows] - self._span.first])
@@ -286,10 +290,18 @@ class _TableCapture:
         return np.asarray(np.any(masks, axis=0), np.bool_)
 
     def _answer(self, asked: str) -> pa.ChunkedArray:
+        return self._said(asked).column(asked)
+
+    def _said(self, asked: str) -> pa.Table:
+        """The table that has the answers of a predicate."""
         decided = self._decided
         if decided is not None and asked in decided.column_names:
-            return decided.column(asked)
-        return self._changes.rows.column(asked)
+            return decided
+        return self._changes.rows
+
+    def _reasons(self, request: EventRequest, rows: Int64) -> Undecided:
+        asked = request.asked
+        return [] if asked is None else reasons(self._said(asked), asked, rows)
 
     def _hash(self, columns: tuple[str, ...]) -> UInt64:
         if columns not in self._hashes:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tidegate.engine.capture.athand import Bools, held
+from tidegate.engine.capture.athand import Bools, Undecided, held
 from tidegate.engine.ids import occurrence_ids
 from tidegate.engine.moments import python_rows
 from tidegate.engine.ownwrites import ignored_writer, public_name
@@ -37,11 +37,11 @@ def transactions(
     instant = np.array([span.instants[v] for v in version.tolist()], np.int64)
     depth = np.array([span.depths.get(v, 0) for v in version.tolist()], np.int32)
     rows = commits.drop_columns(VERSION)
-    asked: dict[str | None, tuple[Bools, Bools]] = {}
+    asked: dict[str | None, tuple[Bools, Undecided]] = {}
     for event in events:
         if event.where not in asked:
-            asked[event.where] = held(event.where, rows, feed)
-        mask, raising = asked[event.where]
+            asked[event.where] = held(event.where, rows, feed, table.name)
+        mask, undecided = asked[event.where]
         if (writer := ignored_writer(event.name)) and span.writers:
             mask = mask & ~span.written_by((rulebook, writer))[version - span.first]
         row, name = np.flatnonzero(mask), public_name(event.name)
@@ -54,7 +54,11 @@ def transactions(
             _ids(name, span.cursor.table_id, row, version, id_sets.get(event.name, {})),
             depth[row] if depth.any() else None,
         )
-        wrong = [] if event.begin_of else python_rows(rows.take(np.flatnonzero(raising)))
+        wrong = [
+            (row, why)
+            for those, why in ([] if event.begin_of else undecided)
+            for row in python_rows(rows.take(those))
+        ]
         yield (
             event.name,
             batch,
@@ -62,10 +66,10 @@ def transactions(
                 Rejected(
                     event=name,
                     source=f"{table.name}@{row['version']}",
-                    reason=f"`where: {event.where}` raises on this commit",
+                    reason=f"`where: {event.where}` raises on this commit{why}",
                     row=row,
                 )
-                for row in wrong
+                for row, why in wrong
             ],
         )
 

@@ -94,6 +94,9 @@ def _figures(book: str, status: Status | None) -> Iterator[Metric]:
     parked = {(row["script"],): float(row["state"] == "parked") for row in status["scripts"]}
     said = "Whether the script has run away and is parked"
     yield _level("script_parked", said, parked, book, "script")
+    quarantined = {(): float(len(status["quarantined"]))}
+    said = "Texts that have ended Spark's Java, or outlasted their deadline, twice"
+    yield _level("quarantined", said, quarantined, book)
     entries = {(state,): status[f"entries_{state}"] for state in ENTRY_STATES}
     yield _level("entries", "Actions that are not finished", entries, book, "state")
     for name, said in (("commits", "Commits"), ("seconds", "Seconds")):

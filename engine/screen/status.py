@@ -28,6 +28,8 @@ def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
         what = "script" if disabled["rule"] in scripts else "rule"
         said = f"{what} {disabled['rule']} is disabled since {time_text(disabled['since'])}"
         yield from _part(f"{said}: {disabled['commands'][0]}", width)
+    for text in status["quarantined"]:
+        yield from _part(_quarantined(text), width)
     for entry in status["entries"]:
         yield from _part(_entry(entry), width)
     yield from _listed("moved", "the commits whose time was moved last", status, width)
@@ -137,6 +139,26 @@ def _listed(name: str, title: str, status: Mapping[str, Any], width: int) -> Ite
         for row in rows:
             told = (f"{k} {v}" for k, v in row.items() if v is not None and k != "ordinal")
             yield from wrapped(", ".join(told), width, "  ")
+
+
+_THEN = {
+    "action": "Its entries are dead: `tidegate dead`",
+    "condition": "The firings that it was asked of are dead: `tidegate dead`",
+    "sample": "The firings that it was taken for are dead: `tidegate dead`",
+    "where": "Rows that it cannot decide are rejected: `tidegate rejected -v`",
+    "read": "The rulebook stops there",
+}
+
+
+def _quarantined(text: Mapping[str, Any]) -> str:
+    """What a text did to Spark, what became of it, and the way past."""
+    said = f"in quarantine since {time_text(text['since'])}: {text['told']} {text['did']}."
+    then = (
+        f"{_THEN.get(text['kind'], 'It runs no more')}. It runs alone now, and no more at all once"
+    )
+    rule = text["rule"] or "RULE (a rule that uses it)"
+    way = f"correct it; or `tidegate enable {rule}` lets it run as before"
+    return f"{said} {then} it has strikes_max strikes\n{way}"
 
 
 def _part(text: str, width: int) -> Iterator[str]:

@@ -26,6 +26,7 @@ from tidegate.rules.errors import EngineError
 BUSY_SECONDS = 60
 PRIVATE = 0o600
 _IMMEDIATE = "tidegate_immediate"
+_QUICK = "tidegate_quick"
 _FILE = "tidegate_file"
 _PASSING_SQLITE = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
 """Primary result codes of SQLite that may pass by themselves: a full disk, one that fails."""
@@ -61,12 +62,14 @@ class Database:
             raise EngineError("store-driver", f"{self.shown}: {said}", hint) from error
         self._reading: sa.Engine = engine
         self._writing: sa.Engine = engine
+        self._quick: sa.Engine = engine
         if self.is_sqlite:
             sa.event.listen(engine, "do_connect", self._create_private)
             sa.event.listen(engine, "connect", _prepare_sqlite)
             sa.event.listen(engine, "connect", self._remember_file)
             sa.event.listen(engine, "begin", _begin_sqlite)
             self._writing = engine.execution_options(**{_IMMEDIATE: True})
+            self._quick = engine.execution_options(**{_IMMEDIATE: True, _QUICK: True})
         else:
             self._reading = engine.execution_options(isolation_level="REPEATABLE READ")
 
@@ -83,9 +86,13 @@ class Database:
             self._check_file(connection)
 
     @contextmanager
-    def write(self) -> Iterator[sa.Connection]:
-        """A transaction that is committed at its end, or leaves nothing if it raises."""
-        with self._errors(), self._writing.begin() as connection:
+    def write(self, *, durable: bool = True) -> Iterator[sa.Connection]:
+        """A transaction that is committed at its end, or leaves nothing if it raises. One that need
+        not be `durable` outlives the process, and may be lost with the machine: it waits for no
+        disk."""
+        with self._errors(), (self._writing if durable else self._quick).begin() as connection:
+            if not durable and not self.is_sqlite:
+                connection.execute(sa.text("SET LOCAL synchronous_commit = off"))
             yield connection
             self._check_file(connection)
         failpoint(COMMITTED)
@@ -222,10 +229,13 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     connection.isolation_level = None  # else the driver begins and commits where it likes
     if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
         connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
-    immediate = connection.get_execution_options().get(_IMMEDIATE, False)
+    options = connection.get_execution_options()
+    immediate = options.get(_IMMEDIATE, False)
+    if immediate:
+        synchronous = "NORMAL" if options.get(_QUICK) else "FULL"
+        connection.exec_driver_sql(f"PRAGMA synchronous = {synchronous}")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")

@@ -28,6 +28,7 @@ from tidegate.engine.store import (
     posted,
     retention,
     signals,
+    suspects,
     versions,
 )
 from tidegate.engine.store import tables as t
@@ -35,6 +36,7 @@ from tidegate.engine.store.database import Database
 from tidegate.engine.store.schema import migrate_schema, open_schema
 from tidegate.engine.store.shown import Shown
 from tidegate.engine.store.versions import KeptRulebook
+from tidegate.engine.suspect import Strikes, Suspect
 from tidegate.engine.values import Firings, Signal
 
 
@@ -384,6 +386,35 @@ class SqlStore(Shown):
     def count_remembered(self, rulebook: str, rule: str, kind: int, instant: int) -> int:
         with self._database.read() as connection:
             return damping.count(connection, rulebook, rule, kind, instant)
+
+    # -- quarantine -----------------------------------------------------------------------------
+
+    def begin(self, rulebook: str, epoch: int, running: Sequence[Suspect]) -> None:
+        with self._database.write(durable=False) as connection:
+            lease.check(connection, rulebook, epoch)
+            suspects.begin(connection, rulebook, running)
+
+    def begun(self, rulebook: str) -> tuple[Suspect, ...]:
+        with self._database.read() as connection:
+            return suspects.begun(connection, rulebook)
+
+    def strike(
+        self, rulebook: str, epoch: int, strikes: Sequence[Strikes], running: Sequence[Suspect]
+    ) -> None:
+        with self._database.write() as connection:
+            lease.check(connection, rulebook, epoch)
+            suspects.strike(connection, rulebook, strikes)
+            suspects.begin(connection, rulebook, running)
+            failpoint("strike.before")
+
+    def strikes(self, rulebook: str) -> tuple[Strikes, ...]:
+        with self._database.read() as connection:
+            return suspects.strikes(connection, rulebook)
+
+    def forgive(self, rulebook: str, epoch: int, known: Collection[Suspect]) -> None:
+        with self._database.write() as connection:
+            lease.check(connection, rulebook, epoch)
+            suspects.forgive(connection, rulebook, known)
 
     def acted(self, rulebook: str, epoch: int, bucket: int, seconds: float) -> None:
         with self._database.write() as connection:

@@ -16,6 +16,7 @@ from tidegate.engine.store import (
     outbox,
     parked,
     rejected,
+    suspects,
     timers,
     versions,
 )
@@ -44,7 +45,8 @@ def rulebook_status(
     `rules` count also the entries that are not finished. `entries` are, of each state, the first
     that are not finished: a pending one that has an error has failed and will be tried again;
     `commands` are the ways past a held or a dead one: one whose rule is not among `rules`, if they
-    are given, can only be skipped. A signal whose event is not among the `declared` ones, if they
+    are given, can only be skipped. `quarantined` are texts that have ended Spark's Java or
+    outlasted their deadline twice. A signal whose event is not among the `declared` ones, if they
     are given, waits for a rulebook that declares it. `answered` is what came of what was asked for
     last: a bucket carried it out, or it was answered.
     """
@@ -74,6 +76,7 @@ def rulebook_status(
         "rules": _rules(connection, rulebook),
         "parked_rules": _parked(connection, rulebook),
         "disabled_rules": _disabled(connection, rulebook),
+        "quarantined": suspects.shown(connection, rulebook),
         "tables": _tables(connection, rulebook),
         "moved": _moved(connection, rulebook),
         "entries": _entries(connection, rulebook, rules),

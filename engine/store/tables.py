@@ -346,6 +346,33 @@ outbox = Table(
     ),
 )
 
+# What Spark runs of a rulebook's texts now: JSON of `engine.suspect.Suspect`s. It is empty where
+# nothing runs; what is in it when an engine begins ran when the last one ended (G13).
+begun = Table(
+    "begun",
+    metadata,
+    Column("rulebook", Text, primary_key=True),
+    Column("running", Text, nullable=False),
+)
+
+# What texts have done to Spark since they last ran cleanly (`engine.suspect.Strikes`).
+suspects = Table(
+    "suspects",
+    metadata,
+    Column("rulebook", Text, primary_key=True),
+    Column("kind", Text, primary_key=True),
+    Column("subject", Text, primary_key=True),
+    Column("text", Text, primary_key=True),
+    Column("part", Text, primary_key=True),
+    Column("item", Text, nullable=False),
+    Column("told", Message, nullable=False),
+    Column("deaths", Integer, nullable=False),
+    Column("overruns", Integer, nullable=False),
+    Column("ends", Integer, nullable=False),
+    Column("reason", Message, nullable=False),
+    Column("at", BigInteger, nullable=False),
+)
+
 # Placed once `bucket` and `instant` are set (G4); `entry`, `ordinal`: the action that raised it.
 # `namespace`: `engine` where the engine made the id, as `<firing>-end_of`, else `client` (G28).
 signals = Table(

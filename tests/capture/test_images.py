@@ -54,7 +54,12 @@ class HandFeed:
             found[SAME_1], found[SAME_2] = pa.array(hashes), pa.array(hashes)
         return pa.table(found)
 
-    def decide(self, rows: pa.Table, where: Mapping[str, str]) -> pa.Table:
+    def decide(
+        self,
+        rows: pa.Table,
+        where: Mapping[str, str],
+        source: str,  # noqa: ARG002
+    ) -> pa.Table:
         assert {"old", "new"} <= set(rows.column_names)
         return pa.table(
             {name: pa.array(self.answers[text], pa.bool_()) for name, text in where.items()}

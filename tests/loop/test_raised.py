@@ -43,7 +43,12 @@ rules:
 class AskedFeed(RowsFeed):
     """`x % 3 = 1` of Spark, which raises on what three divides."""
 
-    def decide(self, rows: pa.Table, where: Mapping[str, str]) -> pa.Table:
+    def decide(
+        self,
+        rows: pa.Table,
+        where: Mapping[str, str],
+        source: str,  # noqa: ARG002
+    ) -> pa.Table:
         assert rows.num_rows
         ((name, text),) = where.items()
         numbers = rows.column(text.split()[0]).to_pylist()

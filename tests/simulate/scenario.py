@@ -164,9 +164,16 @@ class LaterFeed(MemoryFeed):
 
 class RefusingSink(MemorySink):
     """The first statements of two rules fail, whatever their attempt, until they are passed over;
-    these are sealed all the same."""
+    these are sealed all the same. The first of another outlasts its deadline once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.overrun = False
 
     def run(self, entry: Entry, firings: Firings) -> None:
+        if entry.rule == "counts" and not self.overrun:
+            self.overrun = True
+            raise SinkError("[OVERRUN] late", overrun=True)
         if entry.rule in ("asked", "single") and entry.place == entry.number and entry.bucket == 1:
             first = firings.relation["id"].to_pylist()[0] == 0
             if first and entry.action == 0:

@@ -299,6 +299,7 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
         "entries_dead": 1,
         "vanished": None,
         "active_rules": ["b", "blocked"],
+        "quarantined": [],
         "disabled_rules": [],
         "parked_rules": [
             {

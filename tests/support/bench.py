@@ -11,6 +11,7 @@ from tests.support.acting import Alone, executors
 from tests.support.analysts import EveryIdAnalyst
 from tests.support.make import SECOND
 from tests.support.memory import SCHEMA, Clock, MemoryFeed, MemorySink
+from tests.support.quarantine import quarantine
 from tidegate import rules
 from tidegate.engine.act.executors import Executor
 from tidegate.engine.act.run import Runner
@@ -22,6 +23,9 @@ from tidegate.engine.entries import Entry
 from tidegate.engine.evaluate.prepare import Prepared, prepare
 from tidegate.engine.loop import Loop
 from tidegate.engine.ports import Analyst, Conditions
+from tidegate.engine.quarantine.conditions import WatchedConditions
+from tidegate.engine.quarantine.feed import WatchedFeed
+from tidegate.engine.quarantine.sink import WatchedSink
 from tidegate.engine.sparktypes import arrow_schema
 from tidegate.engine.store import Ledger, SqlStore
 from tidegate.engine.values import Answers, Question
@@ -64,6 +68,8 @@ class Bench:
         store = self.store
         epoch = store.acquire(book.name, "one", 600)
         self.ledger = Ledger(store, book.name, epoch)
+        self.quarantine = quarantine(store, book.name, epoch, most=book.settings.strikes_max)
+        asked = WatchedConditions(self.conditions, self.quarantine)
         self.prepared: list[Mapping[str, str]] = []
         state = store.load(book.name)
         digests = {name: "same" for name, rule in book.rules.items() if rule.enabled}
@@ -75,9 +81,10 @@ class Bench:
             store=store,
             epoch=epoch,
             check_lease=lambda: store.check_lease(book.name, epoch),
-            feed=self.feed,
-            conditions=self.conditions,
-            asked_later=self.conditions,
+            feed=WatchedFeed(self.feed, self.quarantine, book),
+            conditions=asked,
+            asked_later=asked,
+            quarantine=self.quarantine,
             runner=Runner(
                 book,
                 self.executors(),
@@ -98,7 +105,7 @@ class Bench:
         return prepare(self.running, arrow, self.analyst(), proven)
 
     def executors(self) -> Mapping[str, Executor]:
-        return executors(self.sink, self.clock)
+        return executors(WatchedSink(self.sink, self.quarantine), self.clock)
 
     def targets(self) -> Targets:
         return Targets(self.sink)

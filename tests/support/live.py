@@ -15,6 +15,7 @@ from tests.reference.hits import stepped
 from tests.support.acting import Alone, executors
 from tests.support.analysts import EveryIdAnalyst
 from tests.support.memory import MemoryFeed, MemorySink, schema
+from tests.support.quarantine import quarantine
 from tests.support.rulebooks import condition
 from tidegate.engine.act.run import Runner
 from tidegate.engine.act.targets import Targets
@@ -158,6 +159,7 @@ class Live:
             feed=self.feed,
             conditions=analyst,
             asked_later=analyst,
+            quarantine=quarantine(store, book.name, epoch),
             runner=Runner(
                 book,
                 executors(sink, self.now),

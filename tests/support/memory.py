@@ -79,7 +79,7 @@ class MemoryFeed:
         found = pa.Table.from_pylist(commits, TRANSACTION)
         return found.append_column(VERSION, pa.array(versions, pa.int64()))
 
-    def decide(self, rows: pa.Table, where: Mapping[str, str]) -> pa.Table:
+    def decide(self, rows: pa.Table, where: Mapping[str, str], source: str) -> pa.Table:
         raise AssertionError
 
 

@@ -18,6 +18,7 @@ from tidegate.engine.failpoints import COMMITTED, failpoint
 from tidegate.engine.grid import ceil_watermark
 from tidegate.engine.ports import Arrivals, Unplaced
 from tidegate.engine.state import State, Taken
+from tidegate.engine.suspect import Strikes, Suspect
 from tidegate.engine.values import Carried, Firings, Namespace, Signal
 from tidegate.rules.errors import EngineError
 
@@ -67,6 +68,8 @@ class MemoryStore:
         self.signals: dict[tuple[str, Namespace], Kept] = {}
         self.asked: list[Asked] = []
         self.versions: list[tuple[str, int, int]] = []  # table, instant, version
+        self.running: tuple[Suspect, ...] = ()
+        self.struck: dict[tuple[str, ...], Strikes] = {}
 
     @transaction
     def acquire(self, rulebook: str, holder: str, seconds: int) -> int:
@@ -240,6 +243,31 @@ class MemoryStore:
     @transaction
     def acted(self, rulebook: str, epoch: int, bucket: int, seconds: float) -> None:
         self.check_lease(rulebook, epoch)
+
+    @transaction
+    def begin(self, rulebook: str, epoch: int, running: Sequence[Suspect]) -> None:
+        self.check_lease(rulebook, epoch)
+        self.running = tuple(running)
+
+    def begun(self, rulebook: str) -> tuple[Suspect, ...]:
+        return self.running
+
+    @transaction
+    def strike(
+        self, rulebook: str, epoch: int, strikes: Sequence[Strikes], running: Sequence[Suspect]
+    ) -> None:
+        self.check_lease(rulebook, epoch)
+        self.struck |= {one.suspect.key: one for one in strikes}
+        self.running = tuple(running)
+
+    def strikes(self, rulebook: str) -> tuple[Strikes, ...]:
+        return tuple(self.struck.values())
+
+    @transaction
+    def forgive(self, rulebook: str, epoch: int, known: Collection[Suspect]) -> None:
+        self.check_lease(rulebook, epoch)
+        for one in known:
+            self.struck.pop(one.key, None)
 
     def version_at(self, rulebook: str, table: str, instant: int) -> int | None:
         found = [(at, v) for name, at, v in self.versions if name == table and at <= instant]

@@ -1,0 +1,99 @@
+"""The slots in which Spark runs tasks: who waits for one, and which are lost (G13)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from tidegate.connectors.delta.faults import SPARK_ERRORS
+
+SETTLE_SECONDS = 5.0  # for cancelled tasks that do take notice
+
+
+def slots_of(spark: SparkSession) -> Slots:
+    """The slots of a session's context: all who use it share them."""
+    return _known(spark.sparkContext.applicationId or "", spark.sparkContext)
+
+
+@lru_cache(maxsize=4)
+def _known(_: str, context: Any) -> Slots:
+    return Slots(context)
+
+
+class Slots:
+    """What Spark's own listener knows of tasks.
+
+    Example, `local[2]`: a task in a regular expression that backtracks is cancelled and goes on.
+    Its job is over, its stage still has an active task: `lost` is 1 of 2.
+    """
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self.count = int(context.defaultParallelism)
+        self._lock = threading.Lock()
+        self._left: dict[str, threading.Event | None] = {}  # job groups; a call that goes on
+
+    def queues(self, group: str) -> bool:
+        """Whether the jobs of a group wait for their first slot: some job runs, no task of it
+        does, and others hold every slot."""
+        try:
+            running = [*self._stages(group, only="RUNNING")]
+            if not running or any(active for active, _ in running):
+                return False
+            return self._busy() >= self.count and not any(ended for _, ended in running)
+        except SPARK_ERRORS:  # Spark has ended, and the call with it
+            return False
+
+    def left(self, group: str, call: threading.Event | None = None) -> bool:
+        """Note a group whose jobs were cancelled; whether tasks of it run on. `call`: set when the
+        call that made them has ended, which goes on, too."""
+        with self._lock:
+            self._left[group] = call
+        end = time.monotonic() + SETTLE_SECONDS
+        while self._active(group):
+            if time.monotonic() > end:
+                return True
+            time.sleep(0.1)
+        return call is not None
+
+    @property
+    def lost(self) -> int:
+        """How many slots tasks hold that nobody can end."""
+        with self._lock:
+            known = dict(self._left)
+        held = {group: self._active(group) for group in known}
+        with self._lock:
+            for group, call in known.items():
+                if not held[group] and (call is None or call.is_set()):
+                    self._left.pop(group, None)
+        return sum(held.values())
+
+    def _active(self, group: str) -> int:
+        try:
+            return sum(active for active, _ in self._stages(group))
+        except SPARK_ERRORS:
+            return 0
+
+    def _busy(self) -> int:
+        tracker = self._context._jsc.sc().statusTracker()
+        return sum(int(one.numRunningTasks()) for one in tracker.getExecutorInfos())
+
+    def _stages(self, group: str, only: str | None = None) -> Iterator[tuple[int, int]]:
+        """Active and completed tasks of each stage of a group's jobs."""
+        tracker = self._context._jsc.sc().statusTracker()
+        for job in tracker.getJobIdsForGroup(group):
+            found = tracker.getJobInfo(job)
+            if not found.isDefined():
+                continue
+            if only is not None and str(found.get().status()) != only:
+                continue
+            for number in found.get().stageIds():
+                stage = tracker.getStageInfo(number)
+                if stage.isDefined():
+                    known = stage.get()
+                    yield int(known.numActiveTasks()), int(known.numCompletedTasks())

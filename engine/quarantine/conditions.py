@@ -1,0 +1,95 @@
+"""Conditions that cannot stop the engine: firings of which Spark cannot say are dead (G13)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.engine.ports import Conditions
+from tidegate.engine.quarantine.quarantine import Quarantine
+from tidegate.engine.suspect import STRIKES_MAX, Suspect, text_digest
+from tidegate.engine.values import Answers, Failure, Question
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedConditions:
+    """Implements `engine.ports.Conditions` by others.
+
+    Expressions that no strike stands against are asked together, the others alone. Where they
+    outlast their deadline together, each of them has a strike and is asked alone.
+    """
+
+    conditions: Conditions
+    quarantine: Quarantine
+
+    def hold(self, questions: Sequence[Question]) -> Answers:
+        """See `engine.ports.Conditions`."""
+        alone = [q for q in questions if q.condition.query or self._suspected(q)]
+        together = [q for q in questions if q not in alone]
+        said = self._together(together) if together else Answers()
+        for question in alone:
+            said = said.also(self._alone(question))
+        return said
+
+    def sample(self, text: str, pinned: Mapping[str, int]) -> pa.Scalar | Failure | None:
+        """See `engine.ports.Conditions`."""
+        item = ", ".join(f"{table} version {v}" for table, v in sorted(pinned.items()))
+        digest = text_digest(text)
+        suspect = Suspect("sample", digest, digest, item, told=f"the sample `{text}`")
+        while (refused := self._refused(suspect)) is None:
+            with self.quarantine.run(suspect):
+                found = self.conditions.sample(text, pinned)
+            if not (isinstance(found, Failure) and found.overrun):
+                self.quarantine.forgive(suspect)
+                return found
+            self.quarantine.overran([suspect], found.error)
+        return refused
+
+    def _together(self, questions: Sequence[Question]) -> Answers:
+        suspects = [*dict.fromkeys(map(_suspect, questions))]
+        with self.quarantine.run(*suspects):
+            said = self.conditions.hold(questions)
+        late = {rule: why for rule, why in said.failed.items() if why.overrun}
+        if not late:
+            return said
+        struck = [one for one in suspects if one.subject in late]
+        self.quarantine.overran(struck, next(iter(late.values())).error)
+        failed = {rule: why for rule, why in said.failed.items() if rule not in late}
+        said = Answers(said.held, failed, said.fires, said.rearms)
+        for question in questions:
+            if question.rule in late:
+                said = said.also(self._alone(question))
+        return said
+
+    def _alone(self, question: Question) -> Answers:
+        """Asked until it says something, or is refused."""
+        suspect = _suspect(question)
+        while (refused := self._refused(suspect)) is None:
+            with self.quarantine.run(suspect):
+                said = self.conditions.hold([question])
+            why = said.failed.get(question.rule)
+            if why is None or not why.overrun:
+                self.quarantine.forgive(suspect)
+                return said
+            self.quarantine.overran([suspect], why.error)
+        return Answers(failed={question.rule: refused})
+
+    def _refused(self, suspect: Suspect) -> Failure | None:
+        why = self.quarantine.refuses(suspect)
+        if why is None:
+            return None
+        return Failure(why, lasting=True, attempts=STRIKES_MAX, quarantined=True)
+
+    def _suspected(self, question: Question) -> bool:
+        return self.quarantine.of(_suspect(question)).suspected
+
+
+def _suspect(question: Question) -> Suspect:
+    """A question by the text that is asked, of these firings."""
+    first = pc.min(question.relation["firing_id"]).as_py()
+    told = f"the condition of rule {question.rule} (`{question.condition.place.path}`)"
+    digest = text_digest(question.condition.text)
+    return Suspect("condition", question.rule, digest, str(first), told=told)

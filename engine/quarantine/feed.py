@@ -1,0 +1,282 @@
+"""A feed whose `where`s cannot stop the engine: rows that Spark cannot decide are rejected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.engine.hashing import row_hash
+from tidegate.engine.ports import KIND, SAME_1, SAME_2, VERSION, WHY, Feed, ReadRequest, TableHead
+from tidegate.engine.printable import shortened
+from tidegate.engine.quarantine.quarantine import Quarantine
+from tidegate.engine.sparktypes import arrow_schema
+from tidegate.engine.suspect import Suspect, text_digest
+from tidegate.engine.values import Cursor, Int64, TableRange
+from tidegate.rules.errors import EngineError
+from tidegate.rules.model import Rulebook, Table
+
+FANOUT = 64
+"""A slice of rows that Spark cannot decide is asked again in so many slices."""
+FAILURES_MAX = 1_000
+"""So many slices of one text may fail in one read; the rows that are left are rejected then."""
+OVERRUN = "read-overrun"
+_FAILED = (OVERRUN, "table-unreadable")
+_VERSION = "version "
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedFeed:
+    """Implements `engine.ports.Feed` by another one.
+
+    A read whose `where`s fail, overrun or end Java is made again without them. Each `where` is then
+    asked alone, of one version at a time. The rows of a slice that fails are asked in smaller
+    slices, down to one row; its answer is null then, and a column `WHY` says the reason. Rows are
+    ordered by their hash, so that a slice is the same after Spark was started again.
+
+    Example: one row of 10,000 ends Java. The read dies (1), its one `where` dies over all rows of
+    the version (2), then over 157 rows (3), over 3 rows (4), and over the row (5).
+    """
+
+    feed: Feed
+    quarantine: Quarantine
+    book: Rulebook
+
+    def head(self, table: Table, after: Cursor | None) -> TableHead:
+        return self.feed.head(table, after)
+
+    def version(self, table: Table) -> int:
+        return self.feed.version(table)
+
+    def earliest(self, table: Table, cursor: Cursor, column: str) -> int | None:
+        return self.feed.earliest(table, cursor, column)
+
+    def version_at(self, table: Table, instant: int) -> int | None:
+        return self.feed.version_at(table, instant)
+
+    def transactions(self, table: Table, span: TableRange) -> pa.Table:
+        return self.feed.transactions(table, span)
+
+    def read(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
+        """See `engine.ports.Feed.read`. Raises EngineError as that does, but for a `where`."""
+        texts = tuple(dict.fromkeys((*request.where.values(), *request.only)))
+        item = f"{span.first}-{span.last}"
+        if not texts:
+            return self._plain(table, span, request)
+        suspects = [self._where(text, table.name, item) for text in texts]
+        found = self._tried(suspects, lambda: self.feed.read(table, span, request))
+        return self._carefully(table, span, request, texts) if found is None else found
+
+    def decide(self, rows: pa.Table, where: Mapping[str, str], source: str) -> pa.Table:
+        """See `engine.ports.Feed.decide`."""
+        suspects = [self._where(text, source, "") for text in dict.fromkeys(where.values())]
+        found = self._tried(suspects, lambda: self.feed.decide(rows, where, source))
+        if found is not None:
+            return found
+        item = text_digest(",".join(map(str, np.sort(row_hash(rows)[:, 0]).tolist())))
+        asked = {name: self._asked(rows, text, source, item) for name, text in where.items()}
+        self._forgive(where.values(), source, {item})
+        return pa.table({k: v for name, one in asked.items() for k, v in one.columns(name).items()})
+
+    def _tried(self, suspects: Sequence[Suspect], read: Callable[[], pa.Table]) -> pa.Table | None:
+        """What is read with all texts at once; None where one of them is suspected, or fails."""
+        if any(self.quarantine.of(one).suspected for one in suspects):
+            return None
+        try:
+            with self.quarantine.run(*suspects):
+                return read()
+        except EngineError as error:
+            if error.code not in _FAILED:
+                raise
+            if error.code == OVERRUN:
+                self.quarantine.overran(suspects, error.message)
+        return None
+
+    def _plain(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
+        """A read without a text of the rulebook. What it does to Spark counts against the versions
+        that it reads, and stops the rulebook as a table that cannot be read (G7, G8)."""
+        item = f"{span.first}-{span.last}"
+        told = f"reading versions {span.first} to {span.last} of table `{table.name}`"
+        suspect = Suspect("read", table.name, "", item, part=item, told=told)
+        while (why := self.quarantine.refuses(suspect)) is None:
+            try:
+                with self.quarantine.run(suspect):
+                    found = self.feed.read(table, span, request)
+            except EngineError as error:
+                if error.code != OVERRUN:
+                    raise
+                self.quarantine.overran([suspect], error.message)
+            else:
+                self.quarantine.forgive(suspect)
+                return found
+        hint = (
+            "give Spark's Java more memory (spark.driver.memory), raise statement_seconds_max, or "
+        )
+        raise EngineError("table-unreadable", why, f"{hint}lower bucket_rows_max; start again")
+
+    def _carefully(
+        self, table: Table, span: TableRange, request: ReadRequest, texts: tuple[str, ...]
+    ) -> pa.Table:
+        """The same rows, each `where` asked alone, version by version."""
+        names = arrow_schema(span.cursor.schema).names
+        plain = replace(request, columns=names, where={}, only=())
+        found = []
+        for version in range(span.first, span.last + 1):
+            if version in span.skipped:
+                continue
+            one = span if span.snapshot else replace(span, first=version, last=version)
+            rows = self._plain(table, one, plain)
+            images, item = rows.select(names), _of_version(version)
+            asked = {text: self._asked(images, text, table.name, item) for text in texts}
+            found.append(_chosen(rows, request, asked))
+        self._forgive(texts, table.name, {*map(_of_version, range(span.first, span.last + 1))})
+        return pa.concat_tables(found, promote_options="default")
+
+    def _forgive(self, texts: Iterable[str], source: str, items: Collection[str]) -> None:
+        """Texts that decided every row of these items are suspects no more."""
+        for text in texts:
+            suspect = self._where(text, source, "")
+            struck = {part.suspect.item for part in self.quarantine.parts(suspect)}
+            if self.quarantine.given_up(suspect) is None and struck.isdisjoint(items):
+                self.quarantine.forgive(suspect)
+
+    def _asked(self, rows: pa.Table, text: str, source: str, item: str) -> _Verdicts:
+        """What a `where` says of each of these rows."""
+        asking = _Asking(self, rows, text, source, item)
+        if rows.num_rows:
+            asking.ask(0, rows.num_rows)
+        return asking.verdicts
+
+    def _where(self, text: str, source: str, item: str, part: str = "") -> Suspect:
+        """A `where` as a suspect. `source`: a table, or `signal` and the name of one."""
+        named = [
+            event.name
+            for event in self.book.events.values()
+            if getattr(event, "where", None) == text
+            and source in (getattr(event, "table", None), f"signal {event.name}")
+        ]
+        of = " of " + ", ".join(f"`{name}`" for name in named) if named else ""
+        at = f", {item}" if item.startswith(_VERSION) else ""
+        told = f"`where: {shortened(text, 100)}`{of} ({_source_text(source)}{at})"
+        return Suspect("where", source, text_digest(text), item, part, told)
+
+
+def _of_version(version: int) -> str:
+    return f"{_VERSION}{version}"
+
+
+def _source_text(source: str) -> str:
+    return source if source.startswith("signal ") else f"table `{source}`"
+
+
+@dataclass(slots=True)
+class _Verdicts:
+    """holds[n]: 1, 0, or -1 where the row could not be decided; why[n]: the reason then, "" where
+    the predicate itself raises."""
+
+    holds: npt.NDArray[np.int8]
+    why: list[str | None]
+
+    def columns(self, name: str) -> dict[str, pa.Array]:
+        """As a feed gives them."""
+        undecided = self.holds < 0
+        found = {name: pa.array(self.holds == 1, mask=undecided)}
+        if any(self.why):
+            found[name + WHY] = pa.array(self.why, pa.string())
+        return found
+
+
+@dataclass(slots=True)
+class _Asking:
+    """One `where`, asked of the rows of one version."""
+
+    watched: WatchedFeed
+    rows: pa.Table
+    text: str
+    source: str
+    item: str
+    verdicts: _Verdicts = field(init=False)
+    _order: Int64 = field(init=False)
+    _failures: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        count = self.rows.num_rows
+        hashes = row_hash(self.rows)
+        self._order = np.lexsort((hashes[:, 1], hashes[:, 0]))
+        self.verdicts = _Verdicts(np.zeros(count, np.int8), [None] * count)
+
+    def ask(self, first: int, last: int) -> None:
+        """Ask of the rows [first, last) in their order."""
+        quarantine = self.watched.quarantine
+        part = f"{self.item}:{first}-{last}"
+        suspect = self.watched._where(self.text, self.source, self.item, part)
+        known = quarantine.of(suspect)
+        refused = quarantine.given_up(suspect)
+        if refused is not None or self._failures >= FAILURES_MAX:
+            return self._reject(first, last, refused or f"{suspect.told} fails too often")
+        if known.count:
+            return self._parted(first, last, f"it {known.told}")
+        index = self._order[first:last]
+        try:
+            with quarantine.run(suspect):
+                rows = self.rows.take(index)
+                said = self.watched.feed.decide(rows, {"_": self.text}, self.source)
+        except EngineError as error:
+            if error.code == "spark-lost":
+                raise
+            if error.code == OVERRUN:
+                quarantine.overran([suspect], error.message)
+            self._failures += 1
+            if error.code != OVERRUN and self._failures == 1 and self._fails_of_no_row():
+                self._failures = FAILURES_MAX
+                return self._reject(first, last, error.message)
+            return self._parted(first, last, error.message)
+        answer = said.column("_")
+        self.verdicts.holds[index] = np.where(
+            answer.is_null().to_numpy(), -1, answer.fill_null(False).to_numpy()
+        )
+        return None
+
+    def _fails_of_no_row(self) -> bool:
+        """Whether the text fails whatever it is asked of, as a constant pattern does that Spark
+        evaluates while it plans. To ask of smaller slices is of no use then."""
+        try:
+            with self.watched.quarantine.run():
+                self.watched.feed.decide(self.rows.slice(0, 0), {"_": self.text}, self.source)
+        except EngineError as error:
+            if error.code == "spark-lost":
+                raise
+            return True
+        return False
+
+    def _parted(self, first: int, last: int, why: str) -> None:
+        """Ask of smaller slices; one row alone is rejected."""
+        if last - first == 1:
+            return self._reject(first, last, why)
+        step = -(-(last - first) // FANOUT)
+        for begin in range(first, last, step):
+            self.ask(begin, min(begin + step, last))
+        return None
+
+    def _reject(self, first: int, last: int, why: str) -> None:
+        index = self._order[first:last]
+        self.verdicts.holds[index] = -1
+        for at in index.tolist():
+            self.verdicts.why[at] = why
+
+
+def _chosen(rows: pa.Table, request: ReadRequest, asked: Mapping[str, _Verdicts]) -> pa.Table:
+    """The rows that a request wants, with a column for each of its predicates."""
+    marks = (KIND, VERSION, *((SAME_1, SAME_2) if request.same else ()))
+    found = rows.select([*marks, *request.columns])
+    for name, text in request.where.items():
+        for column, values in asked[text].columns(name).items():
+            found = found.append_column(column, values)
+    if request.only:
+        wanted = reduce(np.logical_or, (asked[text].holds != 0 for text in request.only))
+        found = found.filter(pa.array(wanted))
+    return found

@@ -1,0 +1,79 @@
+"""A sink whose statements cannot stop the engine: an entry that Spark cannot run is dead (G13)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pyarrow as pa
+
+from tidegate.engine.entries import Entry, Fate
+from tidegate.engine.ports import QuarantinedError, Sink, SinkError
+from tidegate.engine.quarantine.quarantine import Quarantine
+from tidegate.engine.suspect import Suspect, text_digest
+from tidegate.engine.values import Firings
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedSink:
+    """Implements `engine.ports.Sink` by another one.
+
+    An entry with two strikes raises QuarantinedError and runs no more. So does each entry of a text
+    with as many strikes as `strikes_max`.
+    """
+
+    sink: Sink
+    quarantine: Quarantine
+
+    def run(self, entry: Entry, firings: Firings) -> None:
+        """See `engine.ports.Sink`."""
+        self._watched(_action(entry), lambda: self.sink.run(entry, firings))
+
+    def fields(self, entry: Entry, firings: Firings) -> pa.Table:
+        """See `engine.ports.Sink`."""
+        return self._watched(_action(entry), lambda: self.sink.fields(entry, firings))
+
+    def seal(self, entry: Entry) -> None:
+        """See `engine.ports.Sink`."""
+        self._watched(_seal(entry), lambda: self.sink.seal(entry))
+
+    def ready(self, targets: Collection[str]) -> None:
+        self.sink.ready(targets)
+
+    def fate(self, entry: Entry, firings: Firings) -> Fate:
+        return self.sink.fate(entry, firings)
+
+    def _watched(self, suspect: Suspect, call: Callable[[], T]) -> T:
+        if why := self.quarantine.refuses(suspect):
+            raise QuarantinedError(why)
+        try:
+            with self.quarantine.run(suspect):
+                found = call()
+        except SinkError as error:
+            if error.overrun:
+                self.quarantine.overran([suspect], str(error))
+                if why := self.quarantine.refuses(suspect):
+                    raise QuarantinedError(why, error.details) from error
+            else:
+                self.quarantine.forgive(suspect)
+            raise
+        self.quarantine.forgive(suspect)
+        return found
+
+
+def _action(entry: Entry) -> Suspect:
+    """An entry by the text that it runs."""
+    alternative = "/otherwise" if entry.alternative else ""
+    subject = f"{entry.rule}/{entry.action}{alternative}"
+    writes = f", which writes {entry.target}" if entry.target else ""
+    told = f"action {entry.action + 1} of rule {entry.rule}{writes} (entry {entry.number})"
+    return Suspect("action", subject, text_digest(entry.text), str(entry.number), told=told)
+
+
+def _seal(entry: Entry) -> Suspect:
+    """The seal of an entry, which is a statement of the engine's own on a table of the user's."""
+    told = f"the seal of entry {entry.number} on {entry.target}"
+    return Suspect("seal", f"{entry.rule}/seal", entry.target or "", str(entry.number), told=told)

@@ -1,0 +1,108 @@
+"""A condition that ends Java or outlasts its deadline takes no other rule's firings with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pytest
+
+from tests.quarantine.poison import Engine, PoisonConditions, Spark
+from tidegate.engine.quarantine.conditions import WatchedConditions
+from tidegate.engine.values import Answers, Failure, Question
+from tidegate.rules.errors import Place
+from tidegate.rules.model import Condition
+
+
+def questions(rules: str, bucket: str = "1") -> list[Question]:
+    """A question for each letter, of a firing of its own."""
+    return [
+        Question(
+            rule,
+            Condition(f"{rule} > 0", False, Place("b.yaml", 1, 1, f"rules.{rule}.if")),
+            (),
+            frozenset(),
+            pa.table({"firing_id": [f"{rule}{bucket}"]}),
+        )
+        for rule in rules
+    ]
+
+
+def hold(engine: Engine, conditions: PoisonConditions, asked: Sequence[Question]) -> Answers:
+    def call() -> Answers:
+        return WatchedConditions(conditions, engine.quarantine).hold(asked)
+
+    return engine.through(call)
+
+
+def test_healthy_conditions_are_asked_in_one_job() -> None:
+    conditions = PoisonConditions(Spark(), {})
+    assert hold(Engine(), conditions, questions("abc")).held == {"a1", "b1", "c1"}
+    assert conditions.jobs == [("a", "b", "c")]
+
+
+@pytest.mark.parametrize("kind", ["death", "overrun"])
+def test_g13_the_one_that_harms_spark_is_told_and_its_firings_are_dead(kind: str) -> None:
+    spark = Spark()
+    engine, conditions = Engine(), PoisonConditions(spark, {"b": kind})
+    said = hold(engine, conditions, questions("abc"))
+    assert said.held == {"a1", "c1"}
+    assert set(said.failed) == {"b"}
+    assert "the condition of rule b" in said.failed["b"].error
+    assert "2 times" in said.failed["b"].error
+    assert said.failed["b"].lasting
+    assert said.failed["b"].quarantined
+    assert (spark.deaths, spark.overruns) == ((2, 0) if kind == "death" else (0, 2))
+    assert ("a", "c") not in conditions.jobs or kind == "death"
+
+
+def test_conditions_of_others_are_asked_together_again_in_the_next_bucket() -> None:
+    engine, conditions = Engine(), PoisonConditions(Spark(), {"b": "overrun"})
+    hold(engine, conditions, questions("abc"))
+    conditions.jobs.clear()
+    said = hold(engine, conditions, questions("abc", "2"))
+    assert conditions.jobs == [("a", "c"), ("b",)]
+    assert said.held == {"a2", "c2"}
+    assert set(said.failed) == {"b"}
+
+
+def test_a_condition_that_always_ends_java_is_asked_no_more_until_it_is_released() -> None:
+    spark = Spark()
+    engine, conditions = Engine(most=4), PoisonConditions(spark, {"b": "death"})
+    for bucket in "123456":
+        assert set(hold(engine, conditions, questions("b", bucket)).failed) == {"b"}
+    assert spark.deaths == 4
+    engine.quarantine.release(["a"])
+    assert set(hold(engine, conditions, questions("b", "7")).failed) == {"b"}
+    assert spark.deaths == 4
+    engine.quarantine.release(["b"])
+    conditions.does = {}
+    assert hold(engine, conditions, questions("b", "8")).held == {"b8"}
+
+
+def test_one_death_with_others_proves_nothing() -> None:
+    """Java was killed by somebody else: whoever ran then runs once more, and is no suspect."""
+    spark = Spark()
+    engine, conditions = Engine(), PoisonConditions(spark, {"a": "death"})
+
+    class Once(PoisonConditions):
+        def hold(self, asked: Sequence[Question]) -> Answers:
+            if spark.deaths:
+                self.does = {}
+            return super().hold(asked)
+
+    once = Once(spark, conditions.does)
+    assert hold(engine, once, questions("abc")).held == {"a1", "b1", "c1"}
+    assert spark.deaths == 1
+    assert not engine.store.struck
+
+
+@pytest.mark.parametrize("kind", ["death", "overrun"])
+def test_g13_a_sample_that_harms_spark_fails_for_good(kind: str) -> None:
+    engine, conditions = Engine(), PoisonConditions(Spark(), {"SELECT 1": kind})
+    watched = WatchedConditions(conditions, engine.quarantine)
+    found = engine.through(lambda: watched.sample("SELECT 1", {"t": 3}))
+    assert isinstance(found, Failure)
+    assert found.lasting
+    assert "`SELECT 1`" in found.error
+    assert watched.sample("SELECT 2", {"t": 3}).as_py() == 7  # type: ignore[union-attr]

@@ -1,0 +1,192 @@
+"""Rows that end Spark's Java, outlast their deadline or fail their job are found and rejected."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.quarantine.poison import Engine, PoisonFeed, Spark
+from tests.support.make import a_range
+from tests.support.rulebooks import event, rulebook, table
+from tidegate.engine.ports import KIND, VERSION, WHY, ReadRequest
+from tidegate.engine.quarantine.feed import FANOUT, WatchedFeed
+from tidegate.engine.suspect import text_digest
+
+SCHEMA = (
+    '{"type": "struct", "fields": ['
+    '{"name": "id", "type": "long", "nullable": true, "metadata": {}}, '
+    '{"name": "kind", "type": "string", "nullable": true, "metadata": {}}]}'
+)
+BOOK = rulebook(
+    tables=[table("t", "/t")],
+    events=[event("good", "t", where="good"), event("other", "t", where="harmless")],
+)
+POISON = ("death", "overrun", "failure")
+Rows = Sequence[tuple[int, str]]
+
+
+def span_of(versions: Mapping[int, Rows]) -> Any:
+    found = a_range("t", min(versions), max(versions))
+    return replace(found, cursor=replace(found.cursor, schema=SCHEMA))
+
+
+def read(
+    engine: Engine,
+    spark: Spark,
+    versions: Mapping[int, Rows],
+    *,
+    only: bool = False,
+    restarts: bool = False,
+) -> list[tuple[int, int, bool | None, bool | None, str | None]]:
+    """(version, id, what `good` says, what `harmless` says, why not) of each row."""
+    request = ReadRequest(
+        ("id",), frozenset({"insert"}), {"w": "good", "h": "harmless"}, ("good",) if only else ()
+    )
+
+    def call() -> Any:
+        watched = WatchedFeed(PoisonFeed(spark, versions), engine.quarantine, BOOK)
+        return watched.read(BOOK.tables["t"], span_of(versions), request)
+
+    rows = engine.through(call, restarts=restarts)
+    assert KIND in rows.column_names
+    none = [None] * rows.num_rows
+    why = rows["w" + WHY].to_pylist() if "w" + WHY in rows.column_names else none
+    columns = (rows[name].to_pylist() for name in (VERSION, "id", "w", "h"))
+    return sorted(zip(*columns, why, strict=True))
+
+
+def test_g13_a_row_that_ends_java_is_rejected_and_no_other() -> None:
+    rows = [(n, "good" if n % 3 else "bad") for n in range(10_000)]
+    rows[7_777] = (7_777, "death")
+    engine, spark = Engine(), Spark()
+    found = read(engine, spark, {1: [(1, "good")], 2: rows})
+    undecided = [one for one in found if one[2] is None]
+    assert [one[:2] for one in undecided] == [(2, 7_777)]
+    assert undecided[0][4] == "it ended Spark's Java once"
+    assert len(found) == 10_001
+    held = {(v, i) for v, i, w, _, _ in found if w}
+    assert held == {(1, 1)} | {(2, n) for n, kind in rows if kind == "good"}
+    assert spark.deaths == 5  # all texts; this one; 157 rows, 3 rows, 1 row
+    assert all(h is False for _, _, _, h, _ in found)
+
+
+def test_what_one_text_does_is_never_the_other_ones_fault() -> None:
+    engine, spark = Engine(), Spark()
+    read(engine, spark, {1: [(1, "good"), (2, "death")]})
+    struck = {one.suspect.text: one for one in engine.quarantine._known.values()}
+    assert text_digest("harmless") not in struck
+    assert struck[text_digest("good")].deaths
+
+
+@pytest.mark.parametrize("kind", POISON)
+def test_the_next_bucket_is_asked_at_once_again_after_a_clean_one(kind: str) -> None:
+    engine, spark = Engine(), Spark()
+    read(engine, spark, {1: [(n, "good") for n in range(9)] + [(9, kind)]})
+    asked = spark.asked["good"]
+    assert [one[2] for one in read(engine, spark, {2: [(20, "good")]})] == [True]
+    clean = spark.asked["good"] - asked
+    assert [one[2] for one in read(engine, spark, {3: [(30, "good")]})] == [True]
+    assert clean == 1
+    assert spark.asked["good"] == asked + 2
+    assert not engine.quarantine.parts(engine_suspect(engine))
+    assert not engine.store.struck
+
+
+def engine_suspect(engine: Engine) -> Any:
+    watched = WatchedFeed(PoisonFeed(Spark(), {}), engine.quarantine, BOOK)
+    return watched._where("good", "t", "")
+
+
+def test_a_text_that_always_ends_java_is_given_up_and_released() -> None:
+    engine, spark = Engine(most=6), Spark()
+    rows = [(n, "death") for n in range(300)]
+    found = read(engine, spark, {1: rows})
+    assert len(found) == 300
+    assert all(one[2] is None for one in found)
+    assert spark.deaths == 6
+    assert "in quarantine" in (found[-1][4] or "") or "in quarantine" in (found[0][4] or "")
+    assert [one[2] for one in read(engine, spark, {2: [(1, "good")]})] == [None]
+    assert spark.deaths == 6
+    assert engine.quarantine.rules(["a"]) == {"a"}
+    engine.quarantine.release(["a"])
+    assert [one[2] for one in read(engine, spark, {3: [(1, "good")]})] == [True]
+
+
+def test_what_only_rows_are_wanted_for_is_found_carefully_too() -> None:
+    engine, spark = Engine(), Spark()
+    rows = [(0, "good"), (1, "bad"), (2, "death"), (3, "raises"), (4, "good")]
+    found = read(engine, spark, {1: rows}, only=True)
+    assert [(i, w) for _, i, w, _, _ in found] == [(0, True), (2, None), (3, None), (4, True)]
+    assert [one[4] is None for one in found] == [True, False, True, True]
+
+
+def test_reading_without_a_text_counts_against_the_versions_and_stops_by_name() -> None:
+    class Ends(PoisonFeed):
+        def read(self, *given: Any) -> Any:  # noqa: ARG002
+            raise self.spark.end()
+
+    engine, spark = Engine(), Spark()
+    watched = WatchedFeed(Ends(spark, {}), engine.quarantine, BOOK)
+    request = ReadRequest(("id",), frozenset({"insert"}))
+    span = span_of({1: (), 2: ()})
+    with pytest.raises(Exception, match="versions 1 to 2 of table `t` ended Spark's Java 2 times"):
+        engine.through(lambda: watched.read(BOOK.tables["t"], span, request))
+    assert spark.deaths == 2
+
+
+def test_a_text_that_fails_whatever_it_is_asked_of_is_asked_twice() -> None:
+    engine, spark = Engine(), Spark()
+    feed = PoisonFeed(spark, {1: [(n, "good") for n in range(500)]})
+    watched = WatchedFeed(feed, engine.quarantine, BOOK)
+    request = ReadRequest(("id",), frozenset({"insert"}), {"w": "broken"})
+    found = watched.read(BOOK.tables["t"], span_of({1: ()}), request)
+    assert found["w"].null_count == 500
+    assert set(found["w" + WHY].to_pylist()) == {"[StackOverflowError] failed"}
+    assert spark.asked["broken"] == 3  # with the read, of its rows, of none
+
+
+HIT: Counter[str] = Counter()
+
+
+@settings(max_examples=300, deadline=None)
+@given(seed=st.integers(0, 2**32), restarts=st.booleans())
+def check_random_poison(seed: int, restarts: bool) -> None:
+    draw = random.Random(seed)
+    share = draw.choice([0.002, 0.01])
+    kinds = draw.choices(["death", "overrun", "failure"], k=draw.randint(1, 3))
+    versions: dict[int, list[tuple[int, str]]] = {}
+    for version in range(1, draw.randint(2, 4)):
+        count = draw.choice([0, 1, 2, FANOUT, FANOUT + 1, 500])
+        versions[version] = [
+            (n, draw.choice(kinds) if draw.random() < share else draw.choice(["good", "bad"]))
+            for n in range(count)
+        ]
+    engine, spark = Engine(most=10_000), Spark()
+    found = read(engine, spark, versions, restarts=restarts)
+    want = sorted(
+        (version, n, None if kind in POISON else kind == "good", False)
+        for version, rows in versions.items()
+        for n, kind in rows
+    )
+    assert [one[:4] for one in found] == want
+    assert all((one[2] is None) == (one[4] is not None) for one in found)
+    bad = Counter(kind for rows in versions.values() for _, kind in rows if kind in POISON)
+    for kind in POISON:
+        HIT[kind] += bad[kind]
+    HIT["restarted"] += restarts and spark.deaths > 0
+    HIT["several"] += bad.total() > 1
+
+
+def test_random_poison_is_found_row_by_row_whatever_ends_meanwhile() -> None:
+    HIT.clear()
+    check_random_poison()
+    assert min(HIT[kind] for kind in POISON) >= 20, HIT
+    assert HIT["restarted"] >= 10, HIT
+    assert HIT["several"] >= 10, HIT

@@ -1,0 +1,78 @@
+"""A suspect has Spark for itself."""
+
+from __future__ import annotations
+
+import threading
+
+from tidegate.engine.quarantine.gate import DEATHS_IN_A_ROW_MAX, Gate
+
+
+class Turn:
+    """A turn in a thread of its own, until it is told to end."""
+
+    def __init__(self, gate: Gate, *, alone: bool = False) -> None:
+        self.begun, self._end = threading.Event(), threading.Event()
+        self._gate, self._alone = gate, alone
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        with self._gate.turn(alone=self._alone) as self.replaced:
+            self.begun.set()
+            self._end.wait(30)
+
+    def end(self) -> None:
+        self._end.set()
+        self._thread.join(30)
+
+    @property
+    def waits(self) -> bool:
+        return not self.begun.wait(0.2)
+
+
+def test_a_suspect_waits_for_all_and_all_who_come_later_wait_for_it() -> None:
+    gate = Gate()
+    first, second = Turn(gate), Turn(gate)
+    assert first.begun.wait(10)
+    assert second.begun.wait(10)
+    suspect = Turn(gate, alone=True)
+    assert suspect.waits
+    later = Turn(gate)
+    assert later.waits
+    first.end()
+    assert suspect.waits
+    second.end()
+    assert suspect.begun.wait(10)
+    assert later.waits
+    suspect.end()
+    assert later.begun.wait(10)
+    later.end()
+
+
+def test_what_ran_while_spark_was_ended_on_purpose_is_told_so() -> None:
+    gate = Gate()
+    before = Turn(gate)
+    assert before.begun.wait(10)
+    gate.replace()
+    after = Turn(gate)
+    assert after.begun.wait(10)
+    assert before.replaced()
+    assert not after.replaced()
+    before.end()
+    after.end()
+
+
+def test_a_start_is_blamed_on_suspects_until_too_many_deaths_in_a_row() -> None:
+    gate = Gate()
+    assert not gate.take_blame()
+    for _ in range(DEATHS_IN_A_ROW_MAX - 1):
+        gate.died()
+        assert gate.take_blame()
+        assert not gate.take_blame()
+    gate.died()
+    assert not gate.take_blame()
+    gate.clean()
+    gate.died()
+    assert gate.take_blame()
+    with gate.turn(alone=False):
+        assert gate.take_blame()  # what runs has not noticed yet

@@ -1,0 +1,25 @@
+"""A Spark that is always well, and quarantines over it."""
+
+from __future__ import annotations
+
+from tidegate.engine.quarantine.gate import Gate
+from tidegate.engine.quarantine.quarantine import Health, Quarantine, Records
+from tidegate.rules.errors import EngineError
+
+
+class Healthy:
+    """A Spark that never ends by itself. What says that it has ended is believed."""
+
+    def lost(self, error: BaseException | None = None) -> EngineError | None:
+        known = isinstance(error, EngineError) and error.code == "spark-lost"
+        return error if known else None
+
+    def overrun(self) -> tuple[bool, EngineError | None]:
+        return False, None
+
+
+def quarantine(
+    records: Records, rulebook: str, epoch: int, health: Health | None = None, most: int = 10
+) -> Quarantine:
+    """With a gate of its own."""
+    return Quarantine(records, rulebook, epoch, Gate(), health or Healthy(), most)
