@@ -36,7 +36,8 @@ class Present:
         answers = Answers()
         if questions := questions_of(self.basis.prepared.rules[rule.name], firings.relation):
             latest = {name: self._latest(name) for q in questions for name in q.tables}
-            answers = self.conditions.hold([replace(q, versions=latest) for q in questions])
+            asked = [replace(q, versions=latest, entry=entry.number) for q in questions]
+            answers = self.conditions.hold(asked)
             if why := answers.failed.get(rule.name):
                 failed = QuarantinedError if why.quarantined else SinkError
                 raise failed(why.error, why.details)

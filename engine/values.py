@@ -341,7 +341,8 @@ class Question:
     `asks`: `if` for the condition itself; `fire` or `rearm` for one of its hysteresis. `group`: the
     columns that an expression names and that have one value a firing. `tables`: the declared tables
     that a query names. `versions`: by table, the version that is read; a table without one did not
-    exist then. `transitions`: the transition tables that it names.
+    exist then. `transitions`: the transition tables that it names. `entry`: the number of the entry
+    that asks it, 0 where its bucket does.
     """
 
     rule: str
@@ -352,6 +353,7 @@ class Question:
     versions: Mapping[str, int] = field(default_factory=dict)
     transitions: frozenset[str] = frozenset()
     asks: str = "if"  # if | fire | rearm
+    entry: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     monkeypatch.setattr(module, "start_session", start)
     monkeypatch.setattr(module, "check_session", lambda _: None)
+    monkeypatch.setattr(module, "watched", lambda _: None)
     monkeypatch.setattr(module, "is_running", lambda _: False)
 
     def discard(one: Any, *, with_java: bool) -> None:

@@ -92,9 +92,9 @@ class Jobs:
             now = time.monotonic()
             if not self.slots.queues(worker.group):
                 left -= now - begun
+                if left <= 0:
+                    return False
             begun = now
-            if left <= 0:
-                return False
         return True
 
     def _worker(self) -> _Worker:

@@ -17,6 +17,7 @@ from tidegate.connectors.delta.session import (
     start_session,
     stop_session,
 )
+from tidegate.connectors.delta.watchdog import Watchdog, watched
 from tidegate.engine.failpoints import failpoint
 from tidegate.engine.quarantine.gate import GATE
 from tidegate.rules.errors import EngineError
@@ -39,13 +40,14 @@ class Sessions:
         self.own = False  # started here
         self._lock = threading.Lock()
         self._restarts: deque[float] = deque()
+        self._watchdog: Watchdog | None = None
 
     def get(self) -> SparkSession:
         """Raises EngineError, see `start_session`."""
         with self._lock:
             if self._spark is None:
                 self.own = SparkSession.getActiveSession() is None
-                self._spark = start_session("tidegate", self._conf)
+                self._spark = self._started()
             else:
                 check_session(self._spark)
             return self._spark
@@ -64,11 +66,19 @@ class Sessions:
             if counted is None:
                 raise reason
             log.warning("%s\n    starting it again (%s)", reason.message, counted)
+            if self._watchdog is not None:
+                self._watchdog.close()
             discard_session(ended, with_java=is_running(ended))
             self._spark = None
-            self._spark = start_session("tidegate", self._conf)
+            self._spark = self._started()
             failpoint("spark.restart")
             return self._spark
+
+    def _started(self) -> SparkSession:
+        found = start_session("tidegate", self._conf)
+        if self.own:
+            self._watchdog = watched(found)
+        return found
 
     def _counted(self, most: int) -> str | None:
         """Count a start that no suspect explains; None where there have been as many as may be."""
@@ -83,6 +93,8 @@ class Sessions:
     def close(self) -> None:
         """Stop the session, if it was started here."""
         with self._lock:
+            if self._watchdog is not None:
+                self._watchdog.close()
             if self.own and self._spark is not None:
                 stop_session(self._spark)
                 self._spark = None

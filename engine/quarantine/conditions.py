@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidegate.engine.ports import Conditions
 from tidegate.engine.quarantine.quarantine import Quarantine
@@ -27,8 +26,11 @@ class WatchedConditions:
 
     def hold(self, questions: Sequence[Question]) -> Answers:
         """See `engine.ports.Conditions`."""
-        alone = [q for q in questions if q.condition.query or self._suspected(q)]
-        together = [q for q in questions if q not in alone]
+        together: list[Question] = []
+        alone: list[Question] = []
+        for question in questions:
+            suspected = self.quarantine.of(_suspect(question)).suspected
+            (alone if question.condition.query or suspected else together).append(question)
         said = self._together(together) if together else Answers()
         for question in alone:
             said = said.also(self._alone(question))
@@ -83,13 +85,10 @@ class WatchedConditions:
             return None
         return Failure(why, lasting=True, attempts=STRIKES_MAX, quarantined=True)
 
-    def _suspected(self, question: Question) -> bool:
-        return self.quarantine.of(_suspect(question)).suspected
-
 
 def _suspect(question: Question) -> Suspect:
-    """A question by the text that is asked, of these firings."""
-    first = pc.min(question.relation["firing_id"]).as_py()
+    """A question by the text that is asked: for its entry, or for firings by the first of them."""
+    item = str(question.entry or question.relation["firing_id"][0].as_py())
     told = f"the condition of rule {question.rule} (`{question.condition.place.path}`)"
     digest = text_digest(question.condition.text)
-    return Suspect("condition", question.rule, digest, str(first), told=told)
+    return Suspect("condition", question.rule, digest, item, told=told)

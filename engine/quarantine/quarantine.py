@@ -67,6 +67,8 @@ class Quarantine:
         self._lock = threading.RLock()
         self._running: list[Suspect] = []
         self._known: dict[Key, Strikes] = {s.suspect.key: s for s in records.strikes(rulebook)}
+        # A table that could not be read has stopped the rulebook: by now it may be mended.
+        self.forgive(*(key for s in self._known.values() if (key := s.suspect).kind == "read"))
         ended = records.begun(rulebook)
         if ended:
             self._strike(ended, END, "the engine's process ended while it ran")

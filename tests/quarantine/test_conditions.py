@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -106,3 +107,13 @@ def test_g13_a_sample_that_harms_spark_fails_for_good(kind: str) -> None:
     assert found.lasting
     assert "`SELECT 1`" in found.error
     assert watched.sample("SELECT 2", {"t": 3}).as_py() == 7  # type: ignore[union-attr]
+
+
+def test_a_redriven_entry_asks_a_condition_that_its_bucket_has_given_up() -> None:
+    spark = Spark()
+    engine, conditions = Engine(), PoisonConditions(spark, {"b": "death"})
+    assert set(hold(engine, conditions, questions("b")).failed) == {"b"}
+    conditions.does = {}
+    assert set(hold(engine, conditions, questions("b")).failed) == {"b"}  # not asked
+    again = [replace(one, entry=12) for one in questions("b")]
+    assert hold(engine, conditions, again).held == {"b1"}

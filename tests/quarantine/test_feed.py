@@ -139,6 +139,9 @@ def test_reading_without_a_text_counts_against_the_versions_and_stops_by_name() 
     with pytest.raises(Exception, match="versions 1 to 2 of table `t` ended Spark's Java 2 times"):
         engine.through(lambda: watched.read(BOOK.tables["t"], span, request))
     assert spark.deaths == 2
+    engine.begin()  # another process: the table may be mended
+    mended = WatchedFeed(PoisonFeed(spark, {1: (), 2: ()}), engine.quarantine, BOOK)
+    assert mended.read(BOOK.tables["t"], span, request).num_rows == 0
 
 
 def test_a_text_that_fails_whatever_it_is_asked_of_is_asked_twice() -> None:
