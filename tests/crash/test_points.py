@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 UNREACHED = """adopt.before answer.before condition.asked lease.renewed migrate.before
     otherwise.after otherwise.stored pass.sealed posted.before purge.before purge.middle
-    recover.loaded seal.after seal.before signal.raised spark.restart tell.before
+    recover.loaded seal.after seal.before signal.raised spark.restart strike.before tell.before
     webhook.before webhook.sent"""
 ENGINE = Path(tidegate.__file__).parent / "engine"
 POINTS = {

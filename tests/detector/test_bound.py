@@ -203,8 +203,9 @@ def test_recent_may_keep_an_instance_that_ended_with_a_greater_one() -> None:
 def test_the_within_that_is_advised_gives_a_bound(on: str, context: str) -> None:
     loose = book(on, context=Context(context))
     advice = Bounds(loose.rules).of_rule(loose.rules["r"]).advice
-    (written,) = [text.split("`")[1] for text in advice]
-    tight = book(written.replace(" within d", " within 5"), context=Context(context))
+    ((named, within),) = [text.split("`")[1::2] for text in advice]
+    assert within == "within"
+    tight = book(f"({named}) within 5", context=Context(context))
     found = Bounds(tight.rules).of_rule(tight.rules["r"])
     assert found.exists
     assert found.forgets
@@ -216,7 +217,8 @@ def test_the_within_that_is_advised_gives_a_bound(on: str, context: str) -> None
 
 def test_a_window_closed_by_a_length_of_time_has_the_bound_that_is_advised() -> None:
     loose = book("P(a, [1], c)")
-    assert "`P(a, [1 s], [1 h])`" in Bounds(loose.rules).of_rule(loose.rules["r"]).advice[0]
+    (advice,) = Bounds(loose.rules).of_rule(loose.rules["r"]).advice
+    assert "close the window of `P(a, [1 s], c)` by a length of time of your choice" in advice
     tight = book("P(a, [1], [5])")
     found = Bounds(tight.rules).of_rule(tight.rules["r"])
     for now, carried in steps(tight, [("a", second, 1) for second in range(50)]):

@@ -233,9 +233,8 @@ rules:
 def test_keys_that_never_meet_are_said(tmp_path: Path) -> None:
     a = '{{"event": "a", "time": 1, "k": {}}}\n'.format
     b = '{"event": "b", "time": 2, "k": 7}\n'
-    assert told(tmp_path, "", a('"7"') + b, book=MEETING) == [
-        "0 detections over 2 lines: the keys of a and b never meet: '7' is text on a, 7 is bigint"
-        " on b"
-    ]
+    said = " ".join(" ".join(told(tmp_path, "", a('"7"') + b, book=MEETING)).split())
+    never = "the keys of a and b never meet: '7' is text on a, 7 is bigint on b"
+    assert said == f"0 detections over 2 lines: {never}"
     assert told(tmp_path, "", a('"7"') + a(7) + b, book=MEETING) == []
     assert told(tmp_path, "", a("7.0") + b, book=MEETING) == []

@@ -34,6 +34,7 @@ from tidegate.engine.act.kinds.webhook import Webhooks
 from tidegate.engine.entries import Entry
 from tidegate.engine.failpoints import FailpointError
 from tidegate.engine.ports import SinkError
+from tidegate.engine.quarantine.sink import WatchedSink
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store.posted import Posted
 from tidegate.engine.values import Firings, Signal
@@ -129,7 +130,7 @@ class Life(Bench):
         return Still(self.sink)
 
     def executors(self) -> Mapping[str, Executor]:
-        known = executors(self.sink, self.clock)
+        known = executors(WatchedSink(self.sink, self.quarantine), self.clock)
         return {**known, "webhook": Webhooks(self.sink, self.box, {})}
 
     def restart(self) -> None:

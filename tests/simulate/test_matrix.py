@@ -27,8 +27,8 @@ POINTS = {
 CELLS = [*product(KINDS, (1, 2), (1, 2))]
 LIVES: dict[type[Life], str] = {
     Life: """look.after list.before list.table plan.chosen plan.after basis.after read.before
-        read.after detect.before detect.after evaluate.after take.after queue.added queue.loaded
-        action.before statement.before statement.after signal.made webhook.before webhook.sent
+        suspect.begun read.after detect.before detect.after evaluate.after take.after queue.added
+        queue.loaded action.before statement.before statement.after signal.made webhook.before webhook.sent
         condition.asked action.after_commit action.between recover.loaded""",
     Dying: "otherwise.after seal.before seal.after pass.sealed",
     Kept: """commit.begun commit.bucket commit.carried commit.middle commit.firings commit.before
@@ -38,6 +38,7 @@ LIVES: dict[type[Life], str] = {
     KeptDying: "tell.before otherwise.stored answer.before",
 }
 ELSEWHERE = {"migrate.before", "adopt.before", "spark.restart"}  # tests/store, tests/crash
+ELSEWHERE |= {"strike.before"}  # tests/simulate/test_calls.py
 NOTHING = dict.fromkeys(COUNTERS, 0)
 
 
