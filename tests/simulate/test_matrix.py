@@ -28,8 +28,8 @@ CELLS = [*product(KINDS, (1, 2), (1, 2))]
 LIVES: dict[type[Life], str] = {
     Life: """look.after list.before list.table plan.chosen plan.after basis.after read.before
         suspect.begun read.after detect.before detect.after evaluate.after take.after queue.added
-        queue.loaded action.before statement.before statement.after signal.made webhook.before webhook.sent
-        condition.asked action.after_commit action.between recover.loaded""",
+        queue.loaded action.before statement.before statement.after signal.made webhook.before
+        webhook.sent condition.asked action.after_commit action.between recover.loaded""",
     Dying: "otherwise.after seal.before seal.after pass.sealed",
     Kept: """commit.begun commit.bucket commit.carried commit.middle commit.firings commit.before
         commit.after settle.begun settle.signals settle.before settle.after acted.before""",
