@@ -18,6 +18,7 @@ from tests.mutants.mutants import ROOT, Mutant, mutants
 COPIED = ("tidegate", "rules", "engine", "connectors", "migrations", "tests", "pyproject.toml")
 WORKERS = 2
 SECONDS_MAX = 240  # a mutant that never ends is noticed
+UNMUTATED_SECONDS_MAX = 3_600  # all tests that any of them runs
 
 
 def main(names: list[str]) -> int:
@@ -28,7 +29,7 @@ def main(names: list[str]) -> int:
             copies.put(copied(Path(folder) / str(number)))
         tests = sorted({test for mutant in chosen for test in mutant.tests})
         copy = copies.get()
-        if not passes(copy, tests):
+        if not passes(copy, tests, UNMUTATED_SECONDS_MAX):
             print("the tests fail without a mutation")
             return 1
         copies.put(copy)
@@ -64,7 +65,7 @@ def copied(folder: Path) -> Path:
     return folder
 
 
-def passes(copy: Path, tests: list[str]) -> bool:
+def passes(copy: Path, tests: list[str], seconds: int = SECONDS_MAX) -> bool:
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
     try:
         ended = subprocess.run(
@@ -72,7 +73,7 @@ def passes(copy: Path, tests: list[str]) -> bool:
             cwd=copy,
             env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
             capture_output=True,
-            timeout=SECONDS_MAX,
+            timeout=seconds,
         )
     except subprocess.TimeoutExpired:
         return False
