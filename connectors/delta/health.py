@@ -34,5 +34,6 @@ class DeltaHealth:
             return lost > 0, None
         if lost < max(1, slots - 1):
             return False, None
-        held = f"{lost} of its {slots} task slots are held by tasks that nobody can end"
-        return False, spark_lost(held)
+        held = f"tasks that nobody can end hold {lost} of Spark's {slots} slots"
+        hint = "a text that is named above ran in them: correct it, or raise statement_seconds_max"
+        return False, EngineError("spark-lost", held, hint)

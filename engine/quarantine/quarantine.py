@@ -116,7 +116,7 @@ class Quarantine:
                     if not replaced():
                         self._gate.died()
                         with suppress(OutageError):  # it stays stored as begun, and counts later
-                            self._strike(suspects, DEATH, f"Spark's Java ended: {lost.message}")
+                            self._strike(suspects, DEATH, lost.message)
                     raise lost from error
         self._gate.clean()
 

@@ -141,7 +141,7 @@ def test_g13_tasks_that_nobody_can_end_are_counted_until_they_end(
     assert not stays
     assert lost is not None
     assert lost.code == "spark-lost"
-    assert "1 of its 2 task slots" in lost.message
+    assert "hold 1 of Spark's 2 slots" in lost.message
     assert jobs.run(60, spark.range(0, 3, 1, 1).count) == 3
     while jobs.slots.lost:
         time.sleep(0.2)
