@@ -168,6 +168,19 @@ def check_running(spark: SparkSession) -> None:
         raise spark_lost("its context was stopped")
 
 
+def why_lost(spark: SparkSession, error: BaseException | None = None) -> EngineError | None:
+    """`spark-lost` where an error, or Spark when asked, says that its JVM or context has ended."""
+    if isinstance(error, EngineError) and error.code == "spark-lost":
+        return error
+    try:
+        check_running(spark)
+    except EngineError as lost:
+        return lost
+    except SPARK_ERRORS:
+        return None  # it answers
+    return None
+
+
 def spark_lost(reason: str) -> EngineError:
     return EngineError(
         "spark-lost",

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pyspark.sql import SparkSession
 
-from tidegate.connectors.delta.faults import SPARK_ERRORS, check_running, is_lost, spark_lost
+from tidegate.connectors.delta.faults import why_lost
 from tidegate.connectors.delta.slots import Slots
 from tidegate.rules.errors import EngineError
 
 
+@dataclass(frozen=True, slots=True)
 class DeltaHealth:
     """Of one session. `own`: the engine has started it, and may start it again."""
 
-    def __init__(self, spark: SparkSession, slots: Slots, *, own: bool) -> None:
-        self._spark, self._slots, self._own = spark, slots, own
+    spark: SparkSession
+    slots: Slots
+    own: bool
 
     def lost(self, error: BaseException | None = None) -> EngineError | None:
-        """`spark-lost` where an error, or Spark itself, says that its Java or context has ended."""
-        if isinstance(error, EngineError) and error.code == "spark-lost":
-            return error
-        try:
-            check_running(self._spark)
-        except EngineError as lost:
-            return lost
-        except SPARK_ERRORS as said:
-            return spark_lost(str(said)) if is_lost(said) else None
-        return None
+        """See `Health.lost`."""
+        return why_lost(self.spark, error)
 
     def overrun(self) -> tuple[bool, EngineError | None]:
         """See `Health.overrun`. One slot must be left for others."""
-        lost, slots = self._slots.lost, self._slots.count
-        if not self._own:
+        lost, slots = self.slots.lost, self.slots.count
+        if not self.own:
             return lost > 0, None
         if lost < max(1, slots - 1):
             return False, None

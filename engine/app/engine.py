@@ -14,7 +14,9 @@ from typing import Self, TypeVar
 
 from pyspark.sql import SparkSession
 
-from tidegate.connectors.delta.faults import check_running
+from tidegate.connectors.delta.faults import check_running, why_lost
+from tidegate.connectors.delta.health import DeltaHealth
+from tidegate.connectors.delta.slots import Slots
 from tidegate.connectors.scheduler import Wakeup
 from tidegate.engine.app.changes import Changes, RulebookFile, absolute
 from tidegate.engine.app.failed import told_of_failure
@@ -33,7 +35,7 @@ from tidegate.engine.options import default_store
 from tidegate.engine.outage import Outages
 from tidegate.engine.policy import load_policy
 from tidegate.engine.quarantine.gate import GATE
-from tidegate.engine.quarantine.quarantine import Health, Quarantine
+from tidegate.engine.quarantine.quarantine import Quarantine
 from tidegate.engine.state import BucketReport
 from tidegate.engine.store import KeptRulebook, LeaseKeeper, open_store
 from tidegate.rules.errors import EngineError, TidegateError
@@ -334,12 +336,12 @@ class Engine(Requests):
             self.wake,
             self._stop.is_set,
             self._parts,
-            own_spark=self._sessions.own,
             quarantined=self._quarantined,
         )
 
-    def _quarantined(self, health: Health, most: int) -> Quarantine:
+    def _quarantined(self, slots: Slots, most: int) -> Quarantine:
         """What this engine knows of its suspects: it outlives the Spark that they end."""
+        health = DeltaHealth(self._spark, slots, own=self._sessions.own)
         known = self._quarantine
         if known is None:
             name = self.rulebook.name
@@ -362,7 +364,7 @@ class Engine(Requests):
             try:
                 return outages.through(lambda: call(self._loop))
             except Exception as error:
-                gone = self._why_gone(error)
+                gone = why_lost(self._spark, error)
                 if gone is None or self._stop.is_set():
                     raise
                 self._restart_spark(gone)
@@ -381,20 +383,10 @@ class Engine(Requests):
                     self._parts = self._opened_parts(self.rulebook)
                 return
             except Exception as error:
-                gone = self._why_gone(error)
+                gone = why_lost(self._spark, error)
                 if gone is None:
                     raise
                 reason = gone
-
-    def _why_gone(self, error: Exception) -> EngineError | None:
-        """What an error, or Spark when asked, says of Spark's end; None if it goes on."""
-        if isinstance(error, EngineError) and error.code == "spark-lost":
-            return error
-        try:
-            check_running(self._spark)
-        except EngineError as lost:
-            return lost
-        return None
 
     def _recover(self) -> None:
         check_running(self._spark)

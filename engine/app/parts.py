@@ -14,9 +14,9 @@ from tidegate.connectors.delta.catalog import Catalog
 from tidegate.connectors.delta.conditions import DeltaConditions
 from tidegate.connectors.delta.events import check_events
 from tidegate.connectors.delta.feed import DeltaFeed
-from tidegate.connectors.delta.health import DeltaHealth
 from tidegate.connectors.delta.markers import DeltaMarkers
 from tidegate.connectors.delta.sink import DeltaSink
+from tidegate.connectors.delta.slots import Slots
 from tidegate.connectors.webhook import WebhookPoster
 from tidegate.engine.act.targets import Targets
 from tidegate.engine.actionevents import with_action_events
@@ -33,7 +33,7 @@ from tidegate.engine.policy import Policy
 from tidegate.engine.proven import only_written, proven_rules, ran_before
 from tidegate.engine.quarantine.conditions import WatchedConditions
 from tidegate.engine.quarantine.feed import WatchedFeed
-from tidegate.engine.quarantine.quarantine import Health, Quarantine
+from tidegate.engine.quarantine.quarantine import Quarantine
 from tidegate.engine.quarantine.sink import WatchedSink
 from tidegate.engine.store import KeptRulebook, LeaseKeeper, SqlStore
 from tidegate.rules.model import Rulebook
@@ -89,13 +89,11 @@ def open_parts(
     stopped: Callable[[], bool],
     before: Parts | None = None,
     *,
-    own_spark: bool,
-    quarantined: Callable[[Health, int], Quarantine],
+    quarantined: Callable[[Slots, int], Quarantine],
 ) -> Parts:
     """Everything there and checked, and the rulebook registered: nothing can fail after that.
-    `before`: those of the text that ran until now; `own_spark`: the engine has started the session;
-    `quarantined`: its quarantine, with the session's health and `strikes_max`.
-    Raises InputError and EngineError."""
+    `before`: those of the text that ran until now; `quarantined`: the engine's quarantine over the
+    slots of this session, with `strikes_max`. Raises InputError and EngineError."""
     settings = given.settings
     with ExitStack() as stack, ExitStack() as fresh:
         state = store.load(given.name)
@@ -114,9 +112,7 @@ def open_parts(
         now = Now(SystemClock(), state.now)
         digests = digests_of(book)
         prepare = preparing(book, lake.analyst)
-        quarantine = quarantined(
-            DeltaHealth(spark, catalog.jobs.slots, own=own_spark), settings.strikes_max
-        )
+        quarantine = quarantined(catalog.jobs.slots, settings.strikes_max)
         sink = WatchedSink(DeltaSink(catalog, book, lake.analyst), quarantine)
         feed = DeltaFeed(
             spark,
