@@ -62,6 +62,7 @@ class Commit:
     skip: bool = False  # raises nothing: no data changed, or a RESTORE under `on_restore: skip`
     logged: int | None = None  # what its log says, where its instant was moved from there (G1)
     writer: Writer | None = None  # whose action wrote it (G22); None = the outside world
+    digest: str | None = None  # of its log file's text; None = not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,8 @@ class Cursor:
     """How far a table has been taken: every version <= `version` is in some bucket.
 
     `table_id` is the metadata id (G10), `schema` the table's schema JSON at `version` (G12),
-    `instant` the instant of `version` (the lower bound of the next one, G1).
+    `instant` the instant of `version` (the lower bound of the next one, G1), `digest` that of the
+    version's log file, by which a log that was written anew shows (G10); None = not known.
     """
 
     table: str
@@ -77,6 +79,7 @@ class Cursor:
     version: int
     instant: int
     schema: str
+    digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

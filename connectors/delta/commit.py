@@ -6,6 +6,7 @@ only an estimate or a note is passed over.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Collection, Mapping
@@ -62,7 +63,8 @@ class LoggedCommit:
     `metadata`: its metadata action, if any.
     `note`: what an entry's commit says of it in its userMetadata; empty for anybody else's.
     `transaction`: what a transaction event shows of it (`engine.parameters.TRANSACTION`).
-    `written`: how many rows it inserted, changed or deleted, if it says so.
+    `written`: how many rows it inserted, changed or deleted, if it says so. `digest`: of its file's
+    text, by which a version that was written anew shows.
     """
 
     version: int
@@ -77,6 +79,7 @@ class LoggedCommit:
     transaction: Mapping[str, Any] = field(default_factory=dict)
     written: int | None = None
     writer: tuple[str, str] | None = None
+    digest: str = ""
 
 
 class DamagedCommit(ValueError):
@@ -121,7 +124,12 @@ def _parsed(version: int, text: str, modified_ms: int, own_stores: Collection[st
         transaction=_transaction(version, info),
         written=_written(_metrics(info)),
         writer=_writer(note, own_stores),
+        digest=_digest(text),
     )
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 def parse_metadata(action: Mapping[str, Any]) -> Metadata:

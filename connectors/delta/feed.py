@@ -76,8 +76,8 @@ class DeltaFeed:
 
     def head(self, table: Table, after: Cursor | None) -> TableHead:
         """See `engine.ports.Feed.head`. Raises EngineError `table-missing`, `table-replaced`,
-        `table-truncated`, `table-restored`, `log-gap`, `log-damaged`, `version-gone`,
-        `feed-off`, `catalog-managed`, `start-version`."""
+        `table-truncated`, `log-rewritten`, `table-restored`, `log-gap`, `log-damaged`,
+        `version-gone`, `feed-off`, `catalog-managed`, `start-version`."""
         with self._looking:
             return self._head(table, after)
 
@@ -230,13 +230,20 @@ class DeltaFeed:
     def _identify(self, table: Table, source: _Source, cursor: Cursor) -> None:
         """Whether the table is still the one that the cursor is about (G10).
 
-        The cursor's own commit file tells, as long as it is the one that was seen in this run;
-        else the metadata id as of the cursor's version does.
+        The cursor's own commit file tells, as long as it is the one that was seen in this run; else
+        the metadata id as of the cursor's version does, and what that file holds: a copy that was
+        put back has the same id. A file that was cleaned up tells nothing.
         """
         log = source.log
         modified = log.files.modified_ms(cursor.version)
-        if modified is not None and modified == log.parsed_ms(cursor.version):
-            return
+        if modified is None or modified != log.parsed_ms(cursor.version):
+            self._identify_anew(table, source, cursor)
+        logged = log.commit(cursor.version)
+        if logged is not None and cursor.digest not in (None, logged.digest):
+            raise stops.log_rewritten(table.name, logged, cursor.instant)
+
+    def _identify_anew(self, table: Table, source: _Source, cursor: Cursor) -> None:
+        log = source.log
         log.forget()
         head = self._snapshot(table, source)
         known = head
@@ -246,7 +253,6 @@ class DeltaFeed:
             raise stops.table_replaced(table.name, 0, known.metadata.id, cursor.table_id)
         if head.version < cursor.version:
             raise stops.table_truncated(table.name, head.version, cursor.version)
-        log.commit(cursor.version)
 
     def _at(self, log: TableLog, version: int) -> Snapshot | None:
         try:
@@ -358,6 +364,7 @@ def _as_commit(table: Table, logged: LoggedCommit, schema: str) -> Commit:
         rows_estimate=logged.rows,
         depth=logged.depth,
         writer=logged.writer,
+        digest=logged.digest,
         schema=found.schema if found is not None and changed else None,
         skip=not logged.changes_data
         or (logged.operation == "RESTORE" and table.on_restore == "skip"),

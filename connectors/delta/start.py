@@ -38,7 +38,8 @@ def start_cursor(table: Table, log: TableLog, head: Snapshot) -> Cursor:
 def _cursor(table: Table, log: TableLog, version: int, metadata: Metadata) -> Cursor:
     commit = log.commit(version) if version >= 0 else None
     instant = commit.instant if commit else 0
-    return Cursor(table.name, metadata.id, version, instant, metadata.schema)
+    digest = commit.digest if commit else None
+    return Cursor(table.name, metadata.id, version, instant, metadata.schema, digest)
 
 
 def _checked(table: Table, log: TableLog, head: int, version: int) -> int:

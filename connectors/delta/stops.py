@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from tidegate.connectors.delta.commit import LoggedCommit
 from tidegate.connectors.delta.faults import SPARK_ERRORS, fault
 from tidegate.connectors.delta.jobs import OverrunError
+from tidegate.engine import plain
 from tidegate.engine.printable import shortened
 from tidegate.rules.errors import EngineError
 
@@ -44,6 +46,20 @@ def table_truncated(table: str, head: int, version: int) -> EngineError:
         "table-truncated",
         f"table `{table}`: its log ends at version {head}, but version {version} was read before",
         "put the missing log files back, or " + reset_hint(table),
+    )
+
+
+def log_rewritten(table: str, found: LoggedCommit, instant: int) -> EngineError:
+    """`instant`: of the commit that was read."""
+    return EngineError(
+        "log-rewritten",
+        f"table `{table}`: its log was written anew, as after a copy of the table was put back: "
+        f"version {found.version} was read as a commit of {plain.instant(instant)}, and is another "
+        f"one by now ({found.operation or 'unknown'} of {plain.instant(found.instant)})",
+        "from which version on it differs cannot be seen: "
+        f"`tidegate reset {table} --from VERSION` reads that version and all after it (rows that "
+        f"were read before come again, as new occurrences), `tidegate reset {table} --from now` "
+        "goes on from its head (rows that were written since the copy was put back are lost)",
     )
 
 

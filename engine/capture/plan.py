@@ -285,7 +285,7 @@ def _range(name: str, cursor: Cursor, commits: Sequence[Commit]) -> TableRange:
         first=commits[0].version,
         last=last.version,
         instants={c.version: c.instant for c in commits},
-        cursor=Cursor(name, cursor.table_id, last.version, last.instant, schema),
+        cursor=Cursor(name, cursor.table_id, last.version, last.instant, schema, last.digest),
         depths={c.version: c.depth for c in commits if c.depth},
         skipped=frozenset(c.version for c in commits if c.skip),
         rows_estimate=sum(c.rows_estimate for c in commits if not c.skip),

@@ -38,7 +38,7 @@ def load(connection: sa.Connection, rulebook: str) -> State:
         now=last.now if last else 0,
         cursors={
             row.table_name: Cursor(
-                row.table_name, row.table_id, row.version, row.instant, row.schema
+                row.table_name, row.table_id, row.version, row.instant, row.schema, row.digest
             )
             for row in _rows(connection, t.cursors, rulebook)
         },

@@ -94,6 +94,7 @@ leases = Table(
     Column("alive_at", BigInteger, nullable=False, server_default="0"),
 )
 
+# `digest`: of the log file of `version`; null where it is not known.
 cursors = Table(
     "cursors",
     metadata,
@@ -103,6 +104,7 @@ cursors = Table(
     Column("version", BigInteger, nullable=False),
     Column("instant", BigInteger, nullable=False),
     Column("schema", Text, nullable=False),
+    Column("digest", Text),
 )
 
 activations = Table(

@@ -144,6 +144,26 @@ def test_g10_a_replaced_table_stops_and_reset_goes_on(tidegate: Tidegate, shop: 
     assert (status["stopped"], status["asked_for"]) == (None, [])
 
 
+def test_g10_a_source_put_back_from_a_copy_stops_and_reset_goes_on(
+    tidegate: Tidegate, shop: Shop
+) -> None:
+    assert tidegate("run", shop.book, "--once").exit_code == 0
+    backup = shutil.copytree(shop.folder / "orders", shop.folder / "backup")
+    shop.sql("INSERT INTO {orders} VALUES (1, 1), (2, 2)")
+    assert tidegate("run", shop.book, "--once").exit_code == 0
+    shutil.rmtree(shop.folder / "orders")
+    shutil.copytree(backup, shop.folder / "orders")
+    shop.sql("INSERT INTO {orders} VALUES (11, 1)")
+    shop.sql("INSERT INTO {orders} VALUES (12, 1)")
+    stopped = tidegate("run", shop.book, "--once")
+    assert (stopped.exit_code, "`tidegate reset orders --from now`" in stopped.stderr) == (3, True)
+    status = json.loads(tidegate("status", "--store", shop.store, "--json").stdout)
+    assert "table `orders`: its log was written anew" in status["stopped"]
+    assert tidegate("reset", "orders", "--from", "1", "--store", shop.store).exit_code == 0
+    assert tidegate("run", shop.book, "--once").exit_code == 0
+    assert shop.logged() == {(1, 1): 1, (2, 2): 1, (11, 1): 1, (12, 1): 1}
+
+
 def test_g12_a_used_column_dropped_stops_by_name(tidegate: Tidegate, shop: Shop) -> None:
     shop.sql(
         "ALTER TABLE {orders} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name',"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections import Counter
 from dataclasses import replace
@@ -48,6 +49,11 @@ def remove(lake: Lake, *versions: int) -> None:
         lake.log("t", version).with_suffix(".crc").unlink(missing_ok=True)
 
 
+def checkpoint(lake: Lake) -> None:
+    java = lake.spark._jvm.org.apache.spark.sql.delta.DeltaLog  # type: ignore[union-attr]
+    java.forTableWithSnapshot(lake.spark._jsparkSession, lake.path("t"))._1().checkpoint()
+
+
 def restarted(before: Capturing) -> Capturing:
     """The engine after a restart: the same state, nothing known of the tables."""
     return Capturing(
@@ -71,7 +77,7 @@ def at_version(lake: Lake, version: int, **options: Any) -> Capturing:
     engine = loop(lake, **options)
     state = engine.state
     engine.drain()
-    cursor = replace(engine.state.cursors["t"], version=version)
+    cursor = replace(engine.state.cursors["t"], version=version, digest=None)
     engine.state = replace(engine.state, cursors={"t": cursor}, watermark=1)
     assert state is not engine.state
     return restarted(engine)
@@ -113,8 +119,7 @@ def test_g10_missing_log_files_stop(
 def test_g10_a_log_cleaned_up_behind_the_cursor_stops(copy: Lake) -> None:
     engine = at_version(copy, 0)
     copy.sql("INSERT INTO {t} VALUES (4, 4)")
-    java = copy.spark._jvm.org.apache.spark.sql.delta.DeltaLog  # type: ignore[union-attr]
-    java.forTableWithSnapshot(copy.spark._jsparkSession, copy.path("t"))._1().checkpoint()
+    checkpoint(copy)
     remove(copy, 0, 1, 2)
     stopped = stop(engine)
     assert stopped.code == "version-gone"
@@ -171,6 +176,60 @@ def test_g10_a_table_created_anew_is_another_table(
         copy.sql(f"INSERT INTO {{t}} VALUES ({version}, 0)")
     for run in (engine, restarted(engine)):
         assert stop(run).code == "table-replaced"
+
+
+def written_since(lake: Lake, *ids: int) -> None:
+    for number in ids:
+        lake.sql(f"INSERT INTO {{t}} VALUES ({number}, 0)")
+
+
+def put_back(lake: Lake, backup: Path) -> None:
+    shutil.rmtree(lake.path("t"))
+    shutil.copytree(backup, lake.path("t"))
+
+
+def test_g10_a_log_written_anew_after_a_copy_was_put_back_stops(copy: Lake, tmp_path: Path) -> None:
+    """The id is the same, and the head has passed the cursor; with or without a restart between."""
+    engine = loop(copy, start="now")
+    engine.drain()
+    backup = Path(shutil.copytree(copy.path("t"), tmp_path / "backup"))
+    written_since(copy, 4, 5)
+    assert total(engine.drain(), "i") == Counter([(4,), (5,)])
+    put_back(copy, backup)
+    written_since(copy, 14, 15, 16)
+    for run in (engine, restarted(engine)):
+        stopped = stop(run)
+        assert stopped.code == "log-rewritten"
+        assert "version 5 was read as a commit of 20" in stopped.message
+        assert "another one by now (WRITE of 20" in stopped.message
+        assert "`tidegate reset t --from VERSION`" in stopped.hint
+        assert "`tidegate reset t --from now`" in stopped.hint
+        assert run.state.cursors["t"].version == 5
+
+
+def test_g10_a_copy_put_back_as_it_was_goes_on(copy: Lake, tmp_path: Path) -> None:
+    """What its files hold counts, not when they were written."""
+    engine = loop(copy, start="now")
+    engine.drain()
+    backup = Path(shutil.copytree(copy.path("t"), tmp_path / "backup"))
+    for file in (backup / "_delta_log").iterdir():
+        os.utime(file, (1_000_000_000, 1_000_000_000))
+    put_back(copy, backup)
+    written_since(copy, 4)
+    later = restarted(engine)
+    for run in (engine, later):
+        assert total(run.drain(), "i") == Counter([(4,)])
+
+
+def test_g10_a_cleaned_up_log_is_not_taken_for_one_written_anew(copy: Lake) -> None:
+    engine = loop(copy, start="now")
+    engine.drain()
+    written_since(copy, 4)
+    checkpoint(copy)
+    remove(copy, 0, 1, 2, 3)
+    later = restarted(engine)
+    for run in (engine, later):
+        assert total(run.drain(), "i") == Counter([(4,)])
 
 
 @pytest.mark.long
