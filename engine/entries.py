@@ -152,7 +152,8 @@ class Fate(Enum):
     EFFECT = "effect"  # a commit names this store and entry
     SEALED = "sealed"  # its seal stands: it can land no more
     ABSENT = "absent"  # its marker is below its number: it has not landed
-    PASSED = "passed"  # its marker is at or above its number, but no commit is this entry's
+    PASSED = "passed"  # no commit is this entry's, but its marker is another history's: at or above
+    # its number, or below at the number of an entry that is no one of its app id
     UNKNOWN = "unknown"  # the log was cleaned, or the target cannot be read
 
 

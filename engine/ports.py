@@ -3,7 +3,7 @@ implement them; simulation and tests bring their own."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -26,6 +26,9 @@ from tidegate.engine.values import (
 )
 from tidegate.rules.errors import EngineError, Place
 from tidegate.rules.model import Rule, SignalAction, Sql, Table, Webhook
+
+AppIds = Callable[[Collection[int]], Mapping[int, str]]
+"""Looks up entries: see `Store.app_ids`."""
 
 
 class Clock(Protocol):
@@ -195,8 +198,8 @@ class Sink(Protocol):
 
     def run(self, entry: Entry, firings: Firings) -> None:
         """Run one sql entry under its marker (G16). What became of it is then asked of `fate`: a
-        statement whose marker has been passed is skipped in silence. Raises SinkError; nothing has
-        been committed then, as far as Spark can tell."""
+        statement whose marker has been passed, or moved by another history, is skipped in silence.
+        Raises SinkError; nothing has been committed then, as far as Spark can tell."""
         ...
 
     def ready(self, targets: Collection[str]) -> None:
@@ -339,6 +342,11 @@ class Store(Protocol):
 
     def last_entry(self) -> int:
         """The last number of the store's sequence of entries."""
+        ...
+
+    def app_ids(self, numbers: Collection[int]) -> Mapping[int, str]:
+        """The app ids of entries, of all rulebooks, by their numbers, empty for those that another
+        history passed; those purged are left out."""
         ...
 
     def entry_firings(self, rulebook: str, bucket: int, rule: str) -> Firings:

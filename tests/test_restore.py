@@ -253,6 +253,32 @@ def test_g20_a_second_store_is_refused_until_adopted(restored: Restored, tmp_pat
     assert "is run by" in result.stderr
 
 
+def test_g16b_engines_on_two_copies_of_a_store_do_nothing_twice(
+    spark: SparkSession, tables: Path, tmp_path: Path
+) -> None:
+    """A signal reaches one of the two, so that their entries have other numbers from then on."""
+    shop = make(tables, tmp_path / "shop", spark)
+    back_up(shop.folder / "shop.db", tmp_path / "copy.db")
+    twin = Restored(spark, shop.folder, f"sqlite:///{tmp_path / 'copy.db'}")
+    shop.run_once()
+    with shop.engine() as first, twin.engine() as second:  # the later lease is first
+        twin.tell(7)
+        second.run_once()
+        shop.order((2,))
+        first.run_once()
+        second.run_once()
+        assert shop.logged() == Counter([("first", 1), ("hearing", 7), ("first", 2)])
+        with open_store(twin.store, create=False) as store:
+            (held,) = store.open_entries("shop")
+            assert (held.rule, held.state, held.fate) == ("first", "held", "passed")
+            assert "an engine on a copy of this store" in (held.error or "")
+        shop.order((3,))
+        for engine in (first, second):
+            engine.run_once()
+    assert shop.logged() == Counter([("first", 1), ("hearing", 7), ("first", 2), ("first", 3)])
+    assert twin.refusal().code == "store-behind-effects"
+
+
 def test_g20_a_target_that_keeps_markers_too_short_is_refused(
     spark: SparkSession, tables: Path, tmp_path: Path
 ) -> None:

@@ -55,10 +55,11 @@ class Effects:
             log.forget()  # another table stands there by now
         while (commit := log.commit(version)) is not None:
             note = commit.note
-            if note.get("store") == store_of(entry.app_id) and note.get("entry") == entry.number:
+            if note.get("app_id") == entry.app_id and note.get("entry") == entry.number:
                 if note.get("sealed") is True:
                     return Fate.SEALED
-                if note.get("ids") == list(ids) and note.get("firings") == firings:
+                done = (note.get("action"), note.get("ids"), note.get("firings"))
+                if done == (entry.action, list(ids), firings):
                     count = "-" if commit.written is None else f"{commit.written:,}"
                     told = (entry.rule, entry.target, version, count)
                     _LOG.info("%s wrote %s version %d, rows: %s", *told)

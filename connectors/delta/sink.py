@@ -20,7 +20,7 @@ from tidegate.connectors.delta.plans import Plans
 from tidegate.connectors.delta.where import expression
 from tidegate.engine.entries import Entry, Fate
 from tidegate.engine.moments import python_rows
-from tidegate.engine.ports import SinkError
+from tidegate.engine.ports import AppIds, SinkError
 from tidegate.engine.transitions import transition_table
 from tidegate.engine.values import Firings, Reading
 from tidegate.rules.errors import InputError, Place, word_place
@@ -45,12 +45,16 @@ _INTERPRETED = {
 
 class DeltaSink:
     """Runs the entries of one rulebook. Every statement gets a session of its own, so that neither
-    its marker nor its `event` is seen by another."""
+    its marker nor its `event` is seen by another. `app_ids`: those of the store's entries, by their
+    numbers (see `engine.ports.Store`)."""
 
-    def __init__(self, catalog: Catalog, rulebook: Rulebook, analyst: DeltaAnalyst) -> None:
+    def __init__(
+        self, catalog: Catalog, rulebook: Rulebook, analyst: DeltaAnalyst, app_ids: AppIds
+    ) -> None:
         self._catalog = catalog
         self._rulebook = rulebook
         self._analyst = analyst
+        self._app_ids = app_ids
         self._effects = Effects(catalog.spark, catalog.locations)
 
     def run(self, entry: Entry, firings: Firings) -> None:
@@ -82,12 +86,11 @@ class DeltaSink:
             told = self._effects.told(entry, _first(firings, FIRING_IDS_NOTED), len(firings))
             if told is not None:
                 return told
-            snapshot = self._snapshot(entry.target or "")
+            snapshot = self._target(entry)
             if int(snapshot.version()) < self._effects.last(entry):
                 return Fate.UNKNOWN  # a hole in the log hides what came after it
-            marker = snapshot.transactions().get(entry.app_id)
-            if not marker.isDefined() or marker.get() < entry.number:
-                return Fate.ABSENT
+            if _marker(entry, snapshot) < entry.number:
+                return Fate.PASSED if self._is_moved(entry, snapshot) else Fate.ABSENT
             return self._effects.passed(entry, int(snapshot.version()))
         except (*SPARK_ERRORS, ValueError, KeyError) as error:
             check_alive(error)
@@ -133,7 +136,18 @@ class DeltaSink:
             said = fault(error)
             raise SinkError(f"[{said.condition}] {said.message}", said.details) from None
 
+    def _is_moved(self, entry: Entry, snapshot: Any) -> bool:
+        """Whether another history moved the marker of an entry, up to its number: to that of an
+        entry that the store has under another app id, or knows to be passed. An engine on a copy of
+        the store did, and may have done what the entry says under a number of its own."""
+        marker = _marker(entry, snapshot)
+        if not 0 < marker < entry.number:
+            return False
+        return self._app_ids([marker]).get(marker, entry.app_id) != entry.app_id
+
     def _run(self, entry: Entry, firings: Firings) -> None:
+        """One attempt. The marker is looked at last: what another engine commits under it while the
+        statement runs is a conflict, after which it is looked at again."""
         reading = self._reading(entry, firings)
         with self._catalog.session() as session:
             for key, value in self._settings(entry, firings, reading).items():
@@ -141,6 +155,10 @@ class DeltaSink:
             show(session, firings.relation, "event", f"p_{entry.rule}")
             for name in sorted(reading.transitions):
                 show(session, transition_table(firings.relation, name), name)
+            if entry.kind == "sql" and self._within(
+                lambda: self._is_moved(entry, self._target(entry))
+            ):
+                return
             if names := _parameters(entry, firings):
                 self._within(lambda: _run_bound(session, entry.text, firings, names))
             else:
@@ -195,6 +213,9 @@ class DeltaSink:
         unknown = INTERPRETED_BYTES + 1 if self._rulebook.reads else 0
         return unknown + sum(int(self._snapshot(table).sizeInBytes()) for table in tables)
 
+    def _target(self, entry: Entry) -> Any:
+        return self._snapshot(entry.target or "")
+
     def _snapshot(self, table: str) -> Any:
         """The table's latest snapshot, from Delta's own cache."""
         spark = self._catalog.spark
@@ -212,8 +233,17 @@ class DeltaSink:
             "rulebook": self._rulebook.name,
             "rule": entry.rule,
             "entry": entry.number,
+            "app_id": entry.app_id,
+            "action": entry.action,
             "depth": entry.depth,
         }
+
+
+def _marker(entry: Entry, snapshot: Any) -> int:
+    """Where the marker of an entry's app id stands, 0 where there is none. A marked commit asks
+    Delta for the same, which keeps what it has found."""
+    found = snapshot.transactions().get(entry.app_id)
+    return int(found.get()) if found.isDefined() else 0
 
 
 def _typed(value: Column, kind: str | None) -> Column:

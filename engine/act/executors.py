@@ -12,7 +12,8 @@ from tidegate.engine.values import Firings, Signal
 
 STOPPED_BY = {
     Fate.SEALED: "its seal stands in the target's log: it waits for a skip or a redrive",
-    Fate.PASSED: "its marker was passed without it: another history wrote the target",
+    Fate.PASSED: "its marker was moved without it: another history wrote the target, such as an "
+    "engine on a copy of this store (stop one of the two, and start the other anew)",
     Fate.UNKNOWN: "what became of it cannot be known: the target's log was cleaned, or cannot be "
     "read",
     Fate.ABSENT: "its statement left no commit",

@@ -46,6 +46,8 @@ def pass_over(control: Control, entry: Entry, seal: Seal, renew: Renew) -> Outco
             f"and may have had the same effect; `tidegate redrive {entry.number} --may-double` "
             f"runs it anew, `tidegate skip {entry.number}` passes over it"
         )
+    if refused is Fate.PASSED:
+        entry = replace(entry, fate=refused.value)
     if successor is None:
         return _outcome(entry, "skipped", control)
     return replace(_outcome(entry, "redriven", control), successors=(successor,))

@@ -113,7 +113,7 @@ def open_parts(
         digests = digests_of(book)
         prepare = preparing(book, lake.analyst)
         quarantine = quarantined(catalog.jobs.slots, settings.strikes_max)
-        sink = WatchedSink(DeltaSink(catalog, book, lake.analyst), quarantine)
+        sink = WatchedSink(DeltaSink(catalog, book, lake.analyst, store.app_ids), quarantine)
         feed = DeltaFeed(
             spark,
             catalog.locations,

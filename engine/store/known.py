@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import sqlalchemy as sa
 
+from tidegate.engine.entries import Fate
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import server_now, upsert
 from tidegate.engine.store.holder import is_dead
@@ -25,14 +26,16 @@ def stores(connection: sa.Connection, rulebook: str) -> frozenset[str]:
 
 
 def app_ids(connection: sa.Connection, numbers: Iterable[int]) -> Mapping[int, str]:
-    """The app ids of entries, of all rulebooks, by their numbers; those purged are left out."""
+    """The app ids of entries, of all rulebooks, by their numbers; those purged are left out. One
+    that another history passed has none: a marker at its number is that history's."""
     c = t.outbox.c
     found: dict[int, str] = {}
     asked = sorted(set(numbers))
     for at in range(0, len(asked), _NUMBERS_AT_ONCE):
         some = c.number.in_(asked[at : at + _NUMBERS_AT_ONCE])
-        rows = connection.execute(sa.select(c.number, c.app_id).where(some))
-        found.update({row.number: row.app_id for row in rows})
+        rows = connection.execute(sa.select(c.number, c.app_id, c.fate).where(some))
+        passed = Fate.PASSED.value
+        found.update({row.number: "" if row.fate == passed else row.app_id for row in rows})
     return found
 
 

@@ -51,7 +51,8 @@ def effects(notes: dict[int, dict[str, Any]]) -> tuple[Effects, Log]:
 
 
 def note(store: str = "mine", entry: Any = 5, **more: Any) -> dict[str, Any]:
-    return {"store": store, "entry": entry, "firings": 1, **more}
+    app_id = f"tidegate/{store}/bank/r"
+    return {"app_id": app_id, "entry": entry, "action": 0, "firings": 1, **more}
 
 
 @pytest.mark.parametrize(
@@ -66,6 +67,8 @@ def note(store: str = "mine", entry: Any = 5, **more: Any) -> dict[str, Any]:
         (note(ids=["11" * 16]), None),  # the number was given twice: a store from a backup
         (note(ids=[]), None),
         (note(ids=IDS, firings=2), None),  # the first of more: another history's bucket
+        (note(ids=IDS, action=1), None),  # another one of its rule: two copies of a store
+        (note(ids=IDS, app_id="tidegate/mine/bank/r/otherwise"), None),
         (note(sealed="no"), None),
         ({}, None),
     ],

@@ -45,7 +45,8 @@ class Bank:
         self.catalog = Catalog(lake.spark, self.book, store)
         self.catalog.open()
         analyst = DeltaAnalyst(self.catalog, self.book, unmarked=UNMARKED)
-        self.sink = DeltaSink(self.catalog, self.book, analyst)
+        self.app_ids: dict[int, str] = {}  # that the store knows, by number
+        self.sink = DeltaSink(self.catalog, self.book, analyst, lambda _: self.app_ids)
         self.conditions = DeltaConditions(self.catalog, 3_600)
         self.numbers = iter(range(1, 1000))
 
@@ -150,6 +151,8 @@ def test_g16_the_commit_says_whose_effect_it_is(bank: Bank) -> None:
             "rulebook": "bank",
             "rule": "r",
             "entry": entry.number,
+            "app_id": "tidegate/S7/bank/r",
+            "action": 0,
             "depth": 3,
             "firings": 2,
             "ids": [ZERO, ONE],
@@ -157,6 +160,36 @@ def test_g16_the_commit_says_whose_effect_it_is(bank: Bank) -> None:
     }
     assert actions["txn"]["appId"] == "tidegate/S7/bank/r"
     assert actions["txn"]["version"] == entry.number
+
+
+def test_g16b_a_marker_that_another_history_moved_keeps_a_statement_from_running(
+    bank: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an engine on a copy of the store does, under a number that is another rule's here."""
+    app_id = "tidegate/S7/bank/copied"
+    theirs, ours = (
+        bank.entry("INSERT INTO alerts SELECT 1, 'copied'", app_id=app_id) for _ in range(2)
+    )
+    bank.sink.run(theirs, FIRED)
+    later = replace(ours, target_version=bank.versions("alerts") - 1)  # stored after that
+    assert bank.sink.fate(later, FIRED) is Fate.ABSENT
+    monkeypatch.setitem(bank.app_ids, theirs.number, "tidegate/S7/bank/another")
+    for entry in (ours, later):
+        before = bank.versions("alerts")
+        bank.sink.run(entry, FIRED)
+        assert bank.versions("alerts") == before
+        assert bank.sink.fate(entry, FIRED) is Fate.PASSED
+    monkeypatch.setitem(bank.app_ids, theirs.number, app_id)
+    bank.sink.run(later, FIRED)
+    assert bank.sink.fate(later, FIRED) is Fate.EFFECT
+
+
+def test_g16b_an_action_is_not_taken_for_another_of_its_rule(bank: Bank) -> None:
+    """Of two copies of a store, each may have given its number to another one."""
+    entry = bank.entry("INSERT INTO alerts SELECT 2, 'copied'")
+    bank.sink.run(entry, FIRED)
+    assert bank.sink.fate(replace(entry, action=1), FIRED) is Fate.PASSED
+    assert bank.sink.fate(entry, FIRED) is Fate.EFFECT
 
 
 def test_g16_no_marker_leaks_into_other_sessions(bank: Bank, spark: SparkSession) -> None:
@@ -298,7 +331,7 @@ def test_g21_of_two_engines_with_one_entry_one_lands(bank: Bank) -> None:
     """One of them has slept past its lease, with the entry in hand."""
     catalog = Catalog(bank.lake.spark, bank.book, bank.store, 2)
     catalog.open()
-    other = DeltaSink(catalog, bank.book, DeltaAnalyst(catalog, bank.book))
+    other = DeltaSink(catalog, bank.book, DeltaAnalyst(catalog, bank.book), lambda _: {})
     entries = [bank.entry(f"INSERT INTO alerts SELECT 1, 'both {n}'") for n in range(3)]
     for entry in entries:
         threads = [
@@ -316,7 +349,7 @@ def test_g21_of_two_engines_with_one_entry_one_lands(bank: Bank) -> None:
 
 def test_a_statement_past_its_time_is_cancelled(bank: Bank) -> None:
     book = replace(bank.book, settings=Settings(statement_seconds_max=1))
-    slow = DeltaSink(bank.catalog, book, DeltaAnalyst(bank.catalog, book))
+    slow = DeltaSink(bank.catalog, book, DeltaAnalyst(bank.catalog, book), lambda _: {})
     pairs = "range(100000000) a JOIN range(100000) b ON a.id % 7 = b.id % 5 WHERE a.id + b.id < 0"
     with pytest.raises(SinkError, match="statement_seconds_max = 1"):
         slow.run(bank.entry(f"INSERT INTO alerts SELECT a.id, 'slow' FROM {pairs}"), FIRED)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
@@ -138,8 +139,8 @@ def test_g16b_a_marker_that_another_history_passed_is_no_proof(
     store.ask("loop", "redrive", "1", option="may-double")
     bench.feed.commits = 3
     bench.drain()
-    assert bench.states() == []
-    assert bench.sink.effects == bench.expected()
+    assert bench.states() == [(4, "held")]  # its marker still is the other one's: till an adoption
+    assert bench.sink.effects == bench.expected() - Counter({("a", 2): 1})
 
 
 def test_g13_a_full_outbox_pauses_planning(store: SqlStore) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support import make
+from tidegate.engine.entries import Outcome
 from tidegate.engine.failpoints import FailpointError, arm
 from tidegate.engine.state import Taken
 from tidegate.engine.store import SqlStore
@@ -26,11 +27,14 @@ def stored(store: SqlStore) -> int:
 
 
 def test_g20_a_store_knows_its_entries_by_number_and_app_id(store: SqlStore) -> None:
-    stored(store)
+    epoch = stored(store)
     assert store.app_ids([1, 2, 2, 9, *range(100, 3_000)]) == {
         1: "tidegate/x/bank/blocked",
         2: "tidegate/x/bank/blocked",
     }
+    (first, *_) = store.open_entries("bank")
+    store.settle("bank", epoch, [Outcome(first, "held", 1, fate="passed")])
+    assert store.app_ids([1, 2]) == {1: "", 2: "tidegate/x/bank/blocked"}
     assert store.target_version("bank", "a") == 9
     assert store.target_version("bank", "b") is None
     assert store.target_version("doors", "a") is None

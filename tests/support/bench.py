@@ -66,6 +66,7 @@ class Bench:
         schemas = {"t": SCHEMA, "out": SCHEMA}
         book = with_action_events(self.book, {t: arrow_schema(s) for t, s in schemas.items()})
         store = self.store
+        self.sink.app_ids = store.app_ids
         epoch = store.acquire(book.name, "one", 600)
         self.ledger = Ledger(store, book.name, epoch)
         self.quarantine = quarantine(store, book.name, epoch, most=book.settings.strikes_max)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from tests.support.make import BEGIN, SECOND
 from tidegate.engine.entries import Entry, Fate
 from tidegate.engine.parameters import TRANSACTION
-from tidegate.engine.ports import FEED_KINDS, KIND, VERSION, ReadRequest, TableHead
+from tidegate.engine.ports import FEED_KINDS, KIND, VERSION, AppIds, ReadRequest, TableHead
 from tidegate.engine.values import Commit, Cursor, Firings, TableRange, Writer
 from tidegate.rules.model import Table
 
@@ -85,8 +85,9 @@ class MemoryFeed:
 
 class MemorySink:
     """A target with Delta's rule for markers: a statement at or below its marker is skipped in
-    silence. `fails` is asked before each statement, `lost` after it has landed: what it gives is
-    raised though the effect stands."""
+    silence, and so is one whose marker another history has moved. `app_ids`: those of the store's
+    entries, as in its port. `fails` is asked before each statement, `lost` after it has landed:
+    what it gives is raised though the effect stands."""
 
     def __init__(self) -> None:
         self.effects: Counter[tuple[str, int]] = Counter()
@@ -95,7 +96,9 @@ class MemorySink:
         self.fails: Callable[[Entry], Exception | None] = lambda entry: None
         self.lost: Callable[[Entry], Exception | None] = lambda entry: None
         self.readied: Queue[set[str]] = Queue()
+        self.actions: dict[tuple[str, int], int] = {}  # by app id and number
         self.cleaned = False  # the log before the last commit
+        self.app_ids: AppIds = lambda numbers: {}
 
     def ready(self, targets: Collection[str]) -> None:
         self.readied.put(set(targets))
@@ -103,10 +106,11 @@ class MemorySink:
     def run(self, entry: Entry, firings: Firings) -> None:
         if error := self.fails(entry):
             raise error
-        if entry.number > self.marker(entry):
+        if entry.number > self.marker(entry) and not self.is_moved(entry):
             self.entries.append((entry.rule, entry.number))
             self.effects.update((entry.rule, n) for n in firings.relation["id"].to_pylist())
             self.commits.append((entry.app_id, entry.number, firings.hex_ids().to_pylist()))
+            self.actions[entry.app_id, entry.number] = entry.action
         if error := self.lost(entry):
             raise error
 
@@ -118,14 +122,19 @@ class MemorySink:
 
     def fate(self, entry: Entry, firings: Firings) -> Fate:
         found = {c[1]: c[2] for c in self.commits if c[0] == entry.app_id}
-        if entry.number not in found or found[entry.number] not in (
-            None,
-            firings.hex_ids().to_pylist(),
-        ):
+        action = self.actions.get((entry.app_id, entry.number), entry.action)
+        own = (None, firings.hex_ids().to_pylist())
+        if entry.number not in found or found[entry.number] not in own or action != entry.action:
             if entry.number > self.marker(entry):
-                return Fate.ABSENT
+                return Fate.PASSED if self.is_moved(entry) else Fate.ABSENT
             return Fate.UNKNOWN if self.cleaned else Fate.PASSED
         return Fate.SEALED if found[entry.number] is None else Fate.EFFECT
+
+    def is_moved(self, entry: Entry) -> bool:
+        """Whether the marker is at an entry that the store has under another app id."""
+        marker = self.marker(entry)
+        known = self.app_ids([marker]).get(marker, entry.app_id)
+        return marker < entry.number and known != entry.app_id
 
     def marker(self, entry: Entry) -> int:
         return max((c[1] for c in self.commits if c[0] == entry.app_id), default=0)

@@ -8,7 +8,7 @@ nothing. It keeps no damping, and no ends of actions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import ParamSpec, TypeVar
@@ -178,6 +178,10 @@ class MemoryStore:
 
     def last_entry(self) -> int:
         return max(self.entries, default=0)
+
+    def app_ids(self, numbers: Collection[int]) -> Mapping[int, str]:
+        some = {n: self.entries[n] for n in numbers if n in self.entries}
+        return {n: "" if e.fate == "passed" else e.app_id for n, e in some.items()}
 
     def entry_firings(self, rulebook: str, bucket: int, rule: str) -> Firings:
         return self.stored[bucket, rule]
