@@ -115,7 +115,7 @@ class Quarantine:
                         raise
                     if not replaced():
                         self._gate.died()
-                        with suppress(OutageError):  # it stays stored as begun, and counts later
+                        with suppress(OutageError):  # the next strike is stored with this one
                             self._strike(suspects, DEATH, lost.message)
                     raise lost from error
         self._gate.clean()
@@ -187,7 +187,7 @@ class Quarantine:
                         known = known.struck(one, kind, reason)
                     found[one.key] = known
             left = [one for one in self._running if one.key not in found]
-            self._records.strike(self._rulebook, self._epoch, [*found.values()], left)
             self._known |= found
+            self._records.strike(self._rulebook, self._epoch, [*found.values()], left)
         for one in suspects:
             log.warning("%s %s; %s", one.told, self.of(one).told, reason)

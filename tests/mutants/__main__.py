@@ -15,7 +15,16 @@ from queue import SimpleQueue
 
 from tests.mutants.mutants import ROOT, Mutant, mutants
 
-COPIED = ("tidegate", "rules", "engine", "connectors", "migrations", "tests", "pyproject.toml")
+COPIED = (
+    "tidegate",
+    "rules",
+    "engine",
+    "connectors",
+    "migrations",
+    "tests",
+    "pyproject.toml",
+    "README.md",
+)
 WORKERS = 2
 SECONDS_MAX = 240  # a mutant that never ends is noticed
 UNMUTATED_SECONDS_MAX = 3_600  # all tests that any of them runs

@@ -102,12 +102,9 @@ class PoisonFeed:
         raise AssertionError
 
     def read(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
-        rows = [
-            (version, *row)
-            for version in range(span.first, span.last + 1)
-            if version not in span.skipped
-            for row in self.versions[version]
-        ]
+        versions = [v for v in range(span.first, span.last + 1) if v not in span.skipped]
+        assert versions, "nothing is to be read"
+        rows = [(version, *row) for version in versions for row in self.versions[version]]
         found = pa.table(
             {
                 KIND: pa.array([ChangeKind.INSERT] * len(rows), pa.int8()),

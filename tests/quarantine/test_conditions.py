@@ -117,3 +117,49 @@ def test_a_redriven_entry_asks_a_condition_that_its_bucket_has_given_up() -> Non
     assert set(hold(engine, conditions, questions("b")).failed) == {"b"}  # not asked
     again = [replace(one, entry=12) for one in questions("b")]
     assert hold(engine, conditions, again).held == {"b1"}
+
+
+def test_g13_an_edited_condition_is_asked_again() -> None:
+    engine, conditions = Engine(most=2), PoisonConditions(Spark(), {"b": "death"})
+    assert set(hold(engine, conditions, questions("b")).failed) == {"b"}
+    conditions.does = {}
+    assert set(hold(engine, conditions, questions("b", "2")).failed) == {"b"}
+    (asked,) = questions("b", "3")
+    edited = replace(asked, condition=replace(asked.condition, text="b > 1"))
+    assert hold(engine, conditions, [edited]).held == {"b3"}
+
+
+def test_g13_a_query_that_ends_java_strikes_no_other_condition() -> None:
+    spark = Spark()
+    engine, conditions = Engine(), PoisonConditions(spark, {"q": "death"})
+    (query,) = questions("q")
+    query = replace(query, condition=replace(query.condition, query=True))
+    said = hold(engine, conditions, [query, *questions("ab")])
+    assert (said.held, set(said.failed)) == ({"a1", "b1"}, {"q"})
+    assert conditions.jobs == [("a", "b"), ("q",), ("a", "b"), ("q",), ("a", "b")]
+
+
+def test_g13_conditions_that_were_in_time_are_no_suspects() -> None:
+    class SomeLate(PoisonConditions):
+        def hold(self, asked: Sequence[Question]) -> Answers:
+            late = [q for q in asked if q.rule == "b"]
+            others = [q for q in asked if q.rule != "b"]
+            self.jobs.append(tuple(q.rule for q in asked))
+            held = frozenset(q.relation["firing_id"][0].as_py() for q in others)
+            return Answers(held, {q.rule: Failure("late", overrun=True) for q in late})
+
+    engine, conditions = Engine(), SomeLate(Spark(), {})
+    assert hold(engine, conditions, questions("abc")).held == {"a1", "c1"}
+    assert conditions.jobs == [("a", "b", "c"), ("b",)]
+    conditions.jobs.clear()
+    hold(engine, conditions, questions("abc", "2"))
+    assert conditions.jobs == [("a", "c"), ("b",)]
+
+
+def test_g13_a_sample_that_is_given_up_at_one_version_is_taken_at_the_next() -> None:
+    engine, conditions = Engine(), PoisonConditions(Spark(), {"SELECT 1": "death"})
+    watched = WatchedConditions(conditions, engine.quarantine)
+    assert isinstance(engine.through(lambda: watched.sample("SELECT 1", {"t": 3})), Failure)
+    conditions.does = {}
+    assert isinstance(watched.sample("SELECT 1", {"t": 3}), Failure)
+    assert watched.sample("SELECT 1", {"t": 4}).as_py() == 7  # type: ignore[union-attr]

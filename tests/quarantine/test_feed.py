@@ -8,16 +8,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.quarantine.poison import Engine, PoisonFeed, Spark
 from tests.support.make import a_range
+from tests.support.quarantine import Healthy
 from tests.support.rulebooks import event, rulebook, table
 from tidegate.engine.ports import KIND, VERSION, WHY, ReadRequest
-from tidegate.engine.quarantine.feed import FANOUT, WatchedFeed
+from tidegate.engine.quarantine.feed import FAILURES_MAX, FANOUT, WatchedFeed
 from tidegate.engine.suspect import text_digest
+from tidegate.rules.errors import EngineError
 
 SCHEMA = (
     '{"type": "struct", "fields": ['
@@ -153,6 +157,153 @@ def test_a_text_that_fails_whatever_it_is_asked_of_is_asked_twice() -> None:
     assert found["w"].null_count == 500
     assert set(found["w" + WHY].to_pylist()) == {"[StackOverflowError] failed"}
     assert spark.asked["broken"] == 3  # with the read, of its rows, of none
+
+
+def test_a_bucket_that_is_taken_again_knows_its_poison() -> None:
+    """The engine ended after it was read, and before it was stored."""
+    engine, spark = Engine(), Spark()
+    versions = {1: [*((n, "good") for n in range(500)), (500, "death")]}
+    found = read(engine, spark, versions)
+    deaths = spark.deaths
+    engine.begin()
+    assert read(engine, spark, versions) == found
+    assert spark.deaths == deaths
+
+
+def test_rows_that_come_in_another_order_are_in_the_slices_that_they_were_in() -> None:
+    class Shuffled(PoisonFeed):
+        def read(self, *given: Any) -> pa.Table:
+            rows = super().read(*given)
+            return rows.take(random.Random(self.spark.deaths).sample(range(len(rows)), len(rows)))
+
+    engine, spark = Engine(), Spark()
+    feed = Shuffled(spark, {1: [*((n, "good") for n in range(5_000)), (5_000, "death")]})
+    request = ReadRequest(("id",), frozenset({"insert"}), {"w": "good"})
+
+    def call() -> pa.Table:
+        watched = WatchedFeed(feed, engine.quarantine, BOOK)
+        return watched.read(BOOK.tables["t"], span_of({1: ()}), request)
+
+    rows = engine.through(call)
+    assert rows.filter(pc.field("w").is_null())["id"].to_pylist() == [5_000]
+    assert spark.deaths == 5
+
+
+def test_whoever_kills_the_process_rejects_no_row() -> None:
+    class Killed(BaseException):
+        """The process ends here."""
+
+    class Kill(PoisonFeed):
+        killed = False
+
+        def decide(self, rows: pa.Table, where: Mapping[str, str], source: str) -> pa.Table:
+            if not self.killed and rows["kind"].to_pylist() == ["good"]:
+                self.killed = True
+                raise Killed
+            return super().decide(rows, where, source)
+
+    engine = Engine()
+    rows = [*((n, "good") for n in range(2 * FANOUT)), (2 * FANOUT, "failure")]
+    feed = Kill(Spark(), {1: rows})
+    request = ReadRequest(("id",), frozenset({"insert"}), {"w": "good"})
+
+    def call() -> pa.Table:
+        watched = WatchedFeed(feed, engine.quarantine, BOOK)
+        return watched.read(BOOK.tables["t"], span_of({1: ()}), request)
+
+    with pytest.raises(Killed):
+        call()
+    engine.begin()
+    assert call().filter(pc.field("w").is_null())["id"].to_pylist() == [2 * FANOUT]
+
+
+def test_a_where_that_fails_for_too_many_rows_is_asked_no_more_in_this_read() -> None:
+    engine, spark = Engine(), Spark()
+    found = read(engine, spark, {1: [(n, "failure") for n in range(3 * FAILURES_MAX)]})
+    assert [one[2] for one in found] == [None] * 3 * FAILURES_MAX
+    said = Counter("fails too often" in (one[4] or "") for one in found)
+    assert said[True] > FAILURES_MAX < said[False] + FANOUT + 2
+    assert spark.asked["good"] == FAILURES_MAX + 2  # with the read, and of no row
+
+
+def test_rows_that_one_of_several_predicates_wants_are_there() -> None:
+    engine, spark = Engine(), Spark()
+    rows = [(0, "good"), (1, "bad"), (2, "death"), (3, "harmless")]
+    feed = PoisonFeed(spark, {1: rows})
+    request = ReadRequest(("id",), frozenset({"insert"}), only=("good", "harmless"))
+    watched = WatchedFeed(feed, engine.quarantine, BOOK)
+    found = engine.through(lambda: watched.read(BOOK.tables["t"], span_of({1: ()}), request))
+    assert found["id"].to_pylist() == [0, 2, 3]
+
+
+def test_versions_that_raise_nothing_are_not_read() -> None:
+    engine, spark = Engine(), Spark()
+    feed = PoisonFeed(spark, {1: [(1, "good")], 3: [(3, "failure")]})
+    span = replace(span_of({1: (), 3: ()}), skipped=frozenset({2}))
+    request = ReadRequest(("id",), frozenset({"insert"}), {"w": "good"})
+    found = WatchedFeed(feed, engine.quarantine, BOOK).read(BOOK.tables["t"], span, request)
+    assert found["w"].to_pylist() == [True, None]
+
+
+def test_a_read_that_holds_every_slot_is_left_at_once() -> None:
+    """Each further question would hold one more."""
+
+    class Held(Healthy):
+        def overrun(self) -> tuple[bool, EngineError | None]:
+            return False, EngineError("spark-lost", "no slot is left", "start it")
+
+    engine, spark = Engine(health=Held()), Spark()
+    watched = WatchedFeed(PoisonFeed(spark, {1: [(1, "overrun")]}), engine.quarantine, BOOK)
+    request = ReadRequest(("id",), frozenset({"insert"}), {"w": "good"})
+    with pytest.raises(EngineError, match="no slot is left"):
+        watched.read(BOOK.tables["t"], span_of({1: ()}), request)
+    assert spark.overruns == 1
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_read_without_a_text_may_overrun_once(times: int) -> None:
+    class Late(PoisonFeed):
+        def read(self, *given: Any) -> pa.Table:
+            if self.spark.overruns < times:
+                raise self.spark.overrun()
+            return super().read(*given)
+
+    engine, spark = Engine(), Spark()
+    watched = WatchedFeed(Late(spark, {1: [(1, "good")]}), engine.quarantine, BOOK)
+    request, span = ReadRequest(("id",), frozenset({"insert"})), span_of({1: ()})
+    if times == 1:
+        assert watched.read(BOOK.tables["t"], span, request).num_rows == 1
+        assert not engine.store.struck
+        return
+    with pytest.raises(EngineError, match="outlasted statement_seconds_max 2 times") as stopped:
+        watched.read(BOOK.tables["t"], span, request)
+    assert stopped.value.code == "table-unreadable"
+
+
+def decided(engine: Engine, spark: Spark, kinds: Sequence[str]) -> list[bool | None]:
+    """What `good` says of signals of these kinds."""
+    rows = pa.table({"n": range(len(kinds)), "kind": pa.array(kinds, pa.string())})
+
+    def call() -> pa.Table:
+        watched = WatchedFeed(PoisonFeed(spark, {}), engine.quarantine, BOOK)
+        return watched.decide(rows, {"w": "good"}, "signal s")
+
+    said = engine.through(call)
+    why = said["w" + WHY].to_pylist() if "w" + WHY in said.column_names else [None] * len(kinds)
+    found = said["w"].to_pylist()
+    assert [one is None for one in found] == [one is not None for one in why]
+    return found
+
+
+@pytest.mark.parametrize("kind", POISON)
+def test_g13_a_signal_that_harms_spark_is_rejected_and_none_of_the_next_bucket(kind: str) -> None:
+    engine, spark = Engine(), Spark()
+    for at in (1, 150):
+        kinds = ["good"] * 200
+        kinds[at] = kind
+        assert decided(engine, spark, kinds) == [None if n == at else True for n in range(200)]
+    assert decided(engine, spark, ["good"] * 200) == [True] * 200
+    assert not engine.store.struck
 
 
 HIT: Counter[str] = Counter()

@@ -49,11 +49,29 @@ def test_a_suspect_waits_for_all_and_all_who_come_later_wait_for_it() -> None:
     later.end()
 
 
+def test_of_two_suspects_each_has_its_turn_and_then_all_others() -> None:
+    gate = Gate()
+    first = Turn(gate, alone=True)
+    assert first.begun.wait(10)
+    others = [Turn(gate), Turn(gate)]
+    assert all(other.waits for other in others)
+    second = Turn(gate, alone=True)
+    assert second.waits
+    first.end()
+    assert second.begun.wait(10)
+    assert all(other.waits for other in others)
+    second.end()
+    assert all(other.begun.wait(10) for other in others)
+    for other in others:
+        other.end()
+
+
 def test_what_ran_while_spark_was_ended_on_purpose_is_told_so() -> None:
     gate = Gate()
     before = Turn(gate)
     assert before.begun.wait(10)
     gate.replace()
+    assert gate.take_blame()  # for which the next start costs nothing
     after = Turn(gate)
     assert after.begun.wait(10)
     assert before.replaced()

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+
 import pytest
 
 from tests.quarantine.poison import LOST, Engine
+from tests.support.memorystore import MemoryStore
 from tests.support.quarantine import Healthy
+from tidegate.engine.ports import OutageError
+from tidegate.engine.quarantine.gate import DEATHS_IN_A_ROW_MAX, Gate
+from tidegate.engine.quarantine.quarantine import Quarantine
 from tidegate.engine.suspect import ENDS_PER_STRIKE, STRIKES_MAX, Suspect
 from tidegate.rules.errors import EngineError
 
 ONE = Suspect("action", "pay/0", "text", "12", told="action 1 of rule pay")
 OTHER = Suspect("action", "pay/0", "text", "13", told="action 1 of rule pay")
+BESIDE = Suspect("condition", "well", "text", "1", told="the condition of rule well")
+SLICE = Suspect("where", "t", "text", "version 3", "version 3:0-64", "`where: x` of `e`")
 
 
 class Killed(BaseException):
@@ -20,6 +31,15 @@ class Killed(BaseException):
 def dies(engine: Engine, suspect: Suspect) -> None:
     with pytest.raises(EngineError, match="Spark is gone"), engine.quarantine.run(suspect):
         raise LOST
+
+
+def is_killed(engine: Engine, *suspects: Suspect) -> None:
+    """The process ends while these run, one inside the other, and another one begins."""
+    with pytest.raises(Killed), ExitStack() as stack:
+        for suspect in suspects:
+            stack.enter_context(engine.quarantine.run(suspect))
+        raise Killed
+    engine.begin()
 
 
 def test_g13_a_suspect_with_two_deaths_is_refused_for_its_item_and_alone_for_another() -> None:
@@ -48,9 +68,7 @@ def test_strikes_outlive_the_process_and_end_with_a_clean_run() -> None:
 def test_ends_of_the_whole_process_count_a_third_of_a_death() -> None:
     engine = Engine()
     for ends in range(1, STRIKES_MAX * ENDS_PER_STRIKE + 1):
-        with pytest.raises(Killed), engine.quarantine.run(ONE):
-            raise Killed
-        engine.begin()
+        is_killed(engine, ONE)
         assert engine.quarantine.of(ONE).ends == ends
         refused = engine.quarantine.refuses(ONE) is not None
         assert refused == (ends == STRIKES_MAX * ENDS_PER_STRIKE)
@@ -93,3 +111,66 @@ def test_in_a_users_spark_a_task_that_nobody_can_end_is_enough() -> None:
     engine = Engine(health=Users())
     engine.quarantine.overran([ONE], "it took longer")
     assert engine.quarantine.refuses(ONE) is not None
+
+
+def test_all_that_ran_when_the_process_ended_are_known() -> None:
+    engine = Engine()
+    is_killed(engine, ONE, BESIDE)
+    assert [engine.quarantine.of(one).ends for one in (ONE, BESIDE)] == [1, 1]
+
+
+@pytest.mark.parametrize("happens", [dies, is_killed])
+@pytest.mark.parametrize(
+    ("struck", "again"), [(ONE, ONE), (ONE, OTHER), (SLICE, replace(SLICE, part="version 4:0-9"))]
+)
+def test_a_text_that_has_done_harm_waits_until_nothing_else_runs(
+    happens: Callable[[Engine, Suspect], None], struck: Suspect, again: Suspect
+) -> None:
+    engine, begun = Engine(), threading.Event()
+    happens(engine, struck)
+
+    def run() -> None:
+        with engine.quarantine.run(again):
+            begun.set()
+
+    with engine.quarantine.run(BESIDE):
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        assert not begun.wait(0.2)
+    assert begun.wait(30)
+    thread.join(30)
+
+
+def test_a_death_has_a_suspect_unless_many_follow_one_another() -> None:
+    """So that Spark's next start costs nothing: for years, with clean runs between the deaths."""
+    gate = Gate()
+    made = Quarantine(MemoryStore(), "poison", 0, gate, Healthy(), 1_000)
+    for _ in range(2 * DEATHS_IN_A_ROW_MAX):
+        with pytest.raises(EngineError), made.run(ONE):
+            raise LOST
+        assert gate.take_blame()
+        with made.run(BESIDE):
+            pass
+
+
+def test_a_death_while_the_store_is_away_is_one_of_spark_and_counts_all_the_same() -> None:
+    class Away(MemoryStore):
+        def strike(self, *_: object) -> None:
+            raise OutageError("store-unreachable", "the store is away", "start it")
+
+    engine = Engine(Away())
+    dies(engine, ONE)
+    assert engine.quarantine.of(ONE).deaths == 1
+
+
+def test_what_two_strikes_quarantine_can_be_enabled_by_its_rule_alone() -> None:
+    engine = Engine()
+    seal = Suspect("seal", "pay/seal", "out", "12", told="the seal of entry 12 on out")
+    for _ in range(STRIKES_MAX):
+        assert engine.quarantine.rules(["pay", "well"]) == frozenset()
+        dies(engine, seal)
+    assert engine.quarantine.rules(["pay", "well"]) == {"pay"}
+    engine.quarantine.release(["well"])
+    assert engine.quarantine.refuses(seal) is not None
+    engine.quarantine.release(["pay"])
+    assert engine.quarantine.refuses(seal) is None
