@@ -21,12 +21,12 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     found: list[Any] = []
 
     def start(*_: object) -> Any:
-        found.append(SimpleNamespace(forgotten=False, stopped=False))
+        found.append(SimpleNamespace(forgotten=False, stopped=False, watched=False))
         return found[-1]
 
     monkeypatch.setattr(module, "start_session", start)
     monkeypatch.setattr(module, "check_session", lambda _: None)
-    monkeypatch.setattr(module, "watched", lambda _: None)
+    monkeypatch.setattr(module, "watched", lambda one: setattr(one, "watched", True))
     monkeypatch.setattr(module, "is_running", lambda _: False)
 
     def discard(one: Any, *, with_java: bool) -> None:
@@ -93,3 +93,32 @@ def test_g13_a_start_whose_suspect_is_known_costs_nothing(
     gate.died()
     with pytest.raises(EngineError):
         shared.again(last, GONE, 0)  # never, it says
+
+
+def test_a_session_that_is_active_already_is_the_users(
+    started: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is neither watched, whose end is to kill Java, nor started again, nor stopped."""
+    active = SimpleNamespace(getActiveSession=lambda: SimpleNamespace())
+    monkeypatch.setattr(module, "SparkSession", active)
+    shared = Sessions(None, {})
+    users = shared.get()
+    with pytest.raises(EngineError):
+        shared.again(users, GONE, 3)
+    shared.close()
+    assert [(one.watched, one.stopped) for one in started] == [(False, False)]
+
+
+def test_g13_a_java_whose_slots_are_held_ends_with_its_session(
+    started: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tasks end only with it; one that has ended by itself is only forgotten."""
+    ended: list[bool] = []
+    monkeypatch.setattr(module, "discard_session", lambda _, *, with_java: ended.append(with_java))
+    shared = Sessions(None, {})
+    last = shared.get()
+    for runs in (True, False):
+        monkeypatch.setattr(module, "is_running", lambda _, runs=runs: runs)
+        last = shared.again(last, GONE, 2)
+    assert ended == [True, False]
+    assert all(one.watched for one in started)

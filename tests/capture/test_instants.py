@@ -52,6 +52,24 @@ def test_g01_fixed_when_first_listed() -> None:
     assert fix(instants, 500 * SECOND, now=200 * SECOND) == [200 * SECOND]
 
 
+def test_g01_a_commit_as_far_ahead_as_may_be_stays() -> None:
+    assert fix(Instants(10 * SECOND), 110 * SECOND) == [110 * SECOND]
+    assert fix(Instants(10 * SECOND), 110 * SECOND + 1_000) == [100 * SECOND]
+
+
+def test_g01_a_reset_to_the_very_instant_of_a_version_moves_it() -> None:
+    instants = Instants(10 * SECOND)
+    assert fix(instants, 90 * SECOND) == [90 * SECOND]
+    assert fix(instants, 90 * SECOND, previous=90 * SECOND) == [90 * SECOND + 1_000]
+
+
+def test_g01_a_bucket_of_one_table_leaves_the_instants_of_others() -> None:
+    instants = Instants(10 * SECOND)
+    assert fix(instants, 500 * SECOND, now=100 * SECOND) == [100 * SECOND]
+    instants.forget("other", 7)
+    assert fix(instants, 500 * SECOND, now=200 * SECOND) == [100 * SECOND]
+
+
 def test_g01_a_commit_made_during_a_slow_listing_stays() -> None:
     times = [114 * SECOND, 128 * SECOND, 141 * SECOND]  # the last one is ahead all the same
     assert fix(Instants(10 * SECOND), *times, took=30 * SECOND) == [

@@ -144,3 +144,19 @@ def test_g28_an_id_of_a_client_that_looks_like_one_of_the_engine_takes_nothing_a
     clients = {("heard", (n,)): 1 for n in given.values()}
     assert Life(store).live() == fired + Counter(clients)
     assert ids_of(store, CLIENT) == ids_of(store, ENGINE) == made
+
+
+@pytest.mark.parametrize("how", ["inbox", "command"])
+def test_g28_a_client_may_use_an_id_that_the_engine_has_used(
+    how: str, store: SqlStore, store_url: str, undisturbed: tuple[list[str], Counter[Any]]
+) -> None:
+    """Sent again it is known, with other fields it conflicts: by its own signal alone."""
+    made, _ = undisturbed
+    Life(store).live()
+    given = {id: 100 + n for n, id in enumerate(made)}
+    if how == "inbox":
+        post(store, given)
+    else:
+        command(store_url, given)
+        command(store_url, given)
+    assert ids_of(store, CLIENT) == ids_of(store, ENGINE) == made

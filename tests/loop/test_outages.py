@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
+from pathlib import Path
 
 import pytest
 
@@ -116,6 +118,28 @@ def test_g07_a_full_disk_under_the_store_is_an_outage_and_loses_nothing(store: S
     assert away.value.code == "store-unusable"
     assert "see to its disk" in away.value.hint
     pragma(store, "max_page_count = 1000000")
+    bench.loop.recover()
+    bench.drain()
+    assert bench.sink.effects == bench.expected()
+    assert bench.states() == []
+
+
+def test_g07_a_disk_that_fails_under_the_store_is_an_outage_and_loses_nothing(
+    store: SqlStore,
+) -> None:
+    """A write beyond a greatest size of files fails, which SQLite tells by an extended code."""
+    bench = Bench(store, commits=2)
+    bench.drain()
+    file = store._database.file
+    assert file is not None
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (Path(f"{file}-wal").stat().st_size, hard))
+    try:
+        with pytest.raises(OutageError, match="disk I/O error") as away:
+            go_on(bench, 1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert away.value.code == "store-unusable"
     bench.loop.recover()
     bench.drain()
     assert bench.sink.effects == bench.expected()

@@ -152,3 +152,12 @@ def test_what_cannot_even_be_sealed_is_held_and_harms_nothing_more(store: SqlSto
         assert run(bench) == 0
     assert sink.done == 4
     assert sink.effects == Counter({("b", 0): 1})
+
+
+def test_an_action_that_spark_refuses_cleanly_is_no_suspect_any_more(store: SqlStore) -> None:
+    """It ran when Java was killed by somebody else, and has a mistake of its own."""
+    bench = bench_of(store, sink := HarmfulSink("death", 1))
+    sink.fails = lambda entry: SinkError("[NO] never") if entry.rule == "a" else None
+    assert run(bench) == 1
+    assert store.strikes("loop") == ()
+    assert store.status("loop")["quarantined"] == []

@@ -35,10 +35,15 @@ def dies(engine: Engine, suspect: Suspect) -> None:
 
 def is_killed(engine: Engine, *suspects: Suspect) -> None:
     """The process ends while these run, one inside the other, and another one begins."""
-    with pytest.raises(Killed), ExitStack() as stack:
-        for suspect in suspects:
-            stack.enter_context(engine.quarantine.run(suspect))
-        raise Killed
+
+    def run() -> None:
+        with ExitStack() as stack:
+            for suspect in suspects:
+                stack.enter_context(engine.quarantine.run(suspect))
+            raise Killed
+
+    with pytest.raises(Killed):
+        run()
     engine.begin()
 
 

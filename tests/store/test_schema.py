@@ -275,6 +275,21 @@ def test_sqlite_syncs_every_commit_to_disk(sqlite_url: str) -> None:
     assert pragmas == ["wal", 2, 1]
 
 
+def test_only_a_quick_transaction_waits_for_no_disk(url: str) -> None:
+    """On one connection, one after the other."""
+    database = Database(url)
+    asked, *expected = (
+        ("PRAGMA synchronous", 1, 2)
+        if database.is_sqlite
+        else ("SHOW synchronous_commit", "off", "on")
+    )
+    for _ in range(2):
+        for durable, said in zip((False, True), expected, strict=True):
+            with database.write(durable=durable) as connection:
+                assert connection.execute(sa.text(str(asked))).scalar_one() == said
+    database.close()
+
+
 def test_a_store_that_somebody_locks_is_said_to_be_busy(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

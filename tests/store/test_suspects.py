@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import sqlalchemy as sa
 
 from tests.quarantine.poison import LOST
 from tests.support.quarantine import quarantine
 from tidegate.engine.store import SqlStore
-from tidegate.engine.suspect import Suspect
+from tidegate.engine.suspect import Strikes, Suspect
 from tidegate.rules.errors import EngineError
 
 ONE = Suspect("action", "pay/0", "text", "12", told="action 1 of rule pay")
@@ -47,3 +48,46 @@ def test_g21_a_stale_engine_begins_nothing(store: SqlStore) -> None:
     store.acquire("bank", "two", 600)
     with pytest.raises(EngineError, match="epoch 1 is over"), made.run(ONE):
         raise AssertionError
+
+
+def test_g21_a_stale_engine_neither_strikes_nor_forgives(store: SqlStore) -> None:
+    made = quarantine(store, "bank", store.acquire("bank", "one", 600))
+    with pytest.raises(EngineError), made.run(ONE):
+        raise LOST
+    store.release("bank", 1)
+    store.acquire("bank", "two", 600)
+    with pytest.raises(EngineError, match="epoch 1 is over"):
+        made.overran([ONE], "it took longer")
+    with pytest.raises(EngineError, match="epoch 1 is over"):
+        made.forgive(ONE)
+    (kept,) = store.strikes("bank")
+    assert (kept.deaths, kept.overruns) == (1, 0)
+
+
+def test_suspects_of_one_rulebook_are_none_of_another(store: SqlStore) -> None:
+    made = {name: quarantine(store, name, store.acquire(name, "one", 600)) for name in ("a", "b")}
+    for one in made.values():
+        with pytest.raises(EngineError), one.run(ONE):
+            raise LOST
+    made["a"].forgive(ONE)
+    assert store.strikes("a") == ()
+    assert [one.deaths for one in store.strikes("b")] == [1]
+    with made["b"].run(ONE):
+        assert store.begun("a") == ()
+        assert quarantine(store, "a", 1).of(ONE).count == 0
+
+
+def test_a_strike_is_on_the_disk(store: SqlStore) -> None:
+    """What begins need not be: it is stored for each statement."""
+    if not store._database.is_sqlite:
+        pytest.skip("SQLite's connection says how it was used last")
+    epoch = store.acquire("bank", "one", 600)
+
+    def synchronous() -> int:
+        with store._database.read() as connection:
+            return int(connection.execute(sa.text("PRAGMA synchronous")).scalar_one())
+
+    store.begin("bank", epoch, [ONE])
+    assert synchronous() == 1
+    store.strike("bank", epoch, [Strikes(ONE, 1)], [])
+    assert synchronous() == 2
