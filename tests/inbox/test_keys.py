@@ -85,7 +85,9 @@ def test_g28_a_signature_is_good_for_a_while(guarded: TestClient, store: SqlStor
     both = f"{signed(OFFICE, RUNG)['x-tidegate-signature']},{other}"
     assert post(guarded, "rung", RUNG, {"x-tidegate-signature": both}) == (202, None)
     right = signed(OFFICE, RUNG)["x-tidegate-signature"]
+    many = f",v2={'0' * 64}" * 9  # each is compared with each key
     for wrong in (
+        f"t={NOW}{many},{right.partition(',')[2]}",
         signed(OFFICE, RUNG, NOW - 301)["x-tidegate-signature"],
         signed(OFFICE, RUNG, NOW + 301)["x-tidegate-signature"],
         signed(OFFICE, b'{"id": "r2"}')["x-tidegate-signature"],

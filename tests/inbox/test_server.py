@@ -149,6 +149,22 @@ def test_silent_connections_do_not_keep_others_out(live: Live, tmp_path: Path) -
         assert held.recv(65_536).startswith(b"HTTP/1.1 202 ")
 
 
+def test_a_request_behind_another_is_in_hand_too(live: Live, tmp_path: Path) -> None:
+    """Both came at once; the first is answered, the second waits for the store."""
+    address = live(inbox_connections_max="8")
+    place = (address.host, address.port)
+    with ExitStack() as stack:
+        held = stack.enter_context(socket.create_connection(place, timeout=20))
+        with lock_of(tmp_path / "store.db"):
+            held.sendall(HEALTH + head("Content-Length: 11") + b'{"id": "b"}')
+            assert b"200 OK" in held.recv(65_536)
+            for _ in range(30):
+                other = stack.enter_context(socket.create_connection(place, timeout=20))
+                other.sendall(HEALTH)
+                assert b"200 OK" in other.recv(65_536)
+        assert held.recv(65_536).startswith(b"HTTP/1.1 202 ")
+
+
 def test_g28_a_signature_is_not_good_for_longer_than_ids_are_known(live: Live) -> None:
     assert live(history_retention_days="1", inbox_window_seconds="43200").port
     with pytest.raises(EngineError, match="its ids are forgotten, 1 days"):

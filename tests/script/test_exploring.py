@@ -171,6 +171,13 @@ def test_what_looking_takes_is_counted(joined: Callable[[list[str]], str], loop:
     assert calls < 6 * found.steps + 20_000
 
 
+def test_so_many_steps_as_may_be_are_enough() -> None:
+    for each in programs(30):
+        steps = explore(each, 2_000, 10_000, STEPS).steps
+        assert not explore(each, 2_000, 10_000, steps).too_large
+        assert explore(each, 2_000, 10_000, steps - 1).too_large == "script_exploring_steps_max"
+
+
 def test_what_was_not_looked_at_is_said_with_the_limit() -> None:
     nine = " & ".join(f"(A(){{{count}}})+" for count in LOOPS)
     text = "rulebook: b\nsettings: {script_exploring_steps_max: 10000}\nscripts:\n"
