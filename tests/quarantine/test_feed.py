@@ -159,6 +159,21 @@ def test_a_text_that_fails_whatever_it_is_asked_of_is_asked_twice() -> None:
     assert spark.asked["broken"] == 3  # with the read, of its rows, of none
 
 
+def test_each_row_is_in_one_slice_and_asked_alone_where_that_fails() -> None:
+    class Measured(PoisonFeed):
+        def decide(self, rows: pa.Table, where: Mapping[str, str], source: str) -> pa.Table:
+            sizes.append(rows.num_rows)
+            return super().decide(rows, where, source)
+
+    count, sizes = 8 * FANOUT, list[int]()
+    feed = Measured(Spark(), {1: [*((n, "good") for n in range(count - 1)), (count, "failure")]})
+    request = ReadRequest(("id",), frozenset({"insert"}), {"w": "good"})
+    watched = WatchedFeed(feed, Engine().quarantine, BOOK)
+    found = watched.read(BOOK.tables["t"], span_of({1: ()}), request)
+    assert found["w"].null_count == 1
+    assert Counter(sizes) == {count: 1, 0: 1, 8: FANOUT, 1: 8}
+
+
 def test_a_bucket_that_is_taken_again_knows_its_poison() -> None:
     """The engine ended after it was read, and before it was stored."""
     engine, spark = Engine(), Spark()

@@ -71,13 +71,14 @@ def test_what_ran_while_spark_was_ended_on_purpose_is_told_so() -> None:
     before = Turn(gate)
     assert before.begun.wait(10)
     gate.replace()
-    assert gate.take_blame()  # for which the next start costs nothing
     after = Turn(gate)
     assert after.begun.wait(10)
     assert before.replaced()
     assert not after.replaced()
     before.end()
     after.end()
+    assert gate.take_blame()  # so that the next start costs nothing
+    assert not gate.take_blame()
 
 
 def test_a_start_is_blamed_on_suspects_until_too_many_deaths_in_a_row() -> None:
