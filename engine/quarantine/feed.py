@@ -23,7 +23,7 @@ from tidegate.rules.model import Rulebook, Table
 FANOUT = 64
 """A slice of rows that Spark cannot decide is asked again in so many slices."""
 FAILURES_MAX = 1_000
-"""So many slices of one text may fail in one read; the rows that are left are rejected then."""
+"""So many slices of one text may fail in one version; the rows that are left are rejected then."""
 OVERRUN = "read-overrun"
 _FAILED = (OVERRUN, "table-unreadable")
 _VERSION = "version "
