@@ -332,7 +332,7 @@ class Loop:
         failpoint("evaluate.after")
         entries = entries_for(  # 7. what is to be done
             damped.firings,
-            evaluated.failed,
+            evaluated.unasked,
             basis.rulebook.rules,
             basis.prepared.statements,
             basis.rulebook.settings.max_cascade_depth,

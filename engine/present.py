@@ -38,10 +38,10 @@ class Present:
             latest = {name: self._latest(name) for q in questions for name in q.tables}
             asked = [replace(q, versions=latest, entry=entry.number) for q in questions]
             answers = self.conditions.hold(asked)
-            if why := answers.failed.get(rule.name):
+            for why in answers.failed.values():
                 failed = QuarantinedError if why.quarantined else SinkError
                 raise failed(why.error, why.details)
-            firings = decided(firings, rule, answers)
+        firings = decided(firings, rule, answers)
         failpoint("condition.asked")
         successors = self._successors(entry, firings)
         return replace(done(entry), successors=successors, firings=firings, answers=answers)

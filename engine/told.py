@@ -6,6 +6,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+import pyarrow.compute as pc
+
 from tidegate.engine.moments import micros_text
 from tidegate.engine.screen.text import counted
 from tidegate.engine.state import Taken
@@ -28,10 +30,12 @@ def tell(taken: Taken) -> None:
         if entry.state == "dead":
             log.error("rule %s: entry %d is dead: %s", entry.rule, entry.number, entry.error)
     if log.isEnabledFor(logging.INFO):
-        unasked = {entry.rule for entry in taken.entries if entry.kind == "condition"}
+        asked = [entry for entry in taken.entries if entry.kind == "condition"]
+        later = {entry.rule for entry in asked if entry.state != "dead"}
         for fired in taken.firings:
-            if fired.rule not in unasked:
-                log.info("%s %s", fired.rule, fired_text(fired))
+            told = fired.some(pc.not_equal(fired.firings["condition"], "dead"))
+            if len(told) and fired.rule not in later:
+                log.info("%s %s", fired.rule, fired_text(told))
 
 
 def _tell_moved(moved: Sequence[Moved]) -> None:

@@ -337,9 +337,18 @@ class Reading:
     unmarked: bool = False
 
 
+class Asked(NamedTuple):
+    """What one question of a bucket is told apart by: its rule, what it asks, and the versions of
+    tables that it sees. Two questions of a rule have each its own answer."""
+
+    rule: str
+    asks: str
+    versions: frozenset[tuple[str, int]]
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A rule's condition, asked of its firings in one bucket.
+    """A rule's condition, asked of those of its firings in one bucket that see the same versions.
 
     `asks`: `if` for the condition itself; `fire` or `rearm` for one of its hysteresis. `group`: the
     columns that an expression names and that have one value a firing. `tables`: the declared tables
@@ -357,6 +366,11 @@ class Question:
     transitions: frozenset[str] = frozenset()
     asks: str = "if"  # if | fire | rearm
     entry: int = 0
+
+    @property
+    def asked(self) -> Asked:
+        """What tells it apart from the bucket's other questions."""
+        return Asked(self.rule, self.asks, frozenset(self.versions.items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,10 +391,10 @@ class Failure:
 @dataclass(frozen=True, slots=True)
 class Answers:
     """What conditions said: the firing ids (hex) for which they hold, those for which their rule's
-    hysteresis fires and is rearmed, and by rule what could not be asked."""
+    hysteresis fires and is rearmed, and by question why it could not be asked."""
 
     held: frozenset[str] = frozenset()
-    failed: Mapping[str, Failure] = field(default_factory=dict)
+    failed: Mapping[Asked, Failure] = field(default_factory=dict)
     fires: frozenset[str] = frozenset()
     rearms: frozenset[str] = frozenset()
 
@@ -392,6 +406,15 @@ class Answers:
             self.fires | other.fires,
             self.rearms | other.rearms,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Unasked:
+    """Firings of a rule (hex ids) that are dead for one reason: what they ask, of the versions that
+    they see, failed for good."""
+
+    firing_ids: tuple[str, ...]
+    why: Failure
 
 
 DAMPED = "damped"
@@ -406,10 +429,10 @@ class Firings:
     """The firings of one rule in one bucket, by the column.
 
     `firings`: a row each, in detection order: firing_id (fixed_size_binary[16]), the key columns,
-    started_at, detected_at (timestamp[us, UTC]), depth (int32), condition (held | failed | none),
-    constituents (int32), and where a firing may be damped what has dropped it (damped: string, null
-    = nothing). `relation`: the parameter relation `event` of *all* of them
-    (semantics 5), a row a constituent, firing_id as lower-case hex string.
+    started_at, detected_at (timestamp[us, UTC]), depth (int32), condition (held | failed | none;
+    dead: it could not be asked), constituents (int32), and where a firing may be damped what has
+    dropped it (damped: string, null = nothing). `relation`: the parameter relation `event` of *all*
+    of them (semantics 5), a row a constituent, firing_id as lower-case hex string.
     """
 
     rule: str
@@ -426,9 +449,9 @@ class Firings:
 
     @property
     def through(self) -> pa.Array | pa.ChunkedArray:
-        """Of each firing, whether it is to be acted on: its condition has not failed, and nothing
-        has dropped it."""
-        let = pc.not_equal(self.firings["condition"], "failed")
+        """Of each firing, whether it is to be acted on: its condition has not failed, and could be
+        asked, and nothing has dropped it."""
+        let = pc.is_in(self.firings["condition"], pa.array(["none", "held"]))
         if DAMPED not in self.firings.column_names:
             return let
         return pc.and_(let, pc.is_null(self.firings[DAMPED]))
@@ -440,6 +463,26 @@ class Firings:
             return {}
         counts = pc.value_counts(self.firings[DAMPED].drop_null()).to_pylist()
         return {one["values"]: one["counts"] for one in counts}
+
+    def with_condition(self, outcomes: pa.Array | pa.ChunkedArray) -> Firings:
+        """The same with what was said of them."""
+        at = self.firings.column_names.index("condition")
+        return replace(self, firings=self.firings.set_column(at, "condition", outcomes))
+
+    def with_outcomes(self, decided: Firings) -> Firings:
+        """The same with what was said of some of them: whether the condition holds, what has
+        dropped them."""
+        at = pc.index_in(self.firings["firing_id"], decided.firings["firing_id"].combine_chunks())
+        table = self.firings
+        for name in ("condition", DAMPED):
+            if name in decided.firings.column_names:
+                known = table.column_names
+                old = table[name] if name in known else pa.nulls(len(table), pa.string())
+                column = pc.if_else(pc.is_null(at), old, decided.firings[name].take(at))
+                table = table.drop_columns([name]) if name in known else table
+                place = known.index(name) if name in known else len(known)
+                table = table.add_column(place, name, column)
+        return replace(self, firings=table)
 
     def some(self, chosen: pa.Array | pa.ChunkedArray) -> Firings:
         """Those that are `chosen`, a truth value each, with their rows of the relation."""

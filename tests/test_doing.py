@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -51,18 +52,22 @@ def test_which_rules_fired_is_told_without_a_value(caplog: pytest.LogCaptureFixt
         make.firings("b", 3, condition=pa.array(["held", "failed", "held"])),
         make.firings("c", 3, account_id=pa.array([7, 7, 8])),
         make.firings("d", 1, condition=pa.array(["failed"])),
-        make.firings("e", 2),
+        make.firings("e", 2, condition=pa.array(["dead", "dead"])),
+        make.firings("h", 2, condition=pa.array(["held", "dead"])),
         make.firings("f", 2, damped=pa.array([None, "cooldown"])),
         make.firings("g", 1, damped=pa.array(["throttle"])),
     ]
     dead = make.entry("e", 0, kind="condition", state="dead", error="[DIVIDE_BY_ZERO] no", number=9)
-    tell(Taken(make.plan(), Carried({}), {}, tuple(fired), (dead,)))
+    part = replace(dead, rule="h", number=10, error="[GONE] no")
+    tell(Taken(make.plan(), Carried({}), {}, tuple(fired), (dead, part)))
     assert [record.getMessage() for record in caplog.records] == [
         "rule e: entry 9 is dead: [DIVIDE_BY_ZERO] no",
+        "rule h: entry 10 is dead: [GONE] no",
         "a fired for 3 keys",
         "b fired for 2 keys; its condition does not hold for 1 more",
         "c fired 3 times for 2 keys",
         "d did not fire: its condition holds for none of 1 detection",
+        "h fired for 1 key",
         "f fired for 1 key; 1 more damped",
         "g did not fire: 1 firing damped",
     ]

@@ -83,7 +83,7 @@ class DeltaConditions:
             for table in sorted(question.tables):
                 if table not in question.versions:
                     gone = f"the condition reads {table}, which is not there"
-                    return Answers(failed={question.rule: Failure(gone)})
+                    return Answers(failed={question.asked: Failure(gone)})
                 self._pin(table, question.versions[table])
             show(self._session, question.relation, "event", f"p_{question.rule}")
             for name in sorted(question.transitions):
@@ -109,7 +109,7 @@ class DeltaConditions:
 
     def _failed(self, question: Question, error: BaseException) -> Answers:
         said = f"the condition at {question.condition.place} failed:"
-        return Answers(failed={question.rule: self._failure(said, error)})
+        return Answers(failed={question.asked: self._failure(said, error)})
 
     def _failure(self, said: str, error: BaseException) -> Failure:
         check_alive(error)
@@ -144,14 +144,14 @@ def _past(question: Question, error: BaseException) -> Answers:
         fault(error).details,
         lasting=True,
     )
-    return Answers(failed={question.rule: why})
+    return Answers(failed={question.asked: why})
 
 
 def _together(found: Iterable[Answers]) -> Answers:
     answers = list(found)
     return Answers(
         frozenset[str]().union(*(a.held for a in answers)),
-        {rule: why for a in answers for rule, why in a.failed.items()},
+        {asked: why for a in answers for asked, why in a.failed.items()},
         frozenset[str]().union(*(a.fires for a in answers)),
         frozenset[str]().union(*(a.rearms for a in answers)),
     )

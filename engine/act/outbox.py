@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.entries import Entry, Statement
-from tidegate.engine.values import Failure, Firings
+from tidegate.engine.values import Firings, Unasked
 from tidegate.rules.model import Coupling, Rule
 from tidegate.rules.order import stages
 
@@ -65,7 +65,7 @@ class _Set:
 
 def entries_for(
     firings: Sequence[Firings],
-    failed: Mapping[str, Failure],
+    unasked: Mapping[str, Sequence[Unasked]],
     rules: Mapping[str, Rule],
     statements: Mapping[str, Sequence[Statement]],
     depth_max: int,
@@ -79,9 +79,9 @@ def entries_for(
     detached ones by rule. A set's statements follow each other.
 
     Firings of a dry rule, damped ones, and those for which the condition does not hold, make none.
-    Those deeper than `depth_max` make dead ones (G22). Those of rules in `failed`, whose condition
-    could not be asked, make one dead entry of kind `condition` (G13). Those whose condition is
-    detached, and not `decided`, make one that is to be asked. `later`: by rule, those that come
+    Those deeper than `depth_max` make dead ones (G22). Those that could not be asked make dead ones
+    of kind `condition`, one for each part of `unasked`, by rule (G13, G25). Those whose condition
+    is detached, and not `decided`, make one that is to be asked. `later`: by rule, those that come
     after it (`rules.order.later_ones`).
     """
     stage_of = stages([rules[of_rule.rule] for of_rule in firings], later)
@@ -89,10 +89,13 @@ def entries_for(
     asked: list[Entry] = []
     for of_rule in sorted(firings, key=lambda f: f.rule):
         rule = rules[of_rule.rule]
-        if rule.name in failed:
-            asked.append(_dead_condition(rule, of_rule, failed[rule.name]))
-        elif rule.asks_later and not decided:
-            asked.append(_condition(rule, of_rule))
+        dead = unasked.get(rule.name, ())
+        asked += [_dead_condition(rule, of_rule, one) for one in dead]
+        if rule.asks_later and not decided:
+            left = of_rule.some(of_rule.through)
+            if len(left):
+                ids = tuple(left.hex_ids().to_pylist()) if dead else None
+                asked.append(_condition(rule, left, ids))
         elif not rule.dry:
             sets += _sets(of_rule, rule, stage_of[rule.name], depth_max, statements[rule.name])
     entries = asked + list(_staged(sets))
@@ -206,18 +209,20 @@ def _staged(sets: Iterable[_Set]) -> Iterator[Entry]:
             )
 
 
-def _condition(rule: Rule, firings: Firings) -> Entry:
-    """An entry that asks the rule's condition, of all firings."""
+def _condition(rule: Rule, firings: Firings, ids: tuple[str, ...] | None) -> Entry:
+    """An entry that asks the rule's condition of firings: of those in `ids`, or of all."""
     levels = rule.damping.hysteresis if rule.damping else None
     asked = rule.condition or (levels and levels.fire)
     text = asked.text if asked else ""
     depth = int(pc.max(firings.firings["depth"]).as_py())
-    return Entry(rule.name, "condition", text, None, 0, depth=depth, stage=None)
+    return Entry(rule.name, "condition", text, None, 0, firing_ids=ids, depth=depth, stage=None)
 
 
-def _dead_condition(rule: Rule, firings: Firings, why: Failure) -> Entry:
+def _dead_condition(rule: Rule, firings: Firings, dead: Unasked) -> Entry:
+    own = firings.some(pc.is_in(firings.hex_ids(), pa.array(dead.firing_ids, pa.string())))
+    why = dead.why
     return replace(
-        _condition(rule, firings),
+        _condition(rule, own, dead.firing_ids),
         state="dead",
         attempts=why.attempts,
         error=why.error,

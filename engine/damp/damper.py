@@ -48,14 +48,14 @@ class Damper:
     def damp(
         self, firings: Iterable[Firings], rules: Mapping[str, Rule], answers: Answers
     ) -> Damped:
-        """Judge the firings that their conditions let through. Those of a rule that could not be
-        asked, or is asked later, are left as they are."""
+        """Judge the firings that their conditions let through. Those that could not be asked, and
+        those of a rule that is asked later, are left as they are."""
         found: list[Firings] = []
         memory: dict[str, pa.Table] = {}
         self._fresh = {}
         for of_rule in firings:
             rule = rules[of_rule.rule]
-            if rule.damping is not None and rule.name not in answers.failed and not rule.asks_later:
+            if rule.damping is not None and not rule.asks_later:
                 of_rule, changed = self.damp_rule(of_rule, rule, answers)
                 if changed is not None:
                     memory[rule.name] = changed

@@ -17,12 +17,15 @@ from tidegate.engine.evaluate.silent import without_silent
 from tidegate.engine.ports import Conditions
 from tidegate.engine.values import (
     Answers,
+    Asked,
     Detections,
     Failure,
     Firings,
+    Int64,
     Plan,
     Question,
     Reading,
+    Unasked,
 )
 from tidegate.rules.model import Condition, Coupling, Rule
 
@@ -31,15 +34,12 @@ ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """The firings of a bucket, and what was said of them; those of a rule that could not be asked
-    are dead (G13)."""
+    """The firings of a bucket, and what was said of them. Those that could not be asked are dead
+    (G13): `unasked`, by rule, those of each question that failed."""
 
     firings: tuple[Firings, ...]
     answers: Answers
-
-    @property
-    def failed(self) -> Mapping[str, Failure]:
-        return self.answers.failed
+    unasked: Mapping[str, Sequence[Unasked]]
 
 
 def evaluate(
@@ -53,42 +53,84 @@ def evaluate(
     """The firings of every rule that detected something. All conditions but detached ones are asked
     together (G14, G15): deferred ones of the versions that the plan pins, immediate ones of those
     as of each firing's detection. Those that fail are asked again, three times in all. What a
-    rule's ticks sample is taken first: a sample that fails is as a condition that does."""
+    rule's ticks sample is taken first: a sample that fails is as a condition that does. What fails
+    does so for the firings that see the same versions, and for no others (G25)."""
     firings: list[Firings] = []
-    unsampled: dict[str, Failure] = {}
+    unasked: dict[str, list[Unasked]] = {}
     for found in detections:
-        if sampler is not None and prepared.rules[found.rule].samples:
-            found, why = sampler.with_samples(found)
-            unsampled |= {found.rule: why} if why else {}
-        if len(found):
-            rule = prepared.rules[found.rule]
-            fired = without_silent(firings_of(plan.rulebook, rule, found), rule.silent)
-            if len(fired):
-                firings.append(fired)
-    asked = {
-        of_rule.rule: _questions(prepared.rules[of_rule.rule], of_rule, plan, as_of)
-        for of_rule in firings
-        if of_rule.rule not in unsampled and not prepared.rules[of_rule.rule].rule.asks_later
-    }
-    answers = _ask([q for questions in asked.values() for q in questions], conditions)
-    told = asked.keys() - answers.failed.keys()
-    decisions = tuple(
-        decided(f, prepared.rules[f.rule].rule, answers) if f.rule in told else f for f in firings
+        if not len(found):
+            continue
+        rule = prepared.rules[found.rule]
+        unsampled: Sequence[tuple[Int64, Failure]] = ()
+        if sampler is not None and rule.samples:
+            found, unsampled = sampler.with_samples(found)
+        fired = firings_of(plan.rulebook, rule, found)
+        ids = fired.hex_ids()
+        unasked[found.rule] = [
+            Unasked(tuple(ids.take(pa.array(some)).to_pylist()), why) for some, why in unsampled
+        ]
+        fired = without_silent(fired, rule.silent)
+        if len(fired):
+            firings.append(fired)
+    questions = [
+        question
+        for fired in firings
+        if not prepared.rules[fired.rule].rule.asks_later
+        for question in _questions(
+            prepared.rules[fired.rule], _but(fired, unasked[fired.rule]), plan, as_of
+        )
+    ]
+    answers = _ask(questions, conditions)
+    for question in questions:
+        if why := answers.failed.get(question.asked):
+            ids = pc.unique(question.relation["firing_id"]).to_pylist()
+            unasked[question.rule].append(Unasked(tuple(ids), why))
+    decisions = (
+        fired if rule.asks_later else decided(fired, rule, answers)
+        for fired, rule in ((fired, prepared.rules[fired.rule].rule) for fired in firings)
     )
-    return Evaluated(decisions, answers.also(Answers(failed=unsampled)))
+    return _with_dead(decisions, answers, unasked)
+
+
+def _but(firings: Firings, unasked: Iterable[Unasked]) -> Firings:
+    """The firings that are not dead."""
+    dead = [one for some in unasked for one in some.firing_ids]
+    return firings.some(pc.invert(pc.is_in(firings.hex_ids(), pa.array(dead, pa.string()))))
+
+
+def _with_dead(
+    firings: Iterable[Firings], answers: Answers, unasked: Mapping[str, Sequence[Unasked]]
+) -> Evaluated:
+    """The firings with those marked that are dead: each is once in `unasked`, for the first reason
+    that there is."""
+    marked: list[Firings] = []
+    kept: dict[str, list[Unasked]] = {}
+    for fired in firings:
+        ids = fired.hex_ids()
+        left = set(ids.to_pylist()) if unasked[fired.rule] else set()
+        for one in unasked[fired.rule]:
+            if own := tuple(i for i in one.firing_ids if i in left):
+                left.difference_update(own)
+                kept.setdefault(fired.rule, []).append(replace(one, firing_ids=own))
+        if fired.rule in kept:
+            alive = pc.is_in(ids, pa.array(sorted(left), pa.string()))
+            outcomes = pc.if_else(alive, fired.firings["condition"], "dead")
+            fired = fired.with_condition(outcomes)
+        marked.append(fired)
+    return Evaluated(tuple(marked), answers, kept)
 
 
 def _ask(questions: Sequence[Question], conditions: Conditions) -> Answers:
-    """What is said of the firings; by rule, why it could not be asked."""
+    """What is said of the firings; by question, why it could not be asked."""
     said = Answers()
-    failed: dict[str, Failure] = {}
+    failed: dict[Asked, Failure] = {}
     left = list(questions)
     for attempt in range(1, ATTEMPTS + 1 if left else 1):
         answers = conditions.hold(left)
         said = said.also(replace(answers, failed={}))
-        failed = {rule: why for rule, why in failed.items() if why.lasting}
-        failed |= {rule: replace(why, attempts=attempt) for rule, why in answers.failed.items()}
-        left = [q for q in questions if q.rule in failed and not failed[q.rule].lasting]
+        failed = {asked: why for asked, why in failed.items() if why.lasting}
+        failed |= {asked: replace(why, attempts=attempt) for asked, why in answers.failed.items()}
+        left = [q for q in questions if q.asked in failed and not failed[q.asked].lasting]
         if not left:
             break
     return replace(said, failed=failed)
@@ -98,7 +140,7 @@ def _questions(prepared: PreparedRule, firings: Firings, plan: Plan, as_of: AsOf
     """What is asked of a rule's firings: each once for all that see the same versions of its
     tables."""
     found = []
-    for question in questions_of(prepared, firings.relation):
+    for question in questions_of(prepared, firings.relation) if len(firings) else ():
         if prepared.rule.condition_coupling is Coupling.IMMEDIATE and question.tables:
             found += _at_instants(question, firings, as_of)
         else:
@@ -157,9 +199,6 @@ def _question(
 def decided(firings: Firings, rule: Rule, answers: Answers) -> Firings:
     """The firings of a rule with what its condition, if it has one, said of them."""
     if rule.condition is None:
-        return firings
+        return firings.with_condition(pa.array(["none"] * len(firings), pa.string()))
     holds = pc.is_in(firings.hex_ids(), pa.array(sorted(answers.held), pa.string()))
-    column = pc.if_else(holds, "held", "failed")
-    table = firings.firings
-    at = table.column_names.index("condition")
-    return replace(firings, firings=table.set_column(at, "condition", column))
+    return firings.with_condition(pc.if_else(holds, "held", "failed"))

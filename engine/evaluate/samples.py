@@ -7,7 +7,7 @@ instant: of the version of `prices` that was the last one then. Ticks between tw
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,6 +22,8 @@ from tidegate.rules.errors import EngineError, Place
 from tidegate.rules.model import Rule, Rulebook
 
 ATTEMPTS = 3
+
+_Seen = tuple[tuple[str, int | None], ...]  # the version of each table
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,44 +67,57 @@ class Sampler:
         self._as_of = as_of
         self._known: dict[tuple[object, ...], pa.Scalar | Failure | None] = {}
 
-    def with_samples(self, detections: Detections) -> tuple[Detections, Failure | None]:
-        """The detections with a sample for each of their ticks; null, with the reason, where it
-        could not be taken."""
-        batches, failed = dict(detections.batches), None
+    def with_samples(
+        self, detections: Detections
+    ) -> tuple[Detections, Sequence[tuple[Int64, Failure]]]:
+        """The detections with a sample for each of their ticks, null where it could not be taken;
+        and for each sample that failed, the detections that show it."""
+        batches, failed = dict(detections.batches), []
         for code, event in enumerate(detections.events):
             sample = self._samples.get(event)
             if sample is not None:
-                shown = np.unique(detections.event_row[detections.event_code == code])
-                batches[event], why = self._sampled(batches[event], shown, sample)
-                failed = failed or why
+                entries = np.flatnonzero(detections.event_code == code)
+                rows = detections.event_row[entries]
+                batches[event], unsampled = self._sampled(batches[event], np.unique(rows), sample)
+                for ticks, why in unsampled:
+                    shown = entries[np.isin(rows, ticks)]
+                    of = np.searchsorted(detections.offsets, shown, side="right") - 1
+                    failed.append((np.unique(of), why))
         return replace(detections, batches=batches), failed
 
-    def _sampled(self, ticks: Batch, shown: Int64, sample: Sample) -> tuple[Batch, Failure | None]:
-        """Ticks with the samples of those that are `shown`."""
+    def _sampled(
+        self, ticks: Batch, shown: Int64, sample: Sample
+    ) -> tuple[Batch, Iterable[tuple[list[int], Failure]]]:
+        """Ticks with the samples of those that are `shown`; and which ticks a failure is of."""
         values: list[pa.Scalar | None] = [None] * len(ticks)
-        failed = None
+        failed: dict[_Seen | str, tuple[list[int], Failure]] = {}
         for at in shown.tolist():
-            found = self._value(sample, int(ticks.time[at]))
+            seen = self._seen(sample, int(ticks.time[at]))
+            found = seen if isinstance(seen, Failure) else self._value(sample, seen)
             if isinstance(found, Failure):
-                failed = found
+                reason = found.error if isinstance(seen, Failure) else seen
+                failed.setdefault(reason, ([], found))[0].append(at)
             elif found is not None:
                 values[at] = found.cast(sample.kind)
         table = pa.table({SAMPLE: pa.array(values, sample.kind)})
-        return replace(ticks, row=np.arange(len(ticks)), table=table), failed
+        return replace(ticks, row=np.arange(len(ticks)), table=table), failed.values()
 
-    def _value(self, sample: Sample, instant: int) -> pa.Scalar | Failure | None:
+    def _seen(self, sample: Sample, instant: int) -> _Seen | Failure:
+        """The versions of its tables at an instant."""
         try:
-            versions = {name: self._as_of.version(name, instant) for name in sorted(sample.tables)}
+            tables = sorted(sample.tables)
+            return tuple((name, self._as_of.version(name, instant)) for name in tables)
         except EngineError as error:
             if error.code != "table-missing":
                 raise
             return Failure(f"a sample failed: {error.message}", lasting=True)
-        missing = [name for name, version in versions.items() if version is None]
-        if missing:
+
+    def _value(self, sample: Sample, seen: _Seen) -> pa.Scalar | Failure | None:
+        if any(version is None for _, version in seen):
             return None  # there was no such table then
-        key = (sample.text, *versions.items())
+        key = (sample.text, *seen)
         if key not in self._known:
-            pinned = {name: version for name, version in versions.items() if version is not None}
+            pinned = {name: version for name, version in seen if version is not None}
             found: pa.Scalar | Failure | None = None
             for attempt in range(1, ATTEMPTS + 1):
                 found = self._conditions.sample(sample.text, pinned)

@@ -54,16 +54,16 @@ class WatchedConditions:
         suspects = [*dict.fromkeys(map(_suspect, questions))]
         with self.quarantine.run(*suspects):
             said = self.conditions.hold(questions)
-        late = {rule: why for rule, why in said.failed.items() if why.overrun}
+        late = {asked: why for asked, why in said.failed.items() if why.overrun}
         if not late:
             return said
-        struck = [one for one in suspects if one.subject in late]
+        left = [q for q in questions if q.asked in late]
+        struck = [*dict.fromkeys(map(_suspect, left))]
         self.quarantine.overran(struck, next(iter(late.values())).error)
-        failed = {rule: why for rule, why in said.failed.items() if rule not in late}
+        failed = {asked: why for asked, why in said.failed.items() if asked not in late}
         said = Answers(said.held, failed, said.fires, said.rearms)
-        for question in questions:
-            if question.rule in late:
-                said = said.also(self._alone(question))
+        for question in left:
+            said = said.also(self._alone(question))
         return said
 
     def _alone(self, question: Question) -> Answers:
@@ -72,12 +72,12 @@ class WatchedConditions:
         while (refused := self._refused(suspect)) is None:
             with self.quarantine.run(suspect):
                 said = self.conditions.hold([question])
-            why = said.failed.get(question.rule)
+            why = said.failed.get(question.asked)
             if why is None or not why.overrun:
                 self.quarantine.forgive(suspect)
                 return said
             self.quarantine.overran([suspect], why.error)
-        return Answers(failed={question.rule: refused})
+        return Answers(failed={question.asked: refused})
 
     def _refused(self, suspect: Suspect) -> Failure | None:
         why = self.quarantine.refuses(suspect)

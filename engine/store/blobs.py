@@ -14,11 +14,11 @@ from tidegate.rules.damping import KEYS
 from tidegate.rules.errors import EngineError
 
 VERSION = b"1"
-OUTCOMES = ("none", "held", "failed")
+OUTCOMES = ("none", "held", "failed", "dead")
 ID_BYTES = 16
 _KEY = b"tidegate"
 _CONDITION = "condition"
-_DAMPED = 4
+_DAMPED = len(OUTCOMES)
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
 
 

@@ -222,11 +222,7 @@ def settle(connection: sa.Connection, rulebook: str, outcome: Outcome) -> tuple[
         if outcome.asks is not None:
             controls.add(connection, rulebook, *outcome.asks)
     if outcome.firings is not None:
-        f = t.firings.c
-        same = (f.rulebook == rulebook) & (f.bucket == entry.bucket) & (f.rule == entry.rule)
-        same &= f.firing_count == len(outcome.firings)
-        decided = outcomes_to_bytes(outcome.firings)
-        connection.execute(sa.update(t.firings).where(same).values(outcomes=decided))
+        _decide(connection, rulebook, entry, outcome.firings)
         damping.add_up(connection, rulebook, outcome.firings)
     if outcome.memory is not None:
         damping.remember(connection, rulebook, {entry.rule: outcome.memory})
@@ -238,6 +234,18 @@ def settle(connection: sa.Connection, rulebook: str, outcome: Outcome) -> tuple[
     if outcome.fails:
         signals.tell(connection, rulebook, _dead_ones(outcome))
     return successors
+
+
+def _decide(connection: sa.Connection, rulebook: str, entry: Entry, decided: Firings) -> None:
+    """Keep what was said of an entry's firings, which may be some of those of its bucket."""
+    if entry.firing_ids is not None:
+        whole = entry_firings(connection, rulebook, entry.bucket, entry.rule)
+        decided = whole.with_outcomes(decided)
+    f = t.firings.c
+    same = (f.rulebook == rulebook) & (f.bucket == entry.bucket) & (f.rule == entry.rule)
+    same &= f.firing_count == len(decided)
+    outcomes = outcomes_to_bytes(decided)
+    connection.execute(sa.update(t.firings).where(same).values(outcomes=outcomes))
 
 
 def _dead_ones(outcome: Outcome) -> list[Signal]:

@@ -41,7 +41,7 @@ class Asked:
             if self.failing.get(question.rule, 0) > 0:
                 self.failing[question.rule] -= 1
                 lasting = question.rule in self.lasting
-                failed[question.rule] = Failure("it failed", "on account 7", lasting=lasting)
+                failed[question.asked] = Failure("it failed", "on account 7", lasting=lasting)
                 continue
             sums = question.relation.group_by("firing_id").aggregate([("amount", "sum")])
             held |= {r["firing_id"] for r in sums.to_pylist() if r["amount_sum"] > 2}
@@ -156,15 +156,19 @@ def test_g13_a_condition_that_fails_is_asked_three_times_and_fails_alone() -> No
     asked = Asked(a=2)
     passing = evaluate(prepared, found, PLAN, asked, AS_OF)
     assert [[q.rule for q in call] for call in asked.calls] == [["a", "b"], ["a"], ["a"]]
-    assert not passing.failed
+    assert not passing.unasked
     result = evaluate(prepared, found, PLAN, Asked(a=3), AS_OF)
-    assert result.failed == {"a": Failure("it failed", "on account 7", attempts=3)}
+    [[dead]] = result.unasked.values()
+    assert dead.why == Failure("it failed", "on account 7", attempts=3)
+    assert dead.firing_ids == tuple(result.firings[0].hex_ids().to_pylist())
     for_good = Asked("a", a=1, b=1)  # while b is asked again, it is not forgotten
-    failed = evaluate(prepared, found, PLAN, for_good, AS_OF).failed
-    assert failed == {"a": Failure("it failed", "on account 7", attempts=1, lasting=True)}
+    unasked = evaluate(prepared, found, PLAN, for_good, AS_OF).unasked
+    [dead] = unasked["a"]
+    assert [*unasked] == ["a"]
+    assert dead.why == Failure("it failed", "on account 7", attempts=1, lasting=True)
     assert [[q.rule for q in call] for call in for_good.calls] == [["a", "b"], ["b"]]
     assert [f.firings["condition"].to_pylist() for f in result.firings] == [
-        ["none", "none"], ["failed", "held"],
+        ["dead", "dead"], ["failed", "held"],
     ]  # fmt: skip
 
 

@@ -31,7 +31,7 @@ class FailingConditions:
     def hold(self, questions: Sequence[Question]) -> Answers:
         self.asked += 1
         if self.why is not None:
-            return Answers(failed={q.rule: self.why for q in questions})
+            return Answers(failed={q.asked: self.why for q in questions})
         ids = (one for q in questions for one in q.relation["firing_id"].to_pylist())
         return Answers(held=frozenset(ids))
 
@@ -53,7 +53,7 @@ def test_g25_a_condition_that_fails_for_good_makes_its_firings_dead_and_can_be_r
     assert dead.attempts == 3
     assert "tried again" not in sentence(dead, bench.loop.basis.rulebook.rules)
     assert "redrive" not in sentence(dead, {})  # nothing would say what to run
-    assert {f["condition"] for f in store.firings("loop", rule="a")} == {"none"}
+    assert {f["condition"] for f in store.firings("loop", rule="a")} == {"dead"}
     bench.feed.commits = 3
     conditions.why = None
     bench.drain()
@@ -133,6 +133,93 @@ def test_g14_each_coupling_sees_its_versions(
     assert noting.asked[4:] == [("detached", {"t": 2}, [0, 1, 2])]
     assert {f["condition"] for f in store.firings("loop")} == {"held"}
     assert bench.states() == []
+
+
+class Vacuumed(NoConditions):
+    """Every firing holds, but of what sees a version in `gone` nothing can be said."""
+
+    def __init__(self, *gone: int) -> None:
+        self.gone = set(gone)
+        self.asked: list[list[int]] = []
+
+    def hold(self, questions: Sequence[Question]) -> Answers:
+        failed, held = {}, set[str]()
+        for q in questions:
+            self.asked.append(q.relation["id"].to_pylist())
+            if q.versions["t"] in self.gone:
+                failed[q.asked] = Failure(f"version {q.versions['t']} is gone", lasting=True)
+            else:
+                held.update(q.relation["firing_id"].to_pylist())
+        return Answers(frozenset(held), failed)
+
+
+AS_OF = """\
+rulebook: loop
+tables: {t: {path: /t, key: [id], start: earliest}, out: {path: /out}}
+events: {row: {on: insert, table: t}}
+rules:
+  a:
+    on: row
+    coupling: {condition: immediate, action: MODE}
+    if: {sql: SELECT firing_id FROM event}
+    do: [{sql: INSERT INTO out SELECT id FROM event}]
+"""
+
+
+@pytest.mark.parametrize("mode", ["immediate", "deferred"])
+@pytest.mark.parametrize("cut", [False, True])
+def test_g25_a_version_that_is_gone_kills_only_the_firings_that_see_it(
+    store: SqlStore,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    mode: str,
+    *,
+    cut: bool,
+) -> None:
+    """Commits 0 to 3, in one bucket or in four: 1 and 2 cannot be read any more."""
+    monkeypatch.setattr(Bench, "analyst", lambda _: Reads())
+    bench = Bench(store, commits=0, text=AS_OF.replace("MODE", mode))
+    bench.conditions = conditions = Vacuumed(1, 2)
+    bench.restart()
+    with caplog.at_level(logging.INFO):
+        for commits in (1, 2, 3, 4) if cut else (4,):
+            bench.feed.commits = commits
+            bench.drain()
+    told = [r.getMessage() for r in caplog.records if "fired" in r.getMessage()]
+    assert told == ["a fired"] * 2 if cut else ["a fired 2 times"]
+    assert bench.sink.effects == Counter({("a", 0): 1, ("a", 3): 1})
+    firings = list(store.firings("loop"))
+    assert [f["condition"] for f in firings] == ["held", "dead", "dead", "held"]
+    assert [[e["error"] for e in f["entries"]] for f in firings] == [
+        [None], ["version 1 is gone"], ["version 2 is gone"], [None],
+    ]  # fmt: skip
+    dead = [number for number, state in bench.states() if state == "dead"]
+    for number, left in zip(dead, (["held", "dead"], ["held", "held"]), strict=True):
+        conditions.asked.clear()
+        conditions.gone.clear()
+        store.ask("loop", "redrive", str(number))
+        bench.drain()
+        bench.loop.work()
+        assert len(conditions.asked) == 1
+        assert len(conditions.asked[0]) == 1
+        found = [f["condition"] for f in store.firings("loop")]
+        assert found == ["held", *left, "held"]
+    assert bench.states() == []
+    assert bench.sink.effects == Counter({("a", n): 1 for n in range(4)})
+
+
+def test_g25_dead_firings_are_not_judged_by_the_rule_s_damping(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Bench, "analyst", lambda _: Reads())
+    text = AS_OF.replace("MODE", "immediate").replace("    if:", "    cooldown: 1 h\n    if:")
+    bench = Bench(store, commits=3, text=text)
+    bench.conditions = Vacuumed(0)
+    bench.restart()
+    bench.drain()
+    found = [(f["condition"], f.get("damped")) for f in store.firings("loop")]
+    assert found == [("dead", None), ("held", None), ("held", "cooldown")]
+    assert bench.sink.effects == Counter({("a", 1): 1})
 
 
 ASKED = """\

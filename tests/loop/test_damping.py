@@ -48,7 +48,7 @@ class Told(All):
 
     def hold(self, questions: Sequence[Question]) -> Answers:
         if self.fails is not None:
-            return Answers(failed={q.rule: self.fails for q in questions})
+            return Answers(failed={q.asked: self.fails for q in questions})
         found: dict[str, set[str]] = {"if": set(), "fire": set(), "rearm": set()}
         for q in questions:
             relation = q.relation.select(["firing_id", "level"]).to_pylist()
@@ -89,7 +89,7 @@ def fates(live: Live, rule: str) -> list[str | None]:
 
 def acted_on(live: Live, rule: str) -> list[str]:
     """The ids of firings that have an action."""
-    found = live.store.firings(live.book.name, rule=rule)
+    found = [f for f in live.store.firings(live.book.name, rule=rule) if "damped" not in f]
     return [f["firing_id"] for f in found if any(e["state"] == "done" for e in f["entries"])]
 
 

@@ -86,13 +86,29 @@ def test_g13_a_sample_whose_failure_lasts_is_not_asked_again(store: SqlStore) ->
     assert conditions.fails == 0
 
 
-@pytest.mark.parametrize(("fails", "dead"), [(2, 0), (99, 2)])
+@pytest.mark.parametrize(("fails", "dead"), [(2, 0), (99, 3)])
 def test_g13_a_sample_that_fails_for_good_makes_its_firings_dead(
     store: SqlStore, fails: int, dead: int
 ) -> None:
+    """The one of a; the two of b, which see two versions."""
     run(store, Newest(fails))
     states = [entry.state for entry in store.obstacles("loop")]
     assert states.count("dead") == dead
+
+
+class Vacuumed(Newest):
+    """Version 3 is not there any more."""
+
+    def sample(self, text: str, pinned: Mapping[str, int]) -> pa.Scalar | Failure:
+        if pinned["t"] == 3:
+            return Failure("a sample failed: version 3 is gone", lasting=True)
+        return super().sample(text, pinned)
+
+
+def test_g25_a_sample_of_a_version_that_is_gone_kills_only_what_shows_it(store: SqlStore) -> None:
+    assert run(store, Vacuumed()) == {"a": [[1, None, 4, 5]], "b": [[None], [5]]}
+    found = [(f["rule"], f["condition"], len(f["entries"])) for f in store.firings("loop")]
+    assert sorted(found) == [("a", "dead", 1), ("b", "dead", 1), ("b", "none", 0)]
 
 
 def test_g13_a_sample_of_a_table_that_is_gone_makes_its_firings_dead(

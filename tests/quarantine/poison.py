@@ -161,7 +161,7 @@ class PoisonConditions:
         if "overrun" in kinds:
             self.spark.overruns += 1
             late = Failure("it took longer than 1 s", overrun=True)
-            return Answers(failed=dict.fromkeys(rules, late))
+            return Answers(failed={q.asked: late for q in questions})
         held = (q.relation["firing_id"].to_pylist() for q in questions)
         return Answers(frozenset(one for ids in held for one in ids))
 

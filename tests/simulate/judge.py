@@ -122,7 +122,8 @@ def passed_over(store: AnyStore, entries: Sequence[Entry]) -> Counter[tuple[str,
 def ids_of(store: AnyStore, entry: Entry, rulebook: str = "loop") -> list[int]:
     """The ids of the rows that an entry is for."""
     firings = store.entry_firings(rulebook, entry.bucket, entry.rule)
-    of_entry = firings if entry.kind == "condition" else firings_of_entry(entry, firings)
+    whole = entry.kind == "condition" and entry.firing_ids is None
+    of_entry = firings if whole else firings_of_entry(entry, firings)
     found: list[int] = of_entry.relation["id"].to_pylist()
     return found
 

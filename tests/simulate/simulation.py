@@ -166,7 +166,7 @@ class FaultyConditions(AllHold):
 
     def hold(self, questions: Sequence[Question]) -> Answers:
         if self.chance.now("a condition fails for good", 0.1):
-            return Answers(failed={q.rule: Failure("[NO] never") for q in questions})
+            return Answers(failed={q.asked: Failure("[NO] never") for q in questions})
         return super().hold(questions)
 
 

@@ -213,7 +213,8 @@ class MemoryStore:
         if outcome.state == "done":
             self.signals |= {signal.key: Kept(signal) for signal in outcome.signals}
         if outcome.firings is not None:
-            self.stored[entry.bucket, entry.rule] = outcome.firings
+            whole = self.stored[entry.bucket, entry.rule]
+            self.stored[entry.bucket, entry.rule] = whole.with_outcomes(outcome.firings)
         if outcome.control is not None:
             self.asked[outcome.control - 1].answer = outcome.state
         return self._number(entry.bucket, outcome.successors)
