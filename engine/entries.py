@@ -19,7 +19,7 @@ class Control:
     (G13); `disable`: it stops; option `purge`: its open entries are dead, sealed. `skip`:
     entry `subject` is sealed and passed over; option `unsealed`: though it cannot be sealed.
     `redrive`: it is sealed, and a new entry stands in its place (G18); option `may-double`: though
-    its fate is not known, or another history passed it.
+    its fate is not known, or another history passed it. `asked_at`: when, by the store's clock.
     """
 
     id: int
@@ -27,6 +27,7 @@ class Control:
     subject: str
     version: int | None = None
     option: str | None = None
+    asked_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from tidegate.engine.capture.plan import (
     stuck,
     watermark_before,
 )
-from tidegate.engine.capture.resets import with_resets
+from tidegate.engine.capture.resets import read_again_after, with_resets
 from tidegate.engine.capture.sources import Sources, sources
 from tidegate.engine.clocks import running_clocks
 from tidegate.engine.damp.damper import Damper
@@ -197,7 +197,7 @@ class Loop:
         now, arrived = self._look()
         controls = self._controls(arrived)
         rulebook, state = with_resets(self.basis.rulebook, self.state, controls)
-        listing = self._list(rulebook, state, now)
+        listing = self._list(rulebook, state, now, controls)
         with looking_at_tables():
             versions = {t: self.feed.version(rulebook.tables[t]) for t in listing.heads}
         carried_out = (c.id for c in controls if _carried_out_by_a_bucket(c, listing))
@@ -234,13 +234,20 @@ class Loop:
         return now, arrived
 
     def _controls(self, arrived: Arrivals) -> tuple[Control, ...]:
-        name = self.basis.rulebook.name
-        return self.store.pending_controls(name) if arrived.controls else ()
+        """What operators asked for; no later than now, whatever the store's clock says."""
+        if not arrived.controls:
+            return ()
+        controls = self.store.pending_controls(self.basis.rulebook.name)
+        now = self.now()
+        return tuple(replace(one, asked_at=min(one.asked_at, now)) for one in controls)
 
-    def _list(self, rulebook: Rulebook, state: State, now: int) -> Listing:
+    def _list(
+        self, rulebook: Rulebook, state: State, now: int, controls: Iterable[Control]
+    ) -> Listing:
+        feed, again = self.feed, read_again_after(state, controls)
         with looking_at_tables():
             return list_sources(
-                rulebook, self._sources, state, self.feed, self.instants, now, self.now
+                rulebook, self._sources, state, feed, self.instants, now, self.now, again
             )
 
     def _run(self, *, patient: bool = False) -> int:
@@ -275,7 +282,7 @@ class Loop:
         controls = self._controls(arrived)  # 1. the clock was read,
         rulebook, state = with_resets(book, self.state, controls)
         failpoint("list.before")
-        listing = self._list(rulebook, state, now)  # 2. then every source is listed
+        listing = self._list(rulebook, state, now, controls)  # 2. then every source is listed
         listing = replace(listing, received=arrived.first_received)
         before = watermark_before(state, listing)
         unplaced = Unplaced()

@@ -14,12 +14,13 @@ from tidegate.rules.model import Rulebook
 @dataclass(frozen=True, slots=True)
 class Switched:
     """What the next plan does to rules and scripts: `enabled` go on, `disabled` stop. Of the
-    enabled ones those that were disabled begin `anew`, and so do the rules that use them: with an
-    activation of now, and without what they had. `answers`: by control, why it changes nothing."""
+    enabled ones those that were disabled begin `anew`, and so do the rules that use them: without
+    what they had, each after the instant at which that was asked for. `answers`: by control, why it
+    changes nothing."""
 
     enabled: frozenset[str] = frozenset()
     disabled: frozenset[str] = frozenset()
-    anew: frozenset[str] = frozenset()
+    anew: Mapping[str, int] = field(default_factory=dict)
     answers: Mapping[int, str] = field(default_factory=dict)
 
     @property
@@ -39,8 +40,10 @@ def switched(
     """What comes of the controls in their order; the last one of a rule holds. Rules with texts in
     quarantine, `quarantined`, can be enabled, too: these texts run again then.
 
-    Example: `disable a, enable a` of a rule that runs: both are carried out, and it goes on.
+    Example: `disable a` at 10:00, `enable a` at 10:05, of a rule that runs: both are carried out,
+    and it begins anew. It sees nothing that stands before 10:05, whenever that is taken.
     """
+    begun: dict[str, int] = {}
     enabled: set[str] = set()
     disabled: set[str] = set()
     answers: dict[int, str] = {}
@@ -59,23 +62,27 @@ def switched(
             answers[control.id] = f"{what} {name} is disabled already"
         elif control.kind == "disable":
             enabled.discard(name)
+            begun.pop(name, None)
             disabled.add(name)
         elif off or ({name} & {*state.parked, *quarantined} and name not in enabled):
             disabled.discard(name)
             enabled.add(name)
+            if off:
+                begun[name] = control.asked_at
         else:
             answers[control.id] = f"{what} {name} is not parked, and not disabled"
-    anew = _with_users(enabled & state.disabled, rulebook)
+    anew = _with_users(begun, rulebook)
     return Switched(frozenset(enabled), frozenset(disabled), anew, answers)
 
 
-def _with_users(names: Iterable[str], rulebook: Rulebook) -> frozenset[str]:
-    """Rules, and those that use them as events."""
-    found = set(names)
-    while more := {
-        rule.name
-        for rule in rulebook.rules.values()
-        if rule.name not in found and not found.isdisjoint(names_in(rule.on))
-    }:
-        found |= more
-    return frozenset(found)
+def _with_users(begun: Mapping[str, int], rulebook: Rulebook) -> dict[str, int]:
+    """Rules by the instants at which they begin, and those that use them as events: each begins no
+    earlier than all that it uses."""
+    found, changed = dict(begun), bool(begun)
+    while changed:
+        changed = False
+        for rule in rulebook.rules.values():
+            used = [found[name] for name in names_in(rule.on) if name in found]
+            if used and max(used) > found.get(rule.name, -1):
+                found[rule.name], changed = max(used), True
+    return found

@@ -55,9 +55,11 @@ def list_sources(
     instants: Instants,
     now: int,
     clock: Callable[[], int],
+    after: Mapping[str, int] | None = None,
 ) -> Listing:
     """List every source. `now` was read from the engine's `clock` before the call, or a commit
-    could be passed over. The clock is read again after each listing: a commit that was made during
+    could be passed over. What is taken of a table stands later than the last bucket, and than
+    `after` says. The clock is read again after each listing: a commit that was made during
     a slow one is not ahead of it (G1).
 
     Raises EngineError where a table cannot go on (G10).
@@ -68,9 +70,10 @@ def list_sources(
         cursor = head.cursor
         listed = head.commits + ((head.left_out,) if head.left_out else ())
         previous = cursor.instant if name in state.cursors else None
-        fixed = instants.fix(
-            cursor.table_id, listed, previous, state.watermark, now, listed_at=clock()
-        )
+        before = state.watermark
+        if before is not None and after is not None:
+            before = max(before, after.get(name, before))
+        fixed = instants.fix(cursor.table_id, listed, previous, before, now, listed_at=clock())
         taken = len(head.commits)
         left_out = fixed[taken] if head.left_out else None
         heads[name] = replace(head, commits=fixed[:taken], left_out=left_out)
@@ -142,6 +145,9 @@ def make_plan(
     new = [r for r in active if r not in state.activations or r in switched.anew]
     behind = lateness_micros(rulebook) if new else {}
     activations = {rule: before + 1 - behind.get(rule, 0) for rule in new}
+    activations |= {
+        rule: max(before, asked_at) + 1 for rule, asked_at in switched.anew.items() if rule in new
+    }
     ringing = timer is not None and timer <= watermark
     if not (ranges or placed or activations or switched.any or ringing or state.watermark is None):
         return None

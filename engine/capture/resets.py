@@ -22,3 +22,16 @@ def with_resets(
             tables[control.subject] = replace(tables[control.subject], start=start)
             cursors.pop(control.subject, None)
     return replace(rulebook, tables=tables), replace(state, cursors=cursors)
+
+
+def read_again_after(state: State, controls: Iterable[Control]) -> dict[str, int]:
+    """The instants after which reset tables are read again, as far as that is later than the last
+    bucket: rules that were enabled before the reset are to see what it reads."""
+    found: dict[str, int] = {}
+    begun = max(state.activations.values(), default=0)
+    for control in controls:
+        if control.kind == "enable":
+            begun = max(begun, control.asked_at)
+        elif control.kind == "reset":
+            found[control.subject] = begun
+    return found

@@ -28,7 +28,7 @@ def add(
 def pending(connection: sa.Connection, rulebook: str) -> tuple[Control, ...]:
     """What has been neither carried out nor answered yet, in the order in which it was asked."""
     c = controls.c
-    query = sa.select(c.id, c.kind, c.subject, c.version, c.option)
+    query = sa.select(c.id, c.kind, c.subject, c.version, c.option, c.asked_at)
     query = query.where(c.rulebook == rulebook, c.bucket.is_(None), c.answer.is_(None))
     return tuple(Control(*row) for row in connection.execute(query.order_by(c.id)))
 

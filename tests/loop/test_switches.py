@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+import sqlalchemy as sa
 
 from tests.support.bench import Bench
 from tests.support.make import signal
@@ -12,6 +13,7 @@ from tidegate.engine.askrule import ask_for_rule
 from tidegate.engine.entries import Outcome
 from tidegate.engine.ports import SinkError
 from tidegate.engine.store import SqlStore
+from tidegate.engine.store.tables import controls
 from tidegate.rules.errors import InputError
 
 TABLES = """\
@@ -36,12 +38,31 @@ def bench_of(store: SqlStore, rules: str, commits: int = 0) -> Bench:
     return Bench(store, commits=commits, text=TABLES + rules)
 
 
+def commit(bench: Bench, commits: int) -> None:
+    """So many commits more, a second after the other."""
+    for version in range(bench.feed.commits, bench.feed.commits + commits):
+        bench.clock.later(1)
+        bench.feed.instants[version] = bench.clock.at
+    bench.feed.commits += commits
+    bench.clock.later(1)
+
+
 def go(bench: Bench, commits: int) -> Counter[tuple[str, int]]:
     """So many commits more; what was written for them."""
     before = Counter(bench.sink.effects)
-    bench.feed.commits += commits
+    commit(bench, commits)
     bench.drain()
     return bench.sink.effects - before
+
+
+def ask(bench: Bench, kind: str, rule: str) -> None:
+    """Ask for it now, by the clock of the bench."""
+    bench.store.ask("loop", kind, rule)
+    bench.clock.later(1)
+    asked = bench.store.pending_controls("loop")[-1].id
+    with bench.store._database.write() as connection:
+        one = controls.c.id == asked
+        connection.execute(sa.update(controls).where(one).values(asked_at=bench.clock.at))
 
 
 def states(bench: Bench) -> dict[str, str]:
@@ -63,7 +84,7 @@ def test_g24_a_disabled_rule_detects_nothing_until_it_is_enabled(store: SqlStore
     bench.restart()  # a new run changes nothing
     assert go(bench, 1) == Counter({("b", 3): 1})
     assert not store.obstacles("loop")
-    store.ask("loop", "enable", "a")
+    ask(bench, "enable", "a")
     assert go(bench, 1) == Counter({("a", 4): 1, ("b", 4): 1})
     assert states(bench) == {"a": "active", "b": "active"}
     bench.restart()
@@ -77,7 +98,7 @@ def test_g24_it_goes_on_as_a_new_activation_and_so_does_who_uses_it(store: SqlSt
     store.ask("loop", "disable", "pair")
     assert go(bench, 1) == Counter()
     before = store.load("loop").activations
-    store.ask("loop", "enable", "pair")
+    ask(bench, "enable", "pair")
     # The row of before, 0, opens nothing any more: the pair is 2 and 3.
     assert go(bench, 1) == Counter()
     assert go(bench, 1) == Counter((rule, n) for rule in ("pair", "user") for n in (2, 3))
@@ -87,6 +108,78 @@ def test_g24_it_goes_on_as_a_new_activation_and_so_does_who_uses_it(store: SqlSt
     assert go(bench, 2) == Counter((rule, n) for rule in ("pair", "user") for n in (4, 5))
 
 
+@pytest.mark.parametrize("cut", [False, True])
+def test_g24_what_was_committed_before_enable_is_passed_over_bucket_or_not(
+    store: SqlStore, *, cut: bool
+) -> None:
+    bench = bench_of(store, RULES + PAIRS)
+    go(bench, 1)
+    ask(bench, "disable", "a")
+    ask(bench, "disable", "pair")
+    commit(bench, 3)  # 1 to 3
+    if cut:
+        bench.drain()
+    ask(bench, "enable", "a")
+    commit(bench, 1)  # 4
+    ask(bench, "enable", "pair")  # it has gathered 0, and forgets it
+    go(bench, 2)  # 5 and 6
+    found = bench.sink.effects
+    assert [n for rule, n in sorted(found) if rule == "b"] == [*range(7)]
+    assert [n for rule, n in sorted(found) if rule == "a"] == [0, 4, 5, 6]
+    for rule in ("pair", "user"):
+        assert [n for name, n in sorted(found) if name == rule] == [5, 6]
+    assert answers(store) == ["done"] * 4
+
+
+def test_g24_disable_holds_for_all_that_is_not_taken_yet(store: SqlStore) -> None:
+    """Also for what came between two that let it go on."""
+    bench = bench_of(store, RULES)
+    go(bench, 1)
+    commit(bench, 1)
+    for kind in ("disable", "enable", "disable", "enable"):
+        ask(bench, kind, "a")
+        commit(bench, 1)
+    bench.drain()
+    assert [n for rule, n in sorted(bench.sink.effects) if rule == "a"] == [0, 5]
+
+
+def test_g24_signals_before_enable_are_passed_over_and_timers_forgotten(store: SqlStore) -> None:
+    late = f"  late: {{on: 's + [10 s]', {OUT}}}\n  heard: {{on: s, {OUT}}}\n"
+    bench = bench_of(store, late)
+    bench.drain()
+
+    def tell(number: int) -> None:
+        bench.clock.later(1)
+        store.raise_signal(
+            "loop", signal(str(number), bench.clock.at, event="s", fields={"id": number})
+        )
+        bench.clock.later(1)
+
+    tell(1)
+    bench.drain()
+    for rule in ("late", "heard"):
+        ask(bench, "disable", rule)
+    tell(2)
+    for rule in ("late", "heard"):
+        ask(bench, "enable", rule)
+    tell(3)
+    bench.clock.later(20)
+    bench.drain()
+    told = [(f["rule"], [c.get("event") for c in f["constituents"]]) for f in store.firings("loop")]
+    assert Counter(rule for rule, _ in told) == Counter(heard=2, late=1)
+
+
+def test_g24_what_a_reset_after_enable_reads_again_is_seen(store: SqlStore) -> None:
+    bench = bench_of(store, RULES)
+    go(bench, 3)
+    ask(bench, "disable", "a")
+    ask(bench, "enable", "a")
+    store.ask("loop", "reset", "t", version=0)
+    bench.clock.later(1)
+    bench.drain()
+    assert bench.sink.effects == Counter({(rule, n): 2 for rule in "ab" for n in range(3)})
+
+
 def test_g24_what_changes_nothing_is_answered_and_the_last_one_holds(store: SqlStore) -> None:
     bench = bench_of(store, RULES)
     go(bench, 1)
@@ -94,7 +187,7 @@ def test_g24_what_changes_nothing_is_answered_and_the_last_one_holds(store: SqlS
         ("enable", "a"), ("disable", "a"), ("disable", "a"), ("enable", "off"), ("disable", "gone"),
         ("disable", "b"), ("enable", "b"),
     ]:  # fmt: skip
-        store.ask("loop", kind, rule)
+        ask(bench, kind, rule)
     seen = bench.loop.visible()
     assert go(bench, 1) == Counter({("b", 1): 1})
     assert bench.loop.done(seen)
