@@ -35,6 +35,16 @@ def make_signal(
     return Signal(signal_id or str(uuid.uuid4()), event, values, received_at)
 
 
+def given_once(event: str, fields: Mapping[str, Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a signal, from a mapping and by name. Raises InputError for one that is in
+    both."""
+    for name in fields.keys() & named.keys():
+        place = word_place(f"signal({event!r}, ..)")
+        message = f"the field `{name}` is given twice: in the mapping, and by name"
+        raise InputError([Problem("field-twice", message, place, "leave one of them out")])
+    return {**fields, **named}
+
+
 def declared_signal(
     book: Rulebook, event: str, allowed: Container[str] | None = None
 ) -> SignalEvent:

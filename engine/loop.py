@@ -98,16 +98,24 @@ class Loop:
         self.targets.make_ready()
         self.runner.load(self.store.open_entries(book.name))
 
-    def bucket(self) -> BucketReport | None:
+    def first_look(self) -> BucketReport | None:
+        """The first bucket of a new store, up to its own beginning, where a table begins at its
+        head: what is committed to that from now on is seen. Raises as `bucket` does."""
+        if self.state.watermark is not None:
+            return None
+        heads = self._list(self.basis.rulebook, self.state, self.now(), ()).heads.values()
+        at_head = any(not head.commits and not head.snapshot for head in heads)
+        return self.bucket(until=0) if at_head else None
+
+    def bucket(self, until: int | None = None) -> BucketReport | None:
         """Act on what is due, then take the next bucket and act on it; None if there is nothing to
-        take yet, or the outbox is full.
+        take yet, or the outbox is full. `until` bounds its watermark.
 
         A plan binds only with its transaction: when what comes after it fails, it is made again,
         from the third time on with half of its span, down to one instant (G8).
         Raises EngineError; cursors and entries stay as the last transaction left them. After an
         OutageError `recover` goes on from there.
         """
-        until: int | None = None
         failures = 0
         while True:
             self._seconds = {}

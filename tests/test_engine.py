@@ -6,6 +6,7 @@ import json
 import shutil
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,10 @@ import pytest
 
 from tests.support.lake import Shop
 from tidegate.connectors.delta.feed import DeltaFeed
+from tidegate.engine.app import Engines
 from tidegate.engine.operate import list_firings, reset_table
 from tidegate.engine.ports import OutageError
+from tidegate.engine.state import BucketReport
 from tidegate.engine.store import SqlStore, open_store
 from tidegate.rules.errors import EngineError, InputError
 
@@ -175,9 +178,67 @@ def test_on_idle_ends_the_run_and_stop_ends_it_after_the_bucket_in_hand(shop: Sh
         shop.order((2, 20))
         engine.run(on_bucket=lambda _: engine.stop())
         shop.order((3, 30))
-        engine.run()
-        assert engine.run_once() == ()
+        assert ("first", 3, 30) not in shop.logged()
+        engine.stop()  # of a run that has ended
+        assert [report.rows for report in engine.run_once()] == [1]
+        shop.order((4, 40))
+        engine.run(on_bucket=lambda _: engine.stop())
+    shop.order((5, 50))
+    with pytest.raises(EngineError, match="is closed"):
+        engine.run_once()
+    with engine:
+        assert [report.rows for report in engine.run_once()] == [1]
+    assert shop.logged() == {("first", n, 10 * n): 1 for n in range(1, 6)}
+
+
+def test_a_second_run_is_refused_and_the_first_goes_on(shop: Shop) -> None:
+    refused: list[BaseException | None] = []
+
+    def on_bucket(_: BucketReport) -> None:
+        with ThreadPoolExecutor(1) as other:
+            refused.append(other.submit(engine.run_once).exception())
+        if len(refused) == 1:
+            shop.order((2, 20))
+
+    shop.order((1, 10))
+    with shop.engine() as engine:
+        engine.run(poll_seconds=0.05, on_bucket=on_bucket, on_idle=lambda: len(refused) == 2)
+    assert ["runs already" in str(error) for error in refused] == [True, True]
     assert shop.logged() == {("first", 1, 10): 1, ("first", 2, 20): 1}
+    assert shop.status()["stopped"] is None
+
+
+def test_g09_what_is_committed_once_an_engine_of_a_new_store_is_entered_counts(
+    shop: Shop,
+) -> None:
+    (shop.folder / "shop.db").unlink()
+    told: list[int] = []
+    with shop.engine() as engine:
+        shop.order((1, 10))
+        reports = engine.run_once(on_bucket=lambda report: told.append(report.bucket))
+    assert [(report.bucket, report.rows) for report in reports] == [(1, 0), (2, 1)]
+    assert told == [1, 2]
+    assert shop.logged() == {("first", 1, 10): 1}
+
+
+def test_what_an_engine_is_asked_in_python_is_as_the_commands_have_it(shop: Shop) -> None:
+    shop.edit("    on: ordered\n", "    on: ordered\n    per: id\n")
+    with shop.engine() as engine:
+        engine.run_once()
+        engine.disable("first", key={"id": 7})
+        with pytest.raises(InputError, match="exclude"):
+            engine.disable("first", key={"id": 8}, purge=True)
+        with pytest.raises(InputError, match="`amount` is given twice"):
+            engine.signal("told", {"id": 1, "amount": 2}, amount=3)
+        shop.order((7, 10))
+        shop.order((8, 10))
+        engine.run_once()
+        engine.enable("first", key={"id": 7})
+        shop.order((7, 20))
+        engine.run_once()
+    assert shop.logged() == {("first", 8, 10): 1, ("first", 7, 20): 1}
+    with pytest.raises(InputError, match="no rulebook is given"):
+        Engines([])
 
 
 def test_g07_the_cause_of_a_stop_is_kept_until_the_next_run(shop: Shop) -> None:

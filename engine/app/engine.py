@@ -99,16 +99,21 @@ class Engine(Requests):
         self.waiting = threading.Event()  # a standby is prepared, and another engine runs
         self._open = False
         self._told_ready = False
+        self._first: BucketReport | None = None  # of the first look, until a run has told it
+        self._running = threading.Lock()
         self._stop = threading.Event()
+        self._ended = False  # no run is to begin any more
         self._interrupted = False  # by an error: what the loop knows may be older than the store
         self._wakeup: Wakeup | None = None
         self._parts: Parts | None = None
         self._quarantine: Quarantine | None = None
 
     def __enter__(self) -> Self:
+        self._go_on()
         with ExitStack() as stack:
             self._opened(stack)
             stack.callback(self._close_parts)
+            self._first_look()
             self._stack = stack.pop_all()
         self._open = True
         return self
@@ -119,7 +124,7 @@ class Engine(Requests):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._open = False
+        self._open, self._closed = False, True
         self._stack.__exit__(kind, error, trace)
 
     def reread(self) -> None:
@@ -137,10 +142,17 @@ class Engine(Requests):
         """Everything visible at the start, in as many buckets as it takes. Waits for the slack of
         late commits (G2), not for retries: `obstacles` says what is left. Raises EngineError; what
         is committed stays."""
-        self._check_open("run_once")
-        reports = []
-        with self._stopping_cause(), telling(self._stage):
+        reports: list[BucketReport] = []
+
+        def done(report: BucketReport) -> None:
+            reports.append(report)
+            self._tell_ready()
+            if on_bucket:
+                on_bucket(report)
+
+        with self._alone("run_once"), self._stopping_cause(), telling(self._stage):
             through = self._through
+            self._tell_first(done)
             self._tell_ready()
             through(Loop.work)
             through(self._change)
@@ -149,10 +161,7 @@ class Engine(Requests):
                 through(self._change)
                 report = through(Loop.bucket)
                 if report is not None:
-                    reports.append(report)
-                    self._tell_ready()
-                    if on_bucket:
-                        on_bucket(report)
+                    done(report)
                 elif self._loop.full:
                     break
                 else:
@@ -175,9 +184,9 @@ class Engine(Requests):
         `on_bucket` is called after a bucket's actions; `on_idle` whenever there is nothing left to
         do: true ends the run. Raises EngineError; what is committed stays.
         """
-        self._check_open("run")
         quiet = Quiet()
         with (
+            self._alone("run"),
             Wakeup(poll_seconds) as self._wakeup,
             self._stopping_cause(),
             telling(self._stage),
@@ -186,6 +195,7 @@ class Engine(Requests):
                 return
             through = self._through
             self._tell_ready()
+            self._tell_first(on_bucket)
             while not self._wakeup.stopped:
                 through(self._change)
                 report = through(Loop.bucket)
@@ -208,10 +218,47 @@ class Engine(Requests):
             through(Loop.finish)
 
     def stop(self) -> None:
-        """End the run after the bucket in hand. May be called from any thread."""
+        """End the run that is going on, after the bucket in hand; a later one goes on from there.
+        May be called from any thread."""
         self._stop.set()
         if self._wakeup is not None:
             self._wakeup.stop()
+
+    def end(self) -> None:
+        """`stop`, and let no other run begin: a process that is to end may be between two."""
+        self._ended = True
+        self.stop()
+
+    def _go_on(self) -> None:
+        """What was stopped before does not stop what begins now."""
+        if not self._ended:
+            self._stop.clear()
+
+    @contextmanager
+    def _alone(self, method: str) -> Iterator[None]:
+        """One run at a time. Raises EngineError for another."""
+        self._check_open(method)
+        if not self._running.acquire(blocking=False):
+            raise EngineError(
+                "engine-runs",
+                f"`{method}`: this engine runs already, in another call of `run` or `run_once`",
+                "wait for the end of that, or end it with `stop`",
+            )
+        try:
+            self._go_on()
+            yield
+        finally:
+            self._running.release()
+
+    def _first_look(self) -> None:
+        """Give every table of a new store its place: what is committed from here on is seen."""
+        with self._stopping_cause():
+            self._first = self._through(Loop.first_look)
+
+    def _tell_first(self, on_bucket: OnBucket | None) -> None:
+        first, self._first = self._first, None
+        if first is not None and on_bucket is not None:
+            on_bucket(first)
 
     @property
     def _loop(self) -> Loop:

@@ -50,7 +50,7 @@ class Member:
 
     def close(self) -> None:
         """End the engine after the bucket in hand, and its thread."""
-        self.engine.stop()
+        self.engine.end()
         self._pool.submit(self._close).result()
         self._pool.shutdown()
 

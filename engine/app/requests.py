@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidegate.engine.askrule import ask_for_rule
-from tidegate.engine.explicit import make_signal
+from tidegate.engine.explicit import given_once, make_signal
+from tidegate.engine.keytext import key_text
 from tidegate.engine.obstacles import sentence
 from tidegate.engine.rulesdata import Rules, ask_to_reload
 from tidegate.engine.state import Parked
 from tidegate.engine.store import SqlStore
-from tidegate.rules.errors import EngineError
+from tidegate.rules.errors import EngineError, InputError, Problem, word_place
 from tidegate.rules.model import Rulebook
 
 
@@ -22,6 +23,7 @@ class Requests:
     rulebook: Rulebook
     _store: SqlStore
     _open: bool
+    _closed: bool = False
 
     def wake(self) -> None:
         """Look at once whether there is something to take."""
@@ -40,24 +42,37 @@ class Requests:
         accepted and insert nothing. Fields are `named`, or in `fields` (one called `id` must be).
         Raises InputError, or EngineError `signal-conflict`."""
         self._check_open("signal")
-        values = {**(fields or {}), **named}
+        values = given_once(event, fields or {}, named)
         raised = make_signal(self.rulebook, event, values, id, self._store.wall())
         self._store.raise_signal(self.rulebook.name, raised)
         self.wake()
         return raised.id
 
-    def enable(self, rule: str) -> None:
-        """Let a rule go on, from the next bucket on (G24). A parked rule keeps what it had. A
-        disabled one begins anew. Raises InputError."""
+    def enable(self, rule: str, *, key: Mapping[str, Any] | None = None) -> None:
+        """Let a rule go on, from now on (G24). A parked rule keeps what it had. A disabled one
+        begins anew. With `key`, a value of each `per` column, it fires for that key again. Raises
+        InputError."""
         self._check_open("enable")
+        if key is not None:
+            self.rules.enable_for(rule, _texts(key))
+            return
         ask_for_rule(self._store, self.rulebook, "enable", rule)
         self.wake()
 
-    def disable(self, rule: str, *, purge: bool = False) -> None:
+    def disable(
+        self, rule: str, *, key: Mapping[str, Any] | None = None, purge: bool = False
+    ) -> None:
         """Stop a rule, and those that use it as an event, from the next bucket on: it detects
-        nothing and keeps nothing. Its open entries still run; with `purge` they are dead. Raises
-        InputError."""
+        nothing and keeps nothing. Its open entries still run; with `purge` they are dead. With
+        `key`, a value of each `per` column, it only stops firing for that key. Raises InputError.
+        """
         self._check_open("disable")
+        if key is not None and purge:
+            message = "`purge` and `key` exclude each other"
+            raise InputError([Problem("not-switched", message, word_place("key="))])
+        if key is not None:
+            self.rules.disable_for(rule, _texts(key))
+            return
         ask_for_rule(self._store, self.rulebook, "disable", rule, purge=purge)
         self.wake()
 
@@ -87,9 +102,20 @@ class Requests:
         )
 
     def _check_open(self, method: str) -> None:
+        if not self._open and self._closed:
+            raise EngineError(
+                "engine-not-open",
+                f"`{method}`: the engine is closed",
+                "its `with` has ended: call it inside, or enter the engine again",
+            )
         if not self._open:
             raise EngineError(
                 "engine-not-open",
                 f"`{method}` needs an engine that is open",
                 f"write `with Engine(..) as engine:` and `engine.{method}(..)` inside of it",
             )
+
+
+def _texts(key: Mapping[str, Any]) -> dict[str, str]:
+    """A key as the command has it."""
+    return {name: key_text(value) for name, value in key.items()}

@@ -16,6 +16,7 @@ from tidegate.engine.app.engine import Engine
 from tidegate.engine.app.member import Member, worst_of
 from tidegate.engine.app.sessions import Sessions
 from tidegate.engine.everywhere import make_signals
+from tidegate.engine.explicit import given_once
 from tidegate.engine.operate import the_rulebooks
 from tidegate.engine.state import BucketReport
 from tidegate.engine.store import open_store
@@ -58,6 +59,9 @@ class Engines:
         watch: bool = False,
         skip_held: bool = False,
     ) -> None:
+        if not rulebooks:
+            message, place = "no rulebook is given", word_place("Engines([])")
+            raise InputError([Problem("no-rulebook", message, place, "name at least one")])
         several = len(rulebooks) > 1
         if several and store is None:
             message = "several rulebooks have no default store in common"
@@ -135,7 +139,8 @@ class Engines:
         """Raise an explicit event in every rulebook of the store that declares it, or in none; see
         `Engine.signal`. Each judges the fields by its own declaration."""
         books = the_rulebooks(self._store, None)
-        raised = make_signals(books, event, {**(fields or {}), **named}, id, self._store.wall())
+        values = given_once(event, fields or {}, named)
+        raised = make_signals(books, event, values, id, self._store.wall())
         self._store.raise_everywhere(raised)
         self.wake()
         return next(iter(raised.values())).id
@@ -180,9 +185,15 @@ class Engines:
         return {n: m.engine.obstacles() for n, m in self._members.items() if m.is_open}
 
     def stop(self) -> None:
-        """End all runs after the buckets in hand. May be called from any thread."""
+        """End the runs that are going on, after the buckets in hand; later ones go on from there.
+        May be called from any thread."""
         for member in self._members.values():
             member.engine.stop()
+
+    def end(self) -> None:
+        """`stop`, and let no other runs begin."""
+        for member in self._members.values():
+            member.engine.end()
 
     def _all(self, call: Callable[[str, Engine], T]) -> dict[str, T | None]:
         def of(name: str) -> Callable[[Engine], T]:
@@ -210,7 +221,7 @@ class Engines:
             raise worst_of(failed)
 
     def _close(self) -> None:
-        self.stop()
+        self.end()
         for member in self._members.values():
             member.close()
 

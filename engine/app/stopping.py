@@ -16,8 +16,8 @@ def stop_on_signals(engine: Engine | Engines) -> None:
 
     def handler(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
         signal.signal(number, signal.SIG_DFL)
-        # Not here: the interrupted thread may hold the lock that `stop` takes.
-        threading.Thread(target=engine.stop).start()
+        # Not here: the interrupted thread may hold the lock that `end` takes.
+        threading.Thread(target=engine.end).start()
 
     signal.signal(signal.SIGTERM, handler)
     signal.signal(signal.SIGINT, handler)

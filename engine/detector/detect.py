@@ -19,9 +19,10 @@ from tidegate.engine.detector.stacking import both
 from tidegate.engine.detector.timeline import Timeline, of_batches, of_log
 from tidegate.engine.pipeline import Pipeline
 from tidegate.engine.policy import load_policy
+from tidegate.engine.sparktypes import arrow_type
 from tidegate.engine.taking import Taking
 from tidegate.engine.values import FOREVER, Batch, Carried
-from tidegate.rules.model import ClockEvent, Rule, Rulebook, ScriptEvent
+from tidegate.rules.model import ClockEvent, Rule, Rulebook, ScriptEvent, SignalEvent
 from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.unbuilt import SIMULATED
 
@@ -50,7 +51,7 @@ def detect(rulebook: str | os.PathLike[str] | Rulebook, occurrences: pa.Table) -
         if event not in edges:
             _check_event(book, event)
     for rule in with_edges(book, book.rules).rules.values():
-        _check_keys(rule, line, log.table.schema)
+        _check_keys(book, rule, line, log.table.schema)
     seen = _first(book, line)
     first, last = (int(log.time[0]), int(log.time[-1])) if len(log) else (0, 0)
     detector = Detector(book, dict.fromkeys(book.rules, seen))
@@ -100,7 +101,7 @@ def _with_clock_batches(book: Rulebook, line: Timeline, first: int, last: int) -
     return of_batches(batches)
 
 
-def _check_keys(rule: Rule, line: Timeline, schema: pa.Schema) -> None:
+def _check_keys(rulebook: Rulebook, rule: Rule, line: Timeline, schema: pa.Schema) -> None:
     """Whether the occurrences have the columns that are the rule's key, of types that compare."""
     for number, key in enumerate(rule.key_names if rule.enabled else ()):
         if key in result.COLUMNS:
@@ -118,6 +119,17 @@ def _check_keys(rule: Rule, line: Timeline, schema: pa.Schema) -> None:
             )
             message = f"key {key} of rule {rule.name} cannot be compared: {listed}"
             raise wrong("key-type", message, f"{reason}; give these columns one type")
+        for event, name in columns.items():
+            _check_declared(rulebook, event, name, schema.field(name).type)
+
+
+def _check_declared(book: Rulebook, event: str, name: str, kind: pa.DataType) -> None:
+    """Whether a key of a signal is of the type that is declared, as `signal` takes it."""
+    declared = book.events.get(event)
+    wanted = declared.fields.get(name) if isinstance(declared, SignalEvent) else None
+    if wanted is not None and incomparable([kind, arrow_type(wanted)]):
+        message = f"{name} of {event} is {kind}, and declared as {wanted}"
+        raise wrong("key-type", message, f"give the column {name} the type {wanted}")
 
 
 def _check_event(book: Rulebook, event: str) -> None:

@@ -125,8 +125,24 @@ def test_nothing_given_nothing_found() -> None:
     assert found.schema.field("constituents").type == pa.list_(pa.int64())
 
 
-@pytest.mark.parametrize("key", [pa.int32(), pa.string(), pa.decimal128(14, 2), pa.date32()])
-def test_keys_of_any_type_keep_it(key: pa.DataType) -> None:
+def test_a_key_of_another_type_than_is_declared_is_refused_as_signal_does() -> None:
+    given = pa.table({"event": ["withdrawal"], "time": [1], "account": ["7"]})
+    with pytest.raises(InputError) as refused:
+        detect(BOOK, given)
+    assert "account of withdrawal is string, and declared as bigint" in str(refused.value)
+    assert len(detect(BOOK, given.set_column(2, "account", pa.nulls(1)))) == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "declared"),
+    [
+        (pa.int32(), "bigint"),
+        (pa.string(), "string"),
+        (pa.decimal128(14, 2), "bigint"),
+        (pa.date32(), "date"),
+    ],
+)
+def test_keys_of_any_type_keep_it(key: pa.DataType, declared: str) -> None:
     account = pa.array([1, 2, 1, None, None], pa.int32())
     account = (
         pa.array([None if v is None else str(v) for v in account.to_pylist()])
@@ -134,7 +150,8 @@ def test_keys_of_any_type_keep_it(key: pa.DataType) -> None:
         else account.cast(key)
     )
     event = ["withdrawal", "withdrawal", "alarm", "withdrawal", "alarm"]
-    found = detect(BOOK, pa.table({"time": range(5), "event": event, "account": account}))
+    book = BOOK.replace("account: bigint", f"account: {declared}")
+    found = detect(book, pa.table({"time": range(5), "event": event, "account": account}))
     pairs = found.filter(pa.compute.equal(found.column("rule"), "pair"))
     assert pairs.column("account").type == key
     assert pairs.column("account").to_pylist() == [account[0].as_py(), None]
