@@ -16,6 +16,7 @@ from tidegate.engine.rulesdata import Rules, ask_to_reload
 from tidegate.engine.store import FINISHED, SqlStore, open_store
 from tidegate.engine.store import migrate as migrate_schema
 from tidegate.engine.store.address import parse_url, redacted
+from tidegate.engine.store.totals import Total
 from tidegate.engine.upcoming import held_back, next_timers
 from tidegate.rules.errors import EngineError, InputError, Problem, word_place
 from tidegate.rules.files import read_file
@@ -24,11 +25,10 @@ from tidegate.rules.tableevents import table_events
 
 _NOTHING: Mapping[str, Any] = {
     "last_fired": None,
-    "firings": 0,
-    "damped": {},
+    **Total().shown,
+    "damped_by": {},
     "pending": 0,
     "held": 0,
-    "dead": 0,
 }
 
 
@@ -147,10 +147,10 @@ def list_firings(
         )
 
 
-def count_firings(url: str, name: str | None, rule: str | None) -> int:
-    """How many firings there were, of all rules or of one."""
+def count_detections(url: str, name: str | None, rule: str | None) -> Total:
+    """What became of all detections, of all rules or of one."""
     with open_store(url, create=False) as store:
-        return store.count_firings(the_rulebook(store, name).name, rule)
+        return store.totals(the_rulebook(store, name).name, rule)
 
 
 def show_entry(url: str, name: str | None, number: int) -> dict[str, Any]:

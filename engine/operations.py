@@ -8,7 +8,7 @@ import click
 
 from tidegate.engine import output
 from tidegate.engine.options import instant_of, of_store, pairs, the_store
-from tidegate.engine.screen.text import counted
+from tidegate.engine.screen.text import counted, fates_text
 
 of_key = click.option(
     "--key", multiple=True, metavar="K=V", help="For this key only: a value of each `per` column."
@@ -112,7 +112,7 @@ def firings(
 ) -> None:
     """What fired, for which rows, and what became of it: the newest."""
     from tidegate.engine.chosen import Chosen
-    from tidegate.engine.operate import count_firings, list_firings, show_entry
+    from tidegate.engine.operate import count_detections, list_firings, show_entry
 
     url = the_store(store)
     if entry is not None:
@@ -135,10 +135,11 @@ def firings(
         output.firings(found, as_json=True)
         return
     shown = list(found)
-    count = count_firings(url, name, rule)
+    total = count_detections(url, name, rule)
     match = " that match" if chosen.narrow else ""
-    of = counted(count, "firing")
+    of = counted(total.detected, "detection")
     title = f"{'all' if all_ else 'the newest'} {len(shown):,}{match} of {of}"
+    title += f": {fates_text(total.shown)}"
     output.firings(shown, title, as_json=False)
 
 

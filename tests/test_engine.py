@@ -126,7 +126,7 @@ def test_g02_g13_slack_is_waited_for_not_polled_and_what_is_past_its_retention_i
         assert list(list_firings(shop.store, None)) == []
         shop.order((2, 60))
         engine.run_once()
-    assert shop.status()["firings"] == 2
+    assert shop.status()["fired"] == 2
     assert shop.logged() == {("first", 1, 10): 1, ("first", 2, 60): 1}
 
 
@@ -494,4 +494,4 @@ def test_g22_net_effects_and_rules_that_ignore_what_they_wrote(shop: Shop) -> No
     assert {row: n for row, n in shop.logged().items() if row[0] != "first"} == Counter(
         [("in", 1, 6), ("old", 3, 5), ("new", 3, 7), ("grown", 3, 7), ("grown", 3, 9)]
     )
-    assert {rule["rule"]: rule["firings"] for rule in shop.status()["rules"]}["echo"] == 1
+    assert {rule["rule"]: rule["fired"] for rule in shop.status()["rules"]}["echo"] == 1

@@ -18,6 +18,13 @@ _COUNTS = {
     "moved_commits": ("adjusted_commits", "Commits whose time was moved"),
     "rejected_rows": ("rejected_rows", "Rows and signals that could not become occurrences"),
 }
+_DETECTIONS = {
+    "firings": ("fired", "Detections of each rule that are acted on"),
+    "firings_condition_failed": (
+        "condition_failed",
+        "Detections for which the rule's condition does not hold",
+    ),
+}
 _LEVELS = {
     "unplaced_signals": ("unplaced_signals", "Signals that no bucket has claimed"),
     "timers_pending": ("timers_pending", "Timers that are not due yet"),
@@ -85,10 +92,14 @@ def _figures(book: str, status: Status | None) -> Iterator[Metric]:
     if status["watermark"] is not None:
         at = {(): datetime.fromisoformat(status["watermark"]).timestamp()}
         yield _level("watermark_seconds", "Up to which instant all is seen, Unix time", at, book)
-    rules = {(row["rule"],): row["firings"] for row in status["rules"]}
-    yield _count("firings", "Firings of each rule", rules, book, "rule")
-    damped = {(row["rule"], by): n for row in status["rules"] for by, n in row["damped"].items()}
-    yield _count("firings_damped", "Of them, dropped by damping", damped, book, "rule", "by")
+    for name, (key, said) in _DETECTIONS.items():
+        rules = {(row["rule"],): row[key] for row in status["rules"]}
+        yield _count(name, said, rules, book, "rule")
+    damped = {(row["rule"], by): n for row in status["rules"] for by, n in row["damped_by"].items()}
+    said = "Detections that damping has dropped"
+    yield _count("firings_damped", said, damped, book, "rule", "by")
+    dead = {(row["rule"],): row["dead"] for row in status["rules"]}
+    yield _level("firings_dead", "Detections of entries that are tried no more", dead, book, "rule")
     parked = {(row["rule"],): float(row["state"] == "parked") for row in status["rules"]}
     yield _level("rule_parked", "Whether a limit has parked the rule", parked, book, "rule")
     parked = {(row["script"],): float(row["state"] == "parked") for row in status["scripts"]}

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tidegate.engine.screen.text import columns, counted, pairs_text, time_text, wrapped
+from tidegate.engine.screen.text import columns, counted, fates_text, pairs_text, time_text, wrapped
 
 
 def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
@@ -59,7 +59,7 @@ def _progress(status: Mapping[str, Any]) -> str:
     parts = [
         f"bucket {status['bucket']:,}",
         f"everything up to {time_text(status['watermark'])} UTC",
-        counted(status["firings"], "firing"),
+        fates_text(status),
         f"{status['rejected_rows']:,} rejected",
         f"{counted(status['unplaced_signals'], 'signal')} waiting",
     ]
@@ -83,18 +83,18 @@ def _tables(tables: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
 
 def _rules(rules: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
     if rules:
-        names = ("rule", "state", "last fired", "firings", "pending", "held", "dead")
+        names = ("rule", "state", "last fired", "fired", "failed", "damped", "dead", "open")
         rows = [
-            (r["rule"], r["state"], time_text(r["last_fired"]), r["firings"], r["pending"],
-             r["held"], r["dead"])
+            (r["rule"], r["state"], time_text(r["last_fired"]), r["fired"], r["condition_failed"],
+             r["damped"], r["dead"], r["pending"] + r["held"])
             for r in rules
         ]  # fmt: skip
         yield ""
         yield from columns(names, rows, width, left=2)
         for r in rules:
-            if r["damped"]:
-                by = ", ".join(f"{count:,} by {kind}" for kind, count in r["damped"].items())
-                yield from wrapped(f"rule {r['rule']}: firings that were damped: {by}", width)
+            if r["damped_by"]:
+                by = ", ".join(f"{count:,} by {kind}" for kind, count in r["damped_by"].items())
+                yield from wrapped(f"rule {r['rule']}: detections that were damped: {by}", width)
 
 
 def _scripts(scripts: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:

@@ -22,6 +22,18 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def fates_text(counts: Mapping[str, int]) -> str:
+    """What became of detections: `3 fired, 4 whose condition failed, 2 damped, 1 dead`; but for
+    those that fired, none is not said."""
+    others = {
+        "whose condition failed": counts["condition_failed"],
+        "damped": counts["damped"],
+        "dead": counts["dead"],
+    }
+    said = (f", {count:,} {words}" for words, count in others.items() if count)
+    return f"{counts['fired']:,} fired" + "".join(said)
+
+
 def screen_width() -> int:
     """Characters of a line; COLUMNS says how many where there is no terminal."""
     return max(WIDTH_MIN, shutil.get_terminal_size((WIDTH_OF_NO_TERMINAL, 25)).columns)

@@ -1,4 +1,4 @@
-"""What is remembered of firings that passed, and how many were dropped."""
+"""What is remembered of firings that passed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import sqlalchemy as sa
 
 from tidegate.engine.damp.memory import MEMORY
 from tidegate.engine.store import tables as t
-from tidegate.engine.store.database import insert_new, unpacked, upsert
-from tidegate.engine.values import Firings
+from tidegate.engine.store.database import unpacked, upsert
 
 
 def remembered(connection: sa.Connection, rulebook: str, rule: str, wanted: pa.Table) -> pa.Table:
@@ -51,26 +50,6 @@ def remember(connection: sa.Connection, rulebook: str, memory: Mapping[str, pa.T
     for rule, rows in sorted(memory.items()):
         of_rule = {"rulebook": rulebook, "rule": rule}
         upsert(connection, t.damping, ({**of_rule, **row} for row in rows.to_pylist()))
-
-
-def add_up(connection: sa.Connection, rulebook: str, fired: Firings) -> None:
-    """Add what was dropped of some firings to their rule's totals."""
-    c = t.damped_totals.c
-    for kind, number in sorted(fired.damped.items()):
-        one = {"rulebook": rulebook, "rule": fired.rule, "kind": kind}
-        if not insert_new(connection, t.damped_totals, {**one, "firing_count": number}):
-            same = (c.rulebook == rulebook) & (c.rule == fired.rule) & (c.kind == kind)
-            more = sa.update(t.damped_totals).where(same)
-            connection.execute(more.values(firing_count=c.firing_count + number))
-
-
-def totals(connection: sa.Connection, rulebook: str) -> dict[str, dict[str, int]]:
-    """By rule, how many firings were dropped, by what."""
-    query = sa.select(t.damped_totals).where(t.damped_totals.c.rulebook == rulebook)
-    found: dict[str, dict[str, int]] = {}
-    for row in connection.execute(query.order_by(t.damped_totals.c.kind)):
-        found.setdefault(row.rule, {})[row.kind] = row.firing_count
-    return found
 
 
 def past(connection: sa.Connection, rulebook: str) -> sa.ColumnElement[bool]:

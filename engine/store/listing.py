@@ -114,16 +114,6 @@ def firings_behind(
                 yield row.bucket, number, firing
 
 
-def count_firings(connection: sa.Connection, rulebook: str, rule: str | None) -> int:
-    """How many firings there were, of all rules or of one."""
-    c = t.rule_totals.c
-    query = sa.select(sa.func.coalesce(sa.func.sum(c.firing_count), 0))
-    query = query.where(c.rulebook == rulebook)
-    if rule is not None:
-        query = query.where(c.rule == rule)
-    return int(connection.execute(query).scalar_one())
-
-
 def show_entry(
     database: Database, rulebook: str, number: int, rules: Collection[str] | None = None
 ) -> dict[str, Any] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from tidegate.engine.entries import Entry, Outcome
 from tidegate.engine.failpoints import failpoint
-from tidegate.engine.store import controls, damping, runs, signals, versions
+from tidegate.engine.store import controls, damping, runs, signals, totals, versions
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import (
     firings_from_columns,
@@ -21,7 +21,7 @@ from tidegate.engine.store.blobs import (
     ids_to_bytes,
     outcomes_to_bytes,
 )
-from tidegate.engine.store.database import insert_new, server_now
+from tidegate.engine.store.database import server_now
 from tidegate.engine.values import Firings, Plan, Signal
 from tidegate.rules.errors import EngineError
 
@@ -32,8 +32,14 @@ FINISHED = (DONE, SKIPPED, REDRIVEN)  # nothing more will come of them
 SHOWN_MAX = 100
 
 
-def insert_firings(connection: sa.Connection, plan: Plan, firings: Sequence[Firings]) -> None:
-    """One row a rule: its firings in this bucket, by the column."""
+def insert_firings(
+    connection: sa.Connection,
+    plan: Plan,
+    firings: Sequence[Firings],
+    undecided: Collection[str] = (),
+) -> None:
+    """One row a rule: its firings in this bucket, by the column. Those of the rules that are
+    `undecided` are counted as fired, failed or damped when their condition is settled."""
     some = [fired for fired in firings if fired.firings.num_rows]
     if not some:
         return
@@ -50,23 +56,12 @@ def insert_firings(connection: sa.Connection, plan: Plan, firings: Sequence[Firi
         for ordinal, fired in enumerate(some)
     ]
     connection.execute(sa.insert(t.firings), rows)
-    for row, fired in zip(rows, some, strict=True):
-        _add_up(connection, row)
-        damping.add_up(connection, plan.rulebook, fired)
+    for fired in some:
+        totals.add_detected(connection, plan.rulebook, fired)
+        if fired.rule not in undecided:
+            totals.add_decided(connection, plan.rulebook, fired)
     ids = [fired.firings.column("firing_id") for fired in some]
     runs.add(connection, plan.rulebook, plan.bucket, ids)
-
-
-def _add_up(connection: sa.Connection, row: Mapping[str, Any]) -> None:
-    """Add a bucket's firings of a rule to the rule's total."""
-    c = t.rule_totals.c
-    of_rule = {"rulebook": row["rulebook"], "rule": row["rule"]}
-    count, last = row["firing_count"], row["last_detected_at"]
-    first = {**of_rule, "firing_count": count, "last_detected_at": last}
-    if not insert_new(connection, t.rule_totals, first):
-        same = (c.rulebook == row["rulebook"]) & (c.rule == row["rule"])
-        values = {"firing_count": c.firing_count + count, "last_detected_at": last}
-        connection.execute(sa.update(t.rule_totals).where(same).values(values))
 
 
 def insert_entries(
@@ -223,7 +218,7 @@ def settle(connection: sa.Connection, rulebook: str, outcome: Outcome) -> tuple[
             controls.add(connection, rulebook, *outcome.asks)
     if outcome.firings is not None:
         _decide(connection, rulebook, entry, outcome.firings)
-        damping.add_up(connection, rulebook, outcome.firings)
+        totals.add_decided(connection, rulebook, outcome.firings)
     if outcome.memory is not None:
         damping.remember(connection, rulebook, {entry.rule: outcome.memory})
     if outcome.control is not None:

@@ -18,6 +18,7 @@ from tidegate.engine.store import (
     runs,
     status,
     timers,
+    totals,
 )
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import Database
@@ -69,10 +70,11 @@ class Shown:
         wanted = listing.Wanted(rulebook, rule, since, until, cut, match=match, limit=limit)
         return listing.list_firings(self._database, wanted)
 
-    def count_firings(self, rulebook: str, rule: str | None = None) -> int:
-        """How many firings there were."""
+    def totals(self, rulebook: str, rule: str | None = None) -> totals.Total:
+        """What became of the detections of all rules, or of one."""
         with self._database.read() as connection:
-            return listing.count_firings(connection, rulebook, rule)
+            found = totals.of_rules(connection, rulebook)
+        return totals.summed(found.values()) if rule is None else found.get(rule, totals.Total())
 
     def tail(self, heard: Heard, since: str | None) -> Tail:
         """What is waited for, from a position on: see `engine.store.tail`."""

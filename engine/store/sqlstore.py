@@ -276,7 +276,8 @@ class SqlStore(Shown):
             parked.save(connection, taken)
             disabled.save(connection, taken)
             failpoint("commit.middle")
-            outbox.insert_firings(connection, plan, taken.firings)
+            undecided = {entry.rule for entry in taken.entries if entry.kind == "condition"}
+            outbox.insert_firings(connection, plan, taken.firings, undecided)
             failpoint("commit.firings")
             damping.remember(connection, plan.rulebook, taken.memory)
             numbered = outbox.insert_entries(connection, plan.rulebook, plan.bucket, taken.entries)

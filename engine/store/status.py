@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -10,7 +10,6 @@ import sqlalchemy as sa
 from tidegate.engine import plain
 from tidegate.engine.entries import Entry
 from tidegate.engine.store import (
-    damping,
     disabled,
     lease,
     outbox,
@@ -18,6 +17,7 @@ from tidegate.engine.store import (
     rejected,
     suspects,
     timers,
+    totals,
     versions,
 )
 from tidegate.engine.store import tables as t
@@ -40,7 +40,8 @@ def rulebook_status(
 
     `stopped` says why the engine stopped, None if it did not; `vanished` is the holder of a lease
     that ended without a word; `standby` waits for the lease. `adjusted_commits` are those whose
-    instant had to be moved (G1); they, firings and `rejected_rows` count what is forgotten, too.
+    instant had to be moved (G1); they, the counts of detections and `rejected_rows` count what is
+    forgotten, too. These are four (`totals.Total`): `fired`, `condition_failed`, `damped`, `dead`.
     `moved` are the last of these commits, from what their logs say to where buckets placed them.
     `rules` count also the entries that are not finished. `entries` are, of each state, the first
     that are not finished: a pending one that has an error has failed and will be tried again;
@@ -58,6 +59,7 @@ def rulebook_status(
         .limit(1)
     ).one_or_none()
     unplaced = unplaced_by_event(connection, rulebook)
+    counts = totals.of_rules(connection, rulebook)
     return {
         "rulebook": rulebook,
         "store_id": connection.execute(sa.select(t.meta.c.store_id)).scalar_one(),
@@ -69,11 +71,12 @@ def rulebook_status(
         **_lease(connection, rulebook),
         "standby": lease.holder(connection, lease.standby_of(rulebook)),
         **_totals(connection, rulebook),
+        **totals.summed(counts.values()).shown,
         "unplaced_signals": sum(unplaced.values()),
         "timers_pending": timers.count(connection, rulebook),
         **_entry_counts(connection, rulebook),
         "active_rules": _active(connection, rulebook),
-        "rules": _rules(connection, rulebook),
+        "rules": _rules(connection, rulebook, counts),
         "parked_rules": _parked(connection, rulebook),
         "disabled_rules": _disabled(connection, rulebook),
         "quarantined": suspects.shown(connection, rulebook),
@@ -122,10 +125,10 @@ def _lease(connection: sa.Connection, rulebook: str) -> dict[str, Any]:
 
 def _totals(connection: sa.Connection, rulebook: str) -> dict[str, int]:
     c = t.totals.c
-    query = sa.select(c.adjusted_commits, c.firing_count, c.rejected_count)
+    query = sa.select(c.adjusted_commits, c.rejected_count)
     row = connection.execute(query.where(c.rulebook == rulebook)).one_or_none()
-    names = ("adjusted_commits", "firings", "rejected_rows")
-    return dict(zip(names, row or (0, 0, 0), strict=True))
+    names = ("adjusted_commits", "rejected_rows")
+    return dict(zip(names, row or (0, 0), strict=True))
 
 
 def _entry_counts(connection: sa.Connection, rulebook: str) -> dict[str, int]:
@@ -181,17 +184,16 @@ def _active(connection: sa.Connection, rulebook: str) -> list[str]:
     return sorted(active - stopped)
 
 
-def _rules(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
-    """Of each active, parked or disabled rule what it did; `damped`: of its firings, how many were
-    dropped, by what; entries are those that are not finished."""
-    f, o = t.rule_totals.c, t.outbox.c
+def _rules(
+    connection: sa.Connection, rulebook: str, counts: Mapping[str, totals.Total]
+) -> list[dict[str, Any]]:
+    """Of each active, parked or disabled rule what became of its detections (`totals.Total`), and
+    how many of its entries are pending and held."""
+    o = t.outbox.c
     states = dict.fromkeys(_active(connection, rulebook), "active")
     states |= dict.fromkeys(parked.names(connection, rulebook), "parked")
     states |= dict.fromkeys(disabled.names(connection, rulebook), "disabled")
     names = sorted(states)
-    query = sa.select(f.rule, f.firing_count, f.last_detected_at).where(f.rulebook == rulebook)
-    fired = {rule: (n, at) for rule, n, at in connection.execute(query)}
-    dropped = damping.totals(connection, rulebook)
     query = sa.select(o.rule, o.state, sa.func.count()).where(o.rulebook == rulebook, t.UNFINISHED)
     rows = connection.execute(query.group_by(o.rule, o.state))
     left = {(rule, state): n for rule, state, n in rows}
@@ -199,12 +201,13 @@ def _rules(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
         {
             "rule": rule,
             "state": states[rule],
-            "last_fired": plain.instant(fired.get(rule, (0, None))[1]),
-            "firings": fired.get(rule, (0, None))[0],
-            "damped": dropped.get(rule, {}),
-            **{state: left.get((rule, state), 0) for state in (PENDING, HELD, DEAD)},
+            "last_fired": plain.instant(total.last_fired_at),
+            **total.shown,
+            "damped_by": total.damped,
+            **{state: left.get((rule, state), 0) for state in (PENDING, HELD)},
         }
         for rule in names
+        for total in (counts.get(rule, totals.Total()),)
     ]
 
 

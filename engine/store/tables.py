@@ -203,14 +203,19 @@ totals = Table(
     Column("adjusted_commits", BigInteger, nullable=False),
 )
 
-# The firings of each rule, those included that are forgotten, and when the last one ended.
+# What became of each rule's detections, those included that are forgotten: `firing_count` of all,
+# `fired` of those that are acted on, `condition_failed` of those for which the condition does not
+# hold; others are damped (`damped_totals`), or their condition has no answer yet. `last_fired_at`:
+# when the last one that is acted on ended.
 rule_totals = Table(
     "rule_totals",
     metadata,
     Column("rulebook", Text, primary_key=True),
     Column("rule", Text, primary_key=True),
     Column("firing_count", BigInteger, nullable=False),
-    Column("last_detected_at", BigInteger, nullable=False),
+    Column("fired", BigInteger, nullable=False, server_default="0"),
+    Column("condition_failed", BigInteger, nullable=False, server_default="0"),
+    Column("last_fired_at", BigInteger),
 )
 
 

@@ -188,7 +188,7 @@ def test_status_says_first_whether_it_runs_and_fits_the_screen(
     assert lines[0].startswith("rulebook doors: stopped (not running)")
     assert max(map(len, lines)) <= width
     (row,) = [line for line in lines if line.startswith("passed")]
-    assert row.split() == ["passed", "parked", "2026-03-02", "09:02:00", "2", "0", "1", "1"]
+    assert row.split() == ["passed", "parked", "2026-03-02", "09:02:00", "2", "0", "0", "1", "1"]
     assert sum(line.split()[:3] == ["other", "not", "active"] for line in lines) == 1
     with open_store(url, create=False) as store:
         epoch = store.acquire(NAME, this_holder(), 60)
@@ -222,7 +222,7 @@ def test_firings_are_the_newest_with_their_rows_and_what_became_of_them(
         return tidegate("firings", *words, "--store", url).stdout.splitlines()
 
     lines = shown()
-    assert lines[0] == "the newest 4 of 4 firings"
+    assert lines[0] == "the newest 4 of 4 detections: 4 fired, 1 dead"
     assert max(map(len, lines)) <= 75
     heads = [line for line in lines[1:] if not line.startswith(" ")]
     assert [line.split("  ")[0] for line in heads] == [one[:8] for one in ids]
@@ -231,7 +231,10 @@ def test_firings_are_the_newest_with_their_rows_and_what_became_of_them(
     assert heads[2].endswith("other  account_id=null")
     assert "account_id=-0.000000000000000001" in heads[3]
     assert sum(line.startswith("    withdrawal  ") for line in lines) == 4
-    assert shown("--rule", "passed", "--limit", 1)[0] == "the newest 1 of 2 firings"
+    assert (
+        shown("--rule", "passed", "--limit", 1)[0]
+        == "the newest 1 of 2 detections: 2 fired, 1 dead"
+    )
     for words, chosen in (
         (["--before", ids[2][:8]], ids[:2]),
         (["--rule", "other", "--all"], ids[2:]),
@@ -243,7 +246,7 @@ def test_firings_are_the_newest_with_their_rows_and_what_became_of_them(
         assert [json.loads(line)["firing_id"] for line in found] == chosen, words
     wrong = tidegate("firings", "--key", "dor=7", "--store", url)
     assert (wrong.exit_code, "did you mean 'door'?" in wrong.stderr) == (1, True)
-    assert shown("--key", "door=7") == ["the newest 0 that match of 4 firings"]
+    assert shown("--key", "door=7") == ["the newest 0 that match of 4 detections: 4 fired, 1 dead"]
 
 
 def test_values_are_shown_where_they_are_asked_for(tidegate: Tidegate, url: str) -> None:

@@ -121,7 +121,7 @@ def test_figures_are_those_of_the_status_and_of_the_inbox(
     assert found["tidegate_store_up", "shop"] == found["tidegate_running", "shop"] == 1
     assert found["tidegate_buckets_total", "shop"] == 1
     assert found["tidegate_moved_commits_total", "shop"] == 2
-    assert found["tidegate_firings_total", "noticed,shop"] == 3
+    assert found["tidegate_firings_total", "noticed,shop"] == 1
     assert found["tidegate_firings_damped_total", "cooldown,noticed,shop"] == 2
     assert found["tidegate_entries", "shop,pending"] == 1
     assert found["tidegate_unplaced_signals", "shop"] == 2

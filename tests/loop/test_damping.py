@@ -176,7 +176,7 @@ def test_firings_are_damped_as_the_reference_says_whatever_crashes(
             ]
             assert acted_on(live, rule) == passed
             (shown,) = [r for r in store.status(live.book.name)["rules"] if r["rule"] == rule]
-            assert shown["damped"] == dict(sorted(Counter(filter(None, expected)).items()))
+            assert shown["damped_by"] == dict(sorted(Counter(filter(None, expected)).items()))
         assert len([*store.firings(live.book.name, rule="uses")]) == len(history)  # detects
         if damping.hysteresis is None and in_simulation < 50:
             in_simulation += compare_with_simulation(live, whole, history, tmp_path)
@@ -270,7 +270,7 @@ def test_damped_firings_count_for_no_limit_and_are_reported(store: SqlStore) -> 
     live.signal([temp(99, 31)])
     live.drain(BEGIN + 32 * SECOND)
     assert store.status("often")["parked_rules"] == []
-    shown = store.status("often")["rules"][0]["damped"]
+    shown = store.status("often")["rules"][0]["damped_by"]
     assert shown == {"cooldown": 29}
 
 

@@ -95,7 +95,9 @@ def test_an_outcome_counts_once_however_often_it_is_settled(store: SqlStore, epo
     assert [f.get("damped") for f in store.firings("bank")] == [None, "cooldown"]
     assert store.status("bank")["rules"] == []  # which lists those that are active
     make.commit(store, epoch, make.plan(2, activations={"hot": 1}), digests={"hot": "d"})
-    assert [r["damped"] for r in store.status("bank")["rules"]] == [{"cooldown": 1}]
+    (row,) = store.status("bank")["rules"]
+    counts = ("fired", "condition_failed", "damped", "dead", "damped_by")
+    assert [row[name] for name in counts] == [1, 0, 1, 0, {"cooldown": 1}]
 
 
 def test_what_says_nothing_any_more_is_forgotten(store: SqlStore, epoch: int) -> None:

@@ -257,18 +257,19 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
     assert status.pop("lease_until") > "2026"
     for asked in status["answered"]:
         assert asked.pop("asked_at") > "2026"
-    idle = {"last_fired": None, "firings": 0, "damped": {}, "pending": 0, "held": 0, "dead": 0}
+    nothing = {"fired": 0, "condition_failed": 0, "damped": 0, "damped_by": {}}
+    idle = {"last_fired": None, **nothing, "pending": 0, "held": 0, "dead": 0}
     assert status.pop("rules") == [
         {"rule": "b", "state": "active", **idle},
         {
             "rule": "blocked",
             "state": "active",
             "last_fired": "2026-03-02T09:02:00Z",
-            "firings": 2,
-            "damped": {},
+            **nothing,
+            "fired": 2,
             "pending": 2,
             "held": 1,
-            "dead": 1,
+            "dead": 2,
         },
         {"rule": "c", "state": "parked", **idle},
     ]
@@ -290,7 +291,10 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
         "version": 1,
         "lease_holder": "one",
         "adjusted_commits": 2,
-        "firings": 2,
+        "fired": 2,
+        "condition_failed": 0,
+        "damped": 0,
+        "dead": 2,
         "unplaced_signals": 1,
         "rejected_rows": 3,
         "entries_pending": 2,
@@ -352,4 +356,4 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
     assert store.status("bank")["stopped"] is None
     make.commit(store, epoch, make.plan(2, enabled=frozenset("c")), fired=[make.firings(bucket=2)])
     status = store.status("bank")
-    assert (status["parked_rules"], status["firings"], status["rejected_rows"]) == ([], 4, 3)
+    assert (status["parked_rules"], status["fired"], status["rejected_rows"]) == ([], 4, 3)

@@ -78,7 +78,7 @@ def test_g13_a_store_does_not_grow_for_ever(url: str, store: SqlStore, epoch: in
     kept = {"buckets": 1, "signals": 1, "controls": 1}
     assert rows(url) == {table.name: kept.get(table.name, 0) for table in GROWING}
     assert store.load("bank").bucket == 40
-    assert store.status("bank")["firings"] == 80  # counts what is forgotten
+    assert store.status("bank")["fired"] == 80  # counts what is forgotten
     assert [signal.id for signal in make.unplaced(store)] == ["waits"]
     assert len(store.pending_controls("bank")) == 1
     make.commit(store, epoch, make.plan(41))

@@ -99,14 +99,14 @@ def test_a_store_of_the_first_schema_keeps_its_firings_and_counts(url: str) -> N
             insert("signals", id=name, fields="{}", received_at=1, depth=0, **more)
     assert migrate(url) == ("0001", SCHEMA)
     with open_store(url, create=False) as store:
-        assert (store.count_firings("bank"), store.count_firings("bank", "a")) == (8, 4)
+        assert (store.totals("bank").detected, store.totals("bank", "a").fired) == (8, 4)
         (left,) = store.open_entries("bank")
         assert (left.place, left.app_id) == (1, "tidegate/s/bank/a")
         for n, fired in enumerate(firsts):
             assert store.find_firing("bank", make.hex_ids(fired)[1]) == (1 + n // 2, fired.rule)
         assert [f["rule"] for f in store.firings("bank", limit=2)] == ["a", "b"]
         status = store.status("bank")
-        assert (status["firings"], status["adjusted_commits"]) == (8, 4)
+        assert (status["fired"], status["adjusted_commits"]) == (8, 4)
         waiting = store.unplaced_signals("bank", ("told", "end_of a"), 0, 9).signals
         assert {s.key for s in waiting} == {
             ("one", "client"),
@@ -114,7 +114,7 @@ def test_a_store_of_the_first_schema_keeps_its_firings_and_counts(url: str) -> N
             ("f-end_of", "engine"),
         }
         make.commit(store, store.acquire("bank", "one", 60), make.plan(3), fired=[make.firings()])
-        assert store.status("bank")["firings"] == 10
+        assert store.status("bank")["fired"] == 10
 
 
 def test_the_schema_is_that_of_the_last_migration() -> None:

@@ -74,7 +74,7 @@ def every_step(store: SqlStore) -> None:
     store.entry_firings("bank", 1, "blocked")
     store.status("bank", ())
     store.obstacles("bank")
-    store.count_firings("bank")
+    store.totals("bank")
     store.rejected("bank", 5, whole=True)
     store.entry("bank", 1)
     some = make.hex_ids(make.firings(bucket=3))[0]

@@ -1,0 +1,120 @@
+"""What became of each rule's detections: how many fired, how many did not, and why (G13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import sqlalchemy as sa
+
+from tidegate.engine.store import tables as t
+from tidegate.engine.store.blobs import ids_from_bytes, through_count
+from tidegate.engine.store.database import insert_new
+from tidegate.engine.values import Firings
+
+
+@dataclass(slots=True)
+class Total:
+    """Of a rule's `detected` instances: `fired` are acted on, for `condition_failed` the condition
+    does not hold, `damped` are dropped, by what. What is left has no answer of its condition. The
+    `dead` are those of an entry that is tried no more: some of the fired, or without an answer."""
+
+    detected: int = 0
+    fired: int = 0
+    condition_failed: int = 0
+    last_fired_at: int | None = None
+    damped: dict[str, int] = field(default_factory=dict)
+    dead: int = 0
+
+    @property
+    def shown(self) -> dict[str, int]:
+        """The four numbers that commands and monitors show."""
+        return {
+            "fired": self.fired,
+            "condition_failed": self.condition_failed,
+            "damped": sum(self.damped.values()),
+            "dead": self.dead,
+        }
+
+
+def add_detected(connection: sa.Connection, rulebook: str, fired: Firings) -> None:
+    """Count what a rule has detected in a bucket."""
+    one, c = {"rulebook": rulebook, "rule": fired.rule}, t.rule_totals.c
+    if not insert_new(connection, t.rule_totals, {**one, "firing_count": len(fired)}):
+        more = sa.update(t.rule_totals).where(c.rulebook == rulebook, c.rule == fired.rule)
+        connection.execute(more.values(firing_count=c.firing_count + len(fired)))
+
+
+def add_decided(connection: sa.Connection, rulebook: str, fired: Firings) -> None:
+    """Count what became of detections whose condition has its answer, or that have none."""
+    c = t.rule_totals.c
+    through = fired.firings.filter(fired.through)
+    dropped = fired.damped
+    failed = len(fired) - len(through) - sum(dropped.values())
+    values = {"fired": c.fired + len(through), "condition_failed": c.condition_failed + failed}
+    if len(through):
+        last = pc.max(through["detected_at"].cast(pa.int64())).as_py()
+        before = sa.func.coalesce(c.last_fired_at, last)
+        values["last_fired_at"] = sa.case((before > last, before), else_=last)
+    of_rule = sa.update(t.rule_totals).where(c.rulebook == rulebook, c.rule == fired.rule)
+    connection.execute(of_rule.values(values))
+    d = t.damped_totals.c
+    for kind, number in sorted(dropped.items()):
+        one = {"rulebook": rulebook, "rule": fired.rule, "kind": kind}
+        if not insert_new(connection, t.damped_totals, {**one, "firing_count": number}):
+            same = (d.rulebook == rulebook) & (d.rule == fired.rule) & (d.kind == kind)
+            more = sa.update(t.damped_totals).where(same)
+            connection.execute(more.values(firing_count=d.firing_count + number))
+
+
+def of_rules(connection: sa.Connection, rulebook: str) -> dict[str, Total]:
+    """By rule, those included that are active no more."""
+    c, d = t.rule_totals.c, t.damped_totals.c
+    query = sa.select(c.rule, c.firing_count, c.fired, c.condition_failed, c.last_fired_at)
+    rows = connection.execute(query.where(c.rulebook == rulebook))
+    found = {rule: Total(*counts) for rule, *counts in rows}
+    query = sa.select(d.rule, d.kind, d.firing_count).where(d.rulebook == rulebook)
+    for rule, kind, number in connection.execute(query.order_by(d.kind)):
+        found.setdefault(rule, Total()).damped[kind] = number
+    for rule, number in _dead(connection, rulebook).items():
+        found.setdefault(rule, Total()).dead = number
+    return found
+
+
+def summed(totals: Iterable[Total]) -> Total:
+    """All rules' together."""
+    found = Total()
+    for one in totals:
+        found.detected += one.detected
+        found.fired += one.fired
+        found.condition_failed += one.condition_failed
+        found.dead += one.dead
+        for kind, number in one.damped.items():
+            found.damped[kind] = found.damped.get(kind, 0) + number
+    return found
+
+
+def _dead(connection: sa.Connection, rulebook: str) -> dict[str, int]:
+    """By rule, how many firings have a dead entry; one that has several is counted once."""
+    o, f = t.outbox.c, t.firings.c
+    of_bucket = (f.rulebook == o.rulebook) & (f.bucket == o.bucket) & (f.rule == o.rule)
+    query = sa.select(o.rule, o.bucket, o.kind, o.firing_ids, f.firing_count, f.outcomes)
+    query = query.join_from(t.outbox, t.firings, of_bucket)
+    query = query.where(o.rulebook == rulebook, t.UNFINISHED, o.state == "dead")
+    some: dict[tuple[str, int], set[str]] = {}
+    whole: dict[tuple[str, int], int] = {}
+    for row in connection.execute(query):
+        place = (row.rule, row.bucket)
+        if row.firing_ids is not None:
+            some.setdefault(place, set()).update(ids_from_bytes(row.firing_ids))
+        elif row.kind == "condition":
+            whole[place] = row.firing_count
+        elif place not in whole:
+            whole[place] = through_count(row.outcomes, row.firing_count)
+    counts = {place: len(ids) for place, ids in some.items()} | whole
+    found: dict[str, int] = {}
+    for (rule, _), number in counts.items():
+        found[rule] = found.get(rule, 0) + number
+    return found
