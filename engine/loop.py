@@ -11,12 +11,14 @@ from functools import partial
 from tidegate.engine.act.outbox import Stamp, entries_for
 from tidegate.engine.act.run import Runner
 from tidegate.engine.act.targets import Targets
+from tidegate.engine.activity import IDLE, WAITING, Activity
 from tidegate.engine.basis import Basis, Prepare, basis_for, without_edited
 from tidegate.engine.capture.clocks import Clocks
 from tidegate.engine.capture.instants import Instants
 from tidegate.engine.capture.now import Now
 from tidegate.engine.capture.plan import (
     Listing,
+    behind,
     due,
     half,
     list_sources,
@@ -46,7 +48,7 @@ from tidegate.engine.present import Present
 from tidegate.engine.quarantine.quarantine import Quarantine
 from tidegate.engine.state import BucketReport, Parked, Seen, State, Taken
 from tidegate.engine.switches import switched
-from tidegate.engine.told import tell
+from tidegate.engine.told import awaited_text, tell
 from tidegate.engine.values import Plan
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Rulebook
@@ -79,6 +81,7 @@ class Loop:
     instants: Instants
     state: State
     stopped: Callable[[], bool] = lambda: False  # looked at between entries
+    say: Callable[[Activity], None] = lambda _: None  # called with what it does from then on
     idle: bool = field(default=False, init=False)  # nothing more was visible when last looked
     due: int | None = field(default=None, init=False)  # when what is visible can be planned
     stage: Stage | None = field(default=None, init=False)  # what is being done
@@ -124,6 +127,7 @@ class Loop:
             if self._carry_out(arrived) + self._run():
                 now, arrived = self._look()
             if self.stopped() or self.full:
+                self._rest(now)
                 return None
             with self._timed("plan"):
                 plan = self._plan(now, arrived, until)
@@ -227,7 +231,10 @@ class Loop:
         first, last = arrived.first_received, seen.last_received
         if first is not None and last is not None and first <= last:
             return False
-        return seen.controls.isdisjoint(control.id for control in self._controls(arrived))
+        if not seen.controls.isdisjoint(control.id for control in self._controls(arrived)):
+            return False
+        self._rest(seen.now, watermark, timer)
+        return True
 
     def close(self) -> None:
         """End what goes on beside the buckets."""
@@ -307,13 +314,28 @@ class Loop:
         visible = due(listing, unplaced, before, timer if timer and timer <= now else None)
         self.idle = plan is None and visible is None
         if plan is None:
+            if self.idle:
+                self._rest(now, max(before, listing.limit), timer)
             return None
+        self.say(behind(listing, unplaced))
         failpoint("plan.chosen")
         with looking_at_tables():
             plan = pin(plan, rulebook, self.feed)
         failpoint("plan.after")
         carried_out = {c.id for c in controls if _carried_out_by_a_bucket(c, listing)}
         return replace(plan, controls=tuple(sorted(carried_out - switches.answers.keys())))
+
+    def _rest(self, now: int, seen_until: int | None = None, timer: int | None = None) -> None:
+        """Say that nothing is taken, and why."""
+        state, doing = IDLE, awaited_text(self.runner.queues)
+        if self.full:
+            open_now = f"{len(self.runner.queues):,}"
+            doing = f"some of the {open_now} open entries to end (outbox_entries_max)"
+        if doing is not None:
+            state = WAITING
+        self.say(
+            Activity(state, doing or "", next_timer=timer, looked_at=now, seen_until=seen_until)
+        )
 
     def _next_timer(self, state: State, before: int) -> int | None:
         """When something happens by itself next: a timer of the detector is due, or a clock of a

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tidegate import rules
+from tidegate.engine.activity import IDLE
 from tidegate.engine.askrule import ask_for_rule
 from tidegate.engine.chosen import Chosen, unknown
 from tidegate.engine.everywhere import make_signals
@@ -92,6 +93,16 @@ def rulebook_status(url: str, name: str | None) -> dict[str, Any]:
         return whole_status(store, the_rulebook(store, name))
 
 
+def all_status(url: str, name: str | None) -> list[dict[str, Any]]:
+    """What `tidegate status` shows: of the one rulebook that is meant all there is, of several what
+    can be asked each second."""
+    with open_store(url, create=False) as store:
+        books = the_rulebooks(store, name)
+        if len(books) == 1:
+            return [whole_status(store, book) for book in books.values()]
+        return [status_of(store, book) for book in books.values()]
+
+
 def whole_status(store: SqlStore, book: Rulebook) -> dict[str, Any]:
     """The same of an open store. The next timers take the rulebook's event graph."""
     status = status_of(store, book)
@@ -106,8 +117,10 @@ def status_of(store: SqlStore, book: Rulebook) -> dict[str, Any]:
     for row in status["tables"]:
         table = book.tables.get(row["table"])
         seen = ahead(table, row["version"]) if table is not None else None
-        row["commits_behind"] = seen.commits if seen else None
-        row["seconds_behind"] = seen.seconds if seen else None
+        idle = status["state"] == IDLE  # the engine has seen what this machine cannot
+        row["commits_behind"] = seen.commits if seen else 0 if idle else None
+        row["seconds_behind"] = seen.seconds if seen else 0.0 if idle else None
+    status["lag"] = _lag(status)
     for row in status["rules"]:
         rule = book.rules.get(row["rule"])
         if rule is not None and rule.dry and row["state"] == "active":
@@ -125,6 +138,19 @@ def status_of(store: SqlStore, book: Rulebook) -> dict[str, Any]:
         if rule.name not in known
     ]
     return status
+
+
+def _lag(status: Mapping[str, Any]) -> dict[str, Any]:
+    """What is visible and not taken, as far as it is known: commits, signals; and for how long the
+    oldest of it, a timer that is due included, has been so."""
+    commits = [row["commits_behind"] for row in status["tables"]]
+    seconds = [row["seconds_behind"] or 0.0 for row in status["tables"]]
+    seconds += [status["behind"]["seconds"], status["oldest_signal_seconds"]]
+    return {
+        "commits": max(sum(filter(None, commits)), status["behind"]["commits"]),
+        "signals": status["unplaced_signals"],
+        "seconds": max(*seconds, status["next_timer_late_seconds"]),
+    }
 
 
 def list_firings(

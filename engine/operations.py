@@ -59,9 +59,9 @@ def signal(
 @of_store
 def status(store: str | None, name: str | None, as_json: bool) -> None:
     """Where the engine stands: watermark, cursors, outbox, lease."""
-    from tidegate.engine.operate import rulebook_status
+    from tidegate.engine.operate import all_status
 
-    output.status(rulebook_status(the_store(store), name), as_json=as_json)
+    output.status(all_status(the_store(store), name), as_json=as_json)
 
 
 @click.command()

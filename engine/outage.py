@@ -31,6 +31,7 @@ class Outages:
     recover: Callable[[], None]
     stopped: Callable[[], bool]
     clock: Callable[[], float] = time.monotonic
+    tell: Callable[[OutageError], None] = lambda _: None  # called before each pause
 
     def through(self, call: Callable[[], Answer]) -> Answer:
         """The answer of `call`. Raises the OutageError that lasted too long."""
@@ -47,6 +48,7 @@ class Outages:
                 if now + pause - begun > self.seconds_max or self.stopped():
                     raise
                 log.warning("%s\n    trying again in %.1f s", error.message, pause)
+                self.tell(error)
             self.wait(pause)
             pause = min(2 * pause, _PAUSE_MAX_SECONDS)
 

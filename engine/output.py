@@ -20,7 +20,7 @@ import orjson
 from tidegate.engine.doing import STAGES
 from tidegate.engine.printable import in_json, in_line, printable, shortened
 from tidegate.engine.screen.firings import entry_lines, firing_lines
-from tidegate.engine.screen.status import status_lines
+from tidegate.engine.screen.status import overview_lines, status_lines
 from tidegate.engine.screen.text import counted, plain, screen_width, wrapped
 from tidegate.engine.whose import speaker
 from tidegate.rules.errors import Problem
@@ -207,12 +207,15 @@ def record(value: Mapping[str, Any], *, as_json: bool) -> None:
         say(f"{name}: {cell}".replace("\n", "\n    "))
 
 
-def status(value: Mapping[str, Any], *, as_json: bool) -> None:
-    """`tidegate status`."""
+def status(found: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
+    """`tidegate status`: a JSON line each, or all of the one rulebook, or an overview."""
     if as_json:
-        json_line(value)
-        return
-    _lines(status_lines(value, screen_width()))
+        for one in found:
+            json_line(one)
+    elif len(found) == 1:
+        _lines(status_lines(found[0], screen_width()))
+    else:
+        _lines(overview_lines(found, screen_width()))
 
 
 def summary(value: Mapping[str, Any], *, as_json: bool) -> None:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from tidegate.engine.activity import Activity
 from tidegate.engine.entries import Control, Entry, Fate, Outcome
 from tidegate.engine.state import Parked, State, Taken
 from tidegate.engine.suspect import Strikes, Suspect
@@ -278,8 +279,16 @@ class Store(Protocol):
         holder's lease has not expired, unless that is a process of this machine that has ended."""
         ...
 
-    def renew(self, rulebook: str, epoch: int, seconds: int) -> None:
-        """Extend the lease; `EngineError('lease-lost')` if the epoch is not ours any more."""
+    def renew(
+        self, rulebook: str, epoch: int, seconds: int, activity: Activity | None = None
+    ) -> None:
+        """Extend the lease, and keep when the engine looked last; `EngineError('lease-lost')` if
+        the epoch is not ours any more."""
+        ...
+
+    def say(self, rulebook: str, epoch: int, activity: Activity) -> None:
+        """Keep what the engine does just now, for those who ask. It may be lost with the machine.
+        Nothing happens if the epoch is not ours any more."""
         ...
 
     def check_lease(self, rulebook: str, epoch: int) -> None:

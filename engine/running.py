@@ -64,4 +64,5 @@ def _begin_beside(engines: Engines, inbox: Inbox) -> None:
         limits=strictest(book.settings for book in engines.rulebooks),
         on_written=engines.wake,
         waits=lambda: engines.waiting,
+        starting=lambda: engines.starting,
     )

@@ -4,10 +4,10 @@ were moved in time."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow.compute as pc
-
+from tidegate.engine.act.queues import Waiting
 from tidegate.engine.moments import micros_text
 from tidegate.engine.screen.text import counted
 from tidegate.engine.state import Taken
@@ -36,6 +36,18 @@ def tell(taken: Taken) -> None:
             told = fired.some(pc.not_equal(fired.firings["condition"], "dead"))
             if len(told) and fired.rule not in later:
                 log.info("%s %s", fired.rule, fired_text(told))
+
+
+def awaited_text(waiting: Iterable[Waiting]) -> str | None:
+    """Which of the open entries is waited for; None if there is none but for what is held."""
+    pending = [one for one in waiting if one.entry.state == "pending"]
+    if not pending:
+        return None
+    first = min(pending, key=lambda one: (one.due, one.entry.number))
+    said = f"entry {first.entry.number} of rule {first.entry.rule}"
+    if first.due:
+        said += f", to be tried again at {micros_text(first.due)}Z"
+    return f"{said}, and {len(pending) - 1:,} more" if len(pending) > 1 else said
 
 
 def _tell_moved(moved: Sequence[Moved]) -> None:

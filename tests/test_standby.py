@@ -64,7 +64,7 @@ def test_g21_a_standby_has_the_lease_once_it_is_given_back_and_is_known_until_th
             status = rulebook_status(store_url, None)
             assert status["lease_holder"] == "one/7/x"
             first = next(status_lines(status, 500))
-            assert first.startswith("rulebook shop: running (process 7 on one, process ")
+            assert first.startswith("rulebook shop: starting (process 7 on one, process ")
             assert first.endswith(" is its standby)")
             stop()
             until(lambda: other == ["standby-ended"])

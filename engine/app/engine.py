@@ -18,6 +18,7 @@ from tidegate.connectors.delta.faults import check_running, why_lost
 from tidegate.connectors.delta.health import DeltaHealth
 from tidegate.connectors.delta.slots import Slots
 from tidegate.connectors.scheduler import Wakeup
+from tidegate.engine.activity import LOOKED, STARTING, WAITING, Activity
 from tidegate.engine.app.changes import Changes, RulebookFile, absolute
 from tidegate.engine.app.failed import told_of_failure
 from tidegate.engine.app.parts import Parts, open_parts
@@ -45,6 +46,7 @@ log = logging.getLogger(__name__)
 
 OnBucket = Callable[[BucketReport], None]
 Answer = TypeVar("Answer")
+CHECKING = "checking tables and SQL"
 LOOK_SECONDS = 0.5  # where nothing says when there will be something to take
 
 
@@ -97,6 +99,7 @@ class Engine(Requests):
         self._lease_wait_seconds = lease_wait_seconds
         self._standby = standby
         self.waiting = threading.Event()  # a standby is prepared, and another engine runs
+        self.looks = False  # it has looked at all of its sources since it began
         self._open = False
         self._told_ready = False
         self._first: BucketReport | None = None  # of the first look, until a run has told it
@@ -260,6 +263,11 @@ class Engine(Requests):
         if first is not None and on_bucket is not None:
             on_bucket(first)
 
+    def _say(self, activity: Activity) -> None:
+        """Say what the engine does, from now on."""
+        self.looks = activity.state in LOOKED
+        self._lease.say(activity)
+
     @property
     def _loop(self) -> Loop:
         if self._parts is None:
@@ -322,13 +330,14 @@ class Engine(Requests):
         with self._stopping_cause():
             check_clock(store, book)
             if not waits:
+                self._say(Activity(STARTING, "starting Spark"))
                 self._spark = self._session(stack)
             self._changes = Changes(
                 store, book.name, lease.epoch, self._file, self._settings, self._take_over
             )
             self._changes.begin(book)
-            with doing("checking tables and SQL"):
-                self._parts = self._opened_parts(self.rulebook)
+            self._parts = self._checked_parts()
+            self._say(Activity(STARTING, "before its first look"))
 
     def _add_rules(self) -> None:
         """The rules beside the rulebook's text are those that ran last. What somebody has dropped
@@ -373,12 +382,19 @@ class Engine(Requests):
             before.close(parts)
         return parts.version
 
+    def _checked_parts(self) -> Parts:
+        """Those of the rulebook as it is, where no loop runs."""
+        self._say(Activity(STARTING, CHECKING))
+        with doing(CHECKING):
+            return self._opened_parts(self.rulebook)
+
     def _opened_parts(self, book: Rulebook) -> Parts:
         return open_parts(
             book,
             self._store,
             self._spark,
             self._lease,
+            self._say,
             self._policy,
             self.wake,
             self._stop.is_set,
@@ -407,7 +423,9 @@ class Engine(Requests):
         now; a Spark that has ended is started again."""
         while True:
             seconds = self.rulebook.settings.outage_max_seconds
-            outages = Outages(seconds, self._stop.wait, self._recover, self._stop.is_set)
+            outages = Outages(
+                seconds, self._stop.wait, self._recover, self._stop.is_set, tell=self._tell_outage
+            )
             try:
                 return outages.through(lambda: call(self._loop))
             except Exception as error:
@@ -416,18 +434,21 @@ class Engine(Requests):
                     raise
                 self._restart_spark(gone)
 
+    def _tell_outage(self, error: EngineError) -> None:
+        self._say(Activity(WAITING, f"an outage to end: {error.message}"))
+
     def _restart_spark(self, reason: EngineError) -> None:
         """Go on from what the store has, in another session. Raises EngineError, the reason where
         there is to be no other."""
         most = self.rulebook.settings.spark_restarts_max
         while True:
+            self._say(Activity(STARTING, "starting Spark again"))
             self._spark = self._sessions.again(self._spark, reason, most)
             with suppress(Exception):  # what is closed asks a Spark that is gone
                 self._close_parts()
             self._parts = None
             try:
-                with doing("checking tables and SQL"):
-                    self._parts = self._opened_parts(self.rulebook)
+                self._parts = self._checked_parts()
                 return
             except Exception as error:
                 gone = why_lost(self._spark, error)

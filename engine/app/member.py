@@ -38,6 +38,12 @@ class Member:
         return self.engine.waiting.is_set()
 
     @property
+    def starts(self) -> bool:
+        """Whether it has not looked at its sources, and is to."""
+        left = self._ended or self.waits
+        return not (self.engine.looks or left)
+
+    @property
     def is_over(self) -> bool:
         return self._ended or self.error is not None
 

@@ -20,6 +20,7 @@ from tidegate.connectors.delta.slots import Slots
 from tidegate.connectors.webhook import WebhookPoster
 from tidegate.engine.act.targets import Targets
 from tidegate.engine.actionevents import with_action_events
+from tidegate.engine.activity import Activity
 from tidegate.engine.adopt import check_store
 from tidegate.engine.app.acting import open_runner
 from tidegate.engine.app.changes import absolute
@@ -84,6 +85,7 @@ def open_parts(
     store: SqlStore,
     spark: SparkSession,
     lease: LeaseKeeper,
+    say: Callable[[Activity], None],
     policy: Policy,
     wake: Callable[[], None],
     stopped: Callable[[], bool],
@@ -147,6 +149,7 @@ def open_parts(
             instants=Instants(settings.skew_max_seconds * 1_000_000),
             state=state,
             stopped=stopped,
+            say=say,
         )
         stack.callback(loop.close)
         version = store.register(

@@ -127,6 +127,12 @@ class Engines:
         going = [member for member in self._members.values() if not member.is_over]
         return bool(going) and all(member.waits for member in going)
 
+    @property
+    def starting(self) -> tuple[str, ...]:
+        """The rulebooks that have not looked at their sources yet; those that wait for, or are left
+        to, another engine are none of them."""
+        return tuple(name for name, member in self._members.items() if member.starts)
+
     def signal(
         self,
         event: str,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 
+from tidegate.engine.activity import CATCHING_UP, Activity
 from tidegate.engine.capture.clocks import NO_CLOCKS, Clocks
 from tidegate.engine.capture.instants import Instants
 from tidegate.engine.capture.sources import Sources
@@ -194,6 +195,18 @@ def due(listing: Listing, unplaced: Unplaced, before: int, timer: int | None = N
     if first is None:
         return None
     return ceil_watermark(max(first, before + 1)) + listing.slack
+
+
+def behind(listing: Listing, unplaced: Unplaced) -> Activity:
+    """What is visible and not taken yet, as the engine catches up with it."""
+    heads = listing.heads.values()
+    return Activity(
+        CATCHING_UP,
+        commits=sum(max(0, head.head - head.cursor.version) for head in heads),
+        signals=len(unplaced.signals),
+        oldest=min((*_listed(listing), *_received(unplaced)), default=None),
+        looked_at=listing.now,
+    )
 
 
 def half(plan: Plan) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -37,7 +37,8 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class App:
-    """Requests in, answers out. `waits`: whether the engines of this process wait for others."""
+    """Requests in, answers out. `waits`: whether the engines of this process wait for others;
+    `starting`: its rulebooks that no engine has taken a first look for."""
 
     def __init__(
         self,
@@ -46,8 +47,10 @@ class App:
         guard: Guard,
         settings: Settings,
         waits: Callable[[], bool] = lambda: False,
+        starting: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self._waits = waits
+        self._starting = starting
         self._source = source
         self._writer = writer
         self._guard = guard
@@ -204,6 +207,9 @@ class App:
         if self._waits():
             message = "another engine runs the rulebook; this one takes over when that ends"
             raise Refusal(503, "standby", message, "its signals are taken here, too")
+        if names := self._starting():
+            message = f"no first look was taken yet for: {', '.join(names)}"
+            raise Refusal(503, "starting", message, "`tidegate status` says what is done")
         return answer({"status": "ready"})
 
     async def _asked(self) -> dict[str, dict[str, Any]] | None:

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_1_0_0 as CONTENT_TYPE
 
+from tidegate.engine.activity import LOOKED, STATES
 from tidegate.engine.inbox.source import Source
 
 Status = Mapping[str, Any]
@@ -24,6 +25,15 @@ _DETECTIONS = {
         "condition_failed",
         "Detections for which the rule's condition does not hold",
     ),
+}
+_INSTANTS = {
+    "watermark_seconds": ("seen_until", "Up to which instant all is seen, Unix time"),
+    "looked_seconds": ("looked_at", "When the sources were looked at last, Unix time"),
+}
+_LAGS = {
+    "commits": "Commits that are visible and not taken",
+    "signals": "Signals that wait",
+    "seconds": "For how long the oldest commit, signal or due timer has not been taken",
 }
 _LEVELS = {
     "unplaced_signals": ("unplaced_signals", "Signals that no bucket has claimed"),
@@ -87,11 +97,16 @@ def _figures(book: str, status: Status | None) -> Iterator[Metric]:
     for name, (key, said) in _LEVELS.items():
         if key in status:
             yield _level(name, said, {(): status[key]}, book)
-    running = {(): float(status["lease_holder"] is not None)}
-    yield _level("running", "Whether an engine holds the rulebook's lease", running, book)
-    if status["watermark"] is not None:
-        at = {(): datetime.fromisoformat(status["watermark"]).timestamp()}
-        yield _level("watermark_seconds", "Up to which instant all is seen, Unix time", at, book)
+    running = {(): float(status["state"] in LOOKED)}
+    yield _level("running", "Whether an engine has looked at all, and goes on", running, book)
+    states = {(state.replace(" ", "_"),): float(state == status["state"]) for state in STATES}
+    yield _level("state", "What the engine does: 1 for one of the states", states, book, "state")
+    for name, (key, said) in _INSTANTS.items():
+        if status[key] is not None:
+            at = {(): datetime.fromisoformat(status[key]).timestamp()}
+            yield _level(name, said, at, book)
+    for name, said in _LAGS.items():
+        yield _level(f"lag_{name}", said, {(): status["lag"][name]}, book)
     for name, (key, said) in _DETECTIONS.items():
         rules = {(row["rule"],): row[key] for row in status["rules"]}
         yield _count(name, said, rules, book, "rule")

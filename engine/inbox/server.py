@@ -80,6 +80,7 @@ class Inbox:
         limits: Settings | None = None,
         on_written: Callable[[], None] = lambda: None,
         waits: Callable[[], bool] = lambda: False,
+        starting: Callable[[], Sequence[str]] = tuple,
     ) -> Self:
         """Answer from now on, in a thread: for the rulebook that the store keeps under that name,
         or for all of them; within `limits`, by default theirs."""
@@ -89,7 +90,8 @@ class Inbox:
         _check_window(limits)
         writer = Writer(store, on_written)
         self._stack.callback(writer.close)
-        app = App(source, writer, Guard(self._keys, limits.inbox_window_seconds), limits, waits)
+        guard = Guard(self._keys, limits.inbox_window_seconds)
+        app = App(source, writer, guard, limits, waits, starting)
         server = _server(app, limits)
         thread = threading.Thread(
             target=server.run, args=([self._socket],), name="inbox", daemon=True

@@ -6,7 +6,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tidegate.engine.screen.text import columns, counted, fates_text, pairs_text, time_text, wrapped
+from tidegate.engine.activity import CATCHING_UP, WAITING
+from tidegate.engine.screen.text import (
+    age_text,
+    columns,
+    counted,
+    fates_text,
+    pairs_text,
+    time_text,
+    wrapped,
+)
 
 
 def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
@@ -39,15 +48,46 @@ def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
     yield from _listed("answered", "answered", status, width)
 
 
+def overview_lines(found: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+    """Several rulebooks, a line each; then what each does, or why it stopped."""
+    names = ("rulebook", "state", "behind", "fired", "failed", "damped", "dead", "parked")
+    rows = [
+        (s["rulebook"], s["state"], age_text(s["lag"]["seconds"]), s["fired"],
+         s["condition_failed"], s["damped"], s["dead"], len(s["parked_rules"]))
+        for s in found
+    ]  # fmt: skip
+    yield from columns(names, rows, width, left=2)
+    yield ""
+    for status in found:
+        yield from wrapped(f"{status['rulebook']}: {_state(status)}", width)
+    yield ""
+    yield from wrapped("`tidegate status --rulebook NAME` says all of one", width)
+
+
 def _state(status: Mapping[str, Any]) -> str:
     if holder := status["lease_holder"]:
         waits = f", {_process(status['standby'])} is its standby" if status["standby"] else ""
-        return f"running ({_process(holder)}{waits})"
+        return f"{_activity(status)} ({_process(holder)}{waits})"
     if status["stopped"]:
         return f"stopped: {status['stopped']}"
     if status["vanished"]:
         return "stopped: its process ended without a word (killed?); `tidegate run` goes on"
     return "stopped (not running); `tidegate run` goes on" if status["bucket"] else "never run yet"
+
+
+def _activity(status: Mapping[str, Any]) -> str:
+    """`starting: checking tables and SQL`, `catching up: 214 commits, the oldest of 12 min ago`."""
+    state, behind = status["state"], status["behind"]
+    if state == WAITING:
+        return f"waiting for {status['doing']}"
+    if state != CATCHING_UP:
+        return f"{state}: {status['doing']}" if status["doing"] else str(state)
+    some = [
+        counted(behind[f"{noun}s"], noun) for noun in ("commit", "signal") if behind[f"{noun}s"]
+    ]
+    if not some:
+        return f"{state}: what was due"
+    return f"{state}: {', '.join(some)}, the oldest of {age_text(behind['seconds'])} ago"
 
 
 def _process(holder: str) -> str:
@@ -58,7 +98,7 @@ def _process(holder: str) -> str:
 def _progress(status: Mapping[str, Any]) -> str:
     parts = [
         f"bucket {status['bucket']:,}",
-        f"everything up to {time_text(status['watermark'])} UTC",
+        f"everything up to {time_text(status['seen_until'])} UTC",
         fates_text(status),
         f"{status['rejected_rows']:,} rejected",
         f"{counted(status['unplaced_signals'], 'signal')} waiting",

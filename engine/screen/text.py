@@ -22,6 +22,14 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def age_text(seconds: float) -> str:
+    """How long something has lasted: `48 s`, `24 min`, `30 h`, `4 days`."""
+    for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:,.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
 def fates_text(counts: Mapping[str, int]) -> str:
     """What became of detections: `3 fired, 4 whose condition failed, 2 damped, 1 dead`; but for
     those that fired, none is not said."""

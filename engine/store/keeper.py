@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from tidegate.engine.activity import Activity
 from tidegate.engine.ports import Store
 from tidegate.engine.store.holder import this_holder
 from tidegate.engine.whose import thread_of
@@ -16,18 +17,20 @@ from tidegate.rules.errors import EngineError
 
 log = logging.getLogger(__name__)
 
+HEARTBEAT_SECONDS = 60.0
 WAIT_SECONDS = 1.0  # between two looks at a lease that another engine has
 
 
 class LeaseKeeper:
     """Takes a rulebook's lease on entry, renews it in a thread, gives it back on exit.
 
-    The lease is renewed at a third of its time, `seconds`, which may be set while it is kept. It is
-    lost when another engine has it: `lost` is set then. A lease that could not be renewed before it
-    ran out, as the store is away, is in doubt: `check` fails until the store answers, and says then
-    whether it is lost. `on_loss` is called in both cases, once, from the thread. Where another
-    engine has the lease, entry waits for it up to `wait_seconds`, unless `given_up` is set; then it
-    raises EngineError `lease-held`.
+    The lease is renewed at a third of its time, `seconds`, which may be set while it is kept, and
+    once a minute at least: each time it is said when the engine looked last. It is lost when
+    another engine has it: `lost` is set then. A lease that could not be renewed before it ran out,
+    as the store is away, is in doubt: `check` fails until the store answers, and says then whether
+    it is lost. `on_loss` is called in both cases, once, from the thread. Where another engine has
+    the lease, entry waits for it up to `wait_seconds`, unless `given_up` is set; then it raises
+    EngineError `lease-held`.
     """
 
     epoch: int
@@ -50,6 +53,7 @@ class LeaseKeeper:
         self._given_up = given_up or threading.Event()
         self._ended = threading.Event()
         self._thread = thread_of(self._keep, name="lease")
+        self._activity: Activity | None = None  # as it was said last
         self.lost: EngineError | None = None
 
     def __enter__(self) -> Self:
@@ -82,6 +86,17 @@ class LeaseKeeper:
         if self.lost is not None:
             raise self.lost
 
+    def say(self, activity: Activity) -> None:
+        """Keep in the store what the engine does, if that is new. A store that is away
+        is told with the next call."""
+        known = activity == self._activity
+        self._activity = activity
+        if not known:
+            try:
+                self._store.say(self._rulebook, self.epoch, activity)
+            except EngineError:
+                self._activity = None
+
     def _acquired(self) -> int:
         end = time.monotonic() + self._wait_seconds
         told = False
@@ -100,10 +115,10 @@ class LeaseKeeper:
 
     def _keep(self) -> None:
         doubted = False
-        while not self._ended.wait(self.seconds / 3):
+        while not self._ended.wait(min(self.seconds / 3, HEARTBEAT_SECONDS)):
             begun = time.monotonic()
             try:
-                self._store.renew(self._rulebook, self.epoch, self.seconds)
+                self._store.renew(self._rulebook, self.epoch, self.seconds, self._activity)
                 self._renewed, doubted = begun, False
             except Exception as failure:  # whatever it is, the lease must not run out unnoticed
                 error = _as_known(failure)

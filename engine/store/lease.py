@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import sqlalchemy as sa
 
+from tidegate.engine.activity import STARTING, Activity
 from tidegate.engine.store.database import insert_new, server_now
 from tidegate.engine.store.holder import is_dead
 from tidegate.engine.store.tables import UNFINISHED, leases, outbox
@@ -32,6 +34,7 @@ def acquire(connection: sa.Connection, rulebook: str, holder: str, seconds: int)
         "epoch": held.epoch + 1,
         "expires_at": now + seconds * 1_000_000,
         "alive_at": now,
+        **_said(Activity(STARTING), now),
     }
     connection.execute(sa.update(leases).where(leases.c.rulebook == rulebook).values(values))
     _leave_out(connection, rulebook, now - held.alive_at)
@@ -45,12 +48,39 @@ def _leave_out(connection: sa.Connection, rulebook: str, micros: int) -> None:
     connection.execute(sa.update(outbox).where(timed, UNFINISHED).values(otherwise_at=later))
 
 
-def renew(connection: sa.Connection, rulebook: str, epoch: int, seconds: int) -> None:
-    """Let the lease last `seconds` from now; EngineError `lease-lost` if the epoch is not ours."""
+def renew(
+    connection: sa.Connection,
+    rulebook: str,
+    epoch: int,
+    seconds: int,
+    activity: Activity | None = None,
+) -> None:
+    """Let the lease last `seconds` from now, and say when the engine looked last; EngineError
+    `lease-lost` if the epoch is not ours."""
     check(connection, rulebook, epoch)
     now = server_now(connection)
-    values = {"expires_at": now + seconds * 1_000_000, "alive_at": now}
+    looked = {} if activity is None else _looked(activity)
+    values = {"expires_at": now + seconds * 1_000_000, "alive_at": now, **looked}
     connection.execute(sa.update(leases).where(leases.c.rulebook == rulebook).values(values))
+
+
+def say(connection: sa.Connection, rulebook: str, epoch: int, activity: Activity) -> None:
+    """Say what the engine does; nothing happens if the lease is not its own any more."""
+    ours = (leases.c.rulebook == rulebook) & (leases.c.epoch == epoch)
+    values = _said(activity, server_now(connection))
+    connection.execute(sa.update(leases).where(ours).values(values))
+
+
+def _said(activity: Activity, now: int) -> dict[str, Any]:
+    names = ("state", "doing", "commits", "signals", "oldest")
+    said = {name: getattr(activity, name) for name in names}
+    return {**said, "state_at": now, **_looked(activity)}
+
+
+def _looked(activity: Activity) -> dict[str, int]:
+    """What is known of it; a new engine leaves what the one before has said."""
+    found = {name: getattr(activity, name) for name in ("next_timer", "looked_at", "seen_until")}
+    return {name: at for name, at in found.items() if at is not None}
 
 
 def release(connection: sa.Connection, rulebook: str, epoch: int) -> None:

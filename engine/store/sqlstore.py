@@ -10,6 +10,7 @@ from typing import Self
 import pyarrow as pa
 import sqlalchemy as sa
 
+from tidegate.engine.activity import Activity
 from tidegate.engine.entries import Control, Entry, Outcome
 from tidegate.engine.failpoints import failpoint
 from tidegate.engine.ports import Arrivals, Unplaced
@@ -107,10 +108,16 @@ class SqlStore(Shown):
             failpoint("lease.acquired")
         return epoch
 
-    def renew(self, rulebook: str, epoch: int, seconds: int) -> None:
+    def renew(
+        self, rulebook: str, epoch: int, seconds: int, activity: Activity | None = None
+    ) -> None:
         with self._database.write() as connection:
-            lease.renew(connection, rulebook, epoch, seconds)
+            lease.renew(connection, rulebook, epoch, seconds, activity)
             failpoint("lease.renewed")
+
+    def say(self, rulebook: str, epoch: int, activity: Activity) -> None:
+        with self._database.write(durable=False) as connection:
+            lease.say(connection, rulebook, epoch, activity)
 
     def check_lease(self, rulebook: str, epoch: int) -> None:
         with self._database.read() as connection:

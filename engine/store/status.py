@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from tidegate.engine import plain
+from tidegate.engine.activity import STARTING, STOPPED, Activity
 from tidegate.engine.entries import Entry
 from tidegate.engine.store import (
     disabled,
@@ -38,6 +39,9 @@ def rulebook_status(
     """Where a rulebook's engine stands, without a value of the user's tables. Times are ISO 8601,
     UTC; lists hold mappings or names.
 
+    `state` is one of `activity.STATES`, `doing` what is done while it starts, or waited for;
+    `behind` is what it catches up with. It `looked_at` its sources last then; up to `seen_until`
+    nothing visible is left to take, though the last bucket ended at `watermark`.
     `stopped` says why the engine stopped, None if it did not; `vanished` is the holder of a lease
     that ended without a word; `standby` waits for the lease. `adjusted_commits` are those whose
     instant had to be moved (G1); they, the counts of detections and `rejected_rows` count what is
@@ -66,13 +70,14 @@ def rulebook_status(
         "bucket": last.bucket if last else 0,
         "watermark": plain.instant(last.watermark) if last else None,
         "watermark_micros": last.watermark if last else None,
+        **_engine(connection, rulebook, last.watermark if last else None),
         "stopped": _stopped(connection, rulebook),
         "version": versions.running(connection, rulebook),
-        **_lease(connection, rulebook),
         "standby": lease.holder(connection, lease.standby_of(rulebook)),
         **_totals(connection, rulebook),
         **totals.summed(counts.values()).shown,
         "unplaced_signals": sum(unplaced.values()),
+        "oldest_signal_seconds": _oldest_signal_seconds(connection, rulebook, declared),
         "timers_pending": timers.count(connection, rulebook),
         **_entry_counts(connection, rulebook),
         "active_rules": _active(connection, rulebook),
@@ -110,17 +115,57 @@ def _stopped(connection: sa.Connection, rulebook: str) -> str | None:
     return connection.execute(query).scalar_one_or_none()
 
 
-def _lease(connection: sa.Connection, rulebook: str) -> dict[str, Any]:
-    c = t.leases.c
-    query = sa.select(c.holder, c.expires_at).where(c.rulebook == rulebook)
+def _engine(connection: sa.Connection, rulebook: str, watermark: int | None) -> dict[str, Any]:
+    """Who runs the rulebook, what he does, and how far he has seen."""
+    query = sa.select(t.leases).where(t.leases.c.rulebook == rulebook)
     row = connection.execute(query).one_or_none()
-    held = row is not None and row.expires_at > server_now(connection) and not is_dead(row.holder)
-    gone = row is not None and not held and row.expires_at > 0
+    now = server_now(connection)
+    held = row is not None and row.expires_at > now and not is_dead(row.holder)
+    said, looked = Activity(STOPPED), Activity(STOPPED)
+    if row is not None:
+        looked = _activity(row)
+        said = looked if held else said
+    ends = [at for at in (watermark, looked.seen_until) if at is not None]
     return {
+        "state": said.state,
+        "doing": said.doing,
+        "state_since": plain.instant(row.state_at) if row is not None and held else None,
+        "behind": {
+            "commits": said.commits,
+            "signals": said.signals,
+            "oldest": plain.instant(said.oldest),
+            "seconds": seconds_since(said.oldest, now),
+        },
+        "looked_at": plain.instant(looked.looked_at),
+        "seen_until": plain.instant(max(ends, default=None)),
+        "next_timer": plain.instant(looked.next_timer),
+        "next_timer_late_seconds": seconds_since(looked.next_timer, now),
         "lease_holder": row.holder if row is not None and held else None,
         "lease_until": plain.instant(row.expires_at) if row is not None and held else None,
-        "vanished": row.holder if row is not None and gone else None,
+        "vanished": row.holder if row is not None and not held and row.expires_at > 0 else None,
     }
+
+
+def _activity(row: sa.Row[Any]) -> Activity:
+    names = ("doing", "commits", "signals", "oldest", "next_timer", "looked_at", "seen_until")
+    return Activity(row.state or STARTING, *(row._mapping[name] for name in names))
+
+
+def seconds_since(instant: int | None, now: int) -> float:
+    """How long ago an instant was; 0 where there is none, or it is to come."""
+    return 0.0 if instant is None else round(max(0, now - instant) / 1_000_000, 1)
+
+
+def _oldest_signal_seconds(
+    connection: sa.Connection, rulebook: str, declared: Collection[str] | None
+) -> float:
+    """How long the first signal waits of those that a bucket will claim."""
+    c = t.signals.c
+    query = sa.select(c.received_at).where(c.rulebook == rulebook, c.bucket.is_(None))
+    if declared is not None:
+        query = query.where(c.event.in_(declared))
+    first = connection.execute(query.order_by(c.received_at).limit(1)).scalar_one_or_none()
+    return seconds_since(first, server_now(connection))
 
 
 def _totals(connection: sa.Connection, rulebook: str) -> dict[str, int]:

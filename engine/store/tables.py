@@ -83,7 +83,7 @@ versions = Table(
 )
 
 # A lease is held while the store's clock is before `expires_at` (G21). `alive_at`: when its holder
-# was last heard of.
+# was last heard of. The others say what it does (`engine.activity`), since `state_at`.
 leases = Table(
     "leases",
     metadata,
@@ -92,6 +92,15 @@ leases = Table(
     Column("epoch", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False),
     Column("alive_at", BigInteger, nullable=False, server_default="0"),
+    Column("state", Text, nullable=False, server_default=""),
+    Column("doing", Message, nullable=False, server_default=""),
+    Column("commits", BigInteger, nullable=False, server_default="0"),
+    Column("signals", BigInteger, nullable=False, server_default="0"),
+    Column("oldest", BigInteger),
+    Column("next_timer", BigInteger),
+    Column("looked_at", BigInteger),
+    Column("seen_until", BigInteger),
+    Column("state_at", BigInteger),
 )
 
 # `digest`: of the log file of `version`; null where it is not known.

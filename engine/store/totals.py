@@ -75,9 +75,9 @@ def of_rules(connection: sa.Connection, rulebook: str) -> dict[str, Total]:
     query = sa.select(c.rule, c.firing_count, c.fired, c.condition_failed, c.last_fired_at)
     rows = connection.execute(query.where(c.rulebook == rulebook))
     found = {rule: Total(*counts) for rule, *counts in rows}
-    query = sa.select(d.rule, d.kind, d.firing_count).where(d.rulebook == rulebook)
-    for rule, kind, number in connection.execute(query.order_by(d.kind)):
-        found.setdefault(rule, Total()).damped[kind] = number
+    dropped = sa.select(d.rule, d.kind, d.firing_count).where(d.rulebook == rulebook)
+    for row in connection.execute(dropped.order_by(d.kind)):
+        found.setdefault(row.rule, Total()).damped[row.kind] = row.firing_count
     for rule, number in _dead(connection, rulebook).items():
         found.setdefault(rule, Total()).dead = number
     return found

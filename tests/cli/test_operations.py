@@ -193,7 +193,7 @@ def test_status_says_first_whether_it_runs_and_fits_the_screen(
     with open_store(url, create=False) as store:
         epoch = store.acquire(NAME, this_holder(), 60)
         first = tidegate("status", "--store", url).stdout.splitlines()[0]
-        assert first.startswith(f"rulebook doors: running (process {os.getpid()} on ")
+        assert first.startswith(f"rulebook doors: starting (process {os.getpid()} on ")
         store.set_stopped(NAME, epoch, "no disk")
         store.release(NAME, epoch)
     assert tidegate("status", "--store", url).stdout.startswith("rulebook doors: stopped: no disk")

@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 
 from tests.inbox.conftest import BOOK, Serve
 from tests.support import make
+from tidegate.engine.activity import Activity
 from tidegate.engine.inbox import source
 from tidegate.engine.state import Parked
 from tidegate.engine.store import SqlStore
@@ -98,6 +99,8 @@ def test_figures_are_those_of_the_status_and_of_the_inbox(
     for body, status in (([{"id": "a"}, {}], 202), ({"id": "a"}, 202), ({"x": 1}, 400)):
         assert client.post("/signals/rung", json=body).status_code == status
     epoch = store.acquire("shop", "one", 60)
+    assert figures(client)["tidegate_running", "shop"] == 0  # it starts
+    store.say("shop", epoch, Activity("idle"))
     span = replace(make.a_range("orders", 1, 3), logged={1: make.BEGIN, 3: make.BEGIN})
     plan = make.plan(rulebook="shop", activations={"noticed": make.BEGIN}, ranges=(span,))
     entry = make.entry("noticed")

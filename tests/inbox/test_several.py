@@ -38,13 +38,15 @@ def store(store_url: str) -> Iterator[SqlStore]:
 
 @pytest.fixture
 def waits() -> list[bool]:
-    return [False]
+    """Whether its engines wait for others; whether one has not looked yet."""
+    return [False, False]
 
 
 @pytest.fixture
 def client(store: SqlStore, waits: list[bool]) -> Iterator[TestClient]:
     source, writer = Source(store), Writer(store, lambda: None)
-    app = App(source, writer, Guard((), 300), source.limits, lambda: waits[0])
+    starting = lambda: ("cash",) * waits[1]  # noqa: E731
+    app = App(source, writer, Guard((), 300), source.limits, lambda: waits[0], starting)
     with ExitStack() as stack:
         stack.callback(writer.close)
         yield stack.enter_context(TestClient(app.asgi, base_url="http://127.0.0.1"))
@@ -107,6 +109,17 @@ def test_pages_tell_of_all_rulebooks_and_of_one_that_comes_later(
     assert found["tidegate_firings_total", "noticed,cash"] == 0
     store.register("late", CASH.replace("rulebook: cash", "rulebook: late"), None)
     until(lambda: "late" in client.post("/signals/counted", json={}).json()["rulebooks"])
+
+
+def test_it_is_not_ready_before_every_rulebook_has_had_its_first_look(
+    client: TestClient, waits: list[bool]
+) -> None:
+    waits[1] = True
+    found = client.get("/readyz")
+    assert (found.status_code, found.json()["error"]["code"]) == (503, "starting")
+    assert "cash" in found.json()["error"]["message"]
+    waits[1] = False
+    assert client.get("/readyz").json() == {"status": "ready"}
 
 
 def test_a_standby_takes_signals_and_is_not_ready(client: TestClient, waits: list[bool]) -> None:

@@ -167,7 +167,7 @@ class Away:
 
     def release(self, *_: object) -> None: ...
 
-    def renew(self, _rulebook: str, _epoch: int, seconds: int) -> None:
+    def renew(self, _rulebook: str, _epoch: int, seconds: int, _activity: object) -> None:
         self.seconds = seconds
         self.check_lease()
         self.renewed.set()

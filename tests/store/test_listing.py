@@ -254,7 +254,8 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
     status = store.status("bank", {"withdrawal"})
     assert "Ada" not in str(status)  # no value of the user's tables
     assert status.pop("store_id") == store.id
-    assert status.pop("lease_until") > "2026"
+    assert min(status.pop("lease_until"), status.pop("state_since")) > "2026"
+    assert status.pop("oldest_signal_seconds") > 0
     for asked in status["answered"]:
         assert asked.pop("asked_at") > "2026"
     nothing = {"fired": 0, "condition_failed": 0, "damped": 0, "damped_by": {}}
@@ -302,6 +303,13 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
         "entries_held": 1,
         "entries_dead": 1,
         "vanished": None,
+        "state": "starting",
+        "doing": "",
+        "behind": {"commits": 0, "signals": 0, "oldest": None, "seconds": 0.0},
+        "looked_at": None,
+        "seen_until": "2026-03-02T10:00:00Z",
+        "next_timer": None,
+        "next_timer_late_seconds": 0.0,
         "active_rules": ["b", "blocked"],
         "quarantined": [],
         "disabled_rules": [],

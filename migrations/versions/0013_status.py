@@ -1,4 +1,5 @@
-"""What became of detections: those that fired, and those whose condition failed."""
+"""What became of detections: those that fired, and those whose condition failed; what an engine
+does just now, and when it looked last."""
 
 from __future__ import annotations
 
@@ -20,6 +21,13 @@ def upgrade() -> None:
     op.add_column("rule_totals", sa.Column("last_fired_at", sa.BigInteger))
     _count()
     op.drop_column("rule_totals", "last_detected_at")
+    for name in ("state", "doing"):
+        op.add_column("leases", sa.Column(name, sa.Text, nullable=False, server_default=""))
+    for name in ("commits", "signals"):
+        number = sa.Column(name, sa.BigInteger, nullable=False, server_default="0")
+        op.add_column("leases", number)
+    for name in ("oldest", "next_timer", "looked_at", "seen_until", "state_at"):
+        op.add_column("leases", sa.Column(name, sa.BigInteger))
 
 
 def _count() -> None:

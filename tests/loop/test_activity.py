@@ -1,0 +1,112 @@
+"""What an engine does is said when it is true, and nothing is written while nothing changes."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.support.bench import Bench
+from tidegate.engine.activity import Activity
+from tidegate.engine.operate import status_of
+from tidegate.engine.ports import OutageError, SinkError
+from tidegate.engine.store import LeaseKeeper, SqlStore
+
+
+class Said(list[Activity]):
+    """What a loop has said, as a store is told: what is new only."""
+
+    def __call__(self, activity: Activity) -> None:
+        if not self or activity != self[-1]:
+            self.append(activity)
+
+
+def test_it_catches_up_with_what_it_counts_then_it_is_idle(store: SqlStore) -> None:
+    bench = Bench(store, 4)
+    bench.loop.say = said = Said()
+    bench.drain()
+    first, *_, last = said
+    assert (first.state, first.commits, last.state) == ("catching up", 4, "idle")
+    assert first.oldest is not None
+    assert first.looked_at is not None
+    assert first.oldest < first.looked_at
+    number = len(said)
+    for _ in range(3):
+        bench.clock.later(60)
+        assert bench.loop.bucket() is None
+    assert len(said) == number  # nothing is new
+
+
+def test_an_idle_engine_has_seen_all_up_to_its_last_look(store: SqlStore) -> None:
+    bench = Bench(store, 4)
+    keeper = Keeper(store, bench)
+    bench.drain()
+    watermark = store.status("loop")["watermark"]
+    bench.clock.later(1_440)
+    bench.loop.bucket()
+    keeper.renew()
+    status = status_of(store, bench.book)
+    assert status["watermark"] == watermark
+    assert status["seen_until"] > watermark
+    assert status["looked_at"] >= status["seen_until"]
+    assert status["lag"]["commits"] == 0
+    assert keeper.writes == ["catching up", "idle"]  # no bucket, and no write, of the look
+
+
+def test_it_says_which_entry_it_waits_for(store: SqlStore) -> None:
+    bench = Bench(store, 1)
+    bench.loop.say = said = Said()
+    bench.sink.fails = lambda entry: SinkError("no answer") if entry.rule == "a" else None
+    bench.drain()
+    assert said[-1].state == "waiting"
+    assert said[-1].doing.startswith("entry 1 of rule a, to be tried again at ")
+    bench.sink.fails = lambda entry: None  # noqa: ARG005
+    bench.clock.later(3_600)
+    bench.drain()
+    assert said[-1].state == "idle"
+
+
+def test_the_keeper_says_when_it_was_looked_last_and_repeats_what_the_store_has_missed(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, away = store.say, [True]
+
+    def say(rulebook: str, epoch: int, activity: Activity) -> None:
+        if away[0]:
+            raise OutageError("store-unreachable", "no answer", "")
+        real(rulebook, epoch, activity)
+
+    monkeypatch.setattr(store, "say", say)
+    with LeaseKeeper(store, "loop", 1) as keeper:
+        keeper.say(Activity("idle", looked_at=1))
+        assert store.status("loop")["state"] == "starting"
+        away[0] = False
+        keeper.say(Activity("idle", looked_at=1))
+        assert store.status("loop")["state"] == "idle"
+        away[0] = True  # nothing is said any more: what follows comes with the renewal
+        keeper.say(Activity("idle", looked_at=86_400_000_000))
+        for _ in range(600):
+            if store.status("loop")["looked_at"] == "1970-01-02T00:00:00Z":
+                break
+            time.sleep(0.05)
+        assert store.status("loop")["looked_at"] == "1970-01-02T00:00:00Z"
+    assert store.status("loop")["state"] == "stopped"
+
+
+class Keeper:
+    """Says to a store what a bench's loop says, as a lease's keeper does."""
+
+    def __init__(self, store: SqlStore, bench: Bench) -> None:
+        self.store, self.epoch = store, bench.loop.epoch
+        self.writes: list[str] = []
+        self.activity: Activity | None = None
+        bench.loop.say = self.say
+
+    def say(self, activity: Activity) -> None:
+        if activity != self.activity:
+            self.writes.append(activity.state)
+            self.store.say("loop", self.epoch, activity)
+        self.activity = activity
+
+    def renew(self) -> None:
+        self.store.renew("loop", self.epoch, 600, self.activity)
