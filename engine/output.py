@@ -71,13 +71,19 @@ class _Terminal:
 
 
 class LogFormatter(logging.Formatter):
-    """Log lines as they may be shown: what is done with the time of day, what is wrong with its
-    level."""
+    """Log lines as they may be shown: with the time of day, the first of each further day with its
+    date, what is wrong with its level."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._day = time.localtime()[:3]
 
     def format(self, record: logging.LogRecord) -> str:
-        first = record.levelname
-        if record.levelno == logging.INFO:
-            first = time.strftime("%H:%M:%S", time.localtime(record.created))
+        at = time.localtime(record.created)
+        first = time.strftime("%H:%M:%S" if at[:3] == self._day else "%Y-%m-%d %H:%M:%S", at)
+        self._day = at[:3]
+        if record.levelno != logging.INFO:
+            first = f"{first} {record.levelname}"
         whose = f"{name}: " if (name := speaker()) else ""
         return printable(f"{first} {whose}{super().format(record)}")
 

@@ -1,0 +1,27 @@
+"""Lines of the log, as a terminal shows them."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from tidegate.engine.output import LogFormatter
+
+DAY_SECONDS = 86_400
+
+
+def line(formatter: LogFormatter, level: int, at: float) -> str:
+    record = logging.LogRecord("tidegate", level, "", 0, "it is so", None, None)
+    record.created = at
+    return formatter.format(record)
+
+
+def test_every_line_has_its_time_and_the_first_of_a_day_its_date() -> None:
+    formatter, now = LogFormatter(), time.time()
+    today, later = time.localtime(now), time.localtime(now + 2 * DAY_SECONDS)
+    clock, date = time.strftime("%H:%M:%S", today), time.strftime("%Y-%m-%d", later)
+    assert line(formatter, logging.INFO, now) == f"{clock} it is so"
+    assert line(formatter, logging.WARNING, now) == f"{clock} WARNING it is so"
+    clock = time.strftime("%H:%M:%S", later)
+    assert line(formatter, logging.ERROR, now + 2 * DAY_SECONDS) == f"{date} {clock} ERROR it is so"
+    assert line(formatter, logging.INFO, now + 2 * DAY_SECONDS) == f"{clock} it is so"
