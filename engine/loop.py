@@ -11,7 +11,6 @@ from functools import partial
 from tidegate.engine.act.outbox import Stamp, entries_for
 from tidegate.engine.act.run import Runner
 from tidegate.engine.act.targets import Targets
-from tidegate.engine.activity import IDLE, WAITING, Activity
 from tidegate.engine.basis import Basis, Prepare, basis_for, without_edited
 from tidegate.engine.capture.clocks import Clocks
 from tidegate.engine.capture.instants import Instants
@@ -41,6 +40,7 @@ from tidegate.engine.evaluate.evaluate import evaluate
 from tidegate.engine.evaluate.samples import Sampler
 from tidegate.engine.failpoints import failpoint
 from tidegate.engine.frequency import fired_lately
+from tidegate.engine.lifecycle import IDLE, WAITING, Activity
 from tidegate.engine.outage import check_room, looking_at_tables
 from tidegate.engine.overdone import overdone
 from tidegate.engine.ports import Arrivals, Conditions, Feed, Store, Unplaced

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from tidegate import rules
-from tidegate.engine.activity import IDLE
 from tidegate.engine.askrule import ask_for_rule
 from tidegate.engine.chosen import Chosen, unknown
 from tidegate.engine.everywhere import make_signals
+from tidegate.engine.lifecycle import IDLE
 from tidegate.engine.locallog import ahead
 from tidegate.engine.rulesdata import Rules, ask_to_reload
 from tidegate.engine.store import FINISHED, SqlStore, open_store

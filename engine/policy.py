@@ -47,6 +47,11 @@ _POLICY = k.record(
         k.mapping(k.listing(s.text("a name", r"[A-Za-z_]\w*"), 1), r"[\w-]+", "a key's name"),
         "rules and signals that each key may wait for",
     ),
+    Key(
+        "monitor_keys",
+        k.listing(s.text("a key's name", r"[\w-]+"), 1),
+        "keys that may read /metrics, and by that alone nothing else",
+    ),
 )
 
 
@@ -55,8 +60,8 @@ class Policy:
     """`functions` are let in beside Spark's own, by the name they are called by; `webhook_hosts`
     may be called: true where their address may be private; `at_least_once` are the statements of
     `UNMARKED` that may run; `inbox_keys` are the signals that each
-    key may raise, `listen_keys` the rules and signals that it may wait for. By default nothing is
-    allowed."""
+    key may raise, `listen_keys` the rules and signals that it may wait for, `monitor_keys` read
+    figures. By default nothing is allowed."""
 
     functions: frozenset[str] = frozenset()
     python: frozenset[str] = frozenset()
@@ -64,6 +69,7 @@ class Policy:
     at_least_once: frozenset[str] = frozenset()
     inbox_keys: Mapping[str, frozenset[str]] = field(default_factory=dict)
     listen_keys: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    monitor_keys: frozenset[str] = frozenset()
 
 
 def load_policy(file: str | os.PathLike[str] | None) -> Policy:
@@ -97,6 +103,7 @@ def _read(text: str, path: str) -> Policy:
         _names(top, "at_least_once"),
         _keys(top, "inbox_keys"),
         _keys(top, "listen_keys"),
+        _names(top, "monitor_keys"),
     )
 
 

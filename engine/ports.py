@@ -9,8 +9,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from tidegate.engine.activity import Activity
 from tidegate.engine.entries import Control, Entry, Fate, Outcome
+from tidegate.engine.lifecycle import Activity
 from tidegate.engine.state import Parked, State, Taken
 from tidegate.engine.suspect import Strikes, Suspect
 from tidegate.engine.values import (

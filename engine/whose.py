@@ -22,6 +22,16 @@ def speaker() -> str:
     return _NAME.get()
 
 
+@contextmanager
+def nobodys() -> Iterator[None]:
+    """What is logged in here, and in threads of `thread_of`, is of the whole process."""
+    token = _NAME.set("")
+    try:
+        yield
+    finally:
+        _NAME.reset(token)
+
+
 def thread_of(call: Callable[..., None], *args: object, name: str) -> threading.Thread:
     """A daemon that speaks for whom its maker speaks."""
     run = copy_context().run

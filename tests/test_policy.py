@@ -21,6 +21,7 @@ def test_a_policy_says_what_the_operator_allows(
         "at_least_once: [delete]\n"
         "inbox_keys: {shop: [atm_empty, restocked]}\n"
         "listen_keys: {board: [blocked]}\n"
+        "monitor_keys: [prometheus]\n"
     )
     wanted = Policy(
         frozenset({"reflect", "bank.tax"}),
@@ -29,6 +30,7 @@ def test_a_policy_says_what_the_operator_allows(
         frozenset({"delete"}),
         {"shop": frozenset({"atm_empty", "restocked"})},
         {"board": frozenset({"blocked"})},
+        frozenset({"prometheus"}),
     )
     assert load_policy(file) == wanted
     monkeypatch.delenv(VARIABLE, raising=False)

@@ -18,7 +18,6 @@ from tidegate.connectors.delta.faults import check_running, why_lost
 from tidegate.connectors.delta.health import DeltaHealth
 from tidegate.connectors.delta.slots import Slots
 from tidegate.connectors.scheduler import Wakeup
-from tidegate.engine.activity import LOOKED, STARTING, WAITING, Activity
 from tidegate.engine.app.changes import Changes, RulebookFile, absolute
 from tidegate.engine.app.failed import told_of_failure
 from tidegate.engine.app.parts import Parts, open_parts
@@ -31,6 +30,7 @@ from tidegate.engine.app.standby import own_text, took, wait_for_end, warm_up
 from tidegate.engine.app.starting import allowed, load_allowed
 from tidegate.engine.detector.detect import detect
 from tidegate.engine.doing import Quiet, Stage, doing, telling, watching_text
+from tidegate.engine.lifecycle import LOOKED, STARTING, WAITING, Activity
 from tidegate.engine.loop import Loop
 from tidegate.engine.options import default_store
 from tidegate.engine.outage import Outages

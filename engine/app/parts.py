@@ -20,7 +20,6 @@ from tidegate.connectors.delta.slots import Slots
 from tidegate.connectors.webhook import WebhookPoster
 from tidegate.engine.act.targets import Targets
 from tidegate.engine.actionevents import with_action_events
-from tidegate.engine.activity import Activity
 from tidegate.engine.adopt import check_store
 from tidegate.engine.app.acting import open_runner
 from tidegate.engine.app.changes import absolute
@@ -29,6 +28,7 @@ from tidegate.engine.app.tables import arrow_schemas, open_catalog, preparing, s
 from tidegate.engine.basis import digests_of, make_basis
 from tidegate.engine.capture.instants import Instants
 from tidegate.engine.capture.now import Now
+from tidegate.engine.lifecycle import Activity
 from tidegate.engine.loop import Loop
 from tidegate.engine.policy import Policy
 from tidegate.engine.proven import only_written, proven_rules, ran_before

@@ -20,6 +20,7 @@ from tidegate.connectors.delta.session import (
 from tidegate.connectors.delta.watchdog import Watchdog, watched
 from tidegate.engine.failpoints import failpoint
 from tidegate.engine.quarantine.gate import GATE
+from tidegate.engine.whose import nobodys
 from tidegate.rules.errors import EngineError
 
 log = logging.getLogger(__name__)
@@ -44,7 +45,7 @@ class Sessions:
 
     def get(self) -> SparkSession:
         """Raises EngineError, see `start_session`."""
-        with self._lock:
+        with self._lock, nobodys():
             if self._spark is None:
                 self.own = SparkSession.getActiveSession() is None
                 self._spark = self._started()
@@ -57,7 +58,7 @@ class Sessions:
         then is suspected: such a start costs nothing. Of others there are at most so many in an
         hour, none at all where `most` is 0. Raises the reason where there have been as many, or the
         session is not the engine's own."""
-        with self._lock:
+        with self._lock, nobodys():
             if self._spark is not None and self._spark is not ended:
                 return self._spark
             if not self.own or not most:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 
-from tidegate.engine.activity import CATCHING_UP, Activity
 from tidegate.engine.capture.clocks import NO_CLOCKS, Clocks
 from tidegate.engine.capture.instants import Instants
 from tidegate.engine.capture.sources import Sources
 from tidegate.engine.failpoints import failpoint
 from tidegate.engine.grid import MILLISECOND, after_watermark, ceil_watermark, floor_watermark
+from tidegate.engine.lifecycle import CATCHING_UP, Activity
 from tidegate.engine.ports import Feed, TableHead, Unplaced
 from tidegate.engine.schemas import check_schema
 from tidegate.engine.state import State

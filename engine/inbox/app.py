@@ -188,7 +188,9 @@ class App:
         return key
 
     async def _openapi(self, request: Request) -> Response:
-        self._known(request)
+        if self._known(request).only_monitors:
+            hint = "it reads /metrics; the policy's inbox_keys and listen_keys may do more"
+            raise Refusal(403, "not-allowed", "this key may only monitor", hint)
         return answer(openapi(await self._source.books(), self._settings, self._guard.keys))
 
     async def _show_metrics(self, request: Request) -> Response:

@@ -34,6 +34,11 @@ class Key:
     secret: bytes = field(default=b"", repr=False)
     token: bytes = field(default=b"", repr=False)
 
+    @property
+    def only_monitors(self) -> bool:
+        """Whether it may do nothing but read figures."""
+        return self.raises == self.hears == frozenset()
+
 
 ANYBODY = Key("")
 
@@ -45,7 +50,7 @@ def variable(name: str) -> str:
 
 def load_keys(policy: Policy, environment: Mapping[str, str] = os.environ) -> tuple[Key, ...]:
     """The keys of a policy with their secrets. Raises EngineError `inbox-secret`."""
-    names = sorted({*policy.inbox_keys, *policy.listen_keys})
+    names = sorted({*policy.inbox_keys, *policy.listen_keys, *policy.monitor_keys})
     secrets: dict[str, str] = {}
     keys = []
     for name in names:

@@ -10,8 +10,8 @@ from prometheus_client import CollectorRegistry, Counter, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_1_0_0 as CONTENT_TYPE
 
-from tidegate.engine.activity import LOOKED, STATES
 from tidegate.engine.inbox.source import Source
+from tidegate.engine.lifecycle import LOOKED, STATES
 
 Status = Mapping[str, Any]
 _COUNTS = {

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tidegate.engine.activity import CATCHING_UP, WAITING
+from tidegate.engine.lifecycle import CATCHING_UP, WAITING
 from tidegate.engine.screen.text import (
     age_text,
     columns,

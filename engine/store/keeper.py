@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from tidegate.engine.activity import Activity
+from tidegate.engine.lifecycle import Activity
 from tidegate.engine.ports import Store
 from tidegate.engine.store.holder import this_holder
 from tidegate.engine.whose import thread_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tidegate.engine.activity import STARTING, Activity
+from tidegate.engine.lifecycle import STARTING, Activity
 from tidegate.engine.store.database import insert_new, server_now
 from tidegate.engine.store.holder import is_dead
 from tidegate.engine.store.tables import UNFINISHED, leases, outbox

@@ -10,9 +10,9 @@ from typing import Self
 import pyarrow as pa
 import sqlalchemy as sa
 
-from tidegate.engine.activity import Activity
 from tidegate.engine.entries import Control, Entry, Outcome
 from tidegate.engine.failpoints import failpoint
+from tidegate.engine.lifecycle import Activity
 from tidegate.engine.ports import Arrivals, Unplaced
 from tidegate.engine.state import Parked, State, Taken
 from tidegate.engine.store import (

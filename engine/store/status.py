@@ -8,8 +8,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from tidegate.engine import plain
-from tidegate.engine.activity import STARTING, STOPPED, Activity
 from tidegate.engine.entries import Entry
+from tidegate.engine.lifecycle import STARTING, STOPPED, Activity
 from tidegate.engine.store import (
     disabled,
     lease,
@@ -39,7 +39,7 @@ def rulebook_status(
     """Where a rulebook's engine stands, without a value of the user's tables. Times are ISO 8601,
     UTC; lists hold mappings or names.
 
-    `state` is one of `activity.STATES`, `doing` what is done while it starts, or waited for;
+    `state` is one of `lifecycle.STATES`, `doing` what is done while it starts, or waited for;
     `behind` is what it catches up with. It `looked_at` its sources last then; up to `seen_until`
     nothing visible is left to take, though the last bucket ended at `watermark`.
     `stopped` says why the engine stopped, None if it did not; `vanished` is the holder of a lease

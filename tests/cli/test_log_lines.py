@@ -6,6 +6,7 @@ import logging
 import time
 
 from tidegate.engine.output import LogFormatter
+from tidegate.engine.whose import nobodys, speak_for, speaker, thread_of
 
 DAY_SECONDS = 86_400
 
@@ -25,3 +26,25 @@ def test_every_line_has_its_time_and_the_first_of_a_day_its_date() -> None:
     clock = time.strftime("%H:%M:%S", later)
     assert line(formatter, logging.ERROR, now + 2 * DAY_SECONDS) == f"{date} {clock} ERROR it is so"
     assert line(formatter, logging.INFO, now + 2 * DAY_SECONDS) == f"{clock} it is so"
+
+
+def test_what_is_of_the_whole_process_names_no_rulebook() -> None:
+    """A Spark that one engine starts is that of all."""
+    said: list[str] = []
+
+    def told() -> None:
+        said.append(speaker())
+        with nobodys():
+            thread = thread_of(lambda: said.append(speaker()), name="spark")
+            thread.start()
+            thread.join()
+        said.append(speaker())
+
+    def speak() -> None:
+        speak_for("bank")
+        told()
+
+    engine = thread_of(speak, name="engine")
+    engine.start()
+    engine.join()
+    assert said == ["bank", "", "bank"]

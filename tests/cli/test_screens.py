@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.conftest import SIGNALS, Tidegate
 from tests.support import make
-from tidegate.engine.activity import Activity
+from tidegate.engine.lifecycle import Activity
 from tidegate.engine.store import SqlStore, open_store
 
 NAME, HOLDER = "doors", "one/7/x"

@@ -32,9 +32,11 @@ rules:
   noticed: {on: "atm_empty ; rung"}
 """
 SECRETS = {"TIDEGATE_SECRET_TILL": "t" * 20, "TIDEGATE_SECRET_BACK_OFFICE": "b" * 20}
+SECRETS |= {"TIDEGATE_SECRET_WATCH": "m" * 20}
 POLICY = Policy(
     inbox_keys={"till": frozenset({"atm_empty", "ordered"}), "back-office": frozenset({"rung"})},
     listen_keys={"back-office": frozenset({"noticed", "rung"})},
+    monitor_keys=frozenset({"watch"}),
 )
 Serve = Callable[..., TestClient]
 

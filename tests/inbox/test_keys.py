@@ -198,6 +198,15 @@ def test_every_page_but_health_asks_for_a_key(guarded: TestClient) -> None:
     assert (found.status_code, found.json()["error"]["code"]) == (403, "not-allowed")
 
 
+def test_g28_a_key_that_monitors_reads_figures_and_nothing_else(guarded: TestClient) -> None:
+    watch = bearer("m" * 20)
+    assert "tidegate_lag_seconds" in guarded.get("/metrics", headers=watch).text
+    for path in ("/openapi.json", "/events/stream?name=noticed"):
+        found = guarded.get(path, headers=watch)
+        assert (found.status_code, found.json()["error"]["code"]) == (403, "not-allowed")
+    assert post(guarded, "rung", RUNG, watch) == (403, "not-allowed")
+
+
 def test_wrong_keys_are_limited_by_their_address(serve: Serve) -> None:
     settings = {"inbox_requests_per_second_max": "2"}
     client = serve(guarded=True, clock=NOW, settings=settings)
@@ -216,7 +225,7 @@ def test_without_keys_only_the_machine_itself_is_answered(client: TestClient) ->
 
 def test_g29_secrets_come_from_variables_and_are_never_shown() -> None:
     keys = load_keys(POLICY, SECRETS)
-    assert [key.name for key in keys] == ["back-office", "till"]
+    assert [key.name for key in keys] == ["back-office", "till", "watch"]
     assert TILL not in repr(keys)
     short = {**SECRETS, "TIDEGATE_SECRET_TILL": "short-secret"}
     missing = {name: secret for name, secret in SECRETS.items() if name.endswith("TILL")}

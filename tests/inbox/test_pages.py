@@ -16,8 +16,8 @@ from starlette.testclient import TestClient
 
 from tests.inbox.conftest import BOOK, Serve
 from tests.support import make
-from tidegate.engine.activity import Activity
 from tidegate.engine.inbox import source
+from tidegate.engine.lifecycle import Activity
 from tidegate.engine.state import Parked
 from tidegate.engine.store import SqlStore
 

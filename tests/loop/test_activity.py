@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.support.bench import Bench
-from tidegate.engine.activity import Activity
+from tidegate.engine.lifecycle import Activity
 from tidegate.engine.operate import status_of
 from tidegate.engine.ports import OutageError, SinkError
 from tidegate.engine.store import LeaseKeeper, SqlStore
