@@ -26,7 +26,7 @@ def age_text(seconds: float) -> str:
     """How long something has lasted: `48 s`, `24 min`, `30 h`, `4 days`."""
     for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= 2 * size:
-            return f"{seconds / size:,.0f} {unit}"
+            return f"{int(seconds / size):,} {unit}"
     return f"{seconds:.0f} s"
 
 
