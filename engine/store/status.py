@@ -160,6 +160,8 @@ def _oldest_signal_seconds(
     connection: sa.Connection, rulebook: str, declared: Collection[str] | None
 ) -> float:
     """How long the first signal waits of those that a bucket will claim."""
+    if declared is not None and not declared:
+        return 0.0
     c = t.signals.c
     query = sa.select(c.received_at).where(c.rulebook == rulebook, c.bucket.is_(None))
     if declared is not None:
