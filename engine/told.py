@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterable, Sequence
 
 import pyarrow.compute as pc
+
 from tidegate.engine.act.queues import Waiting
 from tidegate.engine.moments import micros_text
 from tidegate.engine.screen.text import counted

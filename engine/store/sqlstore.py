@@ -283,7 +283,8 @@ class SqlStore(Shown):
             parked.save(connection, taken)
             disabled.save(connection, taken)
             failpoint("commit.middle")
-            undecided = {entry.rule for entry in taken.entries if entry.kind == "condition"}
+            asked = (e for e in taken.entries if e.kind == "condition" and e.state != "dead")
+            undecided = {entry.rule for entry in asked}
             outbox.insert_firings(connection, plan, taken.firings, undecided)
             failpoint("commit.firings")
             damping.remember(connection, plan.rulebook, taken.memory)

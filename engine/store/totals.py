@@ -48,11 +48,13 @@ def add_detected(connection: sa.Connection, rulebook: str, fired: Firings) -> No
 
 
 def add_decided(connection: sa.Connection, rulebook: str, fired: Firings) -> None:
-    """Count what became of detections whose condition has its answer, or that have none."""
+    """Count what became of detections whose condition has its answer, or that have none. Those of
+    which it could not be asked are dead, and counted with their entries."""
     c = t.rule_totals.c
     through = fired.firings.filter(fired.through)
     dropped = fired.damped
-    failed = len(fired) - len(through) - sum(dropped.values())
+    unasked = pc.sum(pc.equal(fired.firings["condition"], "dead")).as_py() or 0
+    failed = len(fired) - len(through) - sum(dropped.values()) - unasked
     values = {"fired": c.fired + len(through), "condition_failed": c.condition_failed + failed}
     if len(through):
         last = pc.max(through["detected_at"].cast(pa.int64())).as_py()

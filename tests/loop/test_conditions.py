@@ -193,6 +193,9 @@ def test_g25_a_version_that_is_gone_kills_only_the_firings_that_see_it(
     assert [[e["error"] for e in f["entries"]] for f in firings] == [
         [None], ["version 1 is gone"], ["version 2 is gone"], [None],
     ]  # fmt: skip
+    (told_of,) = [row for row in store.status("loop")["rules"] if row["rule"] == "a"]
+    names = ("fired", "condition_failed", "damped", "dead")
+    assert [told_of[name] for name in names] == [2, 0, 0, 2]
     dead = [number for number, state in bench.states() if state == "dead"]
     for number, left in zip(dead, (["held", "dead"], ["held", "held"]), strict=True):
         conditions.asked.clear()
