@@ -24,7 +24,7 @@ from yarl import URL
 from tidegate.engine.addresses import public
 from tidegate.engine.ports import SinkError
 from tidegate.engine.signing import SIGNATURE, signature
-from tidegate.engine.webhooks import Answer, Post, allowed
+from tidegate.engine.webhooks import Answer, Post, allowed, entry_of
 from tidegate.rules.webhooks import host_of
 
 ANSWER_BYTES_MAX = 65_536  # are read, so that the connection can be used again
@@ -153,7 +153,7 @@ class WebhookPoster:
                     await _read(response)
                 return answer
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-            return self._failure(host, error)
+            return self._failure(host, post.url, error)
 
     def _target(self, url: str) -> tuple[str, int, bool | None, URL]:
         """Host and port of a URL, whether the policy lists them, and for private addresses."""
@@ -165,7 +165,7 @@ class WebhookPoster:
             )
         return self._targets[url]
 
-    def _failure(self, host: str, error: Exception) -> Answer:
+    def _failure(self, host: str, url: str, error: Exception) -> Answer:
         """Why there is no answer: a name of a host is all that it says."""
         match error:
             case TimeoutError():
@@ -176,7 +176,7 @@ class WebhookPoster:
                 return Answer(f"{host} has no certificate that is trusted")
             case aiohttp.ClientConnectorError(os_error=_PrivateError()):
                 said = "has an address that is not of the internet, and the policy does not let it"
-                return Answer(f"{host} {said}: {{host: {host}, private: true}}", lasting=True)
+                return Answer(f"{host} {said}: {entry_of(url, private=True)}", lasting=True)
             case aiohttp.ClientConnectorError(os_error=refused):
                 return Answer(f"no connection to {host}: {_named(refused)}")
             case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError():

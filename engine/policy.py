@@ -16,7 +16,7 @@ VARIABLE = "TIDEGATE_POLICY"
 UNMARKED = ("delete", "insert_overwrite")
 _BYTES_MAX = 1_048_576
 _DOTTED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
-_HOST = s.text("a host", r"((\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*|\[[0-9A-Fa-f:]+\])(:\d{1,5})?")
+_HOST = s.text("a host", r"((\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?")
 _WEBHOOK_HOST = k.by_form(
     "a host, or {host: .., private: true}",
     one=_HOST,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from tidegate.engine.addresses import public
 from tidegate.engine.policy import Policy
 from tidegate.engine.signing import SECRET_CHARACTERS_MIN
 from tidegate.rules.errors import Problem
@@ -46,14 +48,25 @@ def allowed(policy: Mapping[str, bool], url: str) -> bool | None:
     """Whether the host of a URL may have a private address; None where it is not listed. A host
     without a port is listed for that of its scheme alone."""
     host, port = host_of(url)
-    standard = 443 if url.startswith("https:") else 80
+    scheme = url.partition(":")[0]
     found = None
     for entry, private in policy.items():
-        name, listed = host_of(f"//{entry.lower()}") if ":" in entry else (entry.lower(), standard)
+        name, listed = host_of(f"{scheme}://{entry}")
         fits = host.endswith(name[1:]) if name.startswith("*.") else host == name
         if fits and listed == port:
             found = found or private
     return found
+
+
+def entry_of(url: str, *, private: bool) -> str:
+    """What a policy lists, as YAML, so that the host of a URL may be called."""
+    host, port = host_of(url)
+    shown = f"[{host}]" if ":" in host else host
+    if port != (443 if url.startswith("https:") else 80):
+        shown += f":{port}"
+    if ":" in shown:
+        shown = f'"{shown}"'
+    return f"{{host: {shown}, private: true}}" if private else shown
 
 
 def webhook_problems(
@@ -71,14 +84,26 @@ def webhook_problems(
 
 
 def _host(action: Webhook, policy: Policy) -> Iterator[Problem]:
-    if allowed(policy.webhook_hosts, action.url) is None:
-        host, port = host_of(action.url)
-        shown = f"[{host}]" if ":" in host else host
-        if port != (443 if action.url.startswith("https:") else 80):
-            shown = f'"{shown}:{port}"'
-        message = f"the policy does not let webhooks call {shown}"
-        hint = f"its operator writes webhook_hosts: [{shown}] into the file of --policy"
-        yield Problem("webhook-host", message, action.place, hint)
+    let, private = allowed(policy.webhook_hosts, action.url), _is_private(action.url)
+    if let or (let is not None and not private):
+        return
+    named = entry_of(action.url, private=False)
+    message = f"the policy does not let webhooks call {named}"
+    if private:
+        message += ", which is no address of the internet"
+    entry = entry_of(action.url, private=private)
+    hint = f"its operator writes webhook_hosts: [{entry}] into the file of --policy"
+    yield Problem("webhook-host", message, action.place, hint)
+
+
+def _is_private(url: str) -> bool:
+    """Whether a URL names an address that is not one of the internet. What a name is resolved to
+    is only known when it is called."""
+    host, _ = host_of(url)
+    try:
+        return not public(str(ipaddress.ip_address(host)))
+    except ValueError:
+        return False
 
 
 def _secrets(action: Webhook, environment: Mapping[str, str] | None) -> Iterator[Problem]:
