@@ -158,7 +158,7 @@ class Capture:
                 mask, undecided = held(event.where, table, feed, f"signal {name}")
                 batch = batch.take(np.flatnonzero(mask))
                 wrong += [
-                    _rejected(kept[at], f"`where: {event.where}` raises on this signal{why}")
+                    _rejected(kept[at], f"`where: {event.where}` fails on this signal{why}")
                     for rows, why in undecided
                     for at in rows
                 ]
@@ -242,7 +242,7 @@ class _TableCapture:
             rows, time, refused = timed(event, column, rows, time, self._seen_at)
             wrong = [one for rejected, why in refused for one in self._reject(event, rejected, why)]
         for undecided, why in self._reasons(request, raising):
-            said = f"`where: {event.where}` raises on this row{why}"
+            said = f"`where: {event.where}` fails on this row{why}"
             wrong += self._reject(event, undecided, said)
         if writer and self._span.writers:
             own = self._span.written_by((self._book, writer))

@@ -66,7 +66,7 @@ def transactions(
                 Rejected(
                     event=name,
                     source=f"{table.name}@{row['version']}",
-                    reason=f"`where: {event.where}` raises on this commit{why}",
+                    reason=f"`where: {event.where}` fails on this commit{why}",
                     row=row,
                 )
                 for row, why in wrong

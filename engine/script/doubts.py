@@ -125,7 +125,8 @@ def _size(book: model.Rulebook, script: model.Script, explored: Explored) -> Pro
         case "script_states_max" if script.machine == "auto":
             message = (
                 f"{name!r} has more than {seen:,} states (setting script_states_max): from there on"
-                " it runs hierarchical, with the same output, but slower"
+                " it runs hierarchical, with the same output, but slower; what is ambiguous was"
+                f" sought in the first {explored.seen:,} states"
             )
             hint = WAYS_OUT
         case limit:

@@ -158,7 +158,7 @@ def test_g25_predicates_that_spark_decides(lake: Lake) -> None:
     assert rows(first, "raising") == Counter([(1,)])
     (wrong,) = first.rejected
     assert (wrong.event, wrong.source, wrong.row["id"], wrong.row["n"]) == ("raising", "t@1", 2, 0)
-    assert wrong.reason == "`where: 10 / n > 4` raises on this row"
+    assert wrong.reason == "`where: 10 / n > 4` fails on this row"
     lake.sql("UPDATE {t} SET n = 2 * coalesce(n, 5)")
     second = loop.step()
     assert second

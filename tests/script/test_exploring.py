@@ -194,6 +194,15 @@ def test_what_was_not_looked_at_is_said_with_the_limit() -> None:
         )
 
 
+def test_what_lies_beyond_the_limit_of_states_is_said_not_to_be_looked_at() -> None:
+    nine = " & ".join(f"(A(){{{count}}})+" for count in LOOPS)
+    text = "rulebook: b\nsettings: {script_states_max: 200}\nscripts:\n"
+    text += f'  nine: {{text: "in {{}} A {nine}"}}\n'
+    (found,) = looked_through(rules.load(text, features=all_features())).warnings
+    assert "has more than 200 states (setting script_states_max)" in found.message
+    assert "what is ambiguous was sought in the first" in found.message
+
+
 def _part(chosen: random.Random, depth: int) -> str:
     """A random regular expression."""
     kind = chosen.randrange(7) if depth else 0
