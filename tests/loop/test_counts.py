@@ -26,7 +26,7 @@ class Saying:
 
     def hold(self, questions: Sequence[Question]) -> Answers:
         if self.said == "fails":
-            return Answers(failed={q.rule: Failure("division by zero", "") for q in questions})
+            return Answers(failed={q.asked: Failure("division by zero", "") for q in questions})
         ids = (one for q in questions for one in q.relation["firing_id"].to_pylist())
         return Answers(held=frozenset(ids if self.said == "holds" else ()))
 
