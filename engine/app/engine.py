@@ -407,8 +407,8 @@ class Engine(Requests):
         health = DeltaHealth(self._spark, slots, own=self._sessions.own)
         known = self._quarantine
         if known is None:
-            name = self.rulebook.name
-            known = Quarantine(self._store, name, self._epoch, GATE, health, most)
+            name, stopped = self.rulebook.name, self._stop.is_set
+            known = Quarantine(self._store, name, self._epoch, GATE, health, most, stopped)
         known.health, known.most = health, most
         self._quarantine = known
         return known

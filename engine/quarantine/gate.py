@@ -56,8 +56,8 @@ class Gate:
     def died(self) -> None:
         """Say that Spark has ended while a suspect ran."""
         with self._changed:
+            self._deaths += not self._blamed  # all that ran beside it say so of one end
             self._blamed = True
-            self._deaths += 1
 
     def clean(self) -> None:
         """Say that a text has ended cleanly."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
@@ -54,16 +54,25 @@ class Quarantine:
 
     `health`: of the Spark that is used now. `most`: a text with so many strikes is run no more at
     all, whatever it is run for, until its rule is enabled anew or its text is another
-    (`strikes_max`). Making it counts what ran when the engine before ended.
+    (`strikes_max`). `stopped`: whether the engine is being stopped; whoever does that may end Java,
+    too. Making it counts what ran when the engine before ended.
     """
 
     def __init__(
-        self, records: Records, rulebook: str, epoch: int, gate: Gate, health: Health, most: int
+        self,
+        records: Records,
+        rulebook: str,
+        epoch: int,
+        gate: Gate,
+        health: Health,
+        most: int,
+        stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self._records = records
         self._rulebook, self._epoch = rulebook, epoch
         self._gate = gate
         self.health, self.most = health, most
+        self._stopped = stopped
         self._lock = threading.RLock()
         self._running: list[Suspect] = []
         self._known: dict[Key, Strikes] = {s.suspect.key: s for s in records.strikes(rulebook)}
@@ -114,19 +123,26 @@ class Quarantine:
                     if lost is None:
                         raise
                     if not replaced():
-                        self._gate.died()
-                        with suppress(OutageError):  # the next strike is stored with this one
-                            self._strike(suspects, DEATH, lost.message)
+                        self._died(suspects, lost)
                     raise lost from error
         self._gate.clean()
+
+    def _died(self, suspects: Sequence[Suspect], lost: EngineError) -> None:
+        """Count that Java ended while texts ran. A service manager that stops the engine stops its
+        Java with it: that says as little as an end of the whole process."""
+        self._gate.died()
+        kind = END if self._stopped() else DEATH
+        with suppress(OutageError):  # it is known here, and stored with the next
+            self._strike(suspects, kind, lost.message)
 
     def overran(self, suspects: Sequence[Suspect], reason: str) -> None:
         """Count that texts outlasted their deadline. Raises `spark-lost` where what is left running
         leaves no room for others."""
         stays, lost = self.health.overrun()
-        self._strike(suspects, OVERRUN, reason, twice=stays)
         if lost is not None:
             self._gate.replace()
+        self._strike(suspects, OVERRUN, reason, twice=stays)
+        if lost is not None:
             raise lost
 
     def forgive(self, *suspects: Suspect) -> None:
@@ -186,8 +202,8 @@ class Quarantine:
                     while twice and known.count < STRIKES_MAX:
                         known = known.struck(one, kind, reason)
                     found[one.key] = known
+            self._known |= found  # also where the store is away: what it did is not forgotten
             left = [one for one in self._running if one.key not in found]
-            self._known |= found
             self._records.strike(self._rulebook, self._epoch, [*found.values()], left)
         for one in suspects:
             log.warning("%s %s; %s", one.told, self.of(one).told, reason)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
 import pyarrow as pa
 
 from tidegate.engine.entries import Entry, Fate
-from tidegate.engine.ports import QuarantinedError, Sink, SinkError
+from tidegate.engine.ports import OutageError, QuarantinedError, Sink, SinkError
 from tidegate.engine.quarantine.quarantine import Quarantine
 from tidegate.engine.suspect import Suspect, text_digest
 from tidegate.engine.values import Firings
@@ -44,7 +45,11 @@ class WatchedSink:
         self.sink.ready(targets)
 
     def fate(self, entry: Entry, firings: Firings) -> Fate:
-        return self.sink.fate(entry, firings)
+        """See `engine.ports.Sink`. What has landed ran cleanly, whatever ended after that."""
+        found = self.sink.fate(entry, firings)
+        if found is Fate.EFFECT:
+            self._forgive(_action(entry))
+        return found
 
     def _watched(self, suspect: Suspect, call: Callable[[], T]) -> T:
         if why := self.quarantine.refuses(suspect):
@@ -58,10 +63,16 @@ class WatchedSink:
                 if why := self.quarantine.refuses(suspect):
                     raise QuarantinedError(why, error.details) from error
             else:
-                self.quarantine.forgive(suspect)
+                self._forgive(suspect)
             raise
-        self.quarantine.forgive(suspect)
+        self._forgive(suspect)
         return found
+
+    def _forgive(self, suspect: Suspect) -> None:
+        """Where the store is away, the next clean run forgives: this one is over, and must not be
+        repeated for that."""
+        with suppress(OutageError):
+            self.quarantine.forgive(suspect)
 
 
 def _action(entry: Entry) -> Suspect:

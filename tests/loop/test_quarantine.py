@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
 from tests.support.bench import BOOK, Bench
 from tests.support.memory import MemorySink
 from tidegate.engine.entries import Entry
-from tidegate.engine.ports import SinkError
+from tidegate.engine.ports import OutageError, SinkError
 from tidegate.engine.store import SqlStore
 from tidegate.engine.values import Firings
 from tidegate.rules.errors import EngineError
@@ -161,3 +162,55 @@ def test_an_action_that_spark_refuses_cleanly_is_no_suspect_any_more(store: SqlS
     assert run(bench) == 1
     assert store.strikes("loop") == ()
     assert store.status("loop")["quarantined"] == []
+
+
+class Ends(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("landed", [True, False])
+def test_g13_kills_in_mid_action_quarantine_nothing_that_lands(
+    store: SqlStore, landed: bool
+) -> None:
+    """Twenty processes end while an action runs; it has landed by then, or the next one lands."""
+
+    class Kills(HarmfulSink):
+        def run(self, entry: Entry, firings: Firings) -> None:
+            if entry.rule != "a" or self.done >= self.left:
+                return super().run(entry, firings)
+            self.done += 1
+            if landed or self.done % 2 == 0:
+                MemorySink.run(self, entry, firings)
+            raise Ends
+
+    bench = bench_of(store, sink := Kills("kill", 20))
+    for commits in range(2, 22):
+        with pytest.raises(Ends):
+            run(bench)
+        bench.feed.commits = max(bench.feed.commits, commits if landed else 1 + commits // 2)
+        bench.restart()
+    assert run(bench) == 0
+    assert sink.done == 20
+    assert sink.effects == bench.expected()
+    assert bench.states() == []
+    assert store.strikes("loop") == ()
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_outage_while_a_suspect_is_forgiven_repeats_nothing(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    bench = bench_of(store, sink := HarmfulSink("overrun", 1))
+    forgive, left = store.forgive, [times]
+
+    def away(*given: Any) -> None:
+        if left[0]:
+            left[0] -= 1
+            raise OutageError("store-unreachable", "the store is away", "wait")
+        forgive(*given)
+
+    monkeypatch.setattr(store, "forgive", away)
+    assert run(bench) == 0
+    assert left == [0]
+    assert sink.effects == bench.expected()
+    assert bench.states() == []

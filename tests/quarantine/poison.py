@@ -61,10 +61,10 @@ class Engine:
     def __post_init__(self) -> None:
         self.begin()
 
-    def begin(self) -> None:
+    def begin(self, *, stopped: bool = False) -> None:
         epoch = self.store.acquire("poison", "one", 600)
         self.quarantine: Quarantine = quarantine(
-            self.store, "poison", epoch, self.health, self.most
+            self.store, "poison", epoch, self.health, self.most, lambda: stopped
         )
 
     def through(self, call: Callable[[], T], *, restarts: bool = False) -> T:

@@ -81,6 +81,13 @@ def test_what_ran_while_spark_was_ended_on_purpose_is_told_so() -> None:
     assert not gate.take_blame()
 
 
+def test_one_end_of_spark_is_one_death_however_many_ran() -> None:
+    gate = Gate()
+    for _ in range(DEATHS_IN_A_ROW_MAX):
+        gate.died()
+    assert gate.take_blame()
+
+
 def test_a_start_is_blamed_on_suspects_until_too_many_deaths_in_a_row() -> None:
     gate = Gate()
     assert not gate.take_blame()

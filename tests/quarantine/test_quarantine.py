@@ -24,6 +24,13 @@ BESIDE = Suspect("condition", "well", "text", "1", told="the condition of rule w
 SLICE = Suspect("where", "t", "text", "version 3", "version 3:0-64", "`where: x` of `e`")
 
 
+class Away(MemoryStore):
+    """Away whenever a strike is to be stored."""
+
+    def strike(self, *given: object) -> None:  # type: ignore[override] # noqa: ARG002
+        raise OutageError("store-unreachable", "the store is away", "wait")
+
+
 class Killed(BaseException):
     """The process ends here."""
 
@@ -179,3 +186,48 @@ def test_what_two_strikes_quarantine_can_be_enabled_by_its_rule_alone() -> None:
     assert engine.quarantine.refuses(seal) is not None
     engine.quarantine.release(["pay"])
     assert engine.quarantine.refuses(seal) is None
+
+
+def test_a_strike_counts_also_where_the_store_is_away_when_it_happens() -> None:
+    engine = Engine()
+    engine.store = Away()
+    engine.begin()
+    for _ in range(STRIKES_MAX):
+        assert engine.quarantine.refuses(ONE) is None
+        dies(engine, ONE)
+    assert engine.quarantine.refuses(ONE) is not None
+
+
+def test_what_spark_is_ended_for_is_said_before_the_store_is_asked() -> None:
+    """Its answer may take its time, and may be an outage: others must not be blamed meanwhile."""
+
+    class Held(Healthy):
+        def overrun(self) -> tuple[bool, EngineError | None]:
+            return False, LOST
+
+    engine = Engine(health=Held())
+    engine.store = Away()
+    engine.begin()
+    late = Suspect("condition", "slow", "text", "1", told="the condition of rule slow")
+
+    def beside() -> None:
+        with pytest.raises(OutageError):
+            engine.quarantine.overran([late], "it took longer")
+        raise LOST
+
+    with pytest.raises(EngineError), engine.quarantine.run(ONE):
+        beside()
+    assert not engine.quarantine.of(ONE).suspected
+
+
+def test_a_java_that_ends_while_the_engine_is_stopped_is_hardly_anybodys_fault() -> None:
+    """A service manager sends its signal to the engine and to its Java alike."""
+    engine = Engine()
+    for stops in range(1, STRIKES_MAX * ENDS_PER_STRIKE + 1):
+        assert engine.quarantine.refuses(ONE) is None
+        engine.begin(stopped=True)
+        dies(engine, ONE)
+        engine.begin()
+        assert engine.quarantine.of(ONE).ends == stops
+        assert not engine.quarantine.of(ONE).deaths
+    assert engine.quarantine.refuses(ONE) is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tidegate.engine.quarantine.gate import Gate
 from tidegate.engine.quarantine.quarantine import Health, Quarantine, Records
 from tidegate.rules.errors import EngineError
@@ -19,7 +21,12 @@ class Healthy:
 
 
 def quarantine(
-    records: Records, rulebook: str, epoch: int, health: Health | None = None, most: int = 10
+    records: Records,
+    rulebook: str,
+    epoch: int,
+    health: Health | None = None,
+    most: int = 10,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> Quarantine:
     """With a gate of its own."""
-    return Quarantine(records, rulebook, epoch, Gate(), health or Healthy(), most)
+    return Quarantine(records, rulebook, epoch, Gate(), health or Healthy(), most, stopped)
