@@ -20,7 +20,8 @@ class Connection(HttpToolsProtocol):
     client_seconds_max: float  # set by the class of a server
     connections_max: int
     silent: dict[Connection, None]
-    """Those without a request in hand, by how long they have been so: the longest comes first."""
+    """Those without a whole request in hand, by how long nothing of one has come: the longest comes
+    first."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
@@ -57,16 +58,18 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._head_bytes = 0
-        self.silent.pop(self, None)
+        self._heard()
         self._met("headers")
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         self._head_bytes = 0
+        self._heard()
         super().on_body(body)
 
     def on_message_complete(self) -> None:
         self._head_bytes = 0
+        self.silent.pop(self, None)
         self._met("rest")
         super().on_message_complete()
 
@@ -98,6 +101,11 @@ class Connection(HttpToolsProtocol):
             head += [b"%s: %s" % header for header in response.raw_headers]
             self.transport.write(b"\r\n".join([*head, b"", bytes(response.body)]))
         self.transport.close()
+
+    def _heard(self) -> None:
+        """Something of a request has come, and it is not whole."""
+        if self.silent.pop(self, self) is None:
+            self.silent[self] = None
 
     def _make_room(self) -> None:
         """End the connections that have been silent for longest, so that a client that has

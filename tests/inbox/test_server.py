@@ -165,6 +165,17 @@ def test_a_request_behind_another_is_in_hand_too(live: Live, tmp_path: Path) -> 
         assert held.recv(65_536).startswith(b"HTTP/1.1 202 ")
 
 
+def test_requests_whose_bodies_never_come_keep_nobody_out(live: Live) -> None:
+    """Whose head promises a body; without keys, or with a signature, nobody is turned away yet."""
+    address = live(inbox_connections_max="8")
+    place = (address.host, address.port)
+    with ExitStack() as stack:
+        for _ in range(30):
+            made = stack.enter_context(socket.create_connection(place, timeout=20))
+            made.sendall(head("Content-Length: 11"))
+        assert post(address, {"id": "a"})
+
+
 def test_g28_a_signature_is_not_good_for_longer_than_ids_are_known(live: Live) -> None:
     assert live(history_retention_days="1", inbox_window_seconds="43200").port
     with pytest.raises(EngineError, match="its ids are forgotten, 1 days"):
