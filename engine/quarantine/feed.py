@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ FAILURES_MAX = 1_000
 OVERRUN = "read-overrun"
 _FAILED = (OVERRUN, "table-unreadable")
 _VERSION = "version "
+_ANSWER = "_tidegate_answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,11 @@ class WatchedFeed:
         """The same rows, each `where` asked alone, version by version."""
         names = arrow_schema(span.cursor.schema).names
         plain = replace(request, columns=names, where={}, only=())
+
+        def read(one: TableRange, text: str) -> pa.Table:
+            found = self.feed.read(table, one, replace(plain, where={_ANSWER: text}))
+            return found.select([*names, _ANSWER])
+
         found = []
         for version in range(span.first, span.last + 1):
             if version in span.skipped:
@@ -131,7 +137,10 @@ class WatchedFeed:
             one = span if span.snapshot else replace(span, first=version, last=version)
             rows = self._plain(table, one, plain)
             images, item = rows.select(names), _of_version(version)
-            asked = {text: self._asked(images, text, table.name, item) for text in texts}
+            asked = {
+                text: self._asked(images, text, table.name, item, partial(read, one, text))
+                for text in texts
+            }
             found.append(_chosen(rows, request, asked))
         self._forgive(texts, table.name, {*map(_of_version, range(span.first, span.last + 1))})
         return pa.concat_tables(found, promote_options="default")
@@ -144,9 +153,16 @@ class WatchedFeed:
             if self.quarantine.given_up(suspect) is None and struck.isdisjoint(items):
                 self.quarantine.forgive(suspect)
 
-    def _asked(self, rows: pa.Table, text: str, source: str, item: str) -> _Verdicts:
-        """What a `where` says of each of these rows."""
-        asking = _Asking(self, rows, text, source, item)
+    def _asked(
+        self,
+        rows: pa.Table,
+        text: str,
+        source: str,
+        item: str,
+        read: Callable[[], pa.Table] | None = None,
+    ) -> _Verdicts:
+        """What a `where` says of each of these rows. `read`: see `_Asking`."""
+        asking = _Asking(self, rows, text, source, item, read)
         if rows.num_rows:
             asking.ask(0, rows.num_rows)
         return asking.verdicts
@@ -192,21 +208,22 @@ class _Verdicts:
 
 @dataclass(slots=True)
 class _Asking:
-    """One `where`, asked of the rows of one version."""
+    """One `where`, asked of the rows of one version. `read` gives these rows, in any order, with
+    what the `where` says in the table: it may read columns that no row at hand has (variant)."""
 
     watched: WatchedFeed
     rows: pa.Table
     text: str
     source: str
     item: str
+    read: Callable[[], pa.Table] | None = None
     verdicts: _Verdicts = field(init=False)
     _order: Int64 = field(init=False)
     _failures: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         count = self.rows.num_rows
-        hashes = row_hash(self.rows)
-        self._order = np.lexsort((hashes[:, 1], hashes[:, 0]))
+        self._order = _by_hash(self.rows)
         self.verdicts = _Verdicts(np.zeros(count, np.int8), [None] * count)
 
     def ask(self, first: int, last: int) -> None:
@@ -224,7 +241,7 @@ class _Asking:
         try:
             with quarantine.run(suspect):
                 rows = self.rows.take(index)
-                said = self.watched.feed.decide(rows, {"_": self.text}, self.source)
+                said = self.watched.feed.decide(rows, {_ANSWER: self.text}, self.source)
         except EngineError as error:
             if error.code == "spark-lost":
                 raise
@@ -233,20 +250,41 @@ class _Asking:
             self._failures += 1
             if error.code != OVERRUN and self._failures == 1 and self._fails_of_no_row():
                 self._failures = FAILURES_MAX
+                if len(index) == self.rows.num_rows and self._answered_in_table(suspect):
+                    return None
                 return self._reject(first, last, error.message)
             return self._parted(first, last, error.message)
-        answer = said.column("_")
+        self._take(index, said.column(_ANSWER))
+        return None
+
+    def _answered_in_table(self, suspect: Suspect) -> bool:
+        """Whether the table itself could be asked. Rows that are equal at hand are one another's
+        equals here."""
+        if self.read is None:
+            return False
+        try:
+            with self.watched.quarantine.run(suspect):
+                found = self.read()
+        except EngineError as error:
+            if error.code not in _FAILED:
+                raise
+            if error.code == OVERRUN:
+                self.watched.quarantine.overran([suspect], error.message)
+            return False
+        self._take(self._order, found.column(_ANSWER).take(_by_hash(found.drop_columns(_ANSWER))))
+        return True
+
+    def _take(self, index: Int64, answer: pa.ChunkedArray) -> None:
         self.verdicts.holds[index] = np.where(
             answer.is_null().to_numpy(), -1, answer.fill_null(False).to_numpy()
         )
-        return None
 
     def _fails_of_no_row(self) -> bool:
         """Whether the text fails whatever it is asked of, as a constant pattern does that Spark
         evaluates while it plans. To ask of smaller slices is of no use then."""
         try:
             with self.watched.quarantine.run():
-                self.watched.feed.decide(self.rows.slice(0, 0), {"_": self.text}, self.source)
+                self.watched.feed.decide(self.rows.slice(0, 0), {_ANSWER: self.text}, self.source)
         except EngineError as error:
             if error.code == "spark-lost":
                 raise
@@ -267,6 +305,11 @@ class _Asking:
         self.verdicts.holds[index] = -1
         for at in index.tolist():
             self.verdicts.why[at] = why
+
+
+def _by_hash(rows: pa.Table) -> Int64:
+    hashes = row_hash(rows)
+    return np.lexsort((hashes[:, 1], hashes[:, 0]))
 
 
 def _chosen(rows: pa.Table, request: ReadRequest, asked: Mapping[str, _Verdicts]) -> pa.Table:

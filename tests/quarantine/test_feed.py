@@ -148,7 +148,7 @@ def test_reading_without_a_text_counts_against_the_versions_and_stops_by_name() 
     assert mended.read(BOOK.tables["t"], span, request).num_rows == 0
 
 
-def test_a_text_that_fails_whatever_it_is_asked_of_is_asked_twice() -> None:
+def test_a_text_that_fails_whatever_it_is_asked_of_is_not_asked_row_by_row() -> None:
     engine, spark = Engine(), Spark()
     feed = PoisonFeed(spark, {1: [(n, "good") for n in range(500)]})
     watched = WatchedFeed(feed, engine.quarantine, BOOK)
@@ -156,7 +156,29 @@ def test_a_text_that_fails_whatever_it_is_asked_of_is_asked_twice() -> None:
     found = watched.read(BOOK.tables["t"], span_of({1: ()}), request)
     assert found["w"].null_count == 500
     assert set(found["w" + WHY].to_pylist()) == {"[StackOverflowError] failed"}
-    assert spark.asked["broken"] == 3  # with the read, of its rows, of none
+    assert spark.asked["broken"] == 4  # with the read, of its rows, of none, in the table
+
+
+def test_a_where_that_only_the_table_can_answer_rejects_no_row_for_what_another_did() -> None:
+    """Rows at hand lack columns that Arrow has no type for; both texts ran when Java ended."""
+    engine, spark = Engine(), Spark()
+    request = ReadRequest(("id",), frozenset({"insert"}), {"w": "good", "v": "variant"})
+    rows = [(0, "variant"), (1, "good"), (2, "death"), (3, "variant"), (3, "variant")]
+
+    def call() -> Any:
+        watched = WatchedFeed(PoisonFeed(spark, {1: rows}), engine.quarantine, BOOK)
+        return watched.read(BOOK.tables["t"], span_of({1: rows}), request)
+
+    found = engine.through(call)
+    said = sorted(zip(*(found[name].to_pylist() for name in ("id", "w", "v")), strict=True))
+    assert said == [
+        (0, False, True),
+        (1, True, False),
+        (2, None, False),
+        (3, False, True),
+        (3, False, True),
+    ]
+    assert "v" + WHY not in found.column_names
 
 
 def test_each_row_is_in_one_slice_and_asked_alone_where_that_fails() -> None:
