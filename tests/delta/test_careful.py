@@ -31,11 +31,11 @@ ROWS = (
     "SELECT 3, null, null, null, null, null, null, null, null"
 )
 TEXTS = (
-    "length(c) = 2 or c = 'ab'",
+    "(c = 'ab') = (id = 1)",
     "string(ts) like '%00' or hour(tn) = 2",
     "string(f) like '-0%' or isnan(f)",
     "d > 5 or size(m) = 0",
-    "s.c = 'a' and hash(s.a) <> 0",
+    "(s.c = 'a') = (hash(s.a) = 0) or s.c = 'a'",
     "variant_get(v, '$.a', 'int') = 1",
 )
 
