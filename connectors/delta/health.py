@@ -20,8 +20,8 @@ class DeltaHealth:
     own: bool
 
     def lost(self, error: BaseException | None = None) -> EngineError | None:
-        """See `Health.lost`."""
-        return why_lost(self.spark, error)
+        """See `Health.lost`. A Spark that is about to be ended is lost, whichever engine does it."""
+        return self.slots.condemned or why_lost(self.spark, error)
 
     def overrun(self) -> tuple[bool, EngineError | None]:
         """See `Health.overrun`. One slot must be left for others."""
@@ -32,4 +32,5 @@ class DeltaHealth:
             return False, None
         held = f"tasks that nobody can end hold {lost} of Spark's {slots} slots"
         hint = "a text that is named above ran in them: correct it, or raise statement_seconds_max"
-        return False, EngineError("spark-lost", held, hint)
+        self.slots.condemned = EngineError("spark-lost", held, hint)
+        return False, self.slots.condemned

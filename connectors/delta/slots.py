@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from tidegate.connectors.delta.faults import SPARK_ERRORS
+from tidegate.rules.errors import EngineError
 
 SETTLE_SECONDS = 5.0  # for cancelled tasks that do take notice
 
@@ -37,6 +38,9 @@ class Slots:
         self.count = int(context.defaultParallelism)
         self._lock = threading.Lock()
         self._left: dict[str, threading.Event | None] = {}  # job groups; a call that goes on
+        self.condemned: EngineError | None = (
+            None  # why Spark is to be ended: nothing more may start in it
+        )
 
     def queues(self, group: str) -> bool:
         """Whether the jobs of a group wait for their first slot: some job runs, no task of it
@@ -63,7 +67,8 @@ class Slots:
 
     @property
     def lost(self) -> int:
-        """How many slots tasks hold that nobody can end."""
+        """How many slots tasks hold that nobody can end. A call that goes on without a task, such
+        as one that plans, holds a core and counts as one."""
         with self._lock:
             known = dict(self._left)
         held = {group: self._active(group) for group in known}
@@ -71,6 +76,8 @@ class Slots:
             for group, call in known.items():
                 if not held[group] and (call is None or call.is_set()):
                     self._left.pop(group, None)
+                elif call is not None and not call.is_set():
+                    held[group] = max(1, held[group])
         return sum(held.values())
 
     def _active(self, group: str) -> int:
