@@ -20,7 +20,7 @@ class DeltaHealth:
     own: bool
 
     def lost(self, error: BaseException | None = None) -> EngineError | None:
-        """See `Health.lost`. A Spark that is about to be ended is lost, whichever engine does it."""
+        """See `Health.lost`. A Spark that is about to be ended is lost, whoever ends it."""
         return self.slots.condemned or why_lost(self.spark, error)
 
     def overrun(self) -> tuple[bool, EngineError | None]:
