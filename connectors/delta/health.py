@@ -26,6 +26,9 @@ class DeltaHealth:
     def overrun(self) -> tuple[bool, EngineError | None]:
         """See `Health.overrun`. One slot must be left for others."""
         lost, slots = self.slots.lost, self.slots.count
+        if not self.own and lost >= slots:
+            held = f"tasks that nobody can end hold all {slots} slots of your Spark session"
+            return True, EngineError("spark-lost", held, "end the session, and start again")
         if not self.own:
             return lost > 0, None
         if lost < max(1, slots - 1):

@@ -49,7 +49,9 @@ class Slots:
             running = [*self._stages(group, only="RUNNING")]
             if not running or any(active for active, _ in running):
                 return False
-            return self._busy() >= self.count and not any(ended for _, ended in running)
+            if any(ended for _, ended in running) or self._busy() < self.count:
+                return False
+            return self.lost < self.count  # else no slot will ever be free
         except SPARK_ERRORS:  # Spark has ended, and the call with it
             return False
 

@@ -15,7 +15,7 @@ from tidegate.engine.ports import KIND, SAME_1, SAME_2, VERSION, WHY, Feed, Read
 from tidegate.engine.printable import shortened
 from tidegate.engine.quarantine.quarantine import Quarantine
 from tidegate.engine.sparktypes import arrow_schema
-from tidegate.engine.suspect import Suspect, text_digest
+from tidegate.engine.suspect import STRIKES_MAX, Suspect, text_digest
 from tidegate.engine.values import Cursor, Int64, TableRange
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Rulebook, Table
@@ -235,7 +235,7 @@ class _Asking:
         refused = quarantine.given_up(suspect)
         if refused is not None or self._failures >= FAILURES_MAX:
             return self._reject(first, last, refused or f"{suspect.told} fails too often")
-        if known.count:
+        if known.deaths or known.overruns or known.count >= STRIKES_MAX:
             return self._parted(first, last, f"it {known.told}")
         index = self._order[first:last]
         try:

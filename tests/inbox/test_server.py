@@ -173,7 +173,8 @@ def test_requests_whose_bodies_never_come_keep_nobody_out(live: Live) -> None:
         for _ in range(30):
             made = stack.enter_context(socket.create_connection(place, timeout=20))
             made.sendall(head("Content-Length: 11"))
-        assert post(address, {"id": "a"})
+        # The server may still be ending those that have made room.
+        until(lambda: post(address, {"id": "a"}, 202, 503))
 
 
 def test_g28_a_signature_is_not_good_for_longer_than_ids_are_known(live: Live) -> None:
