@@ -11,7 +11,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.engine.hashing import row_hash
-from tidegate.engine.ports import KIND, SAME_1, SAME_2, VERSION, WHY, Feed, ReadRequest, TableHead
+from tidegate.engine.ports import (
+    KIND,
+    SAME_1,
+    SAME_2,
+    VERSION,
+    WHY,
+    Feed,
+    OutageError,
+    ReadRequest,
+    TableHead,
+)
 from tidegate.engine.printable import shortened
 from tidegate.engine.quarantine.quarantine import Quarantine
 from tidegate.engine.sparktypes import arrow_schema
@@ -99,7 +109,8 @@ class WatchedFeed:
 
     def _plain(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
         """A read without a text of the rulebook. What it does to Spark counts against the versions
-        that it reads, and stops the rulebook as a table that cannot be read (G7, G8)."""
+        that it reads, and stops the rulebook as a table that cannot be read (G7, G8). One that is
+        only late is an outage of its storage, or of the machine: it is waited for."""
         item = f"{span.first}-{span.last}"
         told = f"reading versions {span.first} to {span.last} of table `{table.name}`"
         suspect = Suspect("read", table.name, "", item, part=item, told=told)
@@ -117,7 +128,11 @@ class WatchedFeed:
         hint = (
             "give Spark's Java more memory (spark.driver.memory), raise statement_seconds_max, or "
         )
-        raise EngineError("table-unreadable", why, f"{hint}lower bucket_rows_max; start again")
+        hint += "lower bucket_rows_max; start again"
+        if not self.quarantine.of(suspect).deaths:
+            self.quarantine.forgive(suspect)
+            raise OutageError(OVERRUN, why, hint)
+        raise EngineError("table-unreadable", why, hint)
 
     def _carefully(
         self, table: Table, span: TableRange, request: ReadRequest, texts: tuple[str, ...]

@@ -18,7 +18,7 @@ from tests.quarantine.poison import Engine, PoisonFeed, Spark
 from tests.support.make import a_range
 from tests.support.quarantine import Healthy
 from tests.support.rulebooks import event, rulebook, table
-from tidegate.engine.ports import KIND, VERSION, WHY, ReadRequest
+from tidegate.engine.ports import KIND, VERSION, WHY, OutageError, ReadRequest
 from tidegate.engine.quarantine.feed import FAILURES_MAX, FANOUT, WatchedFeed
 from tidegate.engine.suspect import text_digest
 from tidegate.rules.errors import EngineError
@@ -298,7 +298,7 @@ def test_a_read_that_holds_every_slot_is_left_at_once() -> None:
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_a_read_without_a_text_may_overrun_once(times: int) -> None:
+def test_a_read_without_a_text_that_is_late_twice_is_waited_for(times: int) -> None:
     class Late(PoisonFeed):
         def read(self, *given: Any) -> pa.Table:
             if self.spark.overruns < times:
@@ -312,9 +312,10 @@ def test_a_read_without_a_text_may_overrun_once(times: int) -> None:
         assert watched.read(BOOK.tables["t"], span, request).num_rows == 1
         assert not engine.store.struck
         return
-    with pytest.raises(EngineError, match="outlasted statement_seconds_max 2 times") as stopped:
+    with pytest.raises(OutageError, match="outlasted statement_seconds_max 2 times") as waited:
         watched.read(BOOK.tables["t"], span, request)
-    assert stopped.value.code == "table-unreadable"
+    assert waited.value.code == "read-overrun"
+    assert watched.read(BOOK.tables["t"], span, request).num_rows == 1
 
 
 def decided(engine: Engine, spark: Spark, kinds: Sequence[str]) -> list[bool | None]:
