@@ -103,12 +103,15 @@ class Loop:
 
     def first_look(self) -> BucketReport | None:
         """The first bucket of a new store, up to its own beginning, where a table begins at its
-        head: what is committed to that from now on is seen. Raises as `bucket` does."""
+        head: what is committed to that from now on is seen. The rows of a snapshot belong to the
+        first bucket themselves (G5): where there is one, it is left to the first run. Raises as
+        `bucket` does."""
         if self.state.watermark is not None:
             return None
         heads = self._list(self.basis.rulebook, self.state, self.now(), ()).heads.values()
-        at_head = any(not head.commits and not head.snapshot for head in heads)
-        return self.bucket(until=0) if at_head else None
+        if any(head.snapshot for head in heads):
+            return None
+        return self.bucket(until=0) if any(not head.commits for head in heads) else None
 
     def bucket(self, until: int | None = None) -> BucketReport | None:
         """Act on what is due, then take the next bucket and act on it; None if there is nothing to

@@ -359,7 +359,8 @@ class StartingEngine:
     def __init__(self, file: Path, *, store: str, **_: object) -> None:
         self.rulebook, self.store_url = rules.load(file), store
         self.stopped, self.waiting = threading.Event(), threading.Event()
-        self.stop = self.stopped.set
+        self.stop = self.end = self.stopped.set
+        self.looks = False
 
     def __enter__(self) -> StartingEngine:
         os.kill(os.getpid(), signal.SIGTERM)

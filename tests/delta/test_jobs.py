@@ -109,7 +109,8 @@ def test_a_call_that_nothing_ends_is_left_behind(
     assert jobs.slots.lost == 1  # it may be busy: planning, with a core to itself
     assert jobs.run(60, lambda: 7) == 7
     ended.set()
-    assert jobs.slots.lost == 0
+    while jobs.slots.lost:  # until the thread that waited has noticed
+        time.sleep(0.05)
 
 
 def test_g13_time_in_which_others_hold_every_slot_does_not_count(

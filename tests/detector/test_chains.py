@@ -223,9 +223,14 @@ def test_any_number_of_occurrences_may_be_simultaneous() -> None:
 
 
 def test_keys_of_texts_and_of_far_apart_numbers() -> None:
-    for values in (["y", "x", "y", "x"], [10**15, -(10**15), 10**15, -(10**15)]):
+    own = "rulebook: b\nevents: {{a: {{signal: {{k: {0}}}}}, b: {{signal: {{k: {0}}}}}}}\n"
+    own += "rules: {{r0: {{on: a ; b, context: restricted, per: k}}}}\n"
+    for kind, values in (
+        ("string", ["y", "x", "y", "x"]),
+        ("bigint", [10**15, -(10**15), 10**15, -(10**15)]),
+    ):
         occurrences = pa.table({"event": list("aabb"), "time": [1, 1, 2, 2], "k": values})
-        found = detect(book([("a ; b", "restricted")]), occurrences)
+        found = detect(own.format(kind), occurrences)
         assert found.column("k").to_pylist() == sorted(values[:2])
         assert found.column("constituents").to_pylist() == [[1, 3], [0, 2]]
 
