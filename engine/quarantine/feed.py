@@ -40,7 +40,7 @@ _VERSION = "version "
 _ANSWER = "_tidegate_answer"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WatchedFeed:
     """Implements `engine.ports.Feed` by another one.
 
@@ -56,6 +56,14 @@ class WatchedFeed:
     feed: Feed
     quarantine: Quarantine
     book: Rulebook
+    _events: dict[tuple[str, str], list[str]] = field(init=False)  # by `where` and source
+
+    def __post_init__(self) -> None:
+        self._events = {}
+        for event in self.book.events.values():
+            source = getattr(event, "table", f"signal {event.name}")
+            key = (getattr(event, "where", None) or "", source)
+            self._events.setdefault(key, []).append(event.name)
 
     def head(self, table: Table, after: Cursor | None) -> TableHead:
         return self.feed.head(table, after)
@@ -184,12 +192,7 @@ class WatchedFeed:
 
     def _where(self, text: str, source: str, item: str, part: str = "") -> Suspect:
         """A `where` as a suspect. `source`: a table, or `signal` and the name of one."""
-        named = [
-            event.name
-            for event in self.book.events.values()
-            if getattr(event, "where", None) == text
-            and source in (getattr(event, "table", None), f"signal {event.name}")
-        ]
+        named = self._events.get((text, source), ())
         of = " of " + ", ".join(f"`{name}`" for name in named) if named else ""
         at = f", {item}" if item.startswith(_VERSION) else ""
         told = f"`where: {shortened(text, 100)}`{of} ({_source_text(source)}{at})"
