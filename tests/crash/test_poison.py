@@ -49,8 +49,8 @@ ACTIONS = (
     f"INSERT INTO bad SELECT id FROM event WHERE {BACKTRACK.format('s')}",
     f"INSERT INTO bad SELECT id FROM event WHERE {MEMORY.format('s')}",
     f"INSERT INTO bad SELECT id FROM event WHERE {OVERFLOW.format('s')}",
-    f"MERGE INTO bad USING (SELECT DISTINCT id, s FROM event) e ON bad.id = e.id AND "
-    f"{BACKTRACK.format('e.s')} WHEN NOT MATCHED THEN INSERT (id) VALUES (e.id)",
+    "MERGE INTO bad USING (SELECT DISTINCT id, s FROM event) e ON bad.id = e.id "
+    f"WHEN NOT MATCHED AND {BACKTRACK.format('e.s')} THEN INSERT (id) VALUES (e.id)",
     "INSERT INTO strict SELECT id, s FROM event",
 )
 TEXTS = len(WHERES) + len(IFS) + len(QUERIES) + len(SAMPLES) + len(ACTIONS)
