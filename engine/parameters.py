@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from tidegate.engine.sparktypes import arrow_type
-from tidegate.rules.keytypes import TRANSACTION_COLUMNS
+from tidegate.rules.keytypes import COMMIT_COLUMNS
 from tidegate.rules.model import Change, Rulebook, ScriptEvent, SignalEvent, Table, TableEvent
 
 CHANGE_TYPE = "_change_type"  # insert | delete | update: a parameter of `change` events
@@ -25,18 +25,19 @@ ENGINE_COLUMNS: Mapping[str, pa.DataType] = {
 """The columns of a parameter relation that no event type brings."""
 
 
-TRANSACTION = pa.schema(
-    [pa.field(name, arrow_type(ddl)) for name, ddl in TRANSACTION_COLUMNS.items()]
-)
-"""What a commit tells of itself."""
+COMMITS: Mapping[Change, pa.Schema] = {
+    change: pa.schema([pa.field(name, arrow_type(ddl)) for name, ddl in columns.items()])
+    for change, columns in COMMIT_COLUMNS.items()
+}
+"""What a commit tells of itself, by the kind of event type."""
 
 
 def parameter_schema(rulebook: Rulebook, event: str, tables: Mapping[str, pa.Schema]) -> pa.Schema:
     """The parameters of an event type, given the schemas of the rulebook's tables by name.
 
-    A transaction has those of `TRANSACTION`. A table's other events have the table's columns, or
-    those that `columns:` picks under its names; on updates of a table with a `key` also `old`,
-    unless it is their beginning, which has the values of the pre-image itself. A signal and
+    A transaction and a commit have those of `COMMITS`. A table's other events have the table's
+    columns, or those that `columns:` picks under its names; on updates of a table with a `key` also
+    `old`, unless it is their beginning, which has the values of the pre-image itself. A signal and
     what a script emits have their fields, a clock nothing.
     Raises KeyError naming a column in `columns:` that the table has not.
     """
@@ -45,8 +46,8 @@ def parameter_schema(rulebook: Rulebook, event: str, tables: Mapping[str, pa.Sch
         return pa.schema([pa.field(name, arrow_type(ddl)) for name, ddl in kind.fields.items()])
     if not isinstance(kind, TableEvent):
         return pa.schema([])
-    if kind.change is Change.TRANSACTION:
-        return TRANSACTION
+    if kind.change.is_commit:
+        return COMMITS[kind.change]
     columns = tables[kind.table]
     if kind.columns:
         fields = [pa.field(name, columns.field(at).type) for name, at in kind.columns.items()]

@@ -124,9 +124,9 @@ class Feed(Protocol):
         request asks for. A snapshot's rows are inserts."""
         ...
 
-    def transactions(self, table: Table, span: TableRange) -> pa.Table:
-        """The commits of `span` but for the skipped ones, a row each, in order: VERSION and the
-        columns of a transaction (`engine.parameters.TRANSACTION`). No Spark job."""
+    def history(self, table: Table, span: TableRange) -> pa.Table:
+        """The commits of `span` but for the seals of any engine (G18), a row each, in order:
+        VERSION and the columns of an `on: commit` (`engine.parameters.COMMITS`). No Spark job."""
         ...
 
     def decide(self, rows: pa.Table, where: Mapping[str, str], source: str) -> pa.Table:

@@ -59,7 +59,7 @@ class Commit:
     rows_estimate: int = 0  # from the log's metrics; 0 = unknown
     depth: int = 0  # cascade depth of the action that wrote it (userMetadata, G16); 0 = outside
     schema: str | None = None  # JSON, if the commit's metadata action changes it (G12)
-    skip: bool = False  # raises nothing: no data changed, or a RESTORE under `on_restore: skip`
+    skip: bool = False  # no row of it counts: it changes none, or is a RESTORE that is skipped
     logged: int | None = None  # what its log says, where its instant was moved from there (G1)
     writer: Writer | None = None  # whose action wrote it (G22); None = the outside world
     digest: str | None = None  # of its log file's text; None = not known
@@ -88,8 +88,9 @@ class TableRange:
 
     `snapshot` asks for the rows as of version `last` as inserts at `instants[last]` instead (G9).
     `cursor` is the table's cursor once the bucket is committed; an empty range (last = first - 1)
-    only sets it. `skipped` versions are part of the range and raise nothing. `writers`: by version,
-    whose action wrote it. `logged`: by version that was moved, the instant that its log says (G1).
+    only sets it. `skipped` versions are part of the range, and only an `on: commit` sees them.
+    `writers`: by version, whose action wrote it. `logged`: by version that was moved, the instant
+    that its log says (G1).
     """
 
     table: str

@@ -13,7 +13,7 @@ from tidegate.rules.cycles import cycles
 from tidegate.rules.damping import check_damping
 from tidegate.rules.errors import Place
 from tidegate.rules.formatter import format_expression
-from tidegate.rules.keytypes import TRANSACTION_COLUMNS
+from tidegate.rules.keytypes import COMMIT_COLUMNS
 from tidegate.rules.kinds import Record, Report
 from tidegate.rules.model import (
     Change,
@@ -110,11 +110,11 @@ def _event(book: Book, name: str, record: Record, report: Report) -> None:
     _images(book, event, record, report)
     if "where" in record.values:
         _steady(record.get("where"), report)
-    if event.change is Change.TRANSACTION:
+    if event.change.is_commit:
         for key in ("time", "columns"):
             if record.has(key):
-                message = f"a transaction has no {key!r}"
-                hint = f"its columns are {', '.join(TRANSACTION_COLUMNS)}"
+                message = f"a {event.change} has no {key!r}"
+                hint = f"its columns are {', '.join(COMMIT_COLUMNS[event.change])}"
                 report.add("value", message, record.place(key), hint)
 
 
@@ -204,10 +204,10 @@ def _expression(book: Book, node: x.Expression, scalar: Scalar, report: Report) 
             refuse(report, "begin-end", message, scalar, below, hint)
         elif isinstance(below, x.Edge) and below.name in events:
             event = book.events.get(below.name)
-            changes = (Change.UPDATE, Change.TRANSACTION)
-            if event and not (isinstance(event, TableEvent) and event.change in changes):
+            change = event.change if isinstance(event, TableEvent) else None
+            if event and not (change and (change.is_commit or change is Change.UPDATE)):
                 message = f"{below.name!r} has no beginning and end"
-                hint = "begin_of and end_of take an update or transaction event, or a rule"
+                hint = "begin_of and end_of take an update, transaction or commit event, or a rule"
                 refuse(report, "begin-end", message, scalar, below, hint)
         elif isinstance(below, x.Edge):
             record = book.records("rules").get(below.name)

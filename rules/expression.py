@@ -240,19 +240,19 @@ class Labelled(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Edge(Expression):
-    """Base of the edges of what takes time: an update, a transaction or a rule's action (S10)."""
+    """Base of the edges of what takes time: an update, a commit or a rule's action (S10)."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class BeginOf(Edge):
-    """`begin_of x` of an update, a transaction or a rule's action."""
+    """`begin_of x` of an update, a commit or a rule's action."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndOf(Edge):
-    """`end_of x` of an update, a transaction or a rule's action."""
+    """`end_of x` of an update, a commit or a rule's action."""
 
 
 @dataclass(frozen=True, slots=True)

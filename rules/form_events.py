@@ -67,7 +67,7 @@ _CHANGE = s.choice(*Change, words=words.CHANGE_WORDS, like=_SEVERAL)
 _WHERE = sql("kind = 'withdraw'")
 _TABLE_EVENT = k.record(
     "a table event",
-    Key("on", _CHANGE, "insert | update | delete | change | transaction", required=True),
+    Key("on", _CHANGE, "insert | update | delete | change | transaction | commit", required=True),
     Key("table", NAME, "a name of tables:", required=True),
     Key("of", COLUMNS, "update: one of these columns changed"),
     Key("where", _WHERE, "Spark SQL over the row; on update also old.x, new.x"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tidegate.rules import expression as x
 from tidegate.rules.book import Book, refuse
-from tidegate.rules.keytypes import TRANSACTION_COLUMNS, check_key_types
+from tidegate.rules.keytypes import COMMIT_COLUMNS, check_key_types
 from tidegate.rules.kinds import BAD, Record, Report
-from tidegate.rules.model import Change, ClockEvent, ScriptEvent, SignalEvent, TableEvent
+from tidegate.rules.model import ClockEvent, ScriptEvent, SignalEvent, TableEvent
 from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.reader import Fields
 
@@ -154,8 +154,8 @@ def columns_of(book: Book, name: str) -> set[str] | None:
     if isinstance(event, SignalEvent | ScriptEvent):
         return set(event.fields)
     if isinstance(event, TableEvent):
-        if event.change is Change.TRANSACTION:
-            return set(TRANSACTION_COLUMNS)
+        if event.change.is_commit:
+            return set(COMMIT_COLUMNS[event.change])
         return set(event.columns) or None
     records = book.records("rules")
     return set(key_names(records[name])) if name in records else None

@@ -10,7 +10,7 @@ from tidegate.rules.book import Book
 from tidegate.rules.kinds import BAD, Record, Report
 from tidegate.rules.model import Change, ScriptEvent, SignalEvent, TableEvent
 
-TRANSACTION_COLUMNS: Mapping[str, str] = {
+_TRANSACTION: Mapping[str, str] = {
     "operation": "string",
     "operation_parameters": "map<string, string>",
     "operation_metrics": "map<string, string>",
@@ -18,6 +18,11 @@ TRANSACTION_COLUMNS: Mapping[str, str] = {
     "version": "bigint",
     "read_version": "bigint",
 }
+COMMIT_COLUMNS: Mapping[Change, Mapping[str, str]] = {
+    Change.TRANSACTION: _TRANSACTION,
+    Change.COMMIT: {**_TRANSACTION, "changes_rows": "boolean"},
+}
+"""The columns of the event types that are commits."""
 _FAMILIES = {
     "number": "byte tinyint short smallint int integer long bigint float real double decimal dec"
     " numeric",
@@ -67,8 +72,8 @@ def _declared(book: Book, name: str, column: str, seen: tuple[str, ...]) -> Iter
     event = book.events.get(name)
     if isinstance(event, SignalEvent | ScriptEvent) and column in event.fields:
         yield event.fields[column]
-    elif isinstance(event, TableEvent) and event.change is Change.TRANSACTION:
-        yield from filter(None, [TRANSACTION_COLUMNS.get(column)])
+    elif isinstance(event, TableEvent) and event.change.is_commit:
+        yield from filter(None, [COMMIT_COLUMNS[event.change].get(column)])
     elif name in book.records("rules") and name not in seen:
         record = book.records("rules")[name]
         given = record.get("per", ())

@@ -20,13 +20,20 @@ AHEAD_MICROS = 3_600_000_000  # how far an event time may lie ahead of its commi
 
 
 class Change(StrEnum):
-    """Which rows of the change data feed are occurrences of a table event type."""
+    """What of a table's commits are occurrences of an event type: rows of their change data feed,
+    or the commits themselves."""
 
     INSERT = "insert"
     UPDATE = "update"
     DELETE = "delete"
     CHANGE = "change"  # any of the three
-    TRANSACTION = "transaction"  # the commit itself
+    TRANSACTION = "transaction"  # each commit that changes rows
+    COMMIT = "commit"  # each commit but the seals of engines
+
+    @property
+    def is_commit(self) -> bool:
+        """Whether an occurrence is a whole commit, and no row."""
+        return self in (Change.TRANSACTION, Change.COMMIT)
 
 
 class Context(StrEnum):

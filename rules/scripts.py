@@ -16,10 +16,9 @@ from tidegate.rules.eventscript.tree import Expression, Field, Input, Program, R
 from tidegate.rules.eventscript.types import Basic, Structure, Type
 from tidegate.rules.files import read_file
 from tidegate.rules.form_scripts import ERROR
-from tidegate.rules.keytypes import TRANSACTION_COLUMNS
+from tidegate.rules.keytypes import COMMIT_COLUMNS
 from tidegate.rules.kinds import BAD, Record, Report
 from tidegate.rules.model import (
-    Change,
     ClockEvent,
     Script,
     ScriptEvent,
@@ -190,7 +189,7 @@ def _at_once(book: Book, read: Input, taken: ScriptInput, place: Place, report: 
     """Warn of an input whose simultaneous rows come in no declared order. An example is a table
     whose commits have several rows. If the group has the table's key, an instance sees one row."""
     event = book.events.get(taken.event)
-    if not isinstance(event, TableEvent) or event.change is Change.TRANSACTION:
+    if not isinstance(event, TableEvent) or event.change.is_commit:
         return
     table = book.tables.get(event.table)
     key = {*table.key} if table is not None else set()
@@ -262,8 +261,8 @@ def _columns(book: Book, event: str) -> _Columns | None:
         return found.fields
     if isinstance(found, ClockEvent):
         return {}
-    if isinstance(found, TableEvent) and found.change is Change.TRANSACTION:
-        return TRANSACTION_COLUMNS
+    if isinstance(found, TableEvent) and found.change.is_commit:
+        return COMMIT_COLUMNS[found.change]
     if isinstance(found, TableEvent) and found.columns:
         return dict.fromkeys(found.columns)
     return None

@@ -169,7 +169,7 @@ def edge(before: str) -> Said:
     hint = "an event of your own needs another name"
     if last[1] == "failed":
         return "'failed' is a keyword: failed r is that the action of rule r failed", hint
-    return f"{last[1]!r} is a keyword: {last[1]} t, of a transaction or a rule's action", hint
+    return f"{last[1]!r} is a keyword: {last[1]} t, of a commit or a rule's action", hint
 
 
 def behind_edge(found: Unexpected) -> Said:

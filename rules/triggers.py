@@ -152,7 +152,7 @@ class Triggers:
 
 
 def _raises(writes: Writes, event: TableEvent) -> bool:
-    if event.change in (Change.CHANGE, Change.TRANSACTION):
+    if event.change is Change.CHANGE or event.change.is_commit:
         return True
     if event.change is not Change.UPDATE or not event.of:
         return event.change in writes.changes

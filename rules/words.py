@@ -92,7 +92,8 @@ CHANGE_WORDS = {
     **dict.fromkeys(("append", "added", "new", "create", "created", "write"), "insert"),
     **dict.fromkeys(("upsert", "any", "all", "modify"), "change"),
     **dict.fromkeys(("remove", "removed"), "delete"),
-    **dict.fromkeys(("commit", "load"), "transaction"),
+    "load": "transaction",
+    **dict.fromkeys(("alter", "optimize", "schema"), "commit"),
 }
 CONTEXT_WORDS = {
     **dict.fromkeys(("latest", "last", "newest"), "recent"),

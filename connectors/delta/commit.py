@@ -20,6 +20,7 @@ _COUNT = re.compile(r"[0-9]{1,15}")
 # Other writers than Spark may put blanks between the signs.
 _HEAD_ACTION = re.compile(r'\s*\{\s*"(?:commitInfo|metaData|protocol)"')
 _DATA_MARKS = (re.compile(r'"dataChange"\s*:\s*true'), re.compile(r'\{\s*"cdc"\s*:'))
+_SEAL_ACTION = re.compile(r'\s*(?:$|\{\s*"(?:commitInfo|txn)")')
 _MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 _IMAGES = 2  # rows of the feed for one updated row
 MILLISECOND = 1_000
@@ -62,7 +63,8 @@ class LoggedCommit:
     the action that wrote it (G16), 0 for anybody else's; `writer`: its rulebook and rule.
     `metadata`: its metadata action, if any.
     `note`: what an entry's commit says of it in its userMetadata; empty for anybody else's.
-    `transaction`: what a transaction event shows of it (`engine.parameters.TRANSACTION`).
+    `shown`: its columns as an `on: commit` has them (`engine.parameters.COMMITS`).
+    `seal`: it is nothing but an engine's seal of an entry (G18), of whatever store.
     `written`: how many rows it inserted, changed or deleted, if it says so. `digest`: of its file's
     text, by which a version that was written anew shows.
     """
@@ -76,7 +78,8 @@ class LoggedCommit:
     metadata: Metadata | None
     features: frozenset[str]
     note: Mapping[str, Any] = field(default_factory=dict)
-    transaction: Mapping[str, Any] = field(default_factory=dict)
+    shown: Mapping[str, Any] = field(default_factory=dict)
+    seal: bool = False
     written: int | None = None
     writer: tuple[str, str] | None = None
     digest: str = ""
@@ -121,11 +124,18 @@ def _parsed(version: int, text: str, modified_ms: int, own_stores: Collection[st
         metadata=parse_metadata(_fields(actions, "metaData")) if "metaData" in actions else None,
         features=parse_features(_fields(actions, "protocol")),
         note=note,
-        transaction=_transaction(version, info),
+        shown=_shown(version, info, changes_rows=changes_data),
+        seal=note.get("sealed") is True and not changes_data and _is_bare(text),
         written=_written(_metrics(info)),
         writer=_writer(note, own_stores),
         digest=_digest(text),
     )
+
+
+def _is_bare(text: str) -> bool:
+    """Whether a commit is a note and a marker, as a seal is: nobody hides anything else by a
+    seal's note."""
+    return all(_SEAL_ACTION.match(line) for line in text.split("\n"))
 
 
 def _digest(text: str) -> str:
@@ -220,7 +230,7 @@ def _written(metrics: Mapping[str, int]) -> int | None:
     return sum(merged) if merged else next((n for n in others if n is not None), None)
 
 
-def _transaction(version: int, info: Mapping[str, Any]) -> Mapping[str, Any]:
+def _shown(version: int, info: Mapping[str, Any], *, changes_rows: bool) -> Mapping[str, Any]:
     """What a commit tells of itself; null where it says nothing, or something of another type."""
     read = info.get("readVersion")
     return {
@@ -230,6 +240,7 @@ def _transaction(version: int, info: Mapping[str, Any]) -> Mapping[str, Any]:
         "user_metadata": _text(info.get("userMetadata")),
         "version": version,
         "read_version": read if type(read) is int and 0 <= read < 2**63 else None,
+        "changes_rows": changes_rows,
     }
 
 

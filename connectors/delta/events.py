@@ -27,8 +27,8 @@ from tidegate.engine.filters import compile_filter, filter_types
 from tidegate.engine.parameters import OLD, has_old
 from tidegate.engine.sparktypes import arrow_schema, arrow_type
 from tidegate.rules.errors import InputError, Place, Problem
-from tidegate.rules.keytypes import TRANSACTION_COLUMNS
-from tidegate.rules.model import Change, Rulebook, SignalEvent, Table, TableEvent
+from tidegate.rules.keytypes import COMMIT_COLUMNS
+from tidegate.rules.model import Rulebook, SignalEvent, Table, TableEvent
 from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.tableevents import table_events
 
@@ -54,17 +54,15 @@ def check_events(
     checker = _Checker(session, book, functions)
     problems: list[Problem] = []
     for name, table in book.tables.items():
-        events = [
-            e for e in table_events(book) if e.table == name and e.change is not Change.TRANSACTION
-        ]
+        events = [e for e in table_events(book) if e.table == name and not e.change.is_commit]
         if events or table.key:
             schema = session.read.format("delta").load(locations[name]).schema
             problems += checker.table(table, events, schema)
     for event in book.events.values():
         if isinstance(event, SignalEvent):
             problems += checker.at_hand(event, event.fields)
-        elif isinstance(event, TableEvent) and event.change is Change.TRANSACTION:
-            problems += checker.at_hand(event, TRANSACTION_COLUMNS)
+        elif isinstance(event, TableEvent) and event.change.is_commit:
+            problems += checker.at_hand(event, COMMIT_COLUMNS[event.change])
     if problems:
         raise InputError(problems)
 

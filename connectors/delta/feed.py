@@ -22,12 +22,12 @@ from tidegate.connectors.delta.jobs import Jobs
 from tidegate.connectors.delta.log import CATALOG_FEATURES, LogListing, Snapshot, TableLog
 from tidegate.connectors.delta.session import new_session
 from tidegate.connectors.delta.start import start_cursor
-from tidegate.engine.parameters import INSTANT, TRANSACTION
+from tidegate.engine.parameters import COMMITS, INSTANT
 from tidegate.engine.ports import VERSION, ReadRequest, TableHead
 from tidegate.engine.schemas import same_schema
 from tidegate.engine.values import Commit, Cursor, TableRange
 from tidegate.rules.errors import EngineError
-from tidegate.rules.model import Table
+from tidegate.rules.model import Change, Table
 
 SECONDS_MAX = 3_600  # for one read, where no setting says otherwise
 _COMMITS_MAX = 1_000  # of one table in one listing; the others come in the next
@@ -180,19 +180,19 @@ class DeltaFeed:
                     lambda: to_arrow(changes(self._session, location, span, request), spool=spool),
                 )
 
-    def transactions(self, table: Table, span: TableRange) -> pa.Table:
-        """See `engine.ports.Feed.transactions`. Raises EngineError `version-gone`, `log-damaged`,
+    def history(self, table: Table, span: TableRange) -> pa.Table:
+        """See `engine.ports.Feed.history`. Raises EngineError `version-gone`, `log-damaged`,
         `table-unreadable`."""
         source = self._source(table)
-        versions = [v for v in range(span.first, span.last + 1) if v not in span.skipped]
         found = []
-        for version in versions:
+        for version in range(span.first, span.last + 1):
             logged = self._commit(table, source, version)
             if logged is None:
                 raise stops.version_gone(table.name, version, "its log file was cleaned up")
-            found.append(logged.transaction)
-        commits = pa.Table.from_pylist(found, TRANSACTION)
-        return commits.append_column(VERSION, pa.array(versions, pa.int64()))
+            if not logged.seal:
+                found.append(logged.shown)
+        commits = pa.Table.from_pylist(found, COMMITS[Change.COMMIT])
+        return commits.append_column(VERSION, commits.column("version"))
 
     def decide(self, rows: pa.Table, where: Mapping[str, str], source: str) -> pa.Table:
         """See `engine.ports.Feed.decide`. Raises EngineError `table-unreadable`, `read-overrun`."""

@@ -267,7 +267,7 @@ def _watermark(heads: Mapping[str, TableHead], before: int, limit: int, rows_max
             if at and commit.schema is not None:
                 limit = min(limit, commit.instant - _BEFORE_COMMIT)
                 break
-            rows.append((commit.instant, 0 if commit.skip else max(1, commit.rows_estimate)))
+            rows.append((commit.instant, 1 if commit.skip else max(1, commit.rows_estimate)))
     total = 0
     for instant, simultaneous in groupby(sorted(rows), key=itemgetter(0)):
         count: int = sum(row[1] for row in simultaneous)

@@ -11,10 +11,10 @@ import pyarrow as pa
 from tidegate.engine.capture.athand import Undecided, held, reasons
 from tidegate.engine.capture.changes import Changes, arrange
 from tidegate.engine.capture.clocks import NO_CLOCKS, Clocks
+from tidegate.engine.capture.commits import commits
 from tidegate.engine.capture.eventtime import timed
 from tidegate.engine.capture.images import changed
 from tidegate.engine.capture.request import EventRequest, TableRequest, table_request
-from tidegate.engine.capture.transactions import transactions
 from tidegate.engine.failpoints import failpoint
 from tidegate.engine.fields import fitting
 from tidegate.engine.hashing import row_hash
@@ -60,11 +60,7 @@ class Capture:
             self._id_sets.setdefault(event, {})[column_set(columns)] = tuple(columns)
         self._commits: dict[str, list[TableEvent]] = {}  # event types that are commits, by table
         for kind in rulebook.events.values():
-            if (
-                isinstance(kind, TableEvent)
-                and kind.change is Change.TRANSACTION
-                and kind.name in needs.carry
-            ):
+            if isinstance(kind, TableEvent) and kind.change.is_commit and kind.name in needs.carry:
                 self._commits.setdefault(kind.table, []).append(kind)
 
     def used(self, table: str, schema: str) -> Collection[str]:
@@ -80,15 +76,13 @@ class Capture:
         rejected: list[Rejected] = []
         rows = 0
         for span in plan.ranges:
-            if _is_empty(span):
-                continue
             told: set[str] = set()  # event types that told what is rejected
-            for name, batch, wrong in self._transactions(span, feed):
+            for name, batch, wrong in self._of_commits(span, feed):
                 rejected += wrong if public_name(name) not in told else ()
                 told.add(public_name(name))
                 batches |= {name: batch} if len(batch) else {}
             request = self._request(span.table, span.cursor.schema)
-            if request is None:
+            if request is None or _is_empty(span):
                 continue
             failpoint("read.before")
             found = feed.read(request.table, span, request.read)
@@ -118,7 +112,7 @@ class Capture:
                 event
                 for event in table_events(self._rulebook)
                 if event.table == table
-                and event.change is not Change.TRANSACTION
+                and not event.change.is_commit
                 and event.name in self._needs.carry
             ]
             declared = self._rulebook.tables[table]
@@ -129,14 +123,14 @@ class Capture:
             )
         return self._requests[table, schema]
 
-    def _transactions(
+    def _of_commits(
         self, span: TableRange, feed: Feed
     ) -> Iterator[tuple[str, Batch, list[Rejected]]]:
         """The commits of a range, by event type that a rule listens to."""
         events = self._commits.get(span.table)
-        if events and not span.snapshot:
+        if events and span.instants and not span.snapshot:
             table, book = self._rulebook.tables[span.table], self._rulebook.name
-            yield from transactions(table, events, span, self._needs, self._id_sets, feed, book)
+            yield from commits(table, events, span, self._needs, self._id_sets, feed, book)
 
     def _signals(
         self, signals: Sequence[Signal], feed: Feed
@@ -198,7 +192,7 @@ def _together(rows: Batch, raised: Batch) -> Batch:
 
 
 def _is_empty(span: TableRange) -> bool:
-    """Whether a range raises nothing, so that no job is needed."""
+    """Whether no row of a range is an occurrence, so that no job is needed."""
     return not span.snapshot and all(v in span.skipped for v in range(span.first, span.last + 1))
 
 

@@ -1,4 +1,4 @@
-"""Event types that no name stands for: edges of transactions, updates and actions (S10), ticks."""
+"""Event types that no name stands for: edges of commits, updates and actions (S10), ticks."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import replace
 from tidegate.engine.ownwrites import public_name
 from tidegate.rules import expression as x
 from tidegate.rules.formatter import format_expression
-from tidegate.rules.model import Change, Rule, Rulebook, TableEvent
+from tidegate.rules.model import Rule, Rulebook, TableEvent
 from tidegate.rules.parser import unlabelled
 
 BEGIN = "[begin]"
-"""What the event type of the beginning of a transaction or an update begins with."""
+"""What the event type of the beginning of a commit or an update begins with."""
 BY = " by "
 """`a by t` are the occurrences of a as the clock t sees them (see `behind`)."""
 TICK = "[tick]"
@@ -68,7 +68,7 @@ def begun(book: Rulebook) -> tuple[str, ...]:
 def edge_micros(book: Rulebook, event: str) -> int:
     """How long before and after its instant an event type begins and ends."""
     kind = book.events.get(event)
-    return int(isinstance(kind, TableEvent) and kind.change is Change.TRANSACTION)
+    return int(isinstance(kind, TableEvent) and kind.change.is_commit)
 
 
 def with_edges(book: Rulebook, of: Collection[str]) -> Rulebook:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tidegate.engine.ownwrites import public_name
 from tidegate.engine.transitions import Transitions
-from tidegate.rules.model import Change, Rule, Rulebook, TableEvent
+from tidegate.rules.model import Rule, Rulebook, TableEvent
 
 
 def transitions(
@@ -23,7 +23,7 @@ def transitions(
     by_table: dict[str, list[TableEvent]] = {}
     for name in places:
         event = rulebook.events[name]
-        if isinstance(event, TableEvent) and event.change is not Change.TRANSACTION:
+        if isinstance(event, TableEvent) and not event.change.is_commit:
             by_table.setdefault(event.table, []).append(event)
     found = [
         _of_table(rulebook, table, f"{table}_" if len(by_table) > 1 else "", events, places, tables)

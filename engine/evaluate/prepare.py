@@ -22,7 +22,6 @@ from tidegate.rules.errors import InputError, Problem
 from tidegate.rules.expression import Own, Plus, Seq
 from tidegate.rules.formatter import format_expression
 from tidegate.rules.model import (
-    Change,
     Condition,
     Rule,
     Rulebook,
@@ -323,7 +322,7 @@ def _id_columns(shape: Shape, rule: Rule, event: str, read: frozenset[str]) -> t
 def _key_parameters(rulebook: Rulebook, shape: Shape, event: str) -> tuple[str, ...]:
     """The parameters that are the key of the event's table: they say which row it was."""
     kind = rulebook.events[event]
-    if not isinstance(kind, TableEvent) or kind.change is Change.TRANSACTION:
+    if not isinstance(kind, TableEvent) or kind.change.is_commit:
         return ()
     key = rulebook.tables[kind.table].key
     return tuple(name for name in shape.columns[event] if kind.columns.get(name, name) in key)

@@ -77,8 +77,8 @@ class WatchedFeed:
     def version_at(self, table: Table, instant: int) -> int | None:
         return self.feed.version_at(table, instant)
 
-    def transactions(self, table: Table, span: TableRange) -> pa.Table:
-        return self.feed.transactions(table, span)
+    def history(self, table: Table, span: TableRange) -> pa.Table:
+        return self.feed.history(table, span)
 
     def read(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
         """See `engine.ports.Feed.read`. Raises EngineError as that does, but for a `where`."""

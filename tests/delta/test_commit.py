@@ -46,6 +46,41 @@ def test_a_commit_that_changes_no_data_has_no_rows() -> None:
     assert parse_commit(1, commit(info(), {"cdc": {"path": "c"}}), 0).changes_data
 
 
+def test_g10_what_a_commit_shows_of_itself() -> None:
+    moved = {"add": {**ADD["add"], "dataChange": False}}
+    added = parse_commit(3, commit(info(operation="ADD COLUMNS", readVersion=2)), 0).shown
+    assert added == {
+        "operation": "ADD COLUMNS",
+        "operation_parameters": None,
+        "operation_metrics": None,
+        "user_metadata": None,
+        "version": 3,
+        "read_version": 2,
+        "changes_rows": False,
+    }
+    told = [parse_commit(1, commit(info(), *more), 0).shown for more in ((ADD,), (moved,), ())]
+    assert [one["changes_rows"] for one in told] == [True, False, False]
+
+
+def test_g18_a_seal_is_one_of_any_store_and_hides_nothing_else() -> None:
+    def sealed(*more: dict[str, Any], sealed: object = True) -> bool:
+        note = json.dumps({"tidegate": {"store": "theirs", "sealed": sealed}})
+        return parse_commit(1, commit(info(userMetadata=note), *more), 0).seal
+
+    marker = {"txn": {"appId": "tidegate/theirs/bank/r", "version": 7}}
+    moved = {"add": {**ADD["add"], "dataChange": False}}
+    assert sealed(marker)
+    assert not sealed(marker, sealed="true")
+    assert not parse_commit(1, commit(info(), marker), 0).seal
+    for action in (
+        ADD,
+        moved,
+        {"remove": {"path": "f"}},
+        {"metaData": {"id": "t", "schemaString": SCHEMA}},
+    ):
+        assert not sealed(marker, action)
+
+
 def test_g16_the_depth_of_our_own_commits_and_of_nobody_elses() -> None:
     def depth(user_metadata: Any) -> int:
         told = commit(info(userMetadata=user_metadata))

@@ -35,8 +35,10 @@ SIGNALS: dict[str, EventType] = {
 }
 
 
-def book(on: Expression, context: Context, keyed: bool) -> Rulebook:
-    changes = {"t": Change.TRANSACTION, "u": Change.UPDATE}
+def book(
+    on: Expression, context: Context, keyed: bool, commit: Change = Change.TRANSACTION
+) -> Rulebook:
+    changes = {"t": commit, "u": Change.UPDATE}
     tables = {
         name: TableEvent(name, Place(), change, "t", columns={f: f for f in FIELDS[name]})
         for name, change in changes.items()
@@ -53,7 +55,8 @@ def book(on: Expression, context: Context, keyed: bool) -> Rulebook:
 @settings(max_examples=60, deadline=None)
 def test_s10_edges_are_those_of_the_reference_for_any_cut(data: st.DataObject) -> None:
     on = data.draw(expressions(EVERYTHING, NAMES, 2))
-    rulebook = book(on, data.draw(st.sampled_from(Context)), data.draw(st.booleans()))
+    commit = data.draw(st.sampled_from([Change.TRANSACTION, Change.COMMIT]))
+    rulebook = book(on, data.draw(st.sampled_from(Context)), data.draw(st.booleans()), commit)
     history = data.draw(planted(rulebook, 8))
     until = data.draw(untils(history))
     answer = saw(expected(rulebook, history, until=until))

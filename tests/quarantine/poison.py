@@ -98,7 +98,7 @@ class PoisonFeed:
     def version_at(self, table: Table, instant: int) -> int | None:
         raise AssertionError
 
-    def transactions(self, table: Table, span: TableRange) -> pa.Table:
+    def history(self, table: Table, span: TableRange) -> pa.Table:
         raise AssertionError
 
     def read(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:

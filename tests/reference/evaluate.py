@@ -132,7 +132,7 @@ def _as_occurrence(detection: Detection) -> Occurrence:
 def _primitive(
     rulebook: Rulebook, lines: Sequence[Line]
 ) -> dict[str | Expression, list[Occurrence]]:
-    """The lines' occurrences by event type. A transaction's line gives `begin_of` one microsecond
+    """The lines' occurrences by event type. The line of a commit gives `begin_of` one microsecond
     before and `end_of`, which is also its plain name, one after."""
     found: dict[str | Expression, list[Occurrence]] = {}
     for name in {event for event, _, _ in lines}:
@@ -140,7 +140,7 @@ def _primitive(
         mine = [(time, {**declared, **fields}) for event, time, fields in lines if event == name]
         columns = sorted({column for _, fields in mine for column in fields})
         kind = rulebook.events.get(name)
-        shift = int(isinstance(kind, TableEvent) and kind.change == "transaction")
+        shift = int(isinstance(kind, TableEvent) and kind.change.is_commit)
         plain = [
             Occurrence(name, name, t + shift, t + shift, tuple(f.get(c) for c in columns), f)
             for t, f in mine

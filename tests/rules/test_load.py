@@ -73,7 +73,7 @@ def test_what_is_refused_brings_no_warning_of_its_own(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         validated(file, {})
     assert [p.message for p in caught.value.problems] == [
-        "'inserted' is not one of insert, update, delete, change, transaction",
+        "'inserted' is not one of insert, update, delete, change, transaction, commit",
         "unknown event 'paied'",
         "'rule key expire_key_after' is not built yet",
     ]

@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from tests.support.make import BEGIN, SECOND
 from tidegate.engine.entries import Entry, Fate
-from tidegate.engine.parameters import TRANSACTION
+from tidegate.engine.parameters import COMMITS
 from tidegate.engine.ports import FEED_KINDS, KIND, VERSION, AppIds, ReadRequest, TableHead
 from tidegate.engine.values import Commit, Cursor, Firings, TableRange, Writer
-from tidegate.rules.model import Table
+from tidegate.rules.model import Change, Table
 
 
 def schema(*columns: str) -> str:
@@ -31,8 +31,9 @@ WIDER = schema("id", "more")
 
 class MemoryFeed:
     """A table of commits a second apart, but for those of other `instants`, one row each, whose id
-    is the version. `meanwhile` happens while it is listed. `fails` says which spans cannot be read;
-    `read_spans` are those that were asked for."""
+    is the version; those that are `quiet` change no row, and so do an engine's `seals`.
+    `meanwhile` happens while it is listed. `fails` says which spans cannot be read; `read_spans`
+    are those that were asked for."""
 
     def __init__(self, commits: int) -> None:
         self.commits = commits
@@ -40,6 +41,8 @@ class MemoryFeed:
         self.instants: dict[int, int] = {}  # by version, as the log says
         self.meanwhile: Callable[[], None] = lambda: None
         self.writers: dict[int, Writer] = {}  # of the commits that an action wrote
+        self.quiet: Callable[[int], bool] = lambda version: False
+        self.seals: Callable[[int], bool] = lambda version: False
         self.fails: Callable[[int, int], bool] = lambda first, last: False
         self.read_spans: list[tuple[int, int]] = []
 
@@ -54,10 +57,14 @@ class MemoryFeed:
                 rows_estimate=1,
                 schema=self.schemas.get(v),
                 writer=self.writers.get(v),
+                skip=not self.changes_rows(v),
             )
             for v in versions
         )
         return TableHead(cursor, self.commits - 1, commits)
+
+    def changes_rows(self, version: int) -> bool:
+        return not (self.quiet(version) or self.seals(version))
 
     def version(self, table: Table) -> int:
         return self.commits - 1 if table.name == "t" else 0
@@ -69,15 +76,23 @@ class MemoryFeed:
         self.read_spans.append((span.first, span.last))
         if self.fails(span.first, span.last):
             raise OSError("no space left on device")
-        versions = pa.array(range(span.first, span.last + 1), pa.int64())
+        known = (v for v in range(span.first, span.last + 1) if v not in span.skipped)
+        versions = pa.array(known, pa.int64())
         columns = {KIND: pa.array([FEED_KINDS["insert"]] * len(versions)), VERSION: versions}
         return pa.table({**columns, **dict.fromkeys(request.columns, versions)})
 
-    def transactions(self, table: Table, span: TableRange) -> pa.Table:
-        versions = [*range(span.first, span.last + 1)]
-        commits = [{"operation": "WRITE", "version": version} for version in versions]
-        found = pa.Table.from_pylist(commits, TRANSACTION)
-        return found.append_column(VERSION, pa.array(versions, pa.int64()))
+    def history(self, table: Table, span: TableRange) -> pa.Table:
+        commits = [
+            {
+                "operation": "OPTIMIZE" if self.quiet(version) else "WRITE",
+                "version": version,
+                "changes_rows": self.changes_rows(version),
+            }
+            for version in range(span.first, span.last + 1)
+            if not self.seals(version)
+        ]
+        found = pa.Table.from_pylist(commits, COMMITS[Change.COMMIT])
+        return found.append_column(VERSION, found.column("version"))
 
     def decide(self, rows: pa.Table, where: Mapping[str, str], source: str) -> pa.Table:
         raise AssertionError

@@ -1,4 +1,4 @@
-"""The commits of a table as occurrences: `on: transaction` (S10).
+"""The commits of a table as occurrences: `on: transaction` and `on: commit` (S10).
 
 A commit at T begins at T - 1 us and ends at T + 1 us, so that its rows, at T, lie inside. Its plain
 name is its end.
@@ -9,19 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from tidegate.engine.capture.athand import Bools, Undecided, held
 from tidegate.engine.ids import occurrence_ids
 from tidegate.engine.moments import python_rows
 from tidegate.engine.ownwrites import ignored_writer, public_name
+from tidegate.engine.parameters import COMMITS
 from tidegate.engine.ports import VERSION, Feed
 from tidegate.engine.values import Batch, ChangeKind, Int64, Needs, Rejected, TableRange
-from tidegate.rules.model import Table, TableEvent
+from tidegate.rules.model import Change, Table, TableEvent
 
 EDGE_MICROS = 1
 
 
-def transactions(
+def commits(
     table: Table,
     events: Sequence[TableEvent],
     span: TableRange,
@@ -30,48 +32,54 @@ def transactions(
     feed: Feed,
     rulebook: str,
 ) -> Iterator[tuple[str, Batch, list[Rejected]]]:
-    """The occurrences of each event type, with the commits on which its `where` raises. Commits
-    that a range skips raise nothing (G10)."""
-    commits = feed.transactions(table, span)
-    version = commits.column(VERSION).to_numpy()
-    instant = np.array([span.instants[v] for v in version.tolist()], np.int64)
-    depth = np.array([span.depths.get(v, 0) for v in version.tolist()], np.int32)
-    rows = commits.drop_columns(VERSION)
-    asked: dict[str | None, tuple[Bools, Undecided]] = {}
+    """The occurrences of each event type, with the commits on which its `where` raises. A commit
+    that the range skips, as it changes no row, is no transaction (G10)."""
+    every = feed.history(table, span)
+    skipped = [v in span.skipped for v in every.column(VERSION).to_pylist()]
+    told = {
+        Change.COMMIT: every,
+        Change.TRANSACTION: every.filter(~np.array(skipped, np.bool_)),
+    }
+    asked: dict[tuple[Change, str | None], tuple[Bools, Undecided]] = {}
     for event in events:
-        if event.where not in asked:
-            asked[event.where] = held(event.where, rows, feed, table.name)
-        mask, undecided = asked[event.where]
+        seen = told[event.change]
+        version = seen.column(VERSION).to_numpy()
+        rows = seen.select(COMMITS[event.change].names)
+        sort = (event.change, event.where)
+        if sort not in asked:
+            asked[sort] = held(event.where, rows, feed, table.name)
+        mask, undecided = asked[sort]
         if (writer := ignored_writer(event.name)) and span.writers:
             mask = mask & ~span.written_by((rulebook, writer))[version - span.first]
         row, name = np.flatnonzero(mask), public_name(event.name)
         edge = -EDGE_MICROS if event.begin_of else EDGE_MICROS
+        depth = _by_version(span.depths, version[row])
         batch = Batch(
             event.begin_of or name,
-            instant[row] + edge,
+            _by_version(span.instants, version[row]) + edge,
             row,
             rows.select([*needs.carry[event.name]]),
             _ids(name, span.cursor.table_id, row, version, id_sets.get(event.name, {})),
-            depth[row] if depth.any() else None,
+            depth.astype(np.int32) if depth.any() else None,
         )
-        wrong = [
-            (row, why)
-            for those, why in ([] if event.begin_of else undecided)
-            for row in python_rows(rows.take(those))
-        ]
-        yield (
-            event.name,
-            batch,
-            [
-                Rejected(
-                    event=name,
-                    source=f"{table.name}@{row['version']}",
-                    reason=f"`where: {event.where}` fails on this commit{why}",
-                    row=row,
-                )
-                for row, why in wrong
-            ],
+        yield event.name, batch, [] if event.begin_of else _rejected(event, rows, undecided)
+
+
+def _by_version(values: Mapping[int, int], versions: Int64) -> Int64:
+    return np.array([values.get(v, 0) for v in versions.tolist()], np.int64)
+
+
+def _rejected(event: TableEvent, rows: pa.Table, undecided: Undecided) -> list[Rejected]:
+    return [
+        Rejected(
+            event=public_name(event.name),
+            source=f"{event.table}@{row['version']}",
+            reason=f"`where: {event.where}` fails on this commit{why}",
+            row=row,
         )
+        for those, why in undecided
+        for row in python_rows(rows.take(those))
+    ]
 
 
 def _ids(
