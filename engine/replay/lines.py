@@ -21,8 +21,9 @@ from tidegate.engine.replay.misfits import Declared, kind_of
 from tidegate.engine.replay.seen import Seen, looks_like
 from tidegate.engine.values import Int64
 from tidegate.rules.errors import InputError, Place, Problem, word_place
-from tidegate.rules.model import ClockEvent, Rulebook, ScriptEvent, SignalEvent
+from tidegate.rules.model import Change, ClockEvent, Rulebook, ScriptEvent, SignalEvent, TableEvent
 from tidegate.rules.nearest import did_you_mean
+from tidegate.rules.sql.operations import ROWLESS
 
 PROBLEMS_MAX = 20
 FORMS_MAX = 10_000  # of lines, that are remembered
@@ -62,6 +63,11 @@ class Lines:
         self._begins[[names.index(name) for name in beginning]] = np.arange(
             len(names), len(self.events)
         )
+        self._transactions = [
+            self._codes[name]
+            for name, event in book.events.items()
+            if isinstance(event, TableEvent) and event.change is Change.TRANSACTION
+        ]
         self._keys = sorted(key_fields(book))
         self._declared = {name: Declared(book, name) for name in self._keys}
         self._fields = {
@@ -128,6 +134,8 @@ class Lines:
         except (LookupError, TypeError):
             raise self._wrong_event(fields[0]) from None
         strict.check(lines, fields)
+        if np.isin(code, self._transactions).any():
+            self._check_transactions(code, fields)
         time = self._times(fields, lines)
         keys = {name: [each.get(name) for each in fields] for name in self._keys}
         columns = {name: column(values) for name, values in keys.items()}
@@ -148,6 +156,19 @@ class Lines:
             self.first = min(int(time.min()), LAST if self.first is None else self.first)
             self.last = max(int(time.max()), -LAST if self.last is None else self.last)
         return self._with_edges(table) if self._edged else table
+
+    def _check_transactions(
+        self, code: npt.NDArray[np.int32], fields: Sequence[dict[str, Any]]
+    ) -> None:
+        """A commit that changes no row is no transaction (G10)."""
+        for number, each in zip(code.tolist(), fields, strict=True):
+            operation = str(each.get("operation"))
+            rowless = operation in ROWLESS or each.get("changes_rows") is False
+            if number in self._transactions and rowless:
+                name = list(self._codes)[number]
+                what = operation if operation in ROWLESS else "such a commit"
+                message = f"{name} is on: transaction, and {what} changes no row"
+                raise _Wrong("not-an-occurrence", message, "declare it on: commit")
 
     def _count(self, code: npt.NDArray[np.int32], time: Int64, keys: dict[str, list[Any]]) -> None:
         seen = self.seen
