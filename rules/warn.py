@@ -12,11 +12,12 @@ from tidegate.rules.doubts import counts_rows_to_zero, doubts, may_be_empty, uni
 from tidegate.rules.errors import Problem
 from tidegate.rules.faults import excerpt
 from tidegate.rules.keys import event_names
-from tidegate.rules.kinds import Report
+from tidegate.rules.kinds import Record, Report
 from tidegate.rules.model import (
     Change,
     ClockEvent,
     Context,
+    EventType,
     Rule,
     SignalEvent,
     Sql,
@@ -24,6 +25,7 @@ from tidegate.rules.model import (
 )
 from tidegate.rules.plain import compared, plain
 from tidegate.rules.reader import Scalar
+from tidegate.rules.sql.operations import only_rowless
 from tidegate.rules.sql.statement import statement
 
 _NAMES_MAX = 4
@@ -32,6 +34,8 @@ _NAMES_MAX = 4
 def warn(book: Book, report: Report) -> None:
     """Add the warnings of every rule that could be read; of its bound and its constituents only
     where all that it uses could be."""
+    for name, record in book.records("events").items():
+        _rowless(book.events.get(name), record, report)
     sound = _sound(book)
     bounds = Bounds(sound)
     for name, node, scalar in book.expressions():
@@ -53,6 +57,18 @@ def warn(book: Book, report: Report) -> None:
         endless = any(doubt.code == "endless" for doubt in found)
         if not endless and not _closed_by_commit(book, rule, node):
             _unbounded(bounds.of_rule(rule), node, scalar, report)
+
+
+def _rowless(event: EventType | None, record: Record, report: Report) -> None:
+    """A transaction whose `where` asks for what changes no row."""
+    where = record.get("where")
+    if where and isinstance(event, TableEvent) and event.change is Change.TRANSACTION:
+        text, scalar = where
+        if named := only_rowless(text):
+            listed = " or ".join(map(repr, named))
+            message = f"this never occurs: {listed} changes no row, and a transaction does"
+            hint = "write on: commit, which sees every commit"
+            report.warn("rowless", message, scalar.locate(0), hint)
 
 
 def _sound(book: Book) -> dict[str, Rule]:
@@ -95,7 +111,7 @@ def _broadcast(book: Book, rule: Rule, node: x.Expression, scalar: Scalar, repor
             hint += f"; if it is for all of them: per: {{{keyed}}}"
         elif isinstance(event, SignalEvent) and not event.fields:
             continue  # which has nothing that could be listed
-        elif isinstance(event, TableEvent) and event.change is Change.TRANSACTION:
+        elif isinstance(event, TableEvent) and event.change.is_commit:
             continue
         else:
             hint = f"list it with its column: per: {{.., {name}: {rule.key_names[0]}}}"
@@ -151,7 +167,7 @@ def _closed_by_commit(book: Book, rule: Rule, node: x.Expression) -> bool:
             commit = book.events.get(begun)
         case _:
             return False
-    if not isinstance(commit, TableEvent) or commit.change is not Change.TRANSACTION:
+    if not isinstance(commit, TableEvent) or not commit.change.is_commit:
         return False
     rows = [book.events.get(below.name) for below in node.part.walk() if isinstance(below, x.Name)]
     return plain(node.part) and all(
@@ -168,7 +184,7 @@ def _passed_over(
         return
     for below in compared(node):
         event = book.events.get(below.name)
-        if not isinstance(event, TableEvent) or event.change is Change.TRANSACTION:
+        if not isinstance(event, TableEvent) or event.change.is_commit:
             continue
         if event.time is None and event.name not in rule.per:
             _warn(
