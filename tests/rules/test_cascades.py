@@ -27,6 +27,7 @@ events:
   came: {on: insert, table: t}
   left: {on: delete, table: t}
   load: {on: transaction, table: t}
+  landed: {on: commit, table: t}
 rules:
 """
 
@@ -78,21 +79,22 @@ def test_what_a_statement_writes(
 @pytest.mark.parametrize(
     ("statement", "triggered"),
     [
-        ("UPDATE t SET blocked = true WHERE balance < 0", ["flagged", "touched", "load"]),
-        ("UPDATE t SET Balance = 0, note = 'x'", ["jumped", "touched", "load"]),
+        ("UPDATE t SET blocked = true WHERE balance < 0", ["flagged", "touched", "load", "landed"]),
+        ("UPDATE t SET Balance = 0, note = 'x'", ["jumped", "touched", "load", "landed"]),
         ("MERGE INTO t USING event e ON t.k = e.k WHEN MATCHED THEN UPDATE SET *",
-         ["jumped", "flagged", "touched", "load"]),
+         ["jumped", "flagged", "touched", "load", "landed"]),
         ("MERGE INTO t USING event e ON t.k = e.k WHEN MATCHED AND balance > 0 THEN UPDATE SET "
          "note = balance WHEN NOT MATCHED THEN INSERT (k) VALUES (e.k)",
-         ["touched", "came", "load"]),
-        ("INSERT INTO t (k, balance) SELECT k, 1 FROM event", ["came", "load"]),
-        ("MERGE INTO t USING event e ON t.k = e.k WHEN MATCHED THEN DELETE", ["left", "load"]),
+         ["touched", "came", "load", "landed"]),
+        ("INSERT INTO t (k, balance) SELECT k, 1 FROM event", ["came", "load", "landed"]),
+        ("MERGE INTO t USING event e ON t.k = e.k WHEN MATCHED THEN DELETE",
+         ["left", "load", "landed"]),
     ],
 )  # fmt: skip
 def test_g22_an_action_triggers_by_the_columns_that_it_sets(
     statement: str, triggered: list[str]
 ) -> None:
-    events = ("jumped", "flagged", "touched", "came", "left", "load")
+    events = ("jumped", "flagged", "touched", "came", "left", "load", "landed")
     lines = "".join(f"  on_{event}: {{on: {event}}}\n" for event in events)
     found = book(f"{lines}  w:\n    on: go\n    do:\n      - sql: >\n          {statement}\n")
     edges, more = Triggers(found).edges("w")

@@ -1,17 +1,17 @@
 """A rulebook of every kind of action over memory, and what must hold of it in the end."""
 
-# ruff: noqa: ARG002 - fakes take what the ports give
+# ruff: noqa: ARG002, ARG005 - fakes take what the ports give
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 import sqlalchemy as sa
 
 from tests.support.analysts import EveryIdAnalyst
-from tests.support.memory import MemorySink
+from tests.support.memory import MemorySink, numbers
 from tests.support.memorystore import MemoryStore
 from tidegate.engine.act.attempt import firings_of_entry
 from tidegate.engine.entries import Entry
@@ -77,9 +77,11 @@ def judge(
     commits: int,
     rulebook: str = "loop",
     effects: Mapping[str, int] = EFFECTS,
+    raises: Callable[[str, int], bool] = lambda rule, version: True,
 ) -> dict[str, int]:
     """How many effects are lost, duplicates, out of order, corrupt (nothing may have them); and how
-    many entries are left, after `commits` of a row each. `effects`: of one row, by rule."""
+    many entries are left, after `commits` of a row each. `effects`: of one row, by rule, if the
+    commit `raises` an event of that rule."""
     entries = every_entry(store, rulebook)
     passed = passed_over(store, entries)
     told = [n for n in range(commits) if not passed["tells", n]]
@@ -88,6 +90,7 @@ def judge(
             (rule, n): times - passed[rule, n]
             for rule, times in effects.items()
             for n in (told if rule == "heard" else range(commits))
+            if raises(rule, n)
         }
     )
     found = sink.effects
@@ -124,8 +127,7 @@ def ids_of(store: AnyStore, entry: Entry, rulebook: str = "loop") -> list[int]:
     firings = store.entry_firings(rulebook, entry.bucket, entry.rule)
     whole = entry.kind == "condition" and entry.firing_ids is None
     of_entry = firings if whole else firings_of_entry(entry, firings)
-    found: list[int] = of_entry.relation["id"].to_pylist()
-    return found
+    return numbers(of_entry.relation)
 
 
 def out_of_order(sink: MemorySink, entries: Sequence[Entry]) -> int:

@@ -11,6 +11,20 @@ from tests.simulate.judge import BOOK, judge
 from tests.simulate.simulation import FAULTS, Simulation
 from tidegate.engine.store import open_store
 
+COMMITS = """\
+rulebook: loop
+tables: {t: {path: /t, key: [id], start: earliest}, out: {path: /out}}
+events:
+  row: {on: insert, table: t}
+  load: {on: transaction, table: t}
+  landed: {on: commit, table: t}
+rules:
+  rows: {on: row, do: [{sql: INSERT INTO out SELECT id FROM event}]}
+  loads: {on: load, do: [{sql: INSERT INTO out SELECT version FROM event}]}
+  lands: {on: landed, do: [{sql: INSERT INTO out SELECT version FROM event}]}
+  begun: {on: begin_of landed, do: [{sql: INSERT INTO out SELECT version FROM event}]}
+settings: {bucket_rows_max: 3}
+"""
 SEEDS, LONG_SEEDS = 6, 200
 
 
@@ -32,6 +46,40 @@ def simulate(folder: Path, seeds: range) -> Counter[str]:
     assert wrong == {}
     assert effects > 100 * len(seeds)
     return hit
+
+
+class Quiet(Simulation):
+    """Of five commits one changes no row, and one is a seal."""
+
+    text = COMMITS
+
+    def begin(self) -> None:
+        self.feed.quiet = lambda version: version % 5 == 2
+        self.feed.seals = lambda version: version % 5 == 4
+        super().begin()
+
+    def raises(self, rule: str, version: int) -> bool:
+        if rule in ("lands", "begun"):
+            return not self.feed.seals(version)
+        return self.feed.changes_rows(version)
+
+
+def test_g10_random_faults_lose_and_double_no_commit_whether_it_changes_rows_or_not(
+    tmp_path: Path,
+) -> None:
+    hit: Counter[str] = Counter()
+    for seed in range(SEEDS):
+        with open_store(f"sqlite:///{tmp_path}/{seed}.db", create=True) as store:
+            store.register("loop", COMMITS, None)
+            live = Quiet(store, seed, hit)
+            live.live()
+            effects = dict.fromkeys(("rows", "loads", "lands", "begun"), 1)
+            verdict = judge(
+                store, live.sink, live.feed.commits, effects=effects, raises=live.raises
+            )
+            assert not any(verdict.values()), (seed, verdict)
+            hit["quiet"] += sum(n for (_, v), n in live.sink.effects.items() if live.feed.quiet(v))
+    assert hit["quiet"] > 10 * SEEDS
 
 
 def test_g16b_random_faults_lose_double_and_disorder_nothing(tmp_path: Path) -> None:

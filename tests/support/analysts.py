@@ -45,8 +45,8 @@ class ListedAnalyst:
 
 
 class EveryIdAnalyst:
-    """Each statement reads `id` and writes `out`; that of the rule `unfit` fits the first schema
-    only."""
+    """Each statement reads `id`, of commits `version`, and writes `out`; that of the rule `unfit`
+    fits the first schema only."""
 
     def __init__(self, unfit: str = "") -> None:
         self.unfit = unfit
@@ -64,7 +64,7 @@ class EveryIdAnalyst:
             return Reading(frozenset(event.names), "out")
         if rule.name == self.unfit and "more" in event.names:
             raise InputError([Problem("sql-analysis", "too many columns", action.place)])
-        return Reading(frozenset({"id"}), "out")
+        return Reading(frozenset({"id" if "id" in event.names else "version"}), "out")
 
     def condition(self, *given: object, **more: object) -> Reading:
         return Reading(frozenset({"id"}))

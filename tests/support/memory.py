@@ -98,6 +98,12 @@ class MemoryFeed:
         raise AssertionError
 
 
+def numbers(relation: pa.Table) -> list[int]:
+    """The ids of rows, or the versions of commits."""
+    found: list[int] = relation["id" if "id" in relation.column_names else "version"].to_pylist()
+    return found
+
+
 class MemorySink:
     """A target with Delta's rule for markers: a statement at or below its marker is skipped in
     silence, and so is one whose marker another history has moved. `app_ids`: those of the store's
@@ -123,7 +129,7 @@ class MemorySink:
             raise error
         if entry.number > self.marker(entry) and not self.is_moved(entry):
             self.entries.append((entry.rule, entry.number))
-            self.effects.update((entry.rule, n) for n in firings.relation["id"].to_pylist())
+            self.effects.update((entry.rule, n) for n in numbers(firings.relation))
             self.commits.append((entry.app_id, entry.number, firings.hex_ids().to_pylist()))
             self.actions[entry.app_id, entry.number] = entry.action
         if error := self.lost(entry):
