@@ -45,6 +45,7 @@ FOUND = {  # rule, key, end, how many constituents
     "load": [
         ("checked", {}, "2026-03-05T08:00:00.000001Z", 2),
         ("checked", {}, "2026-03-05T09:00:00.000001Z", 1),
+        ("drift", {}, "2026-03-05T10:00:00.000001Z", 1),
     ],
 }
 CANDLES = "day DATE, ticks BIGINT, first DOUBLE, low DOUBLE, high DOUBLE, last DOUBLE"
