@@ -125,8 +125,8 @@ class Feed(Protocol):
         ...
 
     def history(self, table: Table, span: TableRange) -> pa.Table:
-        """The commits of `span` but for the seals of any engine (G18), a row each, in order:
-        VERSION and the columns of an `on: commit` (`engine.parameters.COMMITS`). No Spark job."""
+        """The commits of `span` but for the seals of any engine (G18), a row each, in order, with
+        the columns of an `on: commit` (`engine.parameters.COMMITS`). No Spark job."""
         ...
 
     def decide(self, rows: pa.Table, where: Mapping[str, str], source: str) -> pa.Table:

@@ -204,8 +204,8 @@ def _expression(book: Book, node: x.Expression, scalar: Scalar, report: Report) 
             refuse(report, "begin-end", message, scalar, below, hint)
         elif isinstance(below, x.Edge) and below.name in events:
             event = book.events.get(below.name)
-            change = event.change if isinstance(event, TableEvent) else None
-            if event and not (change and (change.is_commit or change is Change.UPDATE)):
+            changes = (Change.UPDATE, Change.TRANSACTION, Change.COMMIT)
+            if event and not (isinstance(event, TableEvent) and event.change in changes):
                 message = f"{below.name!r} has no beginning and end"
                 hint = "begin_of and end_of take an update, transaction or commit event, or a rule"
                 refuse(report, "begin-end", message, scalar, below, hint)

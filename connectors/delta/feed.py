@@ -23,7 +23,7 @@ from tidegate.connectors.delta.log import CATALOG_FEATURES, LogListing, Snapshot
 from tidegate.connectors.delta.session import new_session
 from tidegate.connectors.delta.start import start_cursor
 from tidegate.engine.parameters import COMMITS, INSTANT
-from tidegate.engine.ports import VERSION, ReadRequest, TableHead
+from tidegate.engine.ports import ReadRequest, TableHead
 from tidegate.engine.schemas import same_schema
 from tidegate.engine.values import Commit, Cursor, TableRange
 from tidegate.rules.errors import EngineError
@@ -191,8 +191,7 @@ class DeltaFeed:
                 raise stops.version_gone(table.name, version, "its log file was cleaned up")
             if not logged.seal:
                 found.append(logged.shown)
-        commits = pa.Table.from_pylist(found, COMMITS[Change.COMMIT])
-        return commits.append_column(VERSION, commits.column("version"))
+        return pa.Table.from_pylist(found, COMMITS[Change.COMMIT])
 
     def decide(self, rows: pa.Table, where: Mapping[str, str], source: str) -> pa.Table:
         """See `engine.ports.Feed.decide`. Raises EngineError `table-unreadable`, `read-overrun`."""

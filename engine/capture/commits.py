@@ -10,13 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidegate.engine.capture.athand import Bools, Undecided, held
 from tidegate.engine.ids import occurrence_ids
 from tidegate.engine.moments import python_rows
 from tidegate.engine.ownwrites import ignored_writer, public_name
 from tidegate.engine.parameters import COMMITS
-from tidegate.engine.ports import VERSION, Feed
+from tidegate.engine.ports import Feed
 from tidegate.engine.values import Batch, ChangeKind, Int64, Needs, Rejected, TableRange
 from tidegate.rules.model import Change, Table, TableEvent
 
@@ -35,16 +36,16 @@ def commits(
     """The occurrences of each event type, with the commits on which its `where` raises. A commit
     that the range skips, as it changes no row, is no transaction (G10)."""
     every = feed.history(table, span)
-    skipped = [v in span.skipped for v in every.column(VERSION).to_pylist()]
-    told = {
+    skipped = pc.is_in(every.column("version"), pa.array(span.skipped, pa.int64()))
+    changing = every.filter(pc.invert(skipped))
+    seen = {
         Change.COMMIT: every,
-        Change.TRANSACTION: every.filter(~np.array(skipped, np.bool_)),
+        Change.TRANSACTION: changing.select(COMMITS[Change.TRANSACTION].names),
     }
     asked: dict[tuple[Change, str | None], tuple[Bools, Undecided]] = {}
     for event in events:
-        seen = told[event.change]
-        version = seen.column(VERSION).to_numpy()
-        rows = seen.select(COMMITS[event.change].names)
+        rows = seen[event.change]
+        version = rows.column("version").to_numpy()
         sort = (event.change, event.where)
         if sort not in asked:
             asked[sort] = held(event.where, rows, feed, table.name)

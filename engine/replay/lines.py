@@ -162,9 +162,10 @@ class Lines:
     ) -> None:
         """A commit that changes no row is no transaction (G10)."""
         for number, each in zip(code.tolist(), fields, strict=True):
+            if number not in self._transactions:
+                continue
             operation = str(each.get("operation"))
-            rowless = operation in ROWLESS or each.get("changes_rows") is False
-            if number in self._transactions and rowless:
+            if operation in ROWLESS or each.get("changes_rows") is False:
                 name = list(self._codes)[number]
                 what = operation if operation in ROWLESS else "such a commit"
                 message = f"{name} is on: transaction, and {what} changes no row"

@@ -91,8 +91,7 @@ class MemoryFeed:
             for version in range(span.first, span.last + 1)
             if not self.seals(version)
         ]
-        found = pa.Table.from_pylist(commits, COMMITS[Change.COMMIT])
-        return found.append_column(VERSION, found.column("version"))
+        return pa.Table.from_pylist(commits, COMMITS[Change.COMMIT])
 
     def decide(self, rows: pa.Table, where: Mapping[str, str], source: str) -> pa.Table:
         raise AssertionError
