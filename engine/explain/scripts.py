@@ -9,7 +9,7 @@ from tidegate.engine.explain import model
 from tidegate.engine.explain.script_costs import Sizes, bytes_of, statements_max, unbounded
 from tidegate.engine.explain.script_words import action_text, marker_text, position, symbol_text
 from tidegate.engine.script.book import in_order
-from tidegate.engine.script.doubts import doubts, explored_in_turn, too_many_states
+from tidegate.engine.script.doubts import doubts, explored_of, too_many_states
 from tidegate.engine.script.exploring import OTHER, Explored
 from tidegate.engine.script.paths import markers
 from tidegate.engine.script.places import Marker
@@ -34,8 +34,9 @@ class Scripts:
         enabled = {n: replace(script, enabled=True) for n, script in book.scripts.items()}
         ordered = in_order(replace(book, scripts=enabled))
         shown = [book.scripts[each.name] for each in ordered if only in (None, each.name)]
-        for script, explored in explored_in_turn(book, shown):
-            self._add(script, explored)
+        explored = explored_of(book, shown)
+        for script in shown:
+            self._add(script, explored[script.name])
 
     def _add(self, script: Script, explored: Explored) -> None:
         book, program = self._book, script.program

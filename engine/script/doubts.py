@@ -3,7 +3,7 @@ lets go on, and machines that are too large (`eventscript.md` 5)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from tidegate.engine.script.exploring import OTHER, Ambiguity, Explored, explore, place_of
@@ -21,7 +21,8 @@ def looked_through(book: model.Rulebook) -> model.Rulebook:
     """A rulebook with the warnings of its scripts' automata. Raises `InputError` where a `machine:
     dfa` is too large."""
     warnings, problems = [*book.warnings], list[Problem]()
-    for script, explored in explored_in_turn(book, book.scripts.values()):
+    for name, explored in explored_of(book, book.scripts.values()).items():
+        script = book.scripts[name]
         problem = too_many_states(book, script, explored)
         problems += [] if problem is None else [problem]
         warnings += doubts(book, script, explored)
@@ -33,23 +34,25 @@ def looked_through(book: model.Rulebook) -> model.Rulebook:
 def check_machines(book: model.Rulebook) -> None:
     """Raises `InputError` where a `machine: dfa` is too large."""
     scripts = [script for script in book.scripts.values() if script.machine == "dfa"]
-    found = (too_many_states(book, *each) for each in explored_in_turn(book, scripts))
+    explored = explored_of(book, scripts)
+    found = (too_many_states(book, script, explored[script.name]) for script in scripts)
     if problems := [problem for problem in found if problem is not None]:
         raise InputError(in_order(problems))
 
 
-def explored_in_turn(
-    book: model.Rulebook, scripts: Iterable[model.Script]
-) -> Iterator[tuple[model.Script, Explored]]:
-    """The automata of scripts of a rulebook, within the rulebook's limits: that of steps counts
-    for all of them together."""
-    settings = book.settings
+def explored_of(
+    book: model.Rulebook, scripts: Collection[model.Script]
+) -> Mapping[str, Explored]:
+    """The automata of scripts of a rulebook by name, within its limits: that of steps counts for
+    all of them together. Each `machine: dfa` is looked at first, so that other scripts do not
+    decide whether it is refused."""
+    settings, found = book.settings, dict[str, Explored]()
     left = settings.script_exploring_steps_max
-    for script in scripts:
+    for script in sorted(scripts, key=lambda script: script.machine != "dfa"):
         states_max, paths_max = settings.script_states_max, settings.script_paths_max
-        found = explore(script.program, states_max, paths_max, left)
-        left = max(left - found.steps, 0)
-        yield script, found
+        found[script.name] = explore(script.program, states_max, paths_max, left)
+        left = max(left - found[script.name].steps, 0)
+    return found
 
 
 def too_many_states(

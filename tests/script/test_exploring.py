@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tidegate import rules
-from tidegate.engine.script.doubts import looked_through
+from tidegate.engine.script.doubts import check_machines, looked_through
 from tidegate.engine.script.exploring import explore
 from tidegate.engine.script.machine import Machine
 from tidegate.engine.script.places import Places
@@ -192,6 +192,17 @@ def test_what_was_not_looked_at_is_said_with_the_limit() -> None:
             f"'{name}' is too large to be looked at as a whole (setting script_exploring_steps_max)"
             ": what is ambiguous was sought in the first 0 states"
         )
+
+
+def test_a_machine_that_is_too_large_is_refused_behind_another_script_too() -> None:
+    nine = " & ".join(f"(A(){{{count}}})+" for count in LOOPS)
+    text = "rulebook: b\nsettings: {script_exploring_steps_max: 600, script_states_max: 20}\n"
+    text += f'scripts:\n  steps: {{text: "in {{}} A {nine}"}}\n'
+    text += '  large: {machine: dfa, text: "in {} A, {} B (.* A() .{9})+"}\n'
+    book = rules.load(text, features=all_features())
+    for refuse in (looked_through, check_machines):
+        with pytest.raises(InputError, match="'large' has more than 20 states"):
+            refuse(book)
 
 
 def test_what_lies_beyond_the_limit_of_states_is_said_not_to_be_looked_at() -> None:
