@@ -220,7 +220,8 @@ def dead(rule: str | None, limit: int, store: str | None, name: str | None, as_j
 def enable(
     rule: str, key: tuple[str, ...], store: str | None, name: str | None, as_json: bool
 ) -> None:
-    """Let a rule go on that a limit has parked, or that was disabled."""
+    """Let a rule go on that a limit has parked, or that was disabled, and forgive its texts that
+    are in quarantine: they run again."""
     from tidegate.engine.operate import switch_rule
 
     given = pairs(key, "--key")

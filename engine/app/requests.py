@@ -50,8 +50,8 @@ class Requests:
 
     def enable(self, rule: str, *, key: Mapping[str, Any] | None = None) -> None:
         """Let a rule go on, from now on (G24). A parked rule keeps what it had. A disabled one
-        begins anew. With `key`, a value of each `per` column, it fires for that key again. Raises
-        InputError."""
+        begins anew. Its texts that are in quarantine run again. With `key`, a value of each `per`
+        column, it fires for that key again. Raises InputError."""
         self._check_open("enable")
         if key is not None:
             self.rules.enable_for(rule, _texts(key))

@@ -52,6 +52,11 @@ def url(tmp_path: Path) -> str:
     return url
 
 
+def test_enable_says_that_it_forgives(tidegate: Tidegate) -> None:
+    said = " ".join(tidegate("enable", "--help").stdout.split())
+    assert "forgive its texts that are in quarantine" in said
+
+
 def asked(url: str) -> list[tuple[str, str, str | None]]:
     with open_store(url, create=False) as store:
         return [(c.kind, c.subject, c.option) for c in store.pending_controls(NAME)]
