@@ -13,6 +13,7 @@ from tidegate.engine.chosen import Chosen, unknown
 from tidegate.engine.everywhere import make_signals
 from tidegate.engine.lifecycle import IDLE
 from tidegate.engine.locallog import ahead
+from tidegate.engine.quarantine.texts import texts_of
 from tidegate.engine.rulesdata import Rules, ask_to_reload
 from tidegate.engine.store import FINISHED, SqlStore, open_store
 from tidegate.engine.store import migrate as migrate_schema
@@ -113,7 +114,8 @@ def whole_status(store: SqlStore, book: Rulebook) -> dict[str, Any]:
 
 def status_of(store: SqlStore, book: Rulebook) -> dict[str, Any]:
     """What of it can be asked each second: no next timers, and not what is held back."""
-    status = store.status(book.name, declared=book.events, rules=book.rules)
+    texts = texts_of(book)
+    status = store.status(book.name, declared=book.events, rules=book.rules, texts=texts)
     for row in status["tables"]:
         table = book.tables.get(row["table"])
         seen = ahead(table, row["version"]) if table is not None else None

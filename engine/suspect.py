@@ -11,6 +11,9 @@ ENDS_PER_STRIKE = 3
 """So many ends of the whole process without a word count as one strike. One alone says little:
 whoever kills an engine kills with it whatever happened to run."""
 
+Text = tuple[str, str, str]
+"""The kind, the subject and the text of a suspect: its key without the part."""
+
 DEATH, OVERRUN, END = "deaths", "overruns", "ends"
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from tidegate.engine.entries import Entry, Fate
 from tidegate.engine.ports import OutageError, QuarantinedError, Sink, SinkError
 from tidegate.engine.quarantine.quarantine import Quarantine
+from tidegate.engine.quarantine.texts import text_of
 from tidegate.engine.suspect import Suspect, text_digest
 from tidegate.engine.values import Firings
 
@@ -81,7 +82,7 @@ def _action(entry: Entry) -> Suspect:
     subject = f"{entry.rule}/{entry.action}{alternative}"
     writes = f", which writes {entry.target}" if entry.target else ""
     told = f"action {entry.action + 1} of rule {entry.rule}{writes} (entry {entry.number})"
-    return Suspect("action", subject, text_digest(entry.text), str(entry.number), told=told)
+    return Suspect("action", subject, text_digest(text_of(entry)), str(entry.number), told=told)
 
 
 def _seal(entry: Entry) -> Suspect:

@@ -40,9 +40,7 @@ def check_machines(book: model.Rulebook) -> None:
         raise InputError(in_order(problems))
 
 
-def explored_of(
-    book: model.Rulebook, scripts: Collection[model.Script]
-) -> Mapping[str, Explored]:
+def explored_of(book: model.Rulebook, scripts: Collection[model.Script]) -> Mapping[str, Explored]:
     """The automata of scripts of a rulebook by name, within its limits: that of steps counts for
     all of them together. Each `machine: dfa` is looked at first, so that other scripts do not
     decide whether it is refused."""

@@ -23,6 +23,7 @@ from tidegate.engine.store import (
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import Database
 from tidegate.engine.store.tail import Heard, Tail
+from tidegate.engine.suspect import Text
 from tidegate.rules.errors import EngineError
 
 
@@ -37,10 +38,11 @@ class Shown:
         rulebook: str,
         declared: Collection[str] | None = None,
         rules: Collection[str] | None = None,
+        texts: Collection[Text] | None = None,
     ) -> dict[str, Any]:
         """See `engine.store.status`."""
         with self._database.read() as connection:
-            return status.rulebook_status(connection, rulebook, declared, rules)
+            return status.rulebook_status(connection, rulebook, declared, rules, texts)
 
     def parked(self, rulebook: str) -> frozenset[str]:
         with self._database.read() as connection:

@@ -26,6 +26,7 @@ from tidegate.engine.store.database import server_now
 from tidegate.engine.store.holder import is_dead
 from tidegate.engine.store.outbox import DEAD, HELD, PENDING
 from tidegate.engine.store.signals import unplaced_by_event
+from tidegate.engine.suspect import Text
 
 NEWEST_SHOWN = 10
 
@@ -35,6 +36,7 @@ def rulebook_status(
     rulebook: str,
     declared: Collection[str] | None = None,
     rules: Collection[str] | None = None,
+    texts: Collection[Text] | None = None,
 ) -> dict[str, Any]:
     """Where a rulebook's engine stands, without a value of the user's tables. Times are ISO 8601,
     UTC; lists hold mappings or names.
@@ -51,9 +53,10 @@ def rulebook_status(
     that are not finished: a pending one that has an error has failed and will be tried again;
     `commands` are the ways past a held or a dead one: one whose rule is not among `rules`, if they
     are given, can only be skipped. `quarantined` are texts that have ended Spark's Java or
-    outlasted their deadline twice. A signal whose event is not among the `declared` ones, if they
-    are given, waits for a rulebook that declares it. `answered` is what came of what was asked for
-    last: a bucket carried it out, or it was answered.
+    outlasted their deadline twice; only those among the rulebook's `texts`, if they are given. A
+    signal whose event is not among the `declared` ones, if they are given, waits for a rulebook
+    that declares it. `answered` is what came of what was asked for last: a bucket carried it out,
+    or it was answered.
     """
     b = t.buckets.c
     last = connection.execute(
@@ -84,7 +87,7 @@ def rulebook_status(
         "rules": _rules(connection, rulebook, counts),
         "parked_rules": _parked(connection, rulebook),
         "disabled_rules": _disabled(connection, rulebook),
-        "quarantined": suspects.shown(connection, rulebook),
+        "quarantined": suspects.shown(connection, rulebook, texts),
         "tables": _tables(connection, rulebook),
         "moved": _moved(connection, rulebook),
         "entries": _entries(connection, rulebook, rules),

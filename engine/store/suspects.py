@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from tidegate.engine import plain
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import server_now, upsert
-from tidegate.engine.suspect import STRIKES_MAX, Strikes, Suspect
+from tidegate.engine.suspect import STRIKES_MAX, Strikes, Suspect, Text
 
 _NAMED = ("kind", "subject", "text", "item", "part", "told")
 _COUNTS = ("deaths", "overruns", "ends", "reason")
@@ -70,8 +70,13 @@ def forgive(connection: sa.Connection, rulebook: str, suspects: Collection[Suspe
         connection.execute(sa.delete(t.suspects).where(same))
 
 
-def shown(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
-    """The texts that have two strikes or more, for `status`; the slices of a `where` are left out.
+def shown(
+    connection: sa.Connection,
+    rulebook: str,
+    texts: Collection[Text] | None = None,
+) -> list[dict[str, Any]]:
+    """The texts that have two strikes or more, for `status`; the slices of a `where` are left out,
+    and what is not among the rulebook's `texts` now, if they are given (`quarantine.texts`).
     `rule`: the rule whose text it is, None where several may share it."""
     return [
         {
@@ -84,5 +89,7 @@ def shown(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
             "rule": one.suspect.owner,
         }
         for one in strikes(connection, rulebook)
-        if one.count >= STRIKES_MAX and not (one.suspect.kind == "where" and one.suspect.part)
+        if one.count >= STRIKES_MAX
+        and not (one.suspect.kind == "where" and one.suspect.part)
+        and (texts is None or one.suspect.kind == "read" or one.suspect.key[:3] in texts)
     ]

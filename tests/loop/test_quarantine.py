@@ -10,6 +10,7 @@ import pytest
 from tests.support.bench import BOOK, Bench
 from tests.support.memory import MemorySink
 from tidegate.engine.entries import Entry
+from tidegate.engine.operate import status_of
 from tidegate.engine.ports import OutageError, SinkError
 from tidegate.engine.store import SqlStore
 from tidegate.engine.values import Firings
@@ -114,6 +115,30 @@ def test_a_text_with_strikes_max_strikes_runs_no_more_until_its_rule_is_enabled(
     assert sink.effects == Counter({**{("b", n): 1 for n in range(4)}, ("a", 3): 1})
     assert bench.store.status("loop")["quarantined"] == []
     assert [c["answer"] for c in bench.store.status("loop")["answered"]] == ["done"]
+
+
+def test_a_text_in_quarantine_is_shown_while_its_rule_has_it(store: SqlStore) -> None:
+    bench = bench_of(store, HarmfulSink("death"))
+    assert run(bench) == 2
+
+    def shown(text: str) -> list[str | None]:
+        bench.write(text)
+        bench.restart()
+        return [one["rule"] for one in status_of(store, bench.book)["quarantined"]]
+
+    *others, _, b = BOOK.splitlines(keepends=True)
+    assert shown(BOOK) == ["a"]
+    assert shown("".join([*others, b])) == []
+    assert (
+        shown(
+            BOOK.replace(
+                "a: {on: row, do: [{sql: INSERT INTO out SELECT id",
+                "a: {on: row, do: [{sql: INSERT INTO out SELECT 1",
+            )
+        )
+        == []
+    )
+    assert shown(BOOK) == ["a"]  # as it was: it has not run cleanly
 
 
 def test_what_landed_before_java_ended_is_done_and_not_run_again(store: SqlStore) -> None:
