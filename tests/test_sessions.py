@@ -27,7 +27,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr(module, "start_session", start)
     monkeypatch.setattr(module, "check_session", lambda _: None)
     monkeypatch.setattr(module, "watched", lambda one: setattr(one, "watched", True))
-    monkeypatch.setattr(module, "is_running", lambda _: False)
+    monkeypatch.setattr(module, "why_lost", lambda _: GONE)
 
     def discard(one: Any, *, with_java: bool) -> None:
         one.forgotten = not with_java
@@ -118,7 +118,7 @@ def test_g13_a_java_whose_slots_are_held_ends_with_its_session(
     shared = Sessions(None, {})
     last = shared.get()
     for runs in (True, False):
-        monkeypatch.setattr(module, "is_running", lambda _, runs=runs: runs)
+        monkeypatch.setattr(module, "why_lost", lambda _, runs=runs: None if runs else GONE)
         last = shared.again(last, GONE, 2)
     assert ended == [True, False]
     assert all(one.watched for one in started)

@@ -151,37 +151,24 @@ def check_alive(error: BaseException) -> None:
     """Raises EngineError `spark-lost` if an error says that the JVM, or its context, is gone: then
     nothing is known of what was asked of it."""
     if is_lost(error):
-        text = str(error)
-        raise spark_lost(text.splitlines()[0] if text else type(error).__name__) from error
-
-
-def check_running(spark: SparkSession) -> None:
-    """Raises EngineError `spark-lost` where the JVM or the context has ended: no wait brings them
-    back."""
-    try:
-        context: Any = spark.sparkContext._jsc
-        ended = context is None or context.sc().isStopped()
-    except SPARK_ERRORS as error:
-        check_alive(error)
-        raise
-    if ended:
-        raise spark_lost("its context was stopped")
+        raise _spark_lost(error) from error
 
 
 def why_lost(spark: SparkSession, error: BaseException | None = None) -> EngineError | None:
-    """`spark-lost` where an error, or Spark when asked, says that its JVM or context has ended."""
+    """`spark-lost` where an error, or Spark when asked, says that its JVM or context has ended: no
+    wait brings them back. None where it runs, or answers at all."""
     if isinstance(error, EngineError) and error.code == "spark-lost":
         return error
     try:
-        check_running(spark)
-    except EngineError as lost:
-        return lost
-    except SPARK_ERRORS:
-        return None  # it answers
-    return None
+        context: Any = spark.sparkContext._jsc
+        ended = context is None or context.sc().isStopped()
+    except SPARK_ERRORS as refused:
+        return _spark_lost(refused) if is_lost(refused) else None
+    return _spark_lost("its context was stopped") if ended else None
 
 
-def spark_lost(reason: str) -> EngineError:
+def _spark_lost(why: BaseException | str) -> EngineError:
+    reason = next(iter(str(why).splitlines()), type(why).__name__)
     return EngineError(
         "spark-lost",
         f"Spark is gone: {reason}",

@@ -16,7 +16,7 @@ import pyspark
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from tidegate.connectors.delta.faults import SPARK_ERRORS, check_running, fault, is_lost
+from tidegate.connectors.delta.faults import SPARK_ERRORS, fault, is_lost
 from tidegate.connectors.delta.jars import delta_jars
 from tidegate.connectors.delta.java import java_for_spark
 from tidegate.connectors.delta.plans import Plans
@@ -108,15 +108,6 @@ def discard_session(spark: SparkSession, *, with_java: bool = False) -> None:
         SparkContext._jvm = None
     SparkContext._active_spark_context = None
     SparkSession._instantiatedSession = None
-
-
-def is_running(spark: SparkSession) -> bool:
-    """Whether the Java and the context of a session are there."""
-    try:
-        check_running(spark)
-    except (EngineError, *SPARK_ERRORS):
-        return False
-    return True
 
 
 def _answers(gateway: Any) -> bool:

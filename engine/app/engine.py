@@ -14,7 +14,7 @@ from typing import Self, TypeVar
 
 from pyspark.sql import SparkSession
 
-from tidegate.connectors.delta.faults import check_running, why_lost
+from tidegate.connectors.delta.faults import why_lost
 from tidegate.connectors.delta.health import DeltaHealth
 from tidegate.connectors.delta.slots import Slots
 from tidegate.connectors.scheduler import Wakeup
@@ -457,7 +457,8 @@ class Engine(Requests):
                 reason = gone
 
     def _recover(self) -> None:
-        check_running(self._spark)
+        if gone := why_lost(self._spark):
+            raise gone
         self._loop.recover()
 
     @contextmanager

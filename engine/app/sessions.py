@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
+from tidegate.connectors.delta.faults import why_lost
 from tidegate.connectors.delta.session import (
     check_session,
     discard_session,
-    is_running,
     start_session,
     stop_session,
 )
@@ -69,7 +69,7 @@ class Sessions:
             log.warning("%s\n    starting it again (%s)", reason.message, counted)
             if self._watchdog is not None:
                 self._watchdog.close()
-            discard_session(ended, with_java=is_running(ended))
+            discard_session(ended, with_java=why_lost(ended) is None)
             self._spark = None
             self._spark = self._started()
             failpoint("spark.restart")

@@ -15,9 +15,9 @@ from tidegate.connectors.delta.faults import (
     SPARK_ERRORS,
     Fault,
     check_alive,
-    check_running,
     fault,
     is_lost,
+    why_lost,
 )
 from tidegate.rules.errors import EngineError, InputError
 
@@ -110,7 +110,7 @@ def test_a_table_that_does_not_resolve_names_the_catalog_in_memory(
 
 
 def test_a_java_that_has_ended_is_no_fault_of_what_was_asked_of_it(spark: SparkSession) -> None:
-    check_running(spark)
+    assert why_lost(spark) is None
     refused = ConnectionRefusedError("refused")
     assert isinstance(refused, SPARK_ERRORS)
     assert is_lost(refused)
