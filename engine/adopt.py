@@ -78,7 +78,7 @@ def find_doubt(rulebook: Rulebook, store: Memory, found: Sequence[Marked]) -> Do
     return Doubt(
         last,
         tuple((t, m) for t, m in own if _forgotten(m, app_ids, last)),
-        tuple((t, m) for t, m in others if not _is_of(m, app_ids.get(m.number))),
+        tuple((t, m) for t, m in others if app_ids.get(m.number) != m.app_id),
     )
 
 
@@ -130,18 +130,10 @@ def adopt(
     }
 
 
-def _is_of(marker: Marker, app_id: str | None) -> bool:
-    """Whether a stored entry, of the marker's number, is the marker's. Commits name the rule only,
-    app ids may go on after it."""
-    return app_id is not None and f"{app_id}/".startswith(f"{marker.app_id}/")
-
-
 def _forgotten(marker: Marker, app_ids: Mapping[int, str], last: int) -> bool:
     """Whether a marker of the store's own id is of an entry that it does not know. One that is not
     kept any more was known; one that is another rule's by now was drawn again."""
-    if marker.number > last:
-        return True
-    return marker.number in app_ids and not _is_of(marker, app_ids[marker.number])
+    return marker.number > last or app_ids.get(marker.number, marker.app_id) != marker.app_id
 
 
 def _listed(
@@ -174,7 +166,7 @@ def _doubted(table: str, notes: Notes, store: Memory, doubt: Doubt) -> list[dict
         if marker.store == store.id:
             doubtful = _forgotten(marker, app_ids, doubt.last_entry)
         else:
-            doubtful = not _is_of(marker, app_ids.get(marker.number))
+            doubtful = app_ids.get(marker.number) != marker.app_id
         if doubtful and marker.store in doubt.stores:
             what = "seal" if noted.sealed else "effect"
             row = {"table": table, "version": noted.version, "what": what, **_shown(marker)}
@@ -186,7 +178,7 @@ def _shown(marker: Marker) -> dict[str, Any]:
     return {
         "store": marker.store,
         "rulebook": marker.rulebook,
-        "rule": marker.rule,
+        "rule": marker.rule.partition("/")[0],
         "entry": marker.number,
         "committed_at": plain.instant(marker.committed_at),
     }

@@ -12,7 +12,7 @@ _FIRST = "tidegate"
 @dataclass(frozen=True, slots=True)
 class Marker:
     """Delta's `txn` action of an entry: whose it is, its `number`, and when it was committed
-    (microseconds, None where the log does not say). `rule` may end in `/otherwise`."""
+    (microseconds, None where the log does not say). `rule` may go on, as in `pay/otherwise`."""
 
     store: str
     rulebook: str

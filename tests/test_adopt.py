@@ -145,6 +145,17 @@ def test_g20_a_marker_of_an_entry_that_the_store_has_not_given_refuses_it(behind
     assert all(f"tidegate adopt {way} RULEBOOK" in error.hint for way in ("--repeat", "--from now"))
 
 
+@pytest.mark.parametrize("repeat", [True, False])
+def test_g20_an_entry_that_stands_for_another_one_is_not_that_one(repeat: bool) -> None:
+    """Entry 2 is a redrive in this store; the target has one that the store has forgotten."""
+    memory = Memory(entries={2: "tidegate/mine/shop/first/redrive/1/0"}, version=0)
+    assert refusal(marker(2), memory=memory).code == "store-behind-effects"
+    report = adopt(BOOK, memory, 8, Lake((marker(2),)), repeat=repeat)
+    assert [(c["rule"], c["entry"]) for c in report["commits"]] == [("first", 2)]
+    redriven = marker(2, "mine/shop/first/redrive/1/0")
+    check_store(BOOK, replace(memory, id="mine"), Lake((redriven,)), {"log"})
+
+
 def test_g20_a_marker_of_another_store_refuses_it_with_its_id_and_age() -> None:
     error = refusal(marker(2, "other/shop/first", hours=30), marker(1, "other/shop/first", hours=5))
     assert error.code == "other-store"

@@ -94,13 +94,12 @@ def _markers(found: list[dict[str, Any]]) -> tuple[Marker, ...]:
 def _noted(commit: LoggedCommit) -> Noted | None:
     """What a commit says of its entry; others may have written what they like."""
     note = commit.note
-    names = [note.get(name) for name in ("store", "rulebook", "rule")]
-    number, firings = note.get("entry"), note.get("firings", 0)
-    if not (all(isinstance(n, str) for n in names) and type(number) is type(firings) is int):
+    app_id, number, firings = note.get("app_id"), note.get("entry"), note.get("firings", 0)
+    if not (isinstance(app_id, str) and type(number) is type(firings) is int):
         return None
-    store, rulebook, rule = map(str, names)
-    marker = Marker(store, rulebook, rule, number, commit.instant)
-    return Noted(commit.version, marker, firings, sealed=note.get("sealed") is True)
+    marker = parse_marker(app_id, number, commit.instant)
+    sealed = note.get("sealed") is True
+    return None if marker is None else Noted(commit.version, marker, firings, sealed)
 
 
 def _micros(milliseconds: int | None) -> int | None:

@@ -28,7 +28,7 @@ def write(lake: Lake, table: str, app_id: str, number: int, metadata: str = "") 
 
 
 def note(entry: int, **more: Any) -> str:
-    noted = {"store": "s", "rulebook": "shop", "rule": "first", "entry": entry}
+    noted = {"app_id": "tidegate/s/shop/first", "entry": entry}
     return json.dumps({"tidegate": {**noted, **more}})
 
 
