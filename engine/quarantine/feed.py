@@ -326,8 +326,26 @@ class _Asking:
 
 
 def _by_hash(rows: pa.Table) -> Int64:
-    hashes = row_hash(rows)
+    """Row numbers in an order that does not depend on that of the rows. -0.0 is not 0.0 here: it is
+    another text, and another divisor."""
+    kinds = [_bits(kind) for kind in rows.schema.types]
+    columns = [
+        pa.chunked_array([chunk.view(kind) for chunk in column.chunks], kind)
+        for column, kind in zip(rows.columns, kinds, strict=True)
+    ]
+    hashes = row_hash(pa.table(columns, rows.column_names))
     return np.lexsort((hashes[:, 1], hashes[:, 0]))
+
+
+def _bits(kind: pa.DataType) -> pa.DataType:
+    """A type with whole numbers in place of doubles and floats, of the same bits."""
+    if pa.types.is_floating(kind):
+        return pa.int64() if pa.types.is_float64(kind) else pa.int32()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_bits(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_bits(kind.key_type), _bits(kind.item_type))
+    return pa.list_(_bits(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
 def _chosen(rows: pa.Table, request: ReadRequest, asked: Mapping[str, _Verdicts]) -> pa.Table:

@@ -226,6 +226,31 @@ def test_rows_that_come_in_another_order_are_in_the_slices_that_they_were_in() -
     assert spark.deaths == 5
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_negative_zero_is_not_taken_for_the_other_one(nested: bool) -> None:
+    """The rows come in another order whenever Spark was started again."""
+
+    def negative(x: pa.ChunkedArray) -> bool:
+        return "-0.0" in str(x.to_pylist())
+
+    class Negative(PoisonFeed):
+        def decide(self, rows: pa.Table, where: Mapping[str, str], source: str) -> pa.Table:  # noqa: ARG002
+            if negative(rows["x"]):
+                raise self.spark.end()
+            return pa.table({name: [True] * rows.num_rows for name in where})
+
+    engine, spark = Engine(), Spark()
+    values = [[{"y": x}] if nested else x for x in (-0.0, 0.0)]
+
+    def call() -> list[tuple[bool, bool | None]]:
+        rows = pa.table({"x": values[:: 1 if spark.deaths % 2 else -1]})
+        watched = WatchedFeed(Negative(spark, {}), engine.quarantine, BOOK)
+        said = watched.decide(rows, {"w": "good"}, "signal s")
+        return [(negative(rows["x"].slice(n, 1)), said["w"][n].as_py()) for n in range(2)]
+
+    assert sorted(engine.through(call), key=str) == [(False, True), (True, None)]
+
+
 def test_whoever_kills_the_process_rejects_no_row() -> None:
     class Killed(BaseException):
         """The process ends here."""
