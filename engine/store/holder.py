@@ -15,20 +15,28 @@ def this_holder() -> str:
 
 
 def is_dead(holder: str) -> bool:
-    """Whether the holder was a process of this machine that has ended.
+    """Whether the holder was a process of this machine that has ended: then its lease need not be
+    waited for."""
+    return _lives(holder) is False
 
-    Then its lease need not be waited for. False where that cannot be known.
-    """
+
+def is_alive(holder: str) -> bool:
+    """Whether the holder is a process of this machine that goes on."""
+    return _lives(holder) is True
+
+
+def _lives(holder: str) -> bool | None:
+    """None where that cannot be known."""
     machine, _, rest = holder.rpartition("/")[0].rpartition("/")
     if machine != _machine() or not rest.isdigit():
-        return False
+        return None
     try:
         os.kill(int(rest), 0)
     except ProcessLookupError:
-        return True
-    except OSError:
         return False
-    return False
+    except OSError:
+        return None
+    return True
 
 
 def _machine() -> str:

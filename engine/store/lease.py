@@ -8,14 +8,19 @@ from typing import Any
 import sqlalchemy as sa
 
 from tidegate.engine.lifecycle import STARTING, Activity
+from tidegate.engine.store import suspects
 from tidegate.engine.store.database import insert_new, server_now
-from tidegate.engine.store.holder import is_dead
+from tidegate.engine.store.holder import is_alive, is_dead
 from tidegate.engine.store.tables import UNFINISHED, leases, outbox
 from tidegate.rules.errors import EngineError
 
 
 def acquire(connection: sa.Connection, rulebook: str, holder: str, seconds: int) -> int:
-    """Take the lease if it is free, expired, or its holder's process has ended; its new epoch."""
+    """Take the lease if it is free, expired, or its holder's process has ended; its new epoch.
+
+    What Spark ran of an engine that gave the lease back, or that has lost it and goes on, did not
+    end that engine's process (G13). Of one on another machine nobody knows.
+    """
     empty = {"rulebook": rulebook, "holder": "", "epoch": 0, "expires_at": 0, "alive_at": 0}
     insert_new(connection, leases, empty)
     held = connection.execute(_row(rulebook).with_for_update()).one()
@@ -37,6 +42,8 @@ def acquire(connection: sa.Connection, rulebook: str, holder: str, seconds: int)
         **_said(Activity(STARTING), now),
     }
     connection.execute(sa.update(leases).where(leases.c.rulebook == rulebook).values(values))
+    if not held.expires_at or is_alive(held.holder):
+        suspects.forget_begun(connection, rulebook)
     _leave_out(connection, rulebook, now - held.alive_at)
     return int(held.epoch) + 1
 

@@ -31,6 +31,11 @@ def begun(connection: sa.Connection, rulebook: str) -> tuple[Suspect, ...]:
     return tuple(Suspect(**one) for one in json.loads(found or "[]"))
 
 
+def forget_begun(connection: sa.Connection, rulebook: str) -> None:
+    """What ran last is no fault of anybody's."""
+    connection.execute(sa.delete(t.begun).where(t.begun.c.rulebook == rulebook))
+
+
 def strike(connection: sa.Connection, rulebook: str, strikes: Sequence[Strikes]) -> None:
     """Store what suspects have done up to now."""
     at = server_now(connection)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -12,6 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.support import make
+from tests.support.holders import ended_holder
 from tidegate.engine.failpoints import arm
 from tidegate.engine.ports import OutageError
 from tidegate.engine.store import LeaseKeeper, SqlStore, open_store
@@ -96,10 +94,7 @@ def test_g07_leases_of_rulebooks_do_not_touch(store: SqlStore) -> None:
 
 
 def test_the_lease_of_a_process_that_ended_need_not_be_waited_for(store: SqlStore) -> None:
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    holder = this_holder().replace(f"/{os.getpid()}/", f"/{ended.pid}/")
-    store.acquire("bank", holder, 3600)
+    store.acquire("bank", ended_holder(), 3600)
     assert store.acquire("bank", this_holder(), 30) == 2
     with pytest.raises(EngineError, match=f"is run by {this_holder().rpartition('/')[0]}"):
         store.acquire("bank", this_holder(), 30)  # this process is alive

@@ -6,8 +6,10 @@ import pytest
 import sqlalchemy as sa
 
 from tests.quarantine.poison import LOST
+from tests.support.holders import ended_holder
 from tests.support.quarantine import quarantine
 from tidegate.engine.store import SqlStore
+from tidegate.engine.store.holder import this_holder
 from tidegate.engine.suspect import Strikes, Suspect
 from tidegate.rules.errors import EngineError
 
@@ -62,6 +64,27 @@ def test_g21_a_stale_engine_neither_strikes_nor_forgives(store: SqlStore) -> Non
         made.forgive(ONE)
     (kept,) = store.strikes("bank")
     assert (kept.deaths, kept.overruns) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("holder", "released", "ends"),
+    [
+        (this_holder(), False, 0),  # it has lost the lease, and goes on
+        (ended_holder(), False, 1),
+        ("elsewhere/7/x", False, 1),
+        ("elsewhere/7/x", True, 0),
+    ],
+    ids=["alive", "gone", "elsewhere", "released"],
+)
+def test_g13_only_an_end_of_the_process_counts_against_what_ran(
+    store: SqlStore, holder: str, released: bool, ends: int
+) -> None:
+    store.begin("bank", store.acquire("bank", holder, 0), [ONE])
+    if released:
+        store.release("bank", 1)
+    made = quarantine(store, "bank", store.acquire("bank", this_holder(), 600))
+    assert made.of(ONE).ends == ends
+    assert store.begun("bank") == ()
 
 
 def test_suspects_of_one_rulebook_are_none_of_another(store: SqlStore) -> None:
