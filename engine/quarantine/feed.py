@@ -261,7 +261,7 @@ class _Asking:
                 rows = self.rows.take(index)
                 said = self.watched.feed.decide(rows, {_ANSWER: self.text}, self.source)
         except EngineError as error:
-            if error.code == "spark-lost":
+            if error.code not in _FAILED:
                 raise
             if error.code == OVERRUN:
                 quarantine.overran([suspect], error.message)
@@ -304,7 +304,7 @@ class _Asking:
             with self.watched.quarantine.run():
                 self.watched.feed.decide(self.rows.slice(0, 0), {_ANSWER: self.text}, self.source)
         except EngineError as error:
-            if error.code == "spark-lost":
+            if error.code not in _FAILED:
                 raise
             return True
         return False
