@@ -225,8 +225,8 @@ class Sink(Protocol):
         ...
 
 
-LOST = frozenset({"lease-lost", "spark-lost"})
-"""The codes of errors that end an engine, whatever it was at."""
+LOST = frozenset({"lease-lost", "spark-lost", "stopped"})
+"""The codes of errors that end a run, whatever it was at."""
 
 
 class OutageError(EngineError):

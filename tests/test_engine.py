@@ -17,6 +17,7 @@ from tidegate.connectors.delta.feed import DeltaFeed
 from tidegate.engine.app import Engines
 from tidegate.engine.operate import list_firings, reset_table
 from tidegate.engine.ports import OutageError
+from tidegate.engine.quarantine.gate import GATE
 from tidegate.engine.state import BucketReport
 from tidegate.engine.store import SqlStore, open_store
 from tidegate.rules.errors import EngineError, InputError
@@ -189,6 +190,25 @@ def test_on_idle_ends_the_run_and_stop_ends_it_after_the_bucket_in_hand(shop: Sh
     with engine:
         assert [report.rows for report in engine.run_once()] == [1]
     assert shop.logged() == {("first", n, 10 * n): 1 for n in range(1, 6)}
+
+
+def test_a_stop_ends_a_run_that_waits_until_a_suspect_has_run(shop: Shop) -> None:
+    shop.order((1, 10))
+    with shop.engine() as engine:
+        with ThreadPoolExecutor(1) as thread, GATE.turn(alone=True):  # of another rulebook
+            run = thread.submit(engine.run_once)
+            end = time.monotonic() + 60
+            while not run.done() and time.monotonic() < end:
+                engine.stop()  # a run that begins takes no notice of an earlier one
+                time.sleep(0.1)
+            engine.end()
+            assert run.done()
+        assert run.result() == ()
+        assert shop.status()["stopped"] is None
+        assert not shop.logged()
+    with shop.engine() as engine:
+        assert [report.rows for report in engine.run_once()] == [1]
+    assert shop.logged() == {("first", 1, 10): 1}
 
 
 def test_a_second_run_is_refused_and_the_first_goes_on(shop: Shop) -> None:

@@ -474,7 +474,10 @@ class Engine(Requests):
             yield
         except Exception as error:
             self._interrupted = True
-            if self._open and self._stop.is_set() and getattr(error, "code", "") == "spark-lost":
+            code = getattr(error, "code", "")
+            if code == "stopped":
+                return
+            if self._open and self._stop.is_set() and code == "spark-lost":
                 return  # whoever asked for the stop has ended Java, too
             known = isinstance(error, TidegateError)
             said = str(error) if known else f"{type(error).__name__}: {error}"

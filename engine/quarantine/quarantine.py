@@ -111,7 +111,7 @@ class Quarantine:
         """Run texts in Spark: alone where one of them is suspected. Their begin is stored first. A
         death of Java counts against all of them; whatever says so is raised as `spark-lost`."""
         alone = any(self.of(one).suspected or self.of(one.whole).suspected for one in suspects)
-        with self._gate.turn(alone=alone) as replaced:
+        with self._gate.turn(alone=alone, stopped=self._stopped) as replaced:
             if lost := self.health.lost():
                 raise lost
             with self._begun(suspects):
