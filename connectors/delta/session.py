@@ -20,6 +20,7 @@ from tidegate.connectors.delta.faults import SPARK_ERRORS, fault, is_lost
 from tidegate.connectors.delta.jars import delta_jars
 from tidegate.connectors.delta.java import java_for_spark
 from tidegate.connectors.delta.plans import Plans
+from tidegate.connectors.delta.quiet import quieten_deaths
 from tidegate.engine.doing import doing
 from tidegate.rules.errors import EngineError
 
@@ -75,6 +76,7 @@ def start_session(app: str = "tidegate", conf: Mapping[str, str] | None = None) 
         ) from error
     check_session(spark)
     spark.sparkContext.setLogLevel("ERROR")
+    quieten_deaths(spark.sparkContext)
     return spark
 
 
