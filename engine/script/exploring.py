@@ -181,11 +181,7 @@ class _Explorer:
 
     def _lead(self, path: Path) -> int:
         """The first marker of a path."""
-        if isinstance(path, int):
-            return path
-        found = list(markers(path[1] | path[2]))
-        self._count(len(found))
-        return min(found)
+        return path if isinstance(path, int) else min(markers(path[1] | path[2]))
 
     def _note(self, going: list[tuple[int, bool]], symbol: Symbol) -> None:
         """Each marker with the first that goes on beside it: with one that acts, if it does."""

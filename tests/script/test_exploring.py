@@ -171,6 +171,14 @@ def test_what_looking_takes_is_counted(joined: Callable[[list[str]], str], loop:
     assert calls < 6 * found.steps + 20_000
 
 
+def test_each_path_that_is_led_to_is_a_step() -> None:
+    """50 paths that lead to 50 each, the same ones."""
+    many = " | ".join(["A()"] * 50)
+    found = explore(eventscript.read(f"in {{}} A (({many}) ({many}))")[0], 100, 10_000, STEPS)
+    assert len(found.states) <= 4
+    assert found.steps > 50 * 50
+
+
 def test_so_many_steps_as_may_be_are_enough() -> None:
     for each in programs(30):
         steps = explore(each, 2_000, 10_000, STEPS).steps
