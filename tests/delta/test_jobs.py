@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pyarrow as pa
@@ -36,6 +37,14 @@ def jobs(spark: SparkSession) -> Iterator[Jobs]:
     made = Jobs(spark)
     yield made
     made.close()
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait for something that comes, or fail."""
+    end = time.monotonic() + 120
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 class User:
@@ -109,23 +118,32 @@ def test_a_call_that_nothing_ends_is_left_behind(
     assert jobs.slots.lost == 1  # it may be busy: planning, with a core to itself
     assert jobs.run(60, lambda: 7) == 7
     ended.set()
-    while jobs.slots.lost:  # until the thread that waited has noticed
-        time.sleep(0.05)
+    until(lambda: not jobs.slots.lost)  # the thread that waited has noticed
 
 
 def test_g13_time_in_which_others_hold_every_slot_does_not_count(
     spark: SparkSession, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tidegate.connectors.delta.jobs.QUEUE_LOOK_SECONDS", 0.05)
-    slots = spark.sparkContext.defaultParallelism
-    holds = spark.range(0, slots, 1, slots).selectExpr(SLEEP.format(6_000))
-    holder = threading.Thread(target=holds.collect)
-    holder.start()
-    while jobs.slots._busy() < slots:
-        time.sleep(0.05)
     small = spark.range(0, 3, 1, 1).selectExpr(SLEEP.format(1)).count
-    assert jobs.run(2, small) == 3
-    holder.join()
+    begun = time.monotonic()
+    assert jobs.run(600, small) == 3
+    seconds = 2 + 10 * (time.monotonic() - begun)  # plenty, on a machine as busy as this one is
+    slots = spark.sparkContext.defaultParallelism
+    holds = spark.range(0, slots, 1, slots).selectExpr(SLEEP.format(600_000))
+    others = Jobs(spark)
+    with ThreadPoolExecutor(2) as threads:
+        holder = threads.submit(others.run, 600, holds.collect)
+        try:
+            until(lambda: jobs.slots._busy() == slots)
+            run = threads.submit(jobs.run, seconds, small)
+            time.sleep(seconds + 1)
+            assert not run.done()
+        finally:
+            others.cancel()
+        assert run.result() == 3
+        assert holder.exception() is not None
+    others.close()
 
 
 def test_g13_tasks_that_nobody_can_end_are_counted_until_they_end(
@@ -153,8 +171,7 @@ def test_g13_tasks_that_nobody_can_end_are_counted_until_they_end(
     assert begins is not None
     assert begins.message == lost.message
     assert jobs.run(60, spark.range(0, 3, 1, 1).count) == 3
-    while jobs.slots.lost:
-        time.sleep(0.2)
+    until(lambda: not jobs.slots.lost)
 
 
 def test_a_where_that_backtracks_ends_by_name(lake: Lake) -> None:
