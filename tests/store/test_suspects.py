@@ -96,7 +96,7 @@ def test_suspects_of_one_rulebook_are_none_of_another(store: SqlStore) -> None:
     assert store.strikes("a") == ()
     assert [one.deaths for one in store.strikes("b")] == [1]
     with made["b"].run(ONE):
-        assert store.begun("a") == ()
+        assert (store.begun("a"), store.begun("b")) == ((), (ONE,))
         assert quarantine(store, "a", 1).of(ONE).count == 0
 
 
