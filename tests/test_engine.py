@@ -15,6 +15,7 @@ import pytest
 from tests.support.lake import Shop
 from tidegate.connectors.delta.feed import DeltaFeed
 from tidegate.engine.app import Engines
+from tidegate.engine.doing import STAGES
 from tidegate.engine.operate import list_firings, reset_table
 from tidegate.engine.ports import OutageError
 from tidegate.engine.quarantine.gate import GATE
@@ -198,12 +199,11 @@ def test_a_stop_ends_a_run_that_waits_until_a_suspect_has_run(shop: Shop) -> Non
         with ThreadPoolExecutor(1) as thread, GATE.turn(alone=True):  # of another rulebook
             run = thread.submit(engine.run_once)
             end = time.monotonic() + 60
-            while not run.done() and time.monotonic() < end:
-                engine.stop()  # a run that begins takes no notice of an earlier one
-                time.sleep(0.1)
-            engine.end()
-            assert run.done()
-        assert run.result() == ()
+            while (stage := engine._stage()) is None or stage[0] != STAGES["capture"]:
+                assert time.monotonic() < end
+                time.sleep(0.01)
+            engine.stop()
+            assert run.result(60) == ()
         assert shop.status()["stopped"] is None
         assert not shop.logged()
     with shop.engine() as engine:

@@ -32,9 +32,9 @@ def text_of(entry: Entry) -> str:
 
 
 def _texts(book: Rulebook) -> Iterator[tuple[str, str, str]]:
-    for event in table_events(book):
-        if event.where is not None:
-            yield "where", event.table, event.where
+    for change in table_events(book):
+        if change.where is not None:
+            yield "where", change.table, change.where
     for event in book.events.values():
         if isinstance(event, SignalEvent) and event.where is not None:
             yield "where", f"signal {event.name}", event.where
