@@ -13,8 +13,7 @@ from tidegate.rules.tableevents import table_events
 
 
 def texts_of(book: Rulebook) -> frozenset[Text]:
-    """The texts of all suspects that a rulebook can have, but those of kind `read`,
-    which have no text.
+    """The texts of all suspects that a rulebook can have. One of kind `read` has none.
 
     Example: rule `pay` has one action and an `if`: `("action", "pay/0", "9f3c..")`, `("condition",
     "pay", "41d0..")`.
