@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Context, Decimal, InvalidOperation
@@ -80,6 +80,18 @@ def check_fields(
     return stored
 
 
+def are_of(ddl: str, values: Iterable[Any]) -> bool:
+    """Whether values are of a type, or null."""
+    convert, _, _ = _of_type(ddl)
+    try:
+        for value in values:
+            if value is not None:
+                convert(value)
+    except _NOT_OF_THE_TYPE:
+        return False
+    return True
+
+
 def _unknown(event: SignalEvent, fields: Mapping[str, Any]) -> list[Problem]:
     unknown = (name for name in fields if name not in event.fields)
     return [
@@ -101,6 +113,8 @@ def _shown(value: Any) -> str:
     """What stands there, without writing out all of what is large."""
     if isinstance(value, Decimal):
         return str(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, list | tuple | dict):
         return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value):,}"
     if isinstance(value, int) and value.bit_length() > SHOWN_MAX:

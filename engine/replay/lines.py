@@ -6,6 +6,7 @@ import codecs
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,11 @@ import pyarrow as pa
 from tidegate.engine.detector.edges import BEGIN, action_edges, begun, edge_micros
 from tidegate.engine.replay import strict, times
 from tidegate.engine.replay.json_values import ENCODED, EVENT, LINE, TIME, column
-from tidegate.engine.replay.misfits import Declared, kind_of
-from tidegate.engine.replay.seen import Seen, looks_like
+from tidegate.engine.replay.linetypes import check_types, declared_signals, has_types
+from tidegate.engine.replay.seen import Seen, kind_of, looks_like
 from tidegate.engine.values import Int64
 from tidegate.rules.errors import InputError, Place, Problem, word_place
-from tidegate.rules.model import Change, ClockEvent, Rulebook, ScriptEvent, SignalEvent, TableEvent
+from tidegate.rules.model import Change, ClockEvent, Rulebook, ScriptEvent, TableEvent
 from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.sql.operations import ROWLESS
 
@@ -69,12 +70,8 @@ class Lines:
             if isinstance(event, TableEvent) and event.change is Change.TRANSACTION
         ]
         self._keys = sorted(key_fields(book))
-        self._declared = {name: Declared(book, name) for name in self._keys}
-        self._fields = {
-            self._codes[name]: {"event", "time", *event.fields}
-            for name, event in book.events.items()
-            if isinstance(event, SignalEvent)
-        }
+        self._typed = {self._codes[n]: each for n, each in declared_signals(book).items()}
+        self._checked = {code for code, event in self._typed.items() if has_types(event)}
         self._forms: set[tuple[str | int, ...]] = set()  # event and fields of lines that were seen
         self._time_types: tuple[type, ...] = ()
         self._problems: list[Problem] = []
@@ -100,7 +97,7 @@ class Lines:
                     lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
                 try:
                     yield self._table([*filter(None, map(bytes.strip, lines))])
-                except ValueError:
+                except (ValueError, InputError):
                     yield from self._one_by_one(lines, number)
                 number += len(lines)
                 self._progress(number)
@@ -114,17 +111,11 @@ class Lines:
                 continue
             try:
                 yield self._table([line])
-            except ValueError as error:
+            except (ValueError, InputError) as error:
                 place = Place(str(self._path), number)
-                if isinstance(error, orjson.JSONDecodeError):
-                    place = Place(str(self._path), number, error.colno)
-                if isinstance(error, strict.NotStrictError):
-                    error = _Wrong("not-strict", str(error), error.hint)
-                elif not isinstance(error, _Wrong):
-                    error = _no_json(line, error)
-                self._problems.append(Problem(error.code, str(error), place, error.hint))
-                if len(self._problems) == PROBLEMS_MAX:
-                    raise InputError(self._problems) from None
+                self._problems += _problems(line, error, place)
+                if len(self._problems) >= PROBLEMS_MAX:
+                    raise InputError(self._problems[:PROBLEMS_MAX]) from None
 
     def _table(self, lines: Sequence[bytes]) -> pa.Table:
         """Raises `ValueError` where a line is wrong: about that line, if there is but one."""
@@ -137,6 +128,9 @@ class Lines:
         if np.isin(code, self._transactions).any():
             self._check_transactions(code, fields)
         time = self._times(fields, lines)
+        for number in self._checked & set(code.tolist()):
+            mine = np.flatnonzero(code == number).tolist()
+            check_types(self._typed[number], [fields[i] for i in mine], [lines[i] for i in mine])
         keys = {name: [each.get(name) for each in fields] for name in self._keys}
         columns = {name: column(values) for name, values in keys.items()}
         for name, found in columns.items():
@@ -145,9 +139,6 @@ class Lines:
         self._count(code, time, keys)
         self._note_undeclared(code, fields)
         self._note_kinds(code, keys, columns)
-        for name, declared in self._declared.items():
-            if not declared.fits(columns[name].type):
-                self._count_misfits(name, declared, code, keys[name])
         table = pa.table({EVENT: code, TIME: time, LINE: pa.array(lines, pa.binary())} | columns)
         if self._until is not None and (time > self._until).any():
             table = table.filter(pa.array(time <= self._until))
@@ -205,25 +196,14 @@ class Lines:
     ) -> None:
         """Most lines of an event have the same fields: each form is looked at once."""
         forms = {(number, *each) for number, each in zip(code.tolist(), fields, strict=True)}
-        names = list(self._codes)
         for number, *given in sorted(forms - self._forms, key=str):
-            known = self._fields.get(int(number))
-            for name in given:
-                if (
-                    known is not None
-                    and name not in known
-                    and len(self.seen.undeclared) < UNDECLARED_MAX
-                ):
-                    self.seen.undeclared[names[int(number)], str(name)] = None
+            event = self._typed.get(int(number))
+            if event is None:
+                continue
+            for name in sorted({*map(str, given)} - {"event", "time", *event.fields}):
+                if len(self.seen.undeclared) < UNDECLARED_MAX:
+                    self.seen.undeclared.add((event.name, name))
         self._forms = forms if len(self._forms) > FORMS_MAX else self._forms | forms
-
-    def _count_misfits(
-        self, name: str, declared: Declared, code: npt.NDArray[np.int32], values: Sequence[Any]
-    ) -> None:
-        names = list(self._codes)
-        for number, value in zip(code.tolist(), values, strict=True):
-            if wrong := declared.misfit(names[number], value):
-                self.seen.misfits[names[number], name, wrong] += 1
 
     def _with_edges(self, table: pa.Table) -> pa.Table:
         """Lines as occurrences: their beginnings, where these are looked at, and their ends."""
@@ -283,6 +263,19 @@ class _Wrong(ValueError):
         super().__init__(message)
         self.code = code
         self.hint = hint
+
+
+def _problems(line: bytes, error: ValueError | InputError, place: Place) -> list[Problem]:
+    """What is wrong with a line."""
+    if isinstance(error, InputError):
+        return [replace(problem, place=place) for problem in error.problems]
+    if isinstance(error, orjson.JSONDecodeError):
+        place = replace(place, column=error.colno)
+    if isinstance(error, strict.NotStrictError):
+        error = _Wrong("not-strict", str(error), error.hint)
+    elif not isinstance(error, _Wrong):
+        error = _no_json(line, error)
+    return [Problem(error.code, str(error), place, error.hint)]
 
 
 def _no_json(line: bytes, error: ValueError) -> _Wrong:

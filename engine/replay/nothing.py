@@ -10,11 +10,12 @@ from tidegate.engine.clocks import clock_batches, name_of
 from tidegate.engine.detector.edges import with_edges
 from tidegate.engine.moments import micros_text
 from tidegate.engine.printable import shortened
+from tidegate.engine.replay.linetypes import declared_signals
 from tidegate.engine.replay.seen import looks_like
 from tidegate.engine.replay.trace import Trace
 from tidegate.rules import expression as x
 from tidegate.rules.errors import InputError, Problem, word_place
-from tidegate.rules.model import ClockEvent, Rulebook, ScriptEvent, SignalEvent
+from tidegate.rules.model import ClockEvent, Rulebook, ScriptEvent
 from tidegate.rules.nearest import did_you_mean
 
 _SECOND = 1_000_000
@@ -31,17 +32,15 @@ def nothing_detected(book: Rulebook, trace: Trace, until: int | None) -> str:
 
 
 def doubtful(book: Rulebook, trace: Trace) -> Iterator[str]:
-    """What was read and is probably not meant: fields of signals that are not declared, key fields
-    that are missing or of another kind."""
+    """What was read and is probably not meant: fields that are not declared, keys that never meet
+    or are missing."""
+    declared = declared_signals(book)
     for event, name in sorted(trace.seen.undeclared):
-        declared = book.events[event]
-        fields = declared.fields if isinstance(declared, SignalEvent) else {}
+        fields = declared[event].fields
         hint = did_you_mean(name, fields) or f"declared: {', '.join(fields) or 'none'}"
         yield f"{name} of {event} is not declared: {hint}"
     yield from dict.fromkeys(_never_meeting(with_edges(book, book.rules), trace))
     yield from _lacking(with_edges(book, book.rules), trace)
-    for (event, column, wrong), count in trace.seen.misfits.items():
-        yield f"{column} of {event} is declared {wrong} in {_lines(count)}"
 
 
 def _never_meeting(book: Rulebook, trace: Trace) -> Iterator[str]:

@@ -13,17 +13,14 @@ _MILLISECONDS = 100_000_000_000
 @dataclass(slots=True)
 class Seen:
     """`lines` that are not blank, `later` than --until, `of` each event type; `lacking`: those of
-    an event type that have no value of a key field; `misfits`: those whose value is of another kind
-    than declared, with what `misfits.Declared` says of it; `undeclared`: the fields of signals that
-    are not declared, each with its signal, in the order in which they came; `kinds`: by event and
-    key field, one value of each kind."""
+    an event type that have no value of a key field; `undeclared`: the fields of events that are not
+    declared, each with its event; `kinds`: by event and key field, one value of each kind."""
 
     lines: int = 0
     later: int = 0
     of: Counter[str] = field(default_factory=Counter)
     lacking: Counter[tuple[str, str]] = field(default_factory=Counter)
-    misfits: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    undeclared: dict[tuple[str, str], None] = field(default_factory=dict)
+    undeclared: set[tuple[str, str]] = field(default_factory=set)
     kinds: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
 
 
@@ -31,3 +28,12 @@ def looks_like(seconds: float) -> str:
     """The unit that a number is probably in, where it is too large for seconds."""
     powers = (("nanoseconds", 10**17), ("microseconds", 10**14), ("milliseconds", _MILLISECONDS))
     return next((unit for unit, least in powers if abs(seconds) >= least), "")
+
+
+def kind_of(value: Any) -> str:
+    """What a value is as a key: values of different kinds are never equal."""
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int | float):
+        return "number"
+    return "text" if isinstance(value, str) else "a list" if isinstance(value, list) else "a struct"

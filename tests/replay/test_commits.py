@@ -38,7 +38,7 @@ def test_s10_a_commit_without_rows_is_a_line_of_its_own_kind(tmp_path: Path) -> 
         tmp_path,
         '"event": "landed", "time": 1, "operation": "ADD COLUMNS", "changes_rows": false',
         '"event": "load", "time": 2, "operation": "WRITE"',
-        '"event": "load", "time": 3, "operation": ["OPTIMIZE"], "changes_rows": true',
+        '"event": "load", "time": 3, "operation": "MERGE", "changes_rows": true',
     )
     assert found == [
         ("drift", 1.000001, 1.000001),

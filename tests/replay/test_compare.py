@@ -240,7 +240,9 @@ def test_a_comparison_without_lines_has_empty_columns(tmp_path: Path) -> None:
 
 def test_what_is_piped_fits_a_screen(tmp_path: Path) -> None:
     names = [f"something_that_happened_{n}" for n in range(3)]
-    book = "rulebook: wide\nevents: {" + ", ".join(f"{n}: {{signal: {{id: int}}}}" for n in names)
+    book = "rulebook: wide\nevents: {" + ", ".join(
+        f"{n}: {{signal: {{id: bigint}}}}" for n in names
+    )
     book += (
         f"}}\nrules: {{a_rule_of_many: {{on: {' ; '.join(names)}, per: id, context: recent}}}}\n"
     )

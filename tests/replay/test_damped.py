@@ -14,8 +14,9 @@ from tidegate.engine.replay.simulate import simulate
 
 BOOK = """\
 rulebook: hot
+tables: {t: {path: /t}}
 events:
-  temp: {signal: {device: bigint, level: double, note: string}}
+  temp: {on: insert, table: t}
   told: {signal: {}}
 rules:
   pair:

@@ -206,8 +206,6 @@ scripts: {s: {text: "in {} a, {time detected_at;} l a() (elapse[1 second]())* l(
 
 OBJECTS = """
 rulebook: objects
-events:
-  given: {signal: {value: string}}
 scripts:
   echo:
     text: |

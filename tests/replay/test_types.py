@@ -1,0 +1,108 @@
+"""A value of another type than declared is refused, as the inbox does."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidegate.engine.inbox.body import read_signals
+from tidegate.engine.inbox.refusal import Refusal
+from tidegate.engine.replay.simulate import simulate
+from tidegate.rules import load
+from tidegate.rules.errors import InputError
+
+BOOK = """
+rulebook: typed
+tables: {t: {path: /t}}
+events:
+  paid: {signal: {k: bigint, amount: "decimal(5,2)", rate: double, at: timestamp, note: string}}
+  left: {on: insert, table: t}
+  loaded: {on: transaction, table: t}
+rules:
+  each: {on: paid or left or loaded}
+  pair: {on: paid ; paid, per: rate, context: recent}
+"""
+FIELDS = {"k": "7", "amount": "1.25", "rate": "0.5", "at": '"2026-01-01T00:00:00Z"', "note": '"x"'}
+
+
+def simulated(folder: Path, *lines: str) -> list[dict[str, Any]]:
+    rulebook, trace, out = folder / "book.yaml", folder / "trace.jsonl", io.BytesIO()
+    rulebook.write_text(BOOK)
+    trace.write_text("".join(f"{line}\n" for line in lines))
+    simulate(rulebook, trace, out=out)
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+def line(event: str = "paid", **fields: str) -> str:
+    written = {"event": f'"{event}"', "time": "1"} | fields
+    return "{" + ", ".join(f'"{name}": {value}' for name, value in written.items()) + "}"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("k", '"7"'),
+        ("k", "7.0"),
+        ("k", "true"),
+        ("k", "9223372036854775808"),
+        ("k", "99999999999999999999"),
+        ("amount", "1.255"),
+        ("amount", "1000"),
+        ("rate", '"much"'),
+        ("rate", "[0.5]"),
+        ("at", "1767225600"),
+        ("at", '"today"'),
+        ("note", "1"),
+    ],
+)
+def test_what_the_inbox_refuses_is_refused_with_its_line(
+    tmp_path: Path, field: str, value: str
+) -> None:
+    written = FIELDS | {field: value}
+    with pytest.raises(InputError) as error:
+        simulated(tmp_path, line(), line("left", k='"7"'), line(**written), line(k="[]"))
+    wrong, also = error.value.problems
+    place, code = f"{tmp_path}/trace.jsonl:3:1", "signal-field"
+    assert (str(wrong.place), wrong.code, also.place.line, also.code) == (place, code, 4, code)
+
+    declared = {"typed": load(tmp_path / "book.yaml").events["paid"]}
+    body = ", ".join(f'"{name}": {text}' for name, text in written.items())
+    with pytest.raises(Refusal) as refused:
+        read_signals(declared, f"{{{body}}}".encode(), 1, ids_needed=False)  # type: ignore[arg-type]
+    assert (wrong.message, wrong.hint) == (refused.value.message, refused.value.hint)
+
+
+def test_all_that_is_wrong_with_a_line_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as error:
+        simulated(tmp_path, line(k="true", note="{}", nte="1"))
+    assert [problem.message for problem in error.value.problems] == [
+        "field `k` of `paid` is to be bigint, but is true",
+        "field `note` of `paid` is to be string, but is an object of 0",
+    ]
+
+
+def test_columns_of_a_transaction_have_their_types(tmp_path: Path) -> None:
+    metrics = '{"numOutputRows": "3"}'
+    written = line("loaded", version="3", operation='"WRITE"', operation_metrics=metrics)
+    assert len(simulated(tmp_path, written)) == 1
+    with pytest.raises(InputError, match=r"field `version` of `loaded` is to be bigint, but is '3"):
+        simulated(tmp_path, line("loaded", version='"3"'))
+    with pytest.raises(InputError, match=r"field `operation` of `loaded` is to be string"):
+        simulated(tmp_path, line("loaded", operation="[1]"))
+
+
+def test_a_number_that_is_written_as_text_is_the_number(tmp_path: Path) -> None:
+    """The inbox takes "0.5" for a double, and NaN, for which JSON has no number."""
+    lines = [line(rate='"0.5"'), line(time="2", rate="0.50"), line(rate='"NaN"')]
+    found = [each for each in simulated(tmp_path, *lines) if each["rule"] == "pair"]
+    assert [(each["key"], each["end"]) for each in found] == [({"rate": 0.5}, 2)]
+    assert [each["rate"] for each in found[0]["constituents"]] == ["0.5", 0.5]
+
+
+def test_a_missing_value_is_null_and_any_column_of_a_table_is_taken(tmp_path: Path) -> None:
+    lines = [line(k="null"), line("left", k="[]"), line("left", k='"7"')]
+    assert len(simulated(tmp_path, *lines)) == 3
