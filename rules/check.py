@@ -29,7 +29,7 @@ from tidegate.rules.model import (
 from tidegate.rules.order import edges
 from tidegate.rules.reader import Fields, Node, Scalar
 from tidegate.rules.scripts import check_scripts
-from tidegate.rules.sql.words import image_words, unsteady_words
+from tidegate.rules.sql.words import image_words
 from tidegate.rules.webhooks import check_webhook
 
 # Columns that the engine adds to the parameter relation (semantics 5).
@@ -93,8 +93,6 @@ def _event(book: Book, name: str, record: Record, report: Report) -> None:
     if isinstance(event, SignalEvent):
         _parameters(record.node.entries["signal"], event.fields, report)
         _known(book, record, "from_table", "table", report)
-        if "where" in record.values:
-            _steady(record.get("where"), report)
     if isinstance(event, ClockEvent) and occurs_never(event.expression, event.days, event.excluded):
         hint = "look at its date, its days and its exceptions"
         report.add("never", f"the clock {name!r} never occurs", record.node.place, hint)
@@ -108,8 +106,6 @@ def _event(book: Book, name: str, record: Record, report: Report) -> None:
             message = f"{key!r} needs an event time"
             report.add("value", message, record.place(key), "add time: COLUMN")
     _images(book, event, record, report)
-    if "where" in record.values:
-        _steady(record.get("where"), report)
     if event.change.is_commit:
         for key in ("time", "columns"):
             if record.has(key):
@@ -162,18 +158,6 @@ def _columns(
             message = f"the parameter name {name!r} is taken by the parameter relation"
             hint = "rename it; for a table: columns: [a, b as c]"
             report.add("name", message, places.get(name, otherwise), hint)
-
-
-def _steady(sql: tuple[str, Scalar], report: Report) -> None:
-    """Nothing that depends on when it runs (G25)."""
-    text, node = sql
-    for word in unsteady_words(text):
-        report.add(
-            "nondeterministic",
-            f"{word.text} does not depend on the row alone",
-            node.locate(word.offset),
-            "compare with a column; in a condition, detected_at is the detecting instant",
-        )
 
 
 def _known(book: Book, record: Record, key: str, what: str, report: Report) -> None:
@@ -299,12 +283,6 @@ def _rule(book: Book, name: str, record: Record, report: Report) -> None:
             if other not in others:
                 hint = report.did_you_mean(other, others - {name})
                 report.add("unknown-rule", f"unknown rule {other!r}", record.place(key), hint)
-    condition = record.get("if")
-    if isinstance(condition, tuple):
-        _steady(condition, report)
-    levels = record.get("hysteresis")
-    for text in levels.values.values() if levels else ():
-        _steady(text, report)
     rule = book.rules.get(name)
     if rule:
         check_damping(book, rule, record, report)

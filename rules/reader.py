@@ -77,7 +77,8 @@ class Scalar(Node):
 
     def locate(self, offset: int) -> Place:
         """The place of the character at `offset` of the content."""
-        return self.locator()(offset)
+        upto = replace(self, text=self.text[: offset + 1]) if self.raw != self.text else self
+        return upto.locator()(offset)
 
     def locator(self) -> Callable[[int], Place]:
         """`locate`, for one who asks often."""

@@ -19,8 +19,8 @@ from tidegate.rules.sql.forms import (
     substituted,
 )
 from tidegate.rules.sql.functions import aggregates, functions
-from tidegate.rules.sql.statement import Mention, Statement, statement
-from tidegate.rules.sql.words import sql_tokens
+from tidegate.rules.sql.statement import Mention, Statement, calls, statement
+from tidegate.rules.sql.words import sql_tokens, unsteady_words
 
 _Judge = Callable[[str], SqlFault | None]
 
@@ -67,10 +67,10 @@ class _Statements:
                 self._query(value[1], ())
 
     def _where(self, scalar: Scalar) -> None:
+        self._steady(scalar)
         if not self._expression(scalar):
             return
-        read = statement(scalar.text, expression=True)
-        for call in (each for each in (read.calls if read else ()) if aggregates(each.name)):
+        for call in calls(scalar.text, aggregates, expression=True):
             message = f"{call.name}(..) is of many rows, and `where` looks at one alone"
             hint = f"write it into the rule's `if`: {_called(scalar.text, call.offset)} > .."
             self._report.add("sql-aggregate", message, scalar.locate(call.offset), hint)
@@ -83,6 +83,7 @@ class _Statements:
                 self._reads_event(rule, given.get("sql")[1], "this query")
         elif given is not None:
             text, scalar = given
+            self._steady(scalar)
             fault = expression_fault(text)
             if fault and fault.message.startswith("this is a query"):
                 hint = f"write if: {{sql: {_shortened(text)}}}"
@@ -91,6 +92,7 @@ class _Statements:
                 self._expression(scalar)
         levels = record.get("hysteresis")
         for _, scalar in levels.values.values() if levels else ():
+            self._steady(scalar)
             self._expression(scalar)
 
     def _action(self, rule: str, record: Record, action: Record) -> None:
@@ -111,12 +113,17 @@ class _Statements:
         if not record.has("for_each"):
             self._reads_event(rule, scalar, "this statement")
 
+    def _steady(self, scalar: Scalar) -> None:
+        """Nothing that depends on when it runs (G25)."""
+        for word in unsteady_words(scalar.text):
+            message = f"{word.text} does not depend on the row alone"
+            hint = "compare with a column; in a condition, detected_at is the detecting instant"
+            self._report.add("nondeterministic", message, scalar.locate(word.offset), hint)
+
     def _expression(self, scalar: Scalar) -> bool:
         """Whether nothing is known to be wrong with an expression."""
-        if not self._well_formed(scalar, expression_fault):
-            return False
-        read = statement(scalar.text, expression=True)
-        return read is None or not self._unknown_functions(read, scalar)
+        well_formed = self._well_formed(scalar, expression_fault)
+        return well_formed and not self._unknown_functions(scalar, expression=True)
 
     def _query(self, scalar: Scalar, own: Collection[str]) -> bool:
         """Whether a query can be read, and nothing is wrong with it."""
@@ -127,16 +134,16 @@ class _Statements:
         """A statement with nothing but what is known; None also where sqlglot cannot read it."""
         if not scalar.text.strip() or not self._well_formed(scalar, judge):
             return None
-        read = statement(scalar.text)
-        return None if read is None or self._unknown_functions(read, scalar) else read
+        return None if self._unknown_functions(scalar) else statement(scalar.text)
 
-    def _unknown_functions(self, read: Statement, scalar: Scalar) -> bool:
-        if self._known is None:
+    def _unknown_functions(self, scalar: Scalar, *, expression: bool = False) -> bool:
+        known = self._known
+        if known is None:
             return False
-        unknown = [call for call in read.calls if call.name.lower() not in self._known]
+        unknown = calls(scalar.text, lambda name: name.lower() not in known, expression=expression)
         for call in unknown:
             message = f"there is no function {call.name}"
-            hint = did_you_mean(call.name.lower(), self._known)
+            hint = did_you_mean(call.name.lower(), known)
             hint = hint or "one of your own is let in by the operator's policy: functions: [..]"
             self._report.add("sql-function", message, scalar.locate(call.offset), hint)
         return bool(unknown)

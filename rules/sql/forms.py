@@ -103,13 +103,14 @@ def _form(text: str) -> SqlFault | None:
         return None
     if all(token.text == ";" for token in tokens):
         return SqlFault("sql-syntax", "there is nothing but comments", 0)
-    found = (check(tokens) for check in (_curly, _bracketed, _several))
-    return next(filter(None, found), None) or _substituted(text) or _ends_early(tokens)
+    checks = (_curly, _bracketed, _several, _substituted, _ends_early)
+    found = (check(text, tokens) for check in checks)
+    return next(filter(None, found), None)
 
 
-def _curly(tokens: Sequence[Token]) -> SqlFault | None:
+def _curly(text: str, tokens: Sequence[Token]) -> SqlFault | None:
     """A quote of a word processor's."""
-    for token in tokens:
+    for token in tokens if _CURLY.search(text) else ():
         found = _CURLY.search(token.text) if token.text[0] not in "'\"`" else None
         if found:
             message = f"{found[0]} is no quote of SQL"
@@ -118,7 +119,7 @@ def _curly(tokens: Sequence[Token]) -> SqlFault | None:
     return None
 
 
-def _bracketed(tokens: Sequence[Token]) -> SqlFault | None:
+def _bracketed(_: str, tokens: Sequence[Token]) -> SqlFault | None:
     opened: list[Token] = []
     for token in tokens:
         if token.text in _CLOSES:
@@ -135,27 +136,27 @@ def _bracketed(tokens: Sequence[Token]) -> SqlFault | None:
     return SqlFault("sql-syntax", f"{opened[-1].text!r} is not closed", opened[-1].offset)
 
 
-def _several(tokens: Sequence[Token]) -> SqlFault | None:
+def _several(text: str, tokens: Sequence[Token]) -> SqlFault | None:
     """A statement behind the semicolon."""
-    for token, then in pairwise(tokens):
+    for token, then in pairwise(tokens) if ";" in text else ():
         if token.text == ";":
             message = "something stands behind the semicolon"
             return SqlFault("sql-several", message, then.offset, "write one alone")
     return None
 
 
-def _ends_early(tokens: Sequence[Token]) -> SqlFault | None:
+def _ends_early(_: str, tokens: Sequence[Token]) -> SqlFault | None:
     """A text whose last word or character needs something behind it."""
-    *before, last = (token for token in tokens if token.text != ";")
-    if last.quoted or not _ENDS.fullmatch(last.text) or (before and before[-1].text == "."):
+    last = next(token for token in reversed(tokens) if token.text != ";")
+    if not _ENDS.fullmatch(last.text) or last.member:
         return None
     message = f"the text ends behind {last.text!r}"
     return SqlFault("sql-syntax", message, last.offset, f"complete it, or leave {last.text} out")
 
 
-def _substituted(text: str) -> SqlFault | None:
+def _substituted(text: str, tokens: Sequence[Token]) -> SqlFault | None:
     """`${x}` outside of quotes."""
-    at = next((token.offset for token in sql_tokens(text) if token.text == "$"), None)
+    at = next((token.offset for token in tokens if token.text == "$"), None)
     found = _SUBSTITUTED.match(text, at) if at is not None else None
     if found is None:
         return None
@@ -165,6 +166,8 @@ def _substituted(text: str) -> SqlFault | None:
 
 def substituted(text: str) -> re.Match[str] | None:
     """`${x}` inside of quotes, where it is written as it stands."""
+    if "${" not in text:
+        return None
     quoted = (token for token in sql_tokens(text) if token.text[-1] in "'\"")
     inside = (_SUBSTITUTED.search(text, t.offset, t.offset + len(t.text)) for t in quoted)
     return next(filter(None, inside), None)

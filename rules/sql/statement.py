@@ -6,14 +6,14 @@ sqlglot knows most of Spark's SQL and not all of it: what it cannot read is left
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from tidegate.rules.model import Rule, Rulebook, Sql
-from tidegate.rules.sql.words import KEPT_MAX, raw_tokens, spark_dialect, sql_tokens
+from tidegate.rules.sql.words import KEPT_MAX, raw_tokens, spark_dialect, sql_tokens, sql_words
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -45,6 +45,16 @@ class Statement:
     writes: tuple[Writes, ...] = ()
 
 
+def calls(
+    text: str, wanted: Callable[[str], bool], *, expression: bool = False
+) -> Sequence[Mention]:
+    """The calls of functions whose name is wanted. What no word suggests is not looked for."""
+    if not any(word.called and wanted(word.name) for word in sql_words(text)):
+        return ()
+    read = statement(text, expression=True) if expression else statement(text)
+    return [call for call in read.calls if wanted(call.name)] if read else ()
+
+
 @lru_cache(maxsize=KEPT_MAX)
 def statement(text: str, *, expression: bool = False) -> Statement | None:
     """What a statement or query, or an `expression`, is; None where sqlglot cannot tell."""
@@ -60,12 +70,14 @@ def statement(text: str, *, expression: bool = False) -> Statement | None:
     targets = [table for each in found if (table := target(each)) is not None]
     relations = _relations(nodes, targets)
     tables = {each.name.lower() for each in relations}
+    each_of = [nodes] if len(found) == 1 else [list(each.walk()) for each in found]
+    writes = (written(each, own, tables) for each, own in zip(found, each_of, strict=True))
     return Statement(
         _calls(nodes, text),
         relations,
         tuple(_mention(table) for table in targets if not table.db),
         next((each.this.name for each in found if _is_by_position(each)), None),
-        tuple(writes for each in found if (writes := written(each, tables)) is not None),
+        tuple(filter(None, writes)),
     )
 
 
@@ -81,7 +93,7 @@ def tree_of(text: str, *, expression: bool = False) -> exp.Expr | None:
     """sqlglot's tree of a statement, query or `expression`, without hints; None if it has none."""
     from sqlglot import exp
 
-    if _types_nested(text) > TYPES_NESTED_MAX:
+    if text.count("(") > TYPES_NESTED_MAX < _types_nested(text):
         return None
     parser = spark_dialect().parser()
     try:

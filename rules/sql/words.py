@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache, lru_cache
+from operator import add
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 KEPT_MAX = 10_000  # texts: each is looked at several times while a rulebook is read
 QUERIES = ("SELECT", "VALUES", "TABLE", "FROM", "WITH")  # how a query begins
 
-_WORD = re.compile(r"[^\W\d]\w*")
 _MARK = re.compile(r"['\"`]|/\*")
 _MARKS_MAX = 100  # that are looked through for the one that is not closed
 
@@ -26,33 +26,42 @@ _UNSTEADY_WITHOUT_PARENTHESES = {
     "localtimestamp",
     "session_user",
 }
-_UNSTEADY = _UNSTEADY_WITHOUT_PARENTHESES | {
-    "curdate",
-    "input_file_name",
-    "monotonically_increasing_id",
-    "now",
-    "rand",
-    "randn",
-    "random",
-    "randstr",
-    "shuffle",
-    "spark_partition_id",
-    "uniform",
-    "user",
-    "uuid",
-}
 _UNSTEADY_WITHOUT_ARGUMENTS = {"unix_timestamp", "to_unix_timestamp"}
+_UNSTEADY = (
+    _UNSTEADY_WITHOUT_PARENTHESES
+    | _UNSTEADY_WITHOUT_ARGUMENTS
+    | {
+        "curdate",
+        "input_file_name",
+        "monotonically_increasing_id",
+        "now",
+        "rand",
+        "randn",
+        "random",
+        "randstr",
+        "shuffle",
+        "spark_partition_id",
+        "uniform",
+        "user",
+        "uuid",
+    }
+)
 
 
 class Token(NamedTuple):
-    """A token as written, at `offset`. `name`: what it may name, without backquotes; `before` and
-    `after`: the token before it, and the two behind it."""
+    """A token as written, at `offset`; `before`: the one before it, `after`: the two behind it."""
 
     text: str
     offset: int
-    name: str = ""
-    before: str = ""
-    after: str = ""
+    before: str
+    after: str
+
+    @property
+    def name(self) -> str:
+        """What it may name, without backquotes; empty if it is no word."""
+        if self.quoted:
+            return self.text[1:-1].replace("``", "`")
+        return self.text if self.text.isidentifier() else ""
 
     @property
     def quoted(self) -> bool:
@@ -117,17 +126,13 @@ def read_tokens(text: str) -> tuple[Token, ...] | None:
         if isinstance(error.__cause__, IndexError) or "Missing" in str(error.__cause__):
             raise _unclosed(text) from None
         return None
-    at: dict[int, tuple[str, str]] = {}  # 1L is three tokens of sqlglot's at one place
+    at: dict[int, str] = {}  # 1L is three tokens of sqlglot's at one place
     for token in found:
         written = text[token.start : token.end + 1]
         if not written.startswith("/*+"):
-            name = token.text if written[0] == "`" or _WORD.fullmatch(written) else ""
-            at.setdefault(token.start, (written, name))
-    texts = ["", *(written for written, _ in at.values()), "", ""]
-    return tuple(
-        Token(written, offset, name, texts[n], texts[n + 2] + texts[n + 3])
-        for n, (offset, (written, name)) in enumerate(at.items())
-    )
+            at.setdefault(token.start, written)
+    texts = ["", *at.values(), "", ""]
+    return tuple(map(Token, at.values(), at, texts, map(add, texts[2:], texts[3:])))
 
 
 def _unclosed(text: str) -> UnclosedError:
@@ -151,19 +156,20 @@ def sql_words(text: str) -> list[Token]:
 
 def unsteady_words(text: str) -> list[Token]:
     """Calls whose value depends on when or where they run, not on the row (G25)."""
-    return [word for word in sql_words(text) if _is_unsteady(word)]
+    return [token for token in sql_tokens(text) if _is_unsteady(token)]
 
 
 def _is_unsteady(word: Token) -> bool:
     name = word.name.lower()
+    if name not in _UNSTEADY:
+        return False
     if word.called:
-        empty = word.after == "()"
-        return name in _UNSTEADY or (name in _UNSTEADY_WITHOUT_ARGUMENTS and empty)
+        return name not in _UNSTEADY_WITHOUT_ARGUMENTS or word.after == "()"
     bare = not (word.quoted or word.member or word.qualifies)
     return bare and name in _UNSTEADY_WITHOUT_PARENTHESES
 
 
 def image_words(text: str) -> list[Token]:
     """Mentions of the pre- and post-image, `old.x` and `new.x` (G11)."""
-    words = sql_words(text)
-    return [w for w in words if w.name.lower() in ("old", "new") and w.qualifies and not w.member]
+    words = [word for word in sql_words(text) if word.qualifies and not word.member]
+    return [word for word in words if word.name.lower() in ("old", "new")]

@@ -6,13 +6,14 @@ is not seen, nor a statement that sqlglot cannot read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from tidegate.rules.model import Change
 
+_WRITES = (exp.Insert, exp.Merge, exp.Update, exp.Delete)
 _THEN: Mapping[type[exp.Expr], Change] = {
     exp.Insert: Change.INSERT,
     exp.Update: Change.UPDATE,
@@ -68,29 +69,29 @@ def target(statement: exp.Expr) -> exp.Table | None:
     return named if isinstance(named, exp.Table) else None
 
 
-def written(statement: exp.Expr, tables: Collection[str]) -> Writes | None:
-    """What a statement writes, which reads these tables."""
+def written(
+    statement: exp.Expr, nodes: Sequence[exp.Expr], tables: Collection[str]
+) -> Writes | None:
+    """What a statement, of these nodes, writes, which reads these tables."""
     table = target(statement)
     if table is None:
         return None
-    updates = _updates(statement)
+    changes, updates = _changes(statement), _updates(statement)
     name = ".".join(part.name.lower() for part in table.parts)
     sets, set_names = _sets(updates, {name.rpartition(".")[2], table.alias.lower()})
-    nodes = list(statement.walk())
     named = {
         node.name.lower()
         for node in nodes
         if isinstance(node, exp.Identifier) and id(node) not in set_names
     }
-    stars = [node for node in nodes if isinstance(node, exp.Star)]
     return Writes(
         name,
-        _changes(statement),
-        isinstance(statement, exp.Insert) and _changes(statement) == {Change.INSERT},
+        changes,
+        isinstance(statement, exp.Insert) and changes == {Change.INSERT},
         sets,
         frozenset(named),
         frozenset(tables),
-        any(not isinstance(star.parent, exp.Count) for star in stars),
+        any(isinstance(n, exp.Star) and not isinstance(n.parent, exp.Count) for n in nodes),
     )
 
 
@@ -137,13 +138,15 @@ def _sets(
 
 
 def _literal(node: exp.Expr) -> str:
-    written = node.sql("spark") if isinstance(node, exp.Literal | exp.Boolean) else ""
-    return written.lower() if isinstance(node, exp.Boolean) else written
+    if isinstance(node, exp.Boolean):
+        return str(node.this).lower()
+    if not isinstance(node, exp.Literal):
+        return ""
+    return f"'{node.this}'" if node.is_string else node.name
 
 
 def statements(nodes: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
     """The statements of a text that write: one, or those of `FROM event INSERT .. INSERT ..`."""
     for node in nodes:
-        writes = isinstance(node, exp.Insert | exp.Merge | exp.Update | exp.Delete)
-        if writes and not isinstance(node.parent, exp.When):
+        if isinstance(node, _WRITES) and not isinstance(node.parent, exp.When):
             yield node
