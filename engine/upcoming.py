@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.engine import plain
 from tidegate.engine.clocks import name_of, running_clocks
+from tidegate.engine.screen.text import counted
 from tidegate.engine.store import SqlStore
 from tidegate.rules import expression as x
 from tidegate.rules.durations import format_duration
@@ -76,9 +77,9 @@ def held_back(book: Rulebook, status: dict[str, Any]) -> list[dict[str, str]]:
     found = []
     for row in status["tables"]:
         if row["commits_behind"]:
-            reason = (
-                f"{row['commits_behind']:,} commits after version {row['version']} are not read"
-            )
+            behind = row["commits_behind"]
+            reason = f"{counted(behind, 'commit')} after version {row['version']}"
+            reason += f" {'is' if behind == 1 else 'are'} not read"
             found.append({"source": f"table {row['table']}", "reason": reason})
     if status["unplaced_signals"]:
         waiting = status["unplaced_signals"]

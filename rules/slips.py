@@ -153,12 +153,14 @@ def joined(found: Unexpected) -> Said:
 
 
 def absence(found: Unexpected) -> str:
-    """What `a ; not b within 1 day` means: that no b follows an a for a day."""
-    first = re.search(r"([A-Za-z_]\w*)\s*(?:;|then|and|&)\s*not\s*$", found.before)
-    length = re.match(r"\s+within\s+([\w. ]*\w)\s*$", found.after)
-    opener, closer = first[1] if first else "a", f"[{length[1]}]" if length else "[5 min]"
-    meant = f"not({found.word})[{opener}, {closer}]"
-    return f"write {meant}" if length else f"write {meant}, or not({found.word})[{opener}, c]"
+    """What `a ; not b within 1 day`, or `.. not(b) ..`, means: that no b follows an a for a day."""
+    first = re.search(r"([A-Za-z_]\w*)\s*(?:;|then|and|&)\s*not\b[^;]*$", found.before)
+    named = re.search(r"\bnot\s*\(\s*(\w[^()]*?)\s*\)\s*$", found.before)
+    rest = found.word + found.after if named else found.after
+    length = re.match(r"\s*within\s+([\w. ]*\w)\s*$", rest)
+    opener, absent = first[1] if first else "a", named[1] if named else found.word
+    meant = f"not({absent})[{opener}, [{length[1] if length else '5 min'}]]"
+    return f"write {meant}" if length else f"write {meant}, or not({absent})[{opener}, c]"
 
 
 def edge(before: str) -> Said:
@@ -199,7 +201,7 @@ def keyword(found: Unexpected) -> Said:
     if before and found.kind != "LPAR":
         return f"{found.word!r} cannot stand behind {before[1]!r}", _KEYWORD_FORMS[before[1]]
     if closed and found.accepted == {"LSQB"}:
-        return "not takes a window", _KEYWORD_FORMS["not"]
+        return "not takes a window", absence(found)
     return None
 
 

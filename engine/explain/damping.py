@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tidegate.engine.explain.amounts import length
 from tidegate.engine.explain.model import Damps
+from tidegate.engine.screen.text import counted
 from tidegate.rules.model import Rule as Written
 from tidegate.rules.model import Rulebook
 
@@ -31,6 +32,6 @@ def damps(rule: Written, book: Rulebook) -> Iterator[Damps]:
         yield Damps("cooldown", length(cooldown), 1, cooldown, why)
     if rate is not None:
         within = length(rate.within_micros)
-        why = f"at most {rate.count:,} instants per key, for {within}"
+        why = f"at most {counted(rate.count, 'instant')} per key, for {within}"
         said = f"{rate.count:,} per {within}"
         yield Damps("throttle", said, rate.count, rate.within_micros, why)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tidegate.engine.explain.model import Explained, Script
 from tidegate.engine.explain.picture import Arrow, Box, Picture
 from tidegate.engine.printable import shortened
+from tidegate.engine.screen.text import counted
 
 STATES_MAX = 40
 """States of an automaton that is drawn."""
@@ -35,7 +36,7 @@ def _pipeline(explained: Explained) -> Picture:
             boxes.setdefault(source, Box(source, "rule" if kind == "rule" else "event", title))
             arrows.append(Arrow(source, f"p_script_{script.name}"))
         id_ = f"p_script_{script.name}"
-        small = script.machine if script.states is None else f"{script.states:,} states"
+        small = script.machine if script.states is None else counted(script.states, "state")
         boxes[id_] = Box(id_, "operator", script.name, small)
         for emitted in script.outputs:
             event = f"e_{emitted.event}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tidegate.engine.explain.model import Script, ScriptInput
+from tidegate.engine.screen.text import counted
 
 STATES_MAX = 40
 """States of a table; JSON has more."""
@@ -77,4 +78,4 @@ def _table(script: Script) -> Iterator[str]:
             yield f"  {number:<{widths[0]}}  the end"
     more = len(script.table) - len(shown) + script.states_more
     if more:
-        yield f"  .. and {more:,} states more"
+        yield f"  .. and {counted(more, 'state')} more"

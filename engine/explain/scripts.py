@@ -8,6 +8,7 @@ from dataclasses import replace
 from tidegate.engine.explain import model
 from tidegate.engine.explain.script_costs import Sizes, bytes_of, statements_max, unbounded
 from tidegate.engine.explain.script_words import action_text, marker_text, position, symbol_text
+from tidegate.engine.screen.text import counted
 from tidegate.engine.script.book import in_order
 from tidegate.engine.script.doubts import doubts, explored_of, too_many_states
 from tidegate.engine.script.exploring import OTHER, Explored
@@ -118,14 +119,15 @@ def _machine(script: Script, explored: Explored) -> tuple[str, str]:
     """What runs, and why."""
     if script.machine == "hierarchical":
         return "hierarchical", "as the rulebook says"
+    states = counted(len(explored.states), "state")
     match explored.too_large:
         case "":
-            return "dfa", f"{len(explored.states):,} states"
+            return "dfa", states
         case "script_exploring_steps_max":
-            return "dfa", f"{len(explored.states):,} states or more (script_exploring_steps_max)"
+            return "dfa", f"{states} or more (script_exploring_steps_max)"
         case "script_paths_max":
             return "dfa", "sets of more paths than script_paths_max"
-    more = f"more than {len(explored.states):,} states (script_states_max)"
+    more = f"more than {states} (script_states_max)"
     return ("dfa", f"refused: {more}") if script.machine == "dfa" else ("hierarchical", more)
 
 

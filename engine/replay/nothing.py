@@ -13,6 +13,7 @@ from tidegate.engine.printable import shortened
 from tidegate.engine.replay.linetypes import declared_signals
 from tidegate.engine.replay.seen import looks_like
 from tidegate.engine.replay.trace import Trace
+from tidegate.engine.screen.text import counted
 from tidegate.rules import expression as x
 from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.model import ClockEvent, Rulebook, ScriptEvent
@@ -26,7 +27,7 @@ _CALENDAR_END = 253_402_214_400 * _SECOND  # 9999-12-31
 def nothing_detected(book: Rulebook, trace: Trace, until: int | None) -> str:
     """The last line of a simulation that has detected nothing, with what could be the reason."""
     book = with_edges(book, book.rules)
-    said = f"0 detections over {_lines(trace.seen.lines)}"
+    said = f"0 detections over {counted(trace.seen.lines, 'line')}"
     reasons = "; ".join(_reasons(book, trace, until))
     return f"{said}: {reasons}" if reasons else said
 
@@ -68,7 +69,7 @@ def _lacking(book: Rulebook, trace: Trace) -> Iterator[str]:
     for name, columns in dict.fromkeys(item for rule in rules for item in rule.per.items()):
         for column in columns:
             if lacking := trace.seen.lacking[name, column]:
-                yield f"{column} is missing in {_lines(lacking)} of {name}"
+                yield f"{column} is missing in {counted(lacking, 'line')} of {name}"
 
 
 def _reasons(book: Rulebook, trace: Trace, until: int | None) -> Iterator[str]:
@@ -161,7 +162,3 @@ def _needed(node: x.Expression) -> Iterator[str]:
         case _:
             for part in node.operands():
                 yield from _needed(part)
-
-
-def _lines(count: int) -> str:
-    return f"{count:,} line{'' if count == 1 else 's'}"

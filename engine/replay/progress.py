@@ -7,6 +7,8 @@ import time
 from types import TracebackType
 from typing import TextIO
 
+from tidegate.engine.screen.text import counted
+
 _LIVE_SECONDS = (1.0, 0.2)  # the first line after, and then every
 _PLAIN_SECONDS = (10.0, 10.0)
 
@@ -36,11 +38,11 @@ class Progress:
 
     def read(self, lines: int) -> None:
         """So many lines have been read and checked."""
-        self._say(f"read {lines:,} lines")
+        self._say(f"read {counted(lines, 'line')}")
 
     def detected(self, lines: int, count: int) -> None:
         """Detection is over with so many of the lines."""
-        self._say(f"detected over {lines:,} of {count:,} lines ({lines / count:.0%})")
+        self._say(f"detected over {lines:,} of {counted(count, 'line')} ({lines / count:.0%})")
 
     def _say(self, text: str) -> None:
         now = time.monotonic()

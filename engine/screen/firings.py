@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from tidegate.engine.screen.text import cut, pairs_text, time_text, value_text, wrapped
+from tidegate.engine.screen.text import counted, cut, pairs_text, time_text, value_text, wrapped
 
 ID_DIGITS = 8  # of a firing's id
 ROWS_MAX = 8  # of a firing
@@ -28,7 +28,7 @@ def firing_lines(firings: Iterable[Mapping[str, Any]], width: int) -> Iterator[s
             told = f"    {row['event']}  {_clock(row['time'])}  {pairs_text(fields)}"
             yield cut(told, width)
         if len(rows) > ROWS_MAX:
-            yield f"    .. and {len(rows) - ROWS_MAX:,} rows more"
+            yield f"    .. and {counted(len(rows) - ROWS_MAX, 'row')} more"
 
 
 def entry_lines(entry: Mapping[str, Any], width: int) -> Iterator[str]:

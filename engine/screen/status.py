@@ -152,7 +152,8 @@ def _timers(status: Mapping[str, Any], width: int) -> Iterator[str]:
         ]
         yield ""
         yield from columns(("next timer", "rules", "clock or key"), rows, width)
-        yield f"{status['timers_pending']:,} timers of rules and scripts wait"
+        many = status["timers_pending"]
+        yield f"{counted(many, 'timer')} of rules and scripts {'waits' if many == 1 else 'wait'}"
 
 
 def _held_back(found: Sequence[Mapping[str, str]], width: int) -> Iterator[str]:

@@ -132,8 +132,8 @@ def place(connection: sa.Connection, rulebook: str, bucket: int, placed: Sequenc
     if found.rowcount != len(placed):
         raise EngineError(
             "signal-placed",
-            f"{len(placed) - found.rowcount} signals of bucket {bucket} of {rulebook!r} are in "
-            "another bucket, or gone",
+            f"signals of bucket {bucket} of {rulebook!r} are in another bucket, or gone:"
+            f" {len(placed) - found.rowcount}",
             "is a second engine at work? start again",
         )
 

@@ -254,6 +254,18 @@ def test_firings_are_the_newest_with_their_rows_and_what_became_of_them(
     assert shown("--key", "door=7") == ["the newest 0 that match of 4 detections: 4 fired, 1 dead"]
 
 
+def test_one_firing_is_said_in_the_singular(tidegate: Tidegate, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'one.db'}"
+    with open_store(url, create=True) as store:
+        store.register(NAME, SIGNALS, None)
+        epoch = store.acquire(NAME, this_holder(), 60)
+        make.commit(store, epoch, make.plan(rulebook=NAME), fired=[make.firings("passed", 1)])
+        store.release(NAME, epoch)
+    shown = tidegate("firings", "--store", url).stdout.splitlines()
+    assert shown[0] == "the newest 1 of 1 detection: 1 fired"
+    assert tidegate("firings", "--all", "--store", url).stdout.startswith("all 1 of 1 detection:")
+
+
 def test_values_are_shown_where_they_are_asked_for(tidegate: Tidegate, url: str) -> None:
     at = ("--store", url)
     plain = tidegate("rejected", *at)

@@ -355,6 +355,7 @@ EXPRESSIONS_REFUSED = {
     "sum(nope) > 1": ("sql-analysis", "row before is `old`) and firing_id, event_type"),
     "sum(amount) > 1 AS x": ("sql-alias", "AS x"),
     "sum(amount) > 1; DROP TABLE alerts": ("sql-syntax", "';'"),
+    "sum(amount) > 1;": ("sql-syntax", "leave the ; out"),
     "sum(amount) > 1 OR EXISTS (SELECT 1 FROM accounts)": ("sql-subquery", "subquery"),
     "account IN (SELECT account FROM accounts)": ("sql-subquery", "if: {sql: SELECT ..}"),
     "sum(amount) > (SELECT 1)": ("sql-subquery", "subquery"),

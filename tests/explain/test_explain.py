@@ -333,6 +333,9 @@ def test_what_damps_a_rule_is_shown_with_what_it_remembers(
     ]  # fmt: skip
     assert "for 1 day, at most 5,000 (dedupe_keys_max)" in lines[at + 3]
     assert lines[at + 7].strip() == "remembers at most 3 instants per key, for 1 h"
+    once = tmp_path / "once.yaml"
+    once.write_text(file.read_text().replace("3 per 1 h", "1 per 1 h"))
+    assert "remembers at most 1 instant per key, for 1 h" in explain(once)
     rules = json.loads(explain(file, format_="json"))["rules"]
     kept = [
         (one["kind"], one["instants_max"], one["forgets_micros"]) for one in rules[0]["damping"]

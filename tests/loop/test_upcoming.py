@@ -52,6 +52,8 @@ def test_status_says_what_happens_next_by_itself(store: SqlStore) -> None:
     assert re.search("09:30:00  unanswered +who=a", lines)
     assert re.search("09:31:00  unanswered +who=null", lines)
     assert "8 timers of rules and scripts wait" in lines
+    one = "\n".join(status_lines({**status, "timers_pending": 1}, 100))
+    assert "1 timer of rules and scripts waits" in one
 
 
 def test_status_says_what_is_not_seen_yet_and_why(store: SqlStore) -> None:
