@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from tidegate.rules.book import Book
 from tidegate.rules.kinds import BAD, Record, Report
@@ -19,8 +20,11 @@ from tidegate.rules.sql.forms import (
     substituted,
 )
 from tidegate.rules.sql.functions import aggregates, functions
-from tidegate.rules.sql.statement import Mention, Statement, calls, statement
+from tidegate.rules.sql.statement import Statement, calls, statement
 from tidegate.rules.sql.words import sql_tokens, unsteady_words
+
+if TYPE_CHECKING:
+    from tidegate.rules.sql.tree import Mention
 
 _Judge = Callable[[str], SqlFault | None]
 

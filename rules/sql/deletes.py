@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from tidegate.rules.sql.statement import tree_of
-
 MESSAGE = "DELETE is refused: one that deletes nothing leaves no marker and could be repeated"
 
 
@@ -11,6 +9,8 @@ def delete_as_merge(text: str) -> str:
     """What to write for a text that is a DELETE: a MERGE, which leaves a marker even if it deletes
     nothing; a line a clause."""
     from sqlglot import exp
+
+    from tidegate.rules.sql.tree import tree_of
 
     tree = tree_of(text)
     found = tree.find(exp.Delete) if tree else None

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tidegate.rules.sql.statement import tree_of
-
 if TYPE_CHECKING:
     from sqlglot import exp
 
@@ -27,6 +25,8 @@ def only_rowless(where: str) -> Sequence[str]:
     """The operations that a `where` over commits names, if none but they can meet it, and none of
     them changes a row. Example: `operation = 'OPTIMIZE' and version > 3`."""
     from sqlglot import exp
+
+    from tidegate.rules.sql.tree import tree_of
 
     tree = tree_of(where, expression=True)
     if tree is None:

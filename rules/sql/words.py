@@ -18,34 +18,17 @@ _MARK = re.compile(r"['\"`]|/\*")
 _MARKS_MAX = 100  # that are looked through for the one that is not closed
 
 # Functions whose value is not a function of the row: G25 refuses them where SQL filters events.
+# fmt: off
 _UNSTEADY_WITHOUT_PARENTHESES = {
-    "current_date",
-    "current_time",
-    "current_timestamp",
-    "current_user",
-    "localtimestamp",
+    "current_date", "current_time", "current_timestamp", "current_user", "localtimestamp",
     "session_user",
 }
 _UNSTEADY_WITHOUT_ARGUMENTS = {"unix_timestamp", "to_unix_timestamp"}
-_UNSTEADY = (
-    _UNSTEADY_WITHOUT_PARENTHESES
-    | _UNSTEADY_WITHOUT_ARGUMENTS
-    | {
-        "curdate",
-        "input_file_name",
-        "monotonically_increasing_id",
-        "now",
-        "rand",
-        "randn",
-        "random",
-        "randstr",
-        "shuffle",
-        "spark_partition_id",
-        "uniform",
-        "user",
-        "uuid",
-    }
-)
+_UNSTEADY = _UNSTEADY_WITHOUT_PARENTHESES | _UNSTEADY_WITHOUT_ARGUMENTS | {
+    "curdate", "input_file_name", "monotonically_increasing_id", "now", "rand", "randn", "random",
+    "randstr", "shuffle", "spark_partition_id", "uniform", "user", "uuid",
+}
+# fmt: on
 
 
 class Token(NamedTuple):

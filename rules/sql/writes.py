@@ -6,14 +6,14 @@ is not seen, nor a statement that sqlglot cannot read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from tidegate.rules.model import Change
+from tidegate.rules.sql.tree import target
 
-_WRITES = (exp.Insert, exp.Merge, exp.Update, exp.Delete)
 _THEN: Mapping[type[exp.Expr], Change] = {
     exp.Insert: Change.INSERT,
     exp.Update: Change.UPDATE,
@@ -61,12 +61,6 @@ class Writes:
         """Whether columns that both set become the same."""
         mine, its = self.sets or {}, other.sets or {}
         return all(mine[column] == its[column] != "" for column in mine.keys() & its.keys())
-
-
-def target(statement: exp.Expr) -> exp.Table | None:
-    """The table that an INSERT, MERGE, UPDATE or DELETE writes."""
-    named = statement.this.this if isinstance(statement.this, exp.Schema) else statement.this
-    return named if isinstance(named, exp.Table) else None
 
 
 def written(
@@ -143,10 +137,3 @@ def _literal(node: exp.Expr) -> str:
     if not isinstance(node, exp.Literal):
         return ""
     return f"'{node.this}'" if node.is_string else node.name
-
-
-def statements(nodes: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
-    """The statements of a text that write: one, or those of `FROM event INSERT .. INSERT ..`."""
-    for node in nodes:
-        if isinstance(node, _WRITES) and not isinstance(node.parent, exp.When):
-            yield node

@@ -15,8 +15,8 @@ from tidegate.rules.sql.forms import (
     query_fault,
 )
 from tidegate.rules.sql.functions import functions
-from tidegate.rules.sql.statement import statement
-from tidegate.rules.sql.words import sql_tokens
+from tidegate.rules.sql.statement import expression_of, statement
+from tidegate.rules.sql.words import sql_tokens, sql_words
 
 JUDGES = {"action": action_fault, "query": query_fault}
 
@@ -93,11 +93,14 @@ def test_g19_a_rule_that_may_repeat_may_delete_and_nothing_else() -> None:
 
 def test_nothing_of_an_honest_text_is_unknown() -> None:
     """Almost every one is read; what is not is left to Spark."""
-    read = [statement(text, expression=at not in JUDGES) for at, text in honest()]
+    read = [statement(text) if at in JUDGES else expression_of(text) for at, text in honest()]
     found = [each for each in read if each is not None]
     assert len(found) >= 0.95 * len(read)
     calls = {call.name.lower() for each in found for call in each.calls}
     assert len(calls) > 100
+    for each, (_, text) in zip(read, honest(), strict=True):  # a call is a word before a bracket
+        words = {word.offset for word in sql_words(text) if word.called}
+        assert {call.offset for call in (each.calls if each else ())} <= words
     assert calls - functions().keys() == set()
     relations = {named.name for each in found for named in each.relations}
     assert relations == {"event", "accounts", "alerts", "p_r", "moves", "checked"}
