@@ -204,7 +204,9 @@ def _by_position(rule: Rule, report: Report) -> None:
     for action in (*rule.actions, *rule.otherwise):
         read = statement(action.text) if isinstance(action, Sql) else None
         if read is not None and (table := read.by_position):
-            message = f"INSERT INTO {table} names no columns: it fails once the table gets one"
+            message = (
+                f"INSERT INTO {table} names no columns: it fails once the table gets another column"
+            )
             hint = f"write INSERT INTO {table} (a, b) .., or INSERT INTO {table} BY NAME"
             report.warn("by-position", message, action.place, hint)
 

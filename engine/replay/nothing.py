@@ -38,7 +38,7 @@ def doubtful(book: Rulebook, trace: Trace) -> Iterator[str]:
     declared = declared_signals(book)
     for event, name in sorted(trace.seen.undeclared):
         fields = declared[event].fields
-        hint = did_you_mean(name, fields) or f"declared: {', '.join(fields) or 'none'}"
+        hint = did_you_mean(name, fields) or f"{event} declares {', '.join(fields) or 'no field'}"
         yield f"{name} of {event} is not declared: {hint}"
     yield from dict.fromkeys(_never_meeting(with_edges(book, book.rules), trace))
     yield from _lacking(with_edges(book, book.rules), trace)

@@ -52,7 +52,7 @@ def test_validate_looks_through_the_automaton_of_a_script(
     assert f"\n{file}:3:3: the script 's' has more than 1 states (setting" in result.stdout
     assert said in result.stdout
     explained = tidegate("explain", file).stdout
-    assert "script s (machine dfa: refused: more than 1 states (script_states_max))" in explained
+    assert "script s (machine dfa: refused: more than 1 state (script_states_max))" in explained
 
 
 def test_validate_names_every_error_with_its_place_and_ends_with_1(

@@ -177,7 +177,7 @@ def test_fields_that_are_not_declared_are_kept_and_warned_of_once(tmp_path: Path
     lines = '{"event": "paid", "time": 1, "k": 7, "amout": 1}\n' * 2
     lines += '{"event": "left", "time": 2, "by": "ada"}\n'
     assert told(tmp_path, "", lines, book=ASKED) == [
-        "warning: by of left is not declared: declared: none",
+        "warning: by of left is not declared: left declares no field",
         "warning: amout of paid is not declared: did you mean 'amount'?",
     ]
 
