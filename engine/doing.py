@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from tidegate.engine.whose import thread_of
 
@@ -22,29 +23,77 @@ STAGES = {
     "plan": "looking for new commits",
     "capture": "reading changes",
     "detect": "detecting",
-    "evaluate": "asking conditions",
+    "evaluate": "making firings",
     "commit": "writing to the store",
     "act": "running actions",
 }
 """What the stages of a bucket do."""
+LOOKING, READING, RUNNING = "looking at tables", "reading tables", "running actions"
+SAMPLING, ASKING = "taking samples", "asking conditions"
 
-Stage = tuple[str, float]
-"""What is being done, and since when on the monotonic clock, seconds."""
+
+@dataclass(slots=True)
+class Stage:
+    """What is being done, and since when on the monotonic clock, seconds; of how many things of a
+    kind, and which of them: `asking conditions, 1 to 50 of 120`."""
+
+    what: str
+    since: float = field(default_factory=time.monotonic)
+    part: tuple[int, int, int] = (0, 0, 0)  # the first and the last in hand, of how many
+
+    def __str__(self) -> str:
+        first, last, count = self.part
+        if not last:
+            return self.what
+        return f"{self.what}, {first:,}{f' to {last:,}' if last > first else ''} of {count:,}"
+
+
+_own = threading.local()  # `stage`: what the thread is at
+
+
+@contextmanager
+def stage_of(what: str) -> Iterator[Stage]:
+    """What this thread does here; `begin` and `go_on` say more of it."""
+    _own.stage = Stage(what)
+    try:
+        yield _own.stage
+    finally:
+        _own.stage = None
+
+
+def begin(what: str, count: int, done: int = 0) -> None:
+    """This thread's stage goes on with so many things of a kind, some of which are done."""
+    stage: Stage | None = getattr(_own, "stage", None)
+    if stage is not None:
+        if stage.what != what:
+            stage.what, stage.since = what, time.monotonic()
+        stage.part = 0, done, count
+
+
+def go_on(what: str, count: int = 1) -> None:
+    """The next of these things are begun, if it is these that the stage is at."""
+    stage: Stage | None = getattr(_own, "stage", None)
+    if stage is not None and stage.what == what:
+        _, last, of = stage.part
+        stage.part = min(last + 1, of), min(last + count, of), of
 
 
 @contextmanager
 def doing(what: str) -> Iterator[None]:
     """Tells what is done here when it takes long."""
-    begun = time.monotonic()
-    with telling(lambda: (what, begun)):
+    stage = Stage(what)
+    with telling(lambda: stage):
         yield
 
 
 @contextmanager
-def telling(now: Callable[[], Stage | None]) -> Iterator[None]:
-    """Tells what `now` says, from a thread, when that is the same for long."""
+def telling(
+    now: Callable[[], Stage | None], say: Callable[[str], None] = lambda _: None
+) -> Iterator[None]:
+    """Tells what `now` says, from a thread, when that goes on for long. It is then also what `say`
+    is called with, whenever it changes; with an empty text once it is over."""
     ended = threading.Event()
-    thread = thread_of(_tell, now, ended, name="doing")
+    thread = thread_of(_tell, now, say, ended, name="doing")
     thread.start()
     try:
         yield
@@ -53,16 +102,25 @@ def telling(now: Callable[[], Stage | None]) -> Iterator[None]:
         thread.join()
 
 
-def _tell(now: Callable[[], Stage | None], ended: threading.Event) -> None:
-    last: Stage | None = None
-    due = FIRST_SECONDS
+def _tell(
+    now: Callable[[], Stage | None], say: Callable[[str], None], ended: threading.Event
+) -> None:
+    since, due, said = 0.0, FIRST_SECONDS, ""
     while not ended.wait(min(LOOK_SECONDS, FIRST_SECONDS)):
         stage = now()
-        if stage != last:
-            last, due = stage, FIRST_SECONDS
-        if stage is not None and (seconds := time.monotonic() - stage[1]) >= due:
+        begun = time.monotonic() if stage is None else stage.since
+        if begun != since:
+            since, due = begun, FIRST_SECONDS
+        seconds = time.monotonic() - begun
+        told = str(stage) if seconds >= FIRST_SECONDS else ""
+        if told != said:
+            said = told
+            say(said)
+        if seconds >= due:
             due *= 2
-            log.info("still %s (%.0f s)", stage[0], seconds)
+            log.info("still %s (%.0f s)", stage, seconds)
+    if said:
+        say("")
 
 
 class Quiet:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 STARTING, CATCHING_UP, IDLE, WAITING = "starting", "catching up", "idle", "waiting"
 STOPPED = "stopped"
@@ -15,8 +15,9 @@ LOOKED = (CATCHING_UP, IDLE, WAITING)
 class Activity:
     """One of STATES. Times are microseconds of the engine's clock.
 
-    `doing`: what it does while it starts, or waits for. `commits` and `signals` are visible and not
-    taken, the oldest of them from `oldest`. `next_timer`: when something happens by itself next.
+    `doing`: what it waits for; or what it does, while it starts, or where that takes long.
+    `commits` and `signals` are visible and not taken, the oldest of them from `oldest`.
+    `next_timer`: when something happens by itself next.
     `looked_at`: when it looked at its sources last; up to `seen_until` nothing is left to take.
     Two that differ in these alone are the same: they change with every look.
     """
@@ -29,3 +30,8 @@ class Activity:
     next_timer: int | None = None
     looked_at: int | None = field(default=None, compare=False)
     seen_until: int | None = field(default=None, compare=False)
+
+    def at(self, doing: str) -> Activity:
+        """The same while it is at something that takes long."""
+        state = CATCHING_UP if self.state == WAITING else self.state
+        return replace(self, state=state, doing=doing)

@@ -33,7 +33,7 @@ from tidegate.engine.damp.damper import Damper
 from tidegate.engine.detecting import Detecting, detect
 from tidegate.engine.detector.parts import next_due
 from tidegate.engine.detector.timers import FloodError
-from tidegate.engine.doing import STAGES, Stage
+from tidegate.engine.doing import STAGES, Stage, stage_of
 from tidegate.engine.entries import Control
 from tidegate.engine.evaluate.asof import AsOf
 from tidegate.engine.evaluate.evaluate import evaluate
@@ -464,9 +464,9 @@ class Loop:
     @contextmanager
     def _timed(self, stage: str) -> Iterator[None]:
         begun = time.perf_counter()
-        self.stage = STAGES[stage], time.monotonic()
         try:
-            yield
+            with stage_of(STAGES[stage]) as self.stage:
+                yield
         finally:
             self.stage = None
             self._seconds[stage] = round(time.perf_counter() - begun, 6)

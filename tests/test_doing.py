@@ -24,10 +24,34 @@ def test_what_takes_long_is_told_and_told_again(
     with doing.doing("starting Spark"):
         while caplog.text.count("still starting Spark") < 2:
             time.sleep(0.01)
-    stage = ("running actions", time.monotonic())
+    stage = doing.Stage("running actions")
     with doing.telling(lambda: stage):
         while "still running actions" not in caplog.text:
             time.sleep(0.01)
+
+
+def test_what_takes_long_says_how_far_it_is_and_names_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(doing, "FIRST_SECONDS", 0.01)
+    said: list[str] = []
+
+    def wait_for(text: str) -> None:
+        while said[-1:] != [text]:
+            time.sleep(0.001)
+
+    with doing.stage_of("making firings") as stage, doing.telling(lambda: stage, said.append):
+        wait_for("making firings")
+        doing.begin("taking samples", 2)
+        doing.go_on("taking samples")
+        wait_for("taking samples, 1 of 2")
+        doing.begin("asking conditions", 120)
+        doing.go_on("asking conditions", 50)
+        wait_for("asking conditions, 1 to 50 of 120")
+        doing.go_on("asking conditions")
+        doing.go_on("running actions")  # it is at something else
+        wait_for("asking conditions, 51 of 120")
+    assert said[-1] == ""
 
 
 def test_an_idle_engine_is_told_of_now_and_then(

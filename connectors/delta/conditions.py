@@ -16,6 +16,7 @@ from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
 from tidegate.connectors.delta.jobs import OverrunError
 from tidegate.connectors.delta.stops import is_gone
 from tidegate.connectors.delta.where import expression
+from tidegate.engine.doing import ASKING, go_on
 from tidegate.engine.transitions import transition_table
 from tidegate.engine.values import Answers, Failure, Question
 
@@ -38,9 +39,15 @@ class DeltaConditions:
         """See `engine.ports.Conditions`."""
         with active_session_kept(self._session):
             alike = _alike(q for q in questions if not q.condition.query)
-            jobs = range(0, len(alike), EXPRESSIONS_PER_JOB)
-            found = [self._expressions(alike[at : at + EXPRESSIONS_PER_JOB]) for at in jobs]
-            found += [self._query(q) for q in questions if q.condition.query]
+            found = []
+            for at in range(0, len(alike), EXPRESSIONS_PER_JOB):
+                job = alike[at : at + EXPRESSIONS_PER_JOB]
+                go_on(ASKING, sum(map(len, job)))
+                found.append(self._expressions(job))
+            for question in questions:
+                if question.condition.query:
+                    go_on(ASKING)
+                    found.append(self._query(question))
         return _together(found)
 
     def sample(self, text: str, pinned: Mapping[str, int]) -> pa.Scalar | Failure | None:

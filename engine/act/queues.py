@@ -69,6 +69,12 @@ class Queues:
         heads = (queue[0] for queue in self._queues.values())
         return min((w.due for w in heads if w.due > now), default=None)
 
+    def due(self, now: int) -> Iterator[Waiting]:
+        """The entries of those queues whose first one is due."""
+        for queue in self._queues.values():
+            if queue[0].due <= now:
+                yield from queue
+
     def ready(self, now: int, running: Collection[Entry]) -> Iterator[Waiting]:
         """The entries that may run beside those that are `running`, in order. What has been taken
         is to be among these before the next one is asked for."""

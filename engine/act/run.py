@@ -19,6 +19,7 @@ from tidegate.engine.act.edges import BEGIN, edge_signals
 from tidegate.engine.act.executors import Executor, Outbox, Present
 from tidegate.engine.act.past import pass_over, way_past
 from tidegate.engine.act.queues import Queues, Waiting
+from tidegate.engine.doing import RUNNING, begin, go_on
 from tidegate.engine.entries import Control, Entry, Fate, Outcome
 from tidegate.engine.failpoints import failpoint
 from tidegate.engine.ports import SinkError
@@ -112,7 +113,7 @@ class Runner:
         becomes due meanwhile is left to the next call, however short the pauses are.
         Raises EngineError `lease-lost`, `spark-lost`, and OutageError where the store is away.
         """
-        done = 0
+        done = tried = 0
         self._looked_at = self.now()
         while True:
             if not stopped():
@@ -120,10 +121,14 @@ class Runner:
                 self._start(present)
             awaited = [f for f, w in self._running.items() if patient or w.entry.stage is not None]
             if awaited:
+                left = sum(1 for _ in self.queues.due(self._looked_at))
+                begin(RUNNING, tried + left, tried)
+                go_on(RUNNING, len(self._running))
                 wait(awaited, return_when=FIRST_COMPLETED)
             ended = [future for future in self._running if future.done()]
             if not ended:
                 break
+            tried += len(ended)
             done += self._settle([self._outcome(future, present) for future in ended])
         if not stopped():
             self._fresh.clear()  # what is left is read from the store

@@ -153,7 +153,7 @@ class Engine(Requests):
             if on_bucket:
                 on_bucket(report)
 
-        with self._alone("run_once"), self._stopping_cause(), telling(self._stage):
+        with self._alone("run_once"), self._stopping_cause(), telling(self._stage, self._lease.at):
             through = self._through
             self._tell_first(done)
             self._tell_ready()
@@ -192,7 +192,7 @@ class Engine(Requests):
             self._alone("run"),
             Wakeup(poll_seconds) as self._wakeup,
             self._stopping_cause(),
-            telling(self._stage),
+            telling(self._stage, self._lease.at),
         ):
             if self._stop.is_set():
                 return

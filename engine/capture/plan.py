@@ -11,6 +11,7 @@ from operator import itemgetter
 from tidegate.engine.capture.clocks import NO_CLOCKS, Clocks
 from tidegate.engine.capture.instants import Instants
 from tidegate.engine.capture.sources import Sources
+from tidegate.engine.doing import LOOKING, begin, go_on
 from tidegate.engine.failpoints import failpoint
 from tidegate.engine.grid import MILLISECOND, after_watermark, ceil_watermark, floor_watermark
 from tidegate.engine.lifecycle import CATCHING_UP, Activity
@@ -66,7 +67,9 @@ def list_sources(
     Raises EngineError where a table cannot go on (G10).
     """
     heads = {}
+    begin(LOOKING, len(sources.tables))
     for name in sources.tables:
+        go_on(LOOKING)
         head = feed.head(rulebook.tables[name], state.cursors.get(name))
         cursor = head.cursor
         listed = head.commits + ((head.left_out,) if head.left_out else ())

@@ -15,6 +15,7 @@ from tidegate.engine.capture.commits import commits
 from tidegate.engine.capture.eventtime import timed
 from tidegate.engine.capture.images import changed
 from tidegate.engine.capture.request import EventRequest, TableRequest, table_request
+from tidegate.engine.doing import READING, begin, go_on
 from tidegate.engine.failpoints import failpoint
 from tidegate.engine.fields import fitting
 from tidegate.engine.hashing import row_hash
@@ -75,7 +76,9 @@ class Capture:
         batches: dict[str, Batch] = {}
         rejected: list[Rejected] = []
         rows = 0
+        begin(READING, len(plan.ranges))
         for span in plan.ranges:
+            go_on(READING)
             told: set[str] = set()  # event types that told what is rejected
             for name, batch, wrong in self._of_commits(span, feed):
                 rejected += wrong if public_name(name) not in told else ()

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.engine.doing import ASKING, begin
 from tidegate.engine.evaluate.asof import AsOf
 from tidegate.engine.evaluate.firings import firings_of
 from tidegate.engine.evaluate.prepare import Prepared, PreparedRule
@@ -126,6 +127,7 @@ def _ask(questions: Sequence[Question], conditions: Conditions) -> Answers:
     failed: dict[Asked, Failure] = {}
     left = list(questions)
     for attempt in range(1, ATTEMPTS + 1 if left else 1):
+        begin(ASKING, len(left))
         answers = conditions.hold(left)
         said = said.also(replace(answers, failed={}))
         failed = {asked: why for asked, why in failed.items() if why.lasting}

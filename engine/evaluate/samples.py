@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from tidegate.engine.doing import SAMPLING, begin, go_on
 from tidegate.engine.evaluate.asof import AsOf
 from tidegate.engine.parameters import SAMPLE
 from tidegate.engine.ports import Conditions
@@ -73,16 +74,20 @@ class Sampler:
         """The detections with a sample for each of their ticks, null where it could not be taken;
         and for each sample that failed, the detections that show it."""
         batches, failed = dict(detections.batches), []
-        for code, event in enumerate(detections.events):
-            sample = self._samples.get(event)
-            if sample is not None:
-                entries = np.flatnonzero(detections.event_code == code)
-                rows = detections.event_row[entries]
-                batches[event], unsampled = self._sampled(batches[event], np.unique(rows), sample)
-                for ticks, why in unsampled:
-                    shown = entries[np.isin(rows, ticks)]
-                    of = np.searchsorted(detections.offsets, shown, side="right") - 1
-                    failed.append((np.unique(of), why))
+        shown = {
+            event: np.flatnonzero(detections.event_code == code)
+            for code, event in enumerate(detections.events)
+            if event in self._samples
+        }
+        rows = {event: detections.event_row[entries] for event, entries in shown.items()}
+        begin(SAMPLING, sum(len(np.unique(some)) for some in rows.values()))
+        for event, entries in shown.items():
+            ticks, sample = np.unique(rows[event]), self._samples[event]
+            batches[event], unsampled = self._sampled(batches[event], ticks, sample)
+            for some, why in unsampled:
+                of_failed = entries[np.isin(rows[event], some)]
+                of = np.searchsorted(detections.offsets, of_failed, side="right") - 1
+                failed.append((np.unique(of), why))
         return replace(detections, batches=batches), failed
 
     def _sampled(
@@ -92,6 +97,7 @@ class Sampler:
         values: list[pa.Scalar | None] = [None] * len(ticks)
         failed: dict[_Seen | str, tuple[list[int], Failure]] = {}
         for at in shown.tolist():
+            go_on(SAMPLING)
             seen = self._seen(sample, int(ticks.time[at]))
             found = seen if isinstance(seen, Failure) else self._value(sample, seen)
             if isinstance(found, Failure):

@@ -76,7 +76,8 @@ def _state(status: Mapping[str, Any]) -> str:
 
 
 def _activity(status: Mapping[str, Any]) -> str:
-    """`starting: checking tables and SQL`, `catching up: 214 commits, the oldest of 12 min ago`."""
+    """`starting: checking tables and SQL`, `catching up: 214 commits, the oldest of 12 min ago;
+    asking conditions, 3 of 12`."""
     state, behind = status["state"], status["behind"]
     if state == WAITING:
         return f"waiting for {status['doing']}"
@@ -85,9 +86,12 @@ def _activity(status: Mapping[str, Any]) -> str:
     some = [
         counted(behind[f"{noun}s"], noun) for noun in ("commit", "signal") if behind[f"{noun}s"]
     ]
-    if not some:
-        return f"{state}: what was due"
-    return f"{state}: {', '.join(some)}, the oldest of {age_text(behind['seconds'])} ago"
+    said = ["what was due"]
+    if some:
+        said = [f"{', '.join(some)}, the oldest of {age_text(behind['seconds'])} ago"]
+    if status["doing"]:
+        said.append(status["doing"])
+    return f"{state}: {'; '.join(said)}"
 
 
 def _process(holder: str) -> str:

@@ -53,7 +53,9 @@ class LeaseKeeper:
         self._given_up = given_up or threading.Event()
         self._ended = threading.Event()
         self._thread = thread_of(self._keep, name="lease")
+        self._saying = threading.Lock()
         self._activity: Activity | None = None  # as it was said last
+        self._told: Activity | None = None  # to the store, as far as that is known
         self.lost: EngineError | None = None
 
     def __enter__(self) -> Self:
@@ -89,13 +91,23 @@ class LeaseKeeper:
     def say(self, activity: Activity) -> None:
         """Keep in the store what the engine does, if that is new. A store that is away
         is told with the next call."""
-        known = activity == self._activity
-        self._activity = activity
-        if not known:
+        with self._saying:
+            self._activity = activity
+            self._tell(activity)
+
+    def at(self, doing: str) -> None:
+        """The same while it is at something that takes long; empty: no more. For any thread."""
+        with self._saying:
+            if self._activity is not None:
+                self._tell(self._activity.at(doing) if doing else self._activity)
+
+    def _tell(self, activity: Activity) -> None:
+        if activity != self._told:
             try:
                 self._store.say(self._rulebook, self.epoch, activity)
+                self._told = activity
             except EngineError:
-                self._activity = None
+                self._told = None
 
     def _acquired(self) -> int:
         end = time.monotonic() + self._wait_seconds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -13,7 +14,9 @@ from tests.support.acting import Alone, FakeOutbox, FakeSink, Unasked, executors
 from tests.support.make import SECOND, firings, hex_ids, numbered
 from tests.support.rulebooks import rule, rulebook
 from tidegate.engine.act.attempt import firings_of_entry
-from tidegate.engine.act.run import Runner
+from tidegate.engine.act.crew import Crew
+from tidegate.engine.act.run import Hands, Runner
+from tidegate.engine.doing import stage_of
 from tidegate.engine.entries import Entry, Outcome
 from tidegate.engine.values import Firings
 from tidegate.rules.errors import EngineError
@@ -30,7 +33,7 @@ class Run:
         self,
         sink: FakeSink,
         check: Any = lambda: None,
-        hands: Alone | None = None,
+        hands: Hands | None = None,
         outbox: FakeOutbox | None = None,
     ) -> None:
         self.sink, self.outbox, self.now = sink, outbox or FakeOutbox(HELD), 0
@@ -149,6 +152,25 @@ class Several(Alone):
     """Runs calls at once, several of which end together."""
 
     size = 4
+
+
+def test_it_says_which_of_the_actions_that_are_due_is_run() -> None:
+    class Looked(FakeSink):
+        def run(self, entry: Entry, firings: Firings) -> None:
+            for _ in range(1_000):
+                if str(stage) == f"running actions, {entry.number} of 3":
+                    break
+                time.sleep(0.005)
+            said.append(str(stage))
+            super().run(entry, firings)
+
+    said: list[str] = []
+    crew = Crew[Outcome]("crew", 1)
+    run = Run(Looked(failing={2: 1}), hands=crew)
+    with stage_of("running actions") as stage:
+        run([numbered(n, rule) for n, rule in enumerate("aab", start=1)])
+    crew.close()
+    assert said == [f"running actions, {n} of 3" for n in (1, 2, 3)]
 
 
 class Taken(FakeOutbox):
