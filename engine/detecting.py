@@ -9,10 +9,11 @@ from tidegate.engine.detector.detector import Detector
 from tidegate.engine.detector.limits import RuleLimitError
 from tidegate.engine.detector.partitioned import Partitioned
 from tidegate.engine.detector.timers import FloodError
+from tidegate.engine.load import Loads, tables_of
 from tidegate.engine.script.state import PREFIX, Tables
-from tidegate.engine.scripting import Scripted, Scripts
+from tidegate.engine.scripting import Scripted, Scripts, table_of
 from tidegate.engine.state import Parked, State
-from tidegate.engine.values import Batch, Bucket, Carried, Detections, Needs, Stepped
+from tidegate.engine.values import Batch, Bucket, Carried, Detections, Load, Needs, Stepped
 from tidegate.rules.lateness import lateness_micros
 from tidegate.rules.model import Rulebook, Settings
 
@@ -43,6 +44,8 @@ class Detecting:
         self.rules = Partitioned(rules, limits.state_partitions)
         self._scripts = Scripts(book, activations, needs)
         self._left: tuple[Carried, Carried] | None = None  # by the last step: all, and the rules'
+        scripts = {name: {table_of(book, each)} for name, each in book.scripts.items()}
+        self._loads = Loads({**tables_of(self.detector.graph), **scripts})
 
     @property
     def detector(self) -> Detector:
@@ -78,6 +81,10 @@ class Detecting:
             self._scripts.next_due(_of_scripts(carried.tables), stopped),
         )
         return min((at for at in due if at is not None), default=None)
+
+    def loads(self, carried: Carried) -> dict[str, Load]:
+        """By rule and script, what it carries."""
+        return self._loads.of(carried.tables)
 
     def passed_over(
         self,

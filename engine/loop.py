@@ -401,6 +401,8 @@ class Loop:
             {**passed_over, **detected.scripted.passed_over},
             fired,
             damped.memory,
+            _of(basis).loads(detected.carried),
+            self._clocks.missed(plan),
         )
 
     def _commit(self, basis: Basis, taken: Taken) -> Taken:

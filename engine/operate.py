@@ -18,11 +18,12 @@ from tidegate.engine.rulesdata import Rules, ask_to_reload
 from tidegate.engine.store import FINISHED, SqlStore, open_store
 from tidegate.engine.store import migrate as migrate_schema
 from tidegate.engine.store.address import parse_url, redacted
+from tidegate.engine.store.status import CARRIED
 from tidegate.engine.store.totals import Total
 from tidegate.engine.upcoming import held_back, next_timers
 from tidegate.rules.errors import EngineError, InputError, Problem, word_place
 from tidegate.rules.files import read_file
-from tidegate.rules.model import Rulebook, Table
+from tidegate.rules.model import ClockEvent, Rulebook, Table
 from tidegate.rules.tableevents import table_events
 
 _NOTHING: Mapping[str, Any] = {
@@ -31,6 +32,7 @@ _NOTHING: Mapping[str, Any] = {
     "damped_by": {},
     "pending": 0,
     "held": 0,
+    **dict.fromkeys(CARRIED, 0),
 }
 
 
@@ -127,13 +129,19 @@ def status_of(store: SqlStore, book: Rulebook) -> dict[str, Any]:
         rule = book.rules.get(row["rule"])
         if rule is not None and rule.dry and row["state"] == "active":
             row["state"] = "dry"
-    states = {row["rule"]: row["state"] for row in status["rules"]}
+    clocks = (name for name, event in book.events.items() if isinstance(event, ClockEvent))
+    status["misfires"] = {**dict.fromkeys(clocks, 0), **status["misfires"]}
+    known = {row["rule"]: row for row in status["rules"]}
     status["rules"] = [row for row in status["rules"] if row["rule"] not in book.scripts]
     status["scripts"] = [
-        {"script": name, "state": states.get(name, "not active" if script.enabled else "disabled")}
+        {
+            "script": name,
+            "state": row.get("state", "not active" if script.enabled else "disabled"),
+            **{carried: row.get(carried, 0) for carried in CARRIED},
+        }
         for name, script in sorted(book.scripts.items())
+        for row in [known.get(name, {})]
     ]
-    known = states.keys()
     status["rules"] += [
         {"rule": rule.name, "state": "not active" if rule.enabled else "disabled", **_NOTHING}
         for rule in book.rules.values()

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tidegate.engine.pipeline import Pipeline, Span
 from tidegate.engine.script.book import script_of
-from tidegate.engine.script.state import Tables
+from tidegate.engine.script.state import PREFIX, Tables
 from tidegate.engine.scriptfaults import kept_faults, runaway, stop_at_fault
 from tidegate.engine.state import Parked
 from tidegate.engine.taking import LiveTaking
@@ -38,6 +38,11 @@ def digest_of(book: model.Rulebook, script: model.Script) -> str:
     own = script_of(book, script).digest
     said = (own, sorted(script.inputs.items()), lateness_micros(book).get(script.name))
     return hashlib.sha256(repr(said).encode()).hexdigest()[:32]
+
+
+def table_of(book: model.Rulebook, script: model.Script) -> str:
+    """The name of the table with a script's instances, before it is cut."""
+    return PREFIX + script_of(book, script).digest
 
 
 class Scripts:

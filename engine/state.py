@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from tidegate.engine.entries import Entry
-from tidegate.engine.values import Carried, Cursor, Firings, Plan, Rejected
+from tidegate.engine.values import Carried, Cursor, Firings, Load, Plan, Rejected
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,8 @@ class Taken:
     is forgotten. `rows` were read, `seconds` by stage. `parked` are rules that a limit stops from
     here on; `passed_over`: by parked rule, how many occurrences it did not see in this bucket;
     `fired`: what fired within a minute before its `now`, its own firings included; `memory`: by
-    rule, what is to be remembered of its firings that passed (`engine.damp.memory`).
+    rule, what is to be remembered of its firings that passed (`engine.damp.memory`); `loads`: by
+    rule or script, what it carries on; `misfires`: by clock, how many occurrences were passed over.
     """
 
     plan: Plan
@@ -74,6 +75,8 @@ class Taken:
     passed_over: Mapping[str, int] = field(default_factory=dict)
     fired: tuple[Fired, ...] = ()
     memory: Mapping[str, pa.Table] = field(default_factory=dict)
+    loads: Mapping[str, Load] = field(default_factory=dict)
+    misfires: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,9 @@ def tell(taken: Taken) -> None:
         log.error("%s is parked: %s; %s", parked.rule, parked.reason, parked.hint)
     _tell_moved(taken.plan.moved)
     for clock, until in taken.plan.passed_over.items():
-        shown = f"{micros_text(until)}Z"
-        log.warning("clock %s: what it missed up to %s is passed over (misfire)", clock, shown)
+        missed = counted(taken.misfires[clock], "occurrence")
+        said = "clock %s: %s missed up to %sZ, passed over (misfire)"
+        log.warning(said, clock, missed, micros_text(until))
     for entry in taken.entries:
         if entry.state == "dead":
             log.error("rule %s: entry %d is dead: %s", entry.rule, entry.number, entry.error)

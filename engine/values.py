@@ -305,6 +305,13 @@ class Carried:
     changed: frozenset[str] = frozenset()
 
 
+class Load(NamedTuple):
+    """What a rule carries: instances, as `a` that waits for its `b`, and the keys that have any."""
+
+    instances: int = 0
+    keys: int = 0
+
+
 class Stepped(NamedTuple):
     """What a step of the detector gives: the detections of each rule that has any, what to carry
     on, and the watermark it has reached: the one asked for, or where a limit has stopped it."""

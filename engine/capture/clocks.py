@@ -49,6 +49,18 @@ class Clocks:
                     found[clock.name] = until
         return found
 
+    def missed(self, plan: Plan) -> dict[str, int]:
+        """How many occurrences of each clock a plan passes over."""
+        return {
+            clock.name: sum(
+                len(clock.instants(begin + 1, min(begin + _DAY, until)))
+                for begin in range(plan.watermark_before, until, _DAY)
+            )
+            for clock in self._clocks
+            for until in [plan.passed_over.get(clock.name, plan.watermark_before)]
+            if until > plan.watermark_before
+        }
+
     def cut(self, before: int, watermark: int, now: int) -> int:
         """The latest watermark up to which no more than the limit of occurrences are to be held;
         those of one millisecond together."""

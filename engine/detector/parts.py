@@ -23,7 +23,7 @@ from tidegate.engine.detector.edges import is_tick
 from tidegate.engine.detector.graph import Graph
 from tidegate.engine.detector.stacking import joined
 from tidegate.engine.hashing import row_hash
-from tidegate.engine.values import DUE, FOREVER, TIMERS, Carried, Int64
+from tidegate.engine.values import DUE, FOREVER, TIMERS, Carried, Int64, UInt64
 
 EVERY = -1
 """The partition of instances of every key, and of the keys not seen yet."""
@@ -84,9 +84,14 @@ def saying_due(part: pa.Table, due: int, timers: int) -> pa.Table:
 
 
 def partitions(columns: Iterable[pa.ChunkedArray], count: int) -> Int64:
-    """The partition of each key: the same for equal keys, whatever their types."""
+    """The partition of each key."""
+    return (key_hash(columns) % np.uint64(count)).astype(np.int64)
+
+
+def key_hash(columns: Iterable[pa.ChunkedArray]) -> UInt64:
+    """A hash of each key: the same for equal keys, whatever their types."""
     plain = {f"k{i}": _of_one_kind(column) for i, column in enumerate(columns)}
-    return (row_hash(pa.table(plain))[:, 0] % np.uint64(count)).astype(np.int64)
+    return row_hash(pa.table(plain))[:, 0]
 
 
 def _of_one_kind(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -39,6 +39,10 @@ _LEVELS = {
     "unplaced_signals": ("unplaced_signals", "Signals that no bucket has claimed"),
     "timers_pending": ("timers_pending", "Timers that are not due yet"),
 }
+_CARRIED = {
+    "carried_instances": "Instances that are carried; one that rules share counts for each",
+    "carried_keys": "Keys of which instances are carried",
+}
 ENTRY_STATES = ("pending", "failed", "held", "dead")
 __all__ = ["CONTENT_TYPE", "Metrics"]
 
@@ -74,7 +78,8 @@ class Metrics:
                 merged.setdefault(figure.name, figure)
                 if merged[figure.name] is not figure:
                     merged[figure.name].samples += figure.samples
-        registry.register(_Collected([*merged.values()]))
+        figures = [*merged.values(), *_of_store(of_books or {})]
+        registry.register(_Collected(figures))
         return generate_latest(self._own) + generate_latest(registry)
 
 
@@ -86,6 +91,13 @@ class _Collected:
 
     def collect(self) -> Sequence[Metric]:
         return self._figures
+
+
+def _of_store(of_books: Mapping[str, Status]) -> Iterator[Metric]:
+    """What all of its rulebooks say alike."""
+    for status in [*of_books.values()][:1]:
+        said = "Bytes that the store takes on disk"
+        yield GaugeMetricFamily("tidegate_store_bytes", said, status["store_bytes"])
 
 
 def _figures(book: str, status: Status | None) -> Iterator[Metric]:
@@ -120,6 +132,13 @@ def _figures(book: str, status: Status | None) -> Iterator[Metric]:
     parked = {(row["script"],): float(row["state"] == "parked") for row in status["scripts"]}
     said = "Whether the script has run away and is parked"
     yield _level("script_parked", said, parked, book, "script")
+    for name, said in _CARRIED.items():
+        for what in ("rule", "script"):
+            carried = {(row[what],): row[name] for row in status[f"{what}s"]}
+            yield _level(f"{what}_{name}", said, carried, book, what)
+    misfires = {(clock,): count for clock, count in status["misfires"].items()}
+    said = "Occurrences of a clock that were missed and passed over"
+    yield _count("misfires", said, misfires, book, "clock")
     quarantined = {(): float(len(status["quarantined"]))}
     said = "Texts that have ended Spark's Java, or outlasted their deadline, twice"
     yield _level("quarantined", said, quarantined, book)

@@ -9,6 +9,7 @@ from typing import Any
 from tidegate.engine.lifecycle import CATCHING_UP, WAITING
 from tidegate.engine.screen.text import (
     age_text,
+    bytes_text,
     columns,
     counted,
     fates_text,
@@ -22,10 +23,13 @@ def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
     """The lines; none is wider than `width`."""
     yield from wrapped(f"rulebook {status['rulebook']}: {_state(status)}", width)
     yield from wrapped(_progress(status), width, "  ")
+    yield f"  store of {bytes_text(status['store_bytes'])}"
     yield from _tables(status["tables"], width)
     yield from _rules(status["rules"], width)
     yield from _scripts(status["scripts"], width)
+    yield from _carried(status, width)
     yield from _timers(status, width)
+    yield from _misfires(status["misfires"], width)
     yield from _held_back(status["held_back"], width)
     scripts = {row["script"] for row in status["scripts"]}
     for parked in status["parked_rules"]:
@@ -61,7 +65,8 @@ def overview_lines(found: Sequence[Mapping[str, Any]], width: int) -> Iterator[s
     for status in found:
         yield from wrapped(f"{status['rulebook']}: {_state(status)}", width)
     yield ""
-    yield from wrapped("`tidegate status --rulebook NAME` says all of one", width)
+    size = bytes_text(found[0]["store_bytes"])
+    yield from wrapped(f"store of {size}; `tidegate status --rulebook NAME` says all of one", width)
 
 
 def _state(status: Mapping[str, Any]) -> str:
@@ -146,6 +151,24 @@ def _scripts(scripts: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
         yield ""
         rows = [(row["script"], row["state"]) for row in scripts]
         yield from columns(("script", "state"), rows, width, left=2)
+
+
+def _carried(status: Mapping[str, Any], width: int) -> Iterator[str]:
+    rows = [
+        (row.get("rule") or row["script"], row["carried_instances"], row["carried_keys"])
+        for row in (*status["rules"], *status["scripts"])
+        if row["carried_instances"]
+    ]
+    if rows:
+        yield ""
+        yield from columns(("what is carried", "instances", "of keys"), rows, width)
+
+
+def _misfires(misfires: Mapping[str, int], width: int) -> Iterator[str]:
+    for clock, count in misfires.items():
+        if count:
+            missed = counted(count, "occurrence")
+            yield from wrapped(f"clock {clock}: {missed} missed and passed over (misfire)", width)
 
 
 def _timers(status: Mapping[str, Any], width: int) -> Iterator[str]:

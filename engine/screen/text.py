@@ -30,6 +30,15 @@ def age_text(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
+def bytes_text(number: int) -> str:
+    """A size: `212 kB`, `1.4 GB`."""
+    size, unit = number / 1_000, "kB"
+    for larger in ("MB", "GB", "TB"):
+        if size >= 1_000:
+            size, unit = size / 1_000, larger
+    return f"{size:.0f} {unit}" if size >= 10 else f"{size:.1f} {unit}"
+
+
 def fates_text(counts: Mapping[str, int]) -> str:
     """What became of detections: `3 fired, 4 whose condition failed, 2 damped, 1 dead`; but for
     those that fired, none is not said."""

@@ -17,7 +17,7 @@ from tidegate.engine.store.blobs import table_from_bytes, table_to_bytes
 from tidegate.engine.store.database import insert_new, upsert
 from tidegate.engine.store.frequency import fired_lately
 from tidegate.engine.store.plans import plan_to_text
-from tidegate.engine.values import DUE, FOREVER, TIMERS, Carried, Cursor, Plan, Rejected
+from tidegate.engine.values import DUE, FOREVER, TIMERS, Carried, Cursor, Load, Plan, Rejected
 from tidegate.rules.errors import EngineError
 
 STAGES = ("plan", "capture", "detect", "evaluate")  # that end before the transaction
@@ -158,12 +158,13 @@ def set_acted(connection: sa.Connection, rulebook: str, bucket: int, seconds: fl
     connection.execute(sa.update(t.buckets).where(one).values(seconds_act=seconds))
 
 
-def save_activations(connection: sa.Connection, plan: Plan, digests: Mapping[str, str]) -> None:
-    """The rules in `digests` are those active after the bucket; any other is forgotten, with what
-    its damping remembers.
+def save_activations(connection: sa.Connection, taken: Taken) -> None:
+    """The rules in `digests` are those active after the bucket, each with what it carries; any
+    other is forgotten, with what its damping remembers.
 
     Raises ValueError for one that neither the plan nor the store knows an instant of.
     """
+    plan, digests = taken.plan, taken.digests
     old = {row.rule: row for row in _rows(connection, t.activations, plan.rulebook)}
     rows = []
     for rule, digest in digests.items():
@@ -173,10 +174,17 @@ def save_activations(connection: sa.Connection, plan: Plan, digests: Mapping[str
             instant = old[rule].instant
         else:
             raise ValueError(f"rule {rule!r} is active without an activation")
-        if rule not in old or (old[rule].instant, old[rule].digest) != (instant, digest):
-            rows.append(
-                {"rulebook": plan.rulebook, "rule": rule, "instant": instant, "digest": digest}
-            )
+        load = taken.loads.get(rule, Load())
+        row = {
+            "rulebook": plan.rulebook,
+            "rule": rule,
+            "instant": instant,
+            "digest": digest,
+            "carried_instances": load.instances,
+            "carried_keys": load.keys,
+        }
+        if rule not in old or old[rule]._asdict() != row:
+            rows.append(row)
     upsert(connection, t.activations, rows)
     gone = set(old) - set(digests)
     for table in (t.activations, t.damping):

@@ -14,7 +14,7 @@ from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import Database
 from tidegate.rules.errors import EngineError
 
-SCHEMA = "0013"  # the last revision in migrations/versions
+SCHEMA = "0014"  # the last revision in migrations/versions
 _VERSIONS = sa.table("tidegate_version", sa.column("version_num", sa.Text))
 _LOCK = 0x7464_6761_7465  # PostgreSQL: one migration at a time
 _ONE_AT_A_TIME = threading.Lock()  # Alembic keeps what it migrates in variables of its modules

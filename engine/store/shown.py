@@ -22,6 +22,7 @@ from tidegate.engine.store import (
 )
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import Database
+from tidegate.engine.store.size import store_bytes
 from tidegate.engine.store.tail import Heard, Tail
 from tidegate.engine.suspect import Text
 from tidegate.rules.errors import EngineError
@@ -42,7 +43,8 @@ class Shown:
     ) -> dict[str, Any]:
         """See `engine.store.status`."""
         with self._database.read() as connection:
-            return status.rulebook_status(connection, rulebook, declared, rules, texts)
+            found = status.rulebook_status(connection, rulebook, declared, rules, texts)
+            return {**found, "store_bytes": store_bytes(self._database, connection)}
 
     def parked(self, rulebook: str) -> frozenset[str]:
         with self._database.read() as connection:

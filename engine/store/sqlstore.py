@@ -23,6 +23,7 @@ from tidegate.engine.store import (
     disabled,
     known,
     lease,
+    misfires,
     obstacles,
     outbox,
     parked,
@@ -275,7 +276,8 @@ class SqlStore(Shown):
             failpoint("commit.begun")
             buckets.insert_bucket(connection, taken)
             failpoint("commit.bucket")
-            buckets.save_activations(connection, plan, taken.digests)
+            buckets.save_activations(connection, taken)
+            misfires.add(connection, plan.rulebook, taken.misfires)
             buckets.save_carried(connection, plan.rulebook, taken.carried)
             failpoint("commit.carried")
             buckets.insert_rejected(connection, plan, taken.rejected)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import fields
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,6 +14,7 @@ from tidegate.engine.lifecycle import STARTING, STOPPED, Activity
 from tidegate.engine.store import (
     disabled,
     lease,
+    misfires,
     outbox,
     parked,
     rejected,
@@ -29,6 +31,7 @@ from tidegate.engine.store.signals import unplaced_by_event
 from tidegate.engine.suspect import Text
 
 NEWEST_SHOWN = 10
+CARRIED = ("carried_instances", "carried_keys")
 
 
 def rulebook_status(
@@ -49,14 +52,15 @@ def rulebook_status(
     instant had to be moved (G1); they, the counts of detections and `rejected_rows` count what is
     forgotten, too. These are four (`totals.Total`): `fired`, `condition_failed`, `damped`, `dead`.
     `moved` are the last of these commits, from what their logs say to where buckets placed them.
-    `rules` count also the entries that are not finished. `entries` are, of each state, the first
-    that are not finished: a pending one that has an error has failed and will be tried again;
-    `commands` are the ways past a held or a dead one: one whose rule is not among `rules`, if they
-    are given, can only be skipped. `quarantined` are texts that have ended Spark's Java or
-    outlasted their deadline twice; only those among the rulebook's `texts`, if they are given. A
-    signal whose event is not among the `declared` ones, if they are given, waits for a rulebook
-    that declares it. `answered` is what came of what was asked for last: a bucket carried it out,
-    or it was answered.
+    `rules` count also the entries that are not finished, and what is carried (`engine.load`).
+    `misfires` are, by clock, the occurrences that were missed and passed over.
+    `entries` are, of each state, the first that are not finished: a pending one that has an error
+    has failed and will be tried again; `commands` are the ways past a held or a dead one: one whose
+    rule is not among `rules`, if they are given, can only be skipped. `quarantined` are texts that
+    have ended Spark's Java or outlasted their deadline twice; only those among the rulebook's
+    `texts`, if they are given. A signal whose event is not among the `declared` ones, if they are
+    given, waits for a rulebook that declares it. `answered` is what came of what was asked for
+    last: a bucket carried it out, or it was answered.
     """
     b = t.buckets.c
     last = connection.execute(
@@ -82,6 +86,7 @@ def rulebook_status(
         "unplaced_signals": sum(unplaced.values()),
         "oldest_signal_seconds": _oldest_signal_seconds(connection, rulebook, declared),
         "timers_pending": timers.count(connection, rulebook),
+        "misfires": misfires.by_clock(connection, rulebook),
         **_entry_counts(connection, rulebook),
         "active_rules": _active(connection, rulebook),
         "rules": _rules(connection, rulebook, counts),
@@ -150,8 +155,8 @@ def _engine(connection: sa.Connection, rulebook: str, watermark: int | None) -> 
 
 
 def _activity(row: sa.Row[Any]) -> Activity:
-    names = ("doing", "commits", "signals", "oldest", "next_timer", "looked_at", "seen_until")
-    return Activity(row.state or STARTING, *(row._mapping[name] for name in names))
+    said = {field.name: row._mapping[field.name] for field in fields(Activity)}
+    return Activity(**{**said, "state": row.state or STARTING})
 
 
 def seconds_since(instant: int | None, now: int) -> float:
@@ -237,9 +242,9 @@ def _active(connection: sa.Connection, rulebook: str) -> list[str]:
 def _rules(
     connection: sa.Connection, rulebook: str, counts: Mapping[str, totals.Total]
 ) -> list[dict[str, Any]]:
-    """Of each active, parked or disabled rule what became of its detections (`totals.Total`), and
-    how many of its entries are pending and held."""
-    o = t.outbox.c
+    """Of each active, parked or disabled rule what became of its detections (`totals.Total`), how
+    many of its entries are pending and held, and what it carries."""
+    o, a = t.outbox.c, t.activations.c
     states = dict.fromkeys(_active(connection, rulebook), "active")
     states |= dict.fromkeys(parked.names(connection, rulebook), "parked")
     states |= dict.fromkeys(disabled.names(connection, rulebook), "disabled")
@@ -247,6 +252,8 @@ def _rules(
     query = sa.select(o.rule, o.state, sa.func.count()).where(o.rulebook == rulebook, t.UNFINISHED)
     rows = connection.execute(query.group_by(o.rule, o.state))
     left = {(rule, state): n for rule, state, n in rows}
+    held = sa.select(a.rule, a.carried_instances, a.carried_keys).where(a.rulebook == rulebook)
+    carried = {rule: counts for rule, *counts in connection.execute(held)}
     return [
         {
             "rule": rule,
@@ -255,6 +262,7 @@ def _rules(
             **total.shown,
             "damped_by": total.damped,
             **{state: left.get((rule, state), 0) for state in (PENDING, HELD)},
+            **dict(zip(CARRIED, carried.get(rule, (0, 0)), strict=True)),
         }
         for rule in names
         for total in (counts.get(rule, totals.Total()),)

@@ -116,6 +116,8 @@ cursors = Table(
     Column("digest", Text),
 )
 
+# An active rule or script: since which instant, with which digest of what it detects with; how many
+# instances it carries, of how many keys.
 activations = Table(
     "activations",
     metadata,
@@ -123,6 +125,18 @@ activations = Table(
     Column("rule", Text, primary_key=True),
     Column("instant", BigInteger, nullable=False),
     Column("digest", Text, nullable=False),
+    Column("carried_instances", BigInteger, nullable=False, server_default="0"),
+    Column("carried_keys", BigInteger, nullable=False, server_default="0"),
+)
+
+# How many occurrences of a clock were missed and passed over (G3), those included of buckets that
+# are forgotten.
+misfires = Table(
+    "misfires",
+    metadata,
+    Column("rulebook", Text, primary_key=True),
+    Column("clock", Text, primary_key=True),
+    Column("passed_over", BigInteger, nullable=False),
 )
 
 # A rule that a limit has parked (G13): since which instant, by which bucket, and how many

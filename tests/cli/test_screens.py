@@ -12,11 +12,13 @@ import pytest
 from tests.cli.conftest import SIGNALS, Tidegate
 from tests.support import make
 from tidegate.engine.lifecycle import Activity
+from tidegate.engine.screen import status
 from tidegate.engine.store import SqlStore, open_store
 
 NAME, HOLDER = "doors", "one/7/x"
 BUCKET = (
-    "  bucket 1, everything up to 2026-03-02 10:00:00 UTC, 2 fired, 0 rejected, 0 signals waiting"
+    "  bucket 1, everything up to 2026-03-02 10:00:00 UTC, 2 fired, 0 rejected, 0 signals waiting\n"
+    "  store of 1 MB"
 )
 RULES = """\
 
@@ -30,7 +32,7 @@ gates     starting     0 s      0       0       0     0       0
 doors: idle (process 7 on one)
 gates: starting: starting Spark (process 7 on one)
 
-`tidegate status --rulebook NAME` says all of one"""
+store of 1 MB; `tidegate status --rulebook NAME` says all of one"""
 
 
 @pytest.fixture
@@ -42,6 +44,7 @@ def url(tmp_path: Path) -> str:
 def store(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqlStore]:
     """With a bucket in which rule `passed` fired twice."""
     monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(status, "bytes_text", lambda _: "1 MB")
     with open_store(url, create=True) as store:
         store.register(NAME, SIGNALS, None)
         plan = make.plan(rulebook=NAME, activations={"passed": make.BEGIN})
@@ -85,7 +88,7 @@ def test_an_idle_engine_has_seen_everything_up_to_its_last_look(
     seen = make.BEGIN + 24 * make.HOUR
     store.say(NAME, 1, Activity("idle", looked_at=seen, seen_until=seen))
     lines = tidegate("status", "--store", url).stdout.splitlines()
-    assert lines[1] == BUCKET.replace("03-02 10:00", "03-03 09:00")
+    assert "\n".join(lines[1:3]) == BUCKET.replace("03-02 10:00", "03-03 09:00")
 
 
 def test_an_engine_that_has_stopped_says_so_whatever_it_did_last(

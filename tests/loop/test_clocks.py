@@ -12,6 +12,8 @@ from tests.reference.strategies import SECOND
 from tests.support.live import Live
 from tidegate import rules
 from tidegate.engine.capture.now import Now
+from tidegate.engine.operate import status_of
+from tidegate.engine.screen.status import status_lines
 from tidegate.engine.store import SqlStore
 from tidegate.rules.model import Rulebook
 
@@ -66,8 +68,26 @@ def test_g03_what_is_passed_over_stands_in_the_plan_and_is_told_once(
     live.drain(NINE + 3 * HOUR + SECOND)
     assert ends(live) == ["12:00"]
     assert ends(live, "unanswered") == ["11:30"]
-    told = [record.args for record in caplog.records if "passed over" in record.msg]
-    assert told == [("hourly", "2026-03-02T11:30:01.000998Z")]  # as far as the bucket goes
+    told = [record.getMessage() for record in caplog.records if "passed over" in record.msg]
+    until = "2026-03-02T11:30:01.000998Z"  # as far as the bucket goes
+    assert told == [f"clock hourly: 2 occurrences missed up to {until}, passed over (misfire)"]
+
+
+@pytest.mark.parametrize(("policy", "count"), [("fire_all", 0), ("fire_last", 4), ("skip", 6)])
+@pytest.mark.parametrize("limit", [1, 100])
+def test_g03_what_is_passed_over_is_counted_by_clock(
+    store: SqlStore, policy: str, count: int, limit: int
+) -> None:
+    live = Live(store, book(policy, timers_per_bucket_max=limit), "m", NINE + SECOND)
+    for hours in (4, 8):  # each time, the last three were missed
+        live.drain(NINE + (hours - 3) * HOUR + 30 * SECOND)
+        live.restart()
+        live.drain(NINE + hours * HOUR + 61 * SECOND)
+    status = status_of(store, live.book)
+    assert status["misfires"] == {"hourly": count}
+    lines = status_lines({**status, "next_timers": [], "held_back": []}, 100)
+    said = f"clock hourly: {count} occurrences missed and passed over (misfire)"
+    assert (said in lines) == bool(count)
 
 
 @pytest.mark.parametrize("policy", ["fire_all", "skip"])

@@ -13,7 +13,7 @@ from tests.support import make
 from tidegate.engine.entries import Fate, Outcome
 from tidegate.engine.state import Parked
 from tidegate.engine.store import SqlStore, listing
-from tidegate.engine.values import Firings, Rejected
+from tidegate.engine.values import Firings, Load, Rejected
 from tidegate.rules.errors import EngineError
 
 
@@ -244,6 +244,8 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
         rejected=[Rejected("withdrawal", "transactions", "no time", {"n": "Ada"}, "Ada")] * 3,
         digests={"blocked": "1", "b": "1", "c": "1"},
         parked=(Parked("c", "it stores too much", "bound it", make.BEGIN + make.SECOND),),
+        loads={"c": Load(4, 2)},
+        misfires={"evening": 3},
     )
     store.settle("bank", epoch, [Outcome(numbered[0], "pending", 1, "table is gone")])
     doubt = Outcome(numbered[2], "held", 3, "no answer", details="Ada", fate=Fate.UNKNOWN.value)
@@ -255,11 +257,13 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
     assert "Ada" not in str(status)  # no value of the user's tables
     assert status.pop("store_id") == store.id
     assert min(status.pop("lease_until"), status.pop("state_since")) > "2026"
+    assert status.pop("store_bytes") > 0
     assert status.pop("oldest_signal_seconds") == 0  # what nobody declares is not waited for
     for asked in status["answered"]:
         assert asked.pop("asked_at") > "2026"
     nothing = {"fired": 0, "condition_failed": 0, "damped": 0, "damped_by": {}}
-    idle = {"last_fired": None, **nothing, "pending": 0, "held": 0, "dead": 0}
+    light = {"carried_instances": 0, "carried_keys": 0}
+    idle = {"last_fired": None, **nothing, "pending": 0, "held": 0, "dead": 0, **light}
     assert status.pop("rules") == [
         {"rule": "b", "state": "active", **idle},
         {
@@ -271,8 +275,9 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
             "pending": 2,
             "held": 1,
             "dead": 2,
+            **light,
         },
-        {"rule": "c", "state": "parked", **idle},
+        {"rule": "c", "state": "parked", **idle, "carried_instances": 4, "carried_keys": 2},
     ]
     entries = status.pop("entries")
     assert [(e["number"], e["state"], e["error"], e["commands"]) for e in entries] == [
@@ -287,6 +292,7 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
         "watermark": "2026-03-02T10:00:00Z",
         "watermark_micros": make.BEGIN + make.HOUR,
         "timers_pending": 0,
+        "misfires": {"evening": 3},
         "stopped": "transactions is gone",
         "standby": None,
         "version": 1,
