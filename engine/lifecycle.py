@@ -17,7 +17,8 @@ class Activity:
 
     `doing`: what it waits for; or what it does, while it starts, or where that takes long.
     `commits` and `signals` are visible and not taken, the oldest of them from `oldest`.
-    `next_timer`: when something happens by itself next.
+    `losing_since`: since when it loses ground (`engine.pace`). `next_timer`: when something happens
+    by itself next.
     `looked_at`: when it looked at its sources last; up to `seen_until` nothing is left to take.
     Two that differ in these alone are the same: they change with every look.
     """
@@ -27,6 +28,7 @@ class Activity:
     commits: int = 0
     signals: int = 0
     oldest: int | None = None
+    losing_since: int | None = None
     next_timer: int | None = None
     looked_at: int | None = field(default=None, compare=False)
     seen_until: int | None = field(default=None, compare=False)

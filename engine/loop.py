@@ -43,6 +43,7 @@ from tidegate.engine.frequency import fired_lately
 from tidegate.engine.lifecycle import IDLE, WAITING, Activity
 from tidegate.engine.outage import check_room, looking_at_tables
 from tidegate.engine.overdone import overdone
+from tidegate.engine.pace import Pace
 from tidegate.engine.ports import Arrivals, Conditions, Feed, Store, Unplaced
 from tidegate.engine.present import Present
 from tidegate.engine.quarantine.quarantine import Quarantine
@@ -85,6 +86,7 @@ class Loop:
     idle: bool = field(default=False, init=False)  # nothing more was visible when last looked
     due: int | None = field(default=None, init=False)  # when what is visible can be planned
     stage: Stage | None = field(default=None, init=False)  # what is being done
+    _pace: Pace = field(default_factory=Pace, init=False)
     _sources: Sources = field(init=False)
     _clocks: Clocks = field(init=False)
     _damper: Damper = field(init=False)
@@ -318,9 +320,12 @@ class Loop:
         self.idle = plan is None and visible is None
         if plan is None:
             if self.idle:
+                self._pace.rested()
                 self._rest(now, max(before, listing.limit), timer)
             return None
-        self.say(behind(listing, unplaced))
+        said = behind(listing, unplaced)
+        losing_since = self._pace.planned(plan, said.oldest)
+        self.say(replace(said, losing_since=losing_since))
         failpoint("plan.chosen")
         with looking_at_tables():
             plan = pin(plan, rulebook, self.feed)

@@ -139,6 +139,9 @@ def _figures(book: str, status: Status | None) -> Iterator[Metric]:
     misfires = {(clock,): count for clock, count in status["misfires"].items()}
     said = "Occurrences of a clock that were missed and passed over"
     yield _count("misfires", said, misfires, book, "clock")
+    losing = {(): float(status["losing_ground_since"] is not None)}
+    said = "Whether buckets take longer than what arrives meanwhile"
+    yield _level("losing_ground", said, losing, book)
     quarantined = {(): float(len(status["quarantined"]))}
     said = "Texts that have ended Spark's Java, or outlasted their deadline, twice"
     yield _level("quarantined", said, quarantined, book)

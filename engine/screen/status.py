@@ -94,6 +94,8 @@ def _activity(status: Mapping[str, Any]) -> str:
     said = ["what was due"]
     if some:
         said = [f"{', '.join(some)}, the oldest of {age_text(behind['seconds'])} ago"]
+    if since := status["losing_ground_since"]:
+        said.append(f"losing ground since {time_text(since)}")
     if status["doing"]:
         said.append(status["doing"])
     return f"{state}: {'; '.join(said)}"

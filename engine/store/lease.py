@@ -79,7 +79,7 @@ def say(connection: sa.Connection, rulebook: str, epoch: int, activity: Activity
 
 
 def _said(activity: Activity, now: int) -> dict[str, Any]:
-    names = ("state", "doing", "commits", "signals", "oldest")
+    names = ("state", "doing", "commits", "signals", "oldest", "losing_since")
     said = {name: getattr(activity, name) for name in names}
     return {**said, "state_at": now, **_looked(activity)}
 

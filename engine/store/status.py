@@ -53,7 +53,8 @@ def rulebook_status(
     forgotten, too. These are four (`totals.Total`): `fired`, `condition_failed`, `damped`, `dead`.
     `moved` are the last of these commits, from what their logs say to where buckets placed them.
     `rules` count also the entries that are not finished, and what is carried (`engine.load`).
-    `misfires` are, by clock, the occurrences that were missed and passed over.
+    `misfires` are, by clock, the occurrences that were missed and passed over. Since
+    `losing_ground_since` buckets take longer than what arrives meanwhile; None where they do not.
     `entries` are, of each state, the first that are not finished: a pending one that has an error
     has failed and will be tried again; `commands` are the ways past a held or a dead one: one whose
     rule is not among `rules`, if they are given, can only be skipped. `quarantined` are texts that
@@ -144,6 +145,7 @@ def _engine(connection: sa.Connection, rulebook: str, watermark: int | None) -> 
             "oldest": plain.instant(said.oldest),
             "seconds": seconds_since(said.oldest, now),
         },
+        "losing_ground_since": plain.instant(said.losing_since),
         "looked_at": plain.instant(looked.looked_at),
         "seen_until": plain.instant(max(ends, default=None)),
         "next_timer": plain.instant(looked.next_timer),

@@ -101,6 +101,7 @@ leases = Table(
     Column("looked_at", BigInteger),
     Column("seen_until", BigInteger),
     Column("state_at", BigInteger),
+    Column("losing_since", BigInteger),
 )
 
 # `digest`: of the log file of `version`; null where it is not known.

@@ -1,4 +1,4 @@
-"""What rules carry, and the misfires of clocks."""
+"""What rules carry, the misfires of clocks, and since when an engine loses ground."""
 
 from __future__ import annotations
 
@@ -19,3 +19,4 @@ def upgrade() -> None:
         sa.Column("clock", sa.Text, primary_key=True),
         sa.Column("passed_over", sa.BigInteger, nullable=False),
     )
+    op.add_column("leases", sa.Column("losing_since", sa.BigInteger))

@@ -67,6 +67,11 @@ def ago(minutes: int) -> int:
             "catching up: 214 commits, 1 signal, the oldest of 24 min ago",
         ),
         (Activity("catching up"), "catching up: what was due"),
+        (
+            Activity("catching up", "asking conditions, 3 of 12", losing_since=make.BEGIN),
+            "catching up: what was due; losing ground since 2026-03-02 09:00:00; asking\n"
+            "  conditions, 3 of 12",
+        ),
         (Activity("idle"), "idle"),
         (
             Activity("waiting", "entry 3 of rule passed, to be tried again"),

@@ -293,6 +293,7 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
         "watermark_micros": make.BEGIN + make.HOUR,
         "timers_pending": 0,
         "misfires": {"evening": 3},
+        "losing_ground_since": None,
         "stopped": "transactions is gone",
         "standby": None,
         "version": 1,
