@@ -19,17 +19,18 @@ QUIET_SECONDS = 60.0  # until an idle engine is told of; then after twice as lon
 QUIET_SECONDS_MAX = 3600.0
 COLUMNS_TOLD_MAX = 80  # of the tables that are watched; time and words stand before them
 
+LOOKING, READING = "looking for new commits in tables", "reading tables"
+SAMPLING, ASKING = "taking samples", "asking conditions"  # of the stage that evaluates
+RUNNING = "running actions"
 STAGES = {
-    "plan": "looking for new commits",
-    "capture": "reading changes",
+    "plan": LOOKING,
+    "capture": READING,
     "detect": "detecting",
     "evaluate": "making firings",
     "commit": "writing to the store",
-    "act": "running actions",
+    "act": RUNNING,
 }
 """What the stages of a bucket do."""
-LOOKING, READING, RUNNING = "looking at tables", "reading tables", "running actions"
-SAMPLING, ASKING = "taking samples", "asking conditions"
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.lake import Shop
 from tidegate.connectors.delta.feed import DeltaFeed
+from tidegate.engine import doing
 from tidegate.engine.app import Engines
 from tidegate.engine.doing import STAGES
 from tidegate.engine.operate import list_firings, reset_table
@@ -130,6 +131,32 @@ def test_g02_g13_slack_is_waited_for_not_polled_and_what_is_past_its_retention_i
         engine.run_once()
     assert shop.status()["fired"] == 2
     assert shop.logged() == {("first", 1, 10): 1, ("first", 2, 60): 1}
+
+
+def test_what_takes_long_stands_in_status_until_it_is_over(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doing, "FIRST_SECONDS", 0.01)
+    read, said = DeltaFeed.read, Counter[str]()
+
+    def wait_for(text: str) -> None:
+        for _ in range(200):
+            told = shop.status()["doing"]
+            if told == text:
+                said[told] += 1
+                return
+            time.sleep(0.05)
+
+    def reading(feed: DeltaFeed, *given: Any) -> Any:
+        wait_for("reading tables, 1 of 1")
+        return read(feed, *given)
+
+    monkeypatch.setattr(DeltaFeed, "read", reading)
+    shop.order((1, 10))
+    with shop.engine() as engine:
+        engine.run_once()
+        wait_for("")
+    assert said == {"reading tables, 1 of 1": 1, "": 1}
 
 
 def test_g04_until_idle_follows_what_actions_raise_and_a_signal_is_durable_and_placed_once(

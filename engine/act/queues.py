@@ -69,11 +69,9 @@ class Queues:
         heads = (queue[0] for queue in self._queues.values())
         return min((w.due for w in heads if w.due > now), default=None)
 
-    def due(self, now: int) -> Iterator[Waiting]:
-        """The entries of those queues whose first one is due."""
-        for queue in self._queues.values():
-            if queue[0].due <= now:
-                yield from queue
+    def count_due(self, now: int) -> int:
+        """How many entries the queues have whose first one is due."""
+        return sum(len(queue) for queue in self._queues.values() if queue[0].due <= now)
 
     def ready(self, now: int, running: Collection[Entry]) -> Iterator[Waiting]:
         """The entries that may run beside those that are `running`, in order. What has been taken

@@ -121,8 +121,7 @@ class Runner:
                 self._start(present)
             awaited = [f for f, w in self._running.items() if patient or w.entry.stage is not None]
             if awaited:
-                left = sum(1 for _ in self.queues.due(self._looked_at))
-                begin(RUNNING, tried + left, tried)
+                begin(RUNNING, tried + self.queues.count_due(self._looked_at), tried)
                 go_on(RUNNING, len(self._running))
                 wait(awaited, return_when=FIRST_COMPLETED)
             ended = [future for future in self._running if future.done()]

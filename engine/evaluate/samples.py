@@ -74,20 +74,16 @@ class Sampler:
         """The detections with a sample for each of their ticks, null where it could not be taken;
         and for each sample that failed, the detections that show it."""
         batches, failed = dict(detections.batches), []
-        shown = {
-            event: np.flatnonzero(detections.event_code == code)
-            for code, event in enumerate(detections.events)
-            if event in self._samples
-        }
-        rows = {event: detections.event_row[entries] for event, entries in shown.items()}
-        begin(SAMPLING, sum(len(np.unique(some)) for some in rows.values()))
-        for event, entries in shown.items():
-            ticks, sample = np.unique(rows[event]), self._samples[event]
-            batches[event], unsampled = self._sampled(batches[event], ticks, sample)
-            for some, why in unsampled:
-                of_failed = entries[np.isin(rows[event], some)]
-                of = np.searchsorted(detections.offsets, of_failed, side="right") - 1
-                failed.append((np.unique(of), why))
+        for code, event in enumerate(detections.events):
+            sample = self._samples.get(event)
+            if sample is not None:
+                entries = np.flatnonzero(detections.event_code == code)
+                rows = detections.event_row[entries]
+                batches[event], unsampled = self._sampled(batches[event], np.unique(rows), sample)
+                for ticks, why in unsampled:
+                    shown = entries[np.isin(rows, ticks)]
+                    of = np.searchsorted(detections.offsets, shown, side="right") - 1
+                    failed.append((np.unique(of), why))
         return replace(detections, batches=batches), failed
 
     def _sampled(
@@ -96,6 +92,7 @@ class Sampler:
         """Ticks with the samples of those that are `shown`; and which ticks a failure is of."""
         values: list[pa.Scalar | None] = [None] * len(ticks)
         failed: dict[_Seen | str, tuple[list[int], Failure]] = {}
+        begin(SAMPLING, len(shown))
         for at in shown.tolist():
             go_on(SAMPLING)
             seen = self._seen(sample, int(ticks.time[at]))

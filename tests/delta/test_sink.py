@@ -19,6 +19,7 @@ from tidegate.connectors.delta.analyst import DeltaAnalyst
 from tidegate.connectors.delta.catalog import Catalog
 from tidegate.connectors.delta.conditions import DeltaConditions
 from tidegate.connectors.delta.sink import DeltaSink
+from tidegate.engine.doing import ASKING, begin, stage_of
 from tidegate.engine.entries import Entry, Fate
 from tidegate.engine.policy import UNMARKED
 from tidegate.engine.ports import SinkError
@@ -413,6 +414,25 @@ def test_g14_conditions_of_many_rules_are_one_job(bank: Bank, spark: SparkSessio
     before = jobs()
     assert bank.conditions.hold(questions).held == {ZERO, ONE, "22" * 16}
     assert jobs() == before + 1
+
+
+def test_how_far_conditions_are_counts_expressions_by_the_job_and_queries_one_by_one(
+    bank: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    run = type(bank.catalog.jobs).run
+
+    def seeing(jobs: Any, *given: Any) -> Any:
+        seen.append(str(stage))
+        return run(jobs, *given)
+
+    monkeypatch.setattr(type(bank.catalog.jobs), "run", seeing)
+    expressions = [question("max(amount) < 10", rule) for rule in "rst"]
+    query = question("SELECT firing_id FROM event", query=True)
+    with stage_of("making firings") as stage:
+        begin(ASKING, 4)
+        bank.conditions.hold([*expressions, query])
+    assert seen == ["asking conditions, 1 to 3 of 4", "asking conditions, 4 of 4"]
 
 
 def test_g14_a_query_sees_the_pinned_versions(bank: Bank) -> None:

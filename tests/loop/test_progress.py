@@ -74,8 +74,8 @@ def test_each_step_says_which_of_how_many_is_in_hand(store: SqlStore) -> None:
     bench.seen.clear()
     assert bench.loop.bucket() is not None
     assert bench.seen == [
-        "looking at tables, 1 of 2",
-        "looking at tables, 2 of 2",
+        "looking for new commits in tables, 1 of 2",
+        "looking for new commits in tables, 2 of 2",
         "reading tables, 1 of 2",
         "reading tables, 2 of 2",
         "taking samples, 1 of 2",  # at 2.5 s and 4 s
