@@ -21,27 +21,26 @@ class Pace:
 
     def __init__(self) -> None:
         self.losing_since: int | None = None
-        self._before: Plan | None = None
-        self._lag = 0  # of the last plan: for how long the oldest of what waits has done so
-        self._loses = False  # the last bucket
-        self._alike = 0  # buckets in a row that did as the last one
+        self._bucket = 0  # that was planned last
+        self._more = False  # whether it leaves something visible to the next one
+        self._lag = 0  # for how long the oldest of what waits had done so before it
+        self._loses = False  # the bucket before it
+        self._alike = 0  # buckets in a row that did as that one
         self._first_lag = 0  # before the first of these
 
     def planned(self, plan: Plan, oldest: int | None) -> int | None:
         """Since when ground is lost; `oldest`: when the first of what waits came, microseconds. A
         plan that is made anew says nothing of a bucket."""
-        before = self._before
-        if before is not None and before.bucket == plan.bucket:
-            return self.losing_since
-        lag = 0 if oldest is None else max(0, plan.now - oldest)
-        if before is not None:
-            self._took(before.more and lag > self._lag, lag, plan.now)
-        self._before, self._lag = plan, lag
+        if plan.bucket != self._bucket:
+            lag = 0 if oldest is None else max(0, plan.now - oldest)
+            self._took(self._more and lag > self._lag, lag, plan.now)
+            self._bucket, self._lag = plan.bucket, lag
+        self._more = plan.more
         return self.losing_since
 
     def rested(self) -> None:
         """Nothing waits."""
-        self._before, self._alike = None, 0
+        self._more, self._alike = False, 0
         self._over(0)
 
     def _took(self, loses: bool, lag: int, now: int) -> None:

@@ -114,6 +114,7 @@ def test_figures_are_those_of_the_status_and_of_the_inbox(
         entries=[entry],
         digests={"noticed": "d"},
         seconds={"plan": 0.25, "detect": 0.5},
+        misfires={"evening": 3},
     )
     while (found := figures(client))["tidegate_buckets_total", "shop"] != 1:
         time.sleep(0.1)  # a status is kept for a second
@@ -128,6 +129,8 @@ def test_figures_are_those_of_the_status_and_of_the_inbox(
     assert found["tidegate_entries", "shop,pending"] == 1
     assert found["tidegate_unplaced_signals", "shop"] == 2
     assert found["tidegate_stage_seconds", "shop,detect"] == 0.5
+    assert found["tidegate_misfires_total", "evening,shop"] == 3
+    assert found["tidegate_store_bytes", ""] == store.status("shop")["store_bytes"]
     assert found["tidegate_watermark_seconds", "shop"] == (make.BEGIN + make.HOUR) / 1e6
 
 
