@@ -40,7 +40,8 @@ def test_what_takes_long_says_how_far_it_is_and_names_itself(
         while said[-1:] != [text]:
             time.sleep(0.001)
 
-    with doing.stage_of("making firings") as stage, doing.telling(lambda: stage, said.append):
+    at: list[doing.Stage | None] = [None]
+    with doing.telling(lambda: at[0], said.append), doing.stage_of("making firings") as at[0]:
         wait_for("making firings")
         doing.begin("taking samples", 2)
         doing.go_on("taking samples")
@@ -51,7 +52,8 @@ def test_what_takes_long_says_how_far_it_is_and_names_itself(
         doing.go_on("asking conditions")
         doing.go_on("running actions")  # it is at something else
         wait_for("asking conditions, 51 of 120")
-    assert said[-1] == ""
+        at[0] = None
+        wait_for("")
 
 
 def test_an_idle_engine_is_told_of_now_and_then(
