@@ -17,7 +17,7 @@ from tidegate.engine.store.tables import metadata
 from tidegate.engine.values import Rejected
 
 SMALL = {"meta", "rulebooks", "leases", "cursors", "activations", "parked", "carried", "totals"}
-SMALL |= {"rule_totals", "disabled", "damped_totals", "suspects"}
+SMALL |= {"rule_totals", "disabled", "damped_totals", "suspects", "misfires"}
 SHORT = {  # indexes of what will not stay, and the runs, which are merged
     "outbox_unfinished",
     "signals_unplaced",
@@ -60,6 +60,7 @@ def every_step(store: SqlStore) -> None:
             entries=[make.entry(order=n) for n in range(3)],
             rejected=[Rejected("withdrawal", "transactions", "no time", {"id": 4})],
             passed_over={"blocked": 1},
+            misfires={"evening": 1},
         )
         store.acted("bank", epoch, bucket, 0.5)
         store.settle(
