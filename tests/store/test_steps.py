@@ -17,7 +17,7 @@ from tidegate.engine.store.tables import metadata
 from tidegate.engine.values import Rejected
 
 SMALL = {"meta", "rulebooks", "leases", "cursors", "activations", "parked", "carried", "totals"}
-SMALL |= {"rule_totals", "disabled", "damped_totals", "suspects", "misfires"}
+SMALL |= {"rule_totals", "disabled", "damped_totals", "suspects", "begun", "misfires"}
 SHORT = {  # indexes of what will not stay, and the runs, which are merged
     "outbox_unfinished",
     "signals_unplaced",
