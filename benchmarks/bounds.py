@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from benchmarks.figure import Figure
 from tidegate import rules
-from tidegate.engine.detector.detector import Detector
-from tidegate.engine.detector.kernels.columns import LAST
-from tidegate.engine.values import Batch, Carried
-from tidegate.rules.bound import Bound, Bounds
+from tidegate.engine.core.values import Batch, Carried
+from tidegate.engine.detect.events.kernels.columns import LAST
+from tidegate.engine.detect.events.step.detector import Detector
+from tidegate.rules.algebra.bound import Bound, Bounds
 
 EXPRESSIONS = (
     "a ; b",

@@ -17,10 +17,10 @@ import pyarrow as pa
 
 import tidegate
 from benchmarks.figure import Figure
-from tidegate.engine.detector.detector import Detector
-from tidegate.engine.values import Batch, Carried
+from tidegate.engine.core.values import Batch, Carried
+from tidegate.engine.detect.events.step.detector import Detector
+from tidegate.rules.checks.gaps import SIMULATED
 from tidegate.rules.model import Rulebook
-from tidegate.rules.unbuilt import SIMULATED
 
 PATTERNS = {
     "a": "A ; B within 60 s",

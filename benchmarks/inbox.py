@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from benchmarks.figure import Figure, rulebook
-from tidegate.engine.options import default_store
+from tidegate.engine.cli.options import default_store
 from tidegate.engine.store import open_store
 
 CONNECTIONS = 64

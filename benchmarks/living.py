@@ -64,7 +64,7 @@ def recovery(spark: SparkSession, folder: Path) -> Figure:
     """An engine ends between its store's transaction and the effect; the next one, in a process of
     its own, is ready to go on."""
     from tidegate import Engine
-    from tidegate.engine import failpoints
+    from tidegate.engine.core import failpoints
 
     file = book(folder, "living", 10)
     with Engine(file, spark=spark, store=store(file)) as engine:

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from benchmarks.detector import fastest
 from benchmarks.figure import Figure
-from tidegate.engine.script import run as runs
-from tidegate.engine.script.program import Script
-from tidegate.engine.script.run import Runner
-from tidegate.engine.values import Batch, Carried
+from tidegate.engine.core.values import Batch, Carried
+from tidegate.engine.detect.scripts import run as runs
+from tidegate.engine.detect.scripts.program import Script
+from tidegate.engine.detect.scripts.run import Runner
 from tidegate.rules import eventscript
 
 EVENTS = 1_000_000

@@ -19,14 +19,14 @@ import sqlalchemy as sa
 
 from benchmarks.figure import Figure
 from tidegate import rules
-from tidegate.engine.detector.detector import Detector
-from tidegate.engine.detector.partitioned import Partitioned
+from tidegate.engine.core.values import Batch, Carried, Int64
+from tidegate.engine.detect.events.step.detector import Detector
+from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
 from tidegate.engine.store import open_store
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.buckets import save_carried
 from tidegate.engine.store.database import Database
-from tidegate.engine.values import Batch, Carried, Int64
-from tidegate.rules.unbuilt import SIMULATED
+from tidegate.rules.checks.gaps import SIMULATED
 
 FEW, MANY = 1_000, 1_000_000
 BLOCK = 100_000

@@ -23,12 +23,12 @@ import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from benchmarks.figure import Figure, median_seconds
-from tidegate.engine.state import Taken
-from tidegate.engine.store import SqlStore, open_store, runs
+from tidegate.engine.core.state import Taken
+from tidegate.engine.core.values import Carried, Firings, Plan
+from tidegate.engine.store import SqlStore, id_runs, open_store
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import Database
-from tidegate.engine.store.runs import Ids
-from tidegate.engine.values import Carried, Firings, Plan
+from tidegate.engine.store.id_runs import Ids
 
 FEW, MANY = 100, 1_000_000
 FIRED, ROUNDS = 100_000, 5
@@ -107,20 +107,20 @@ def _entry(n: int) -> dict[str, int]:
 def _write_runs(connection: sa.Connection, buckets: int, ids: Ids) -> None:
     for first, last, level in _runs(buckets):
         numbers = np.repeat(np.arange(first, last + 1), FIRINGS)
-        places = np.zeros(len(numbers), runs.PLACE)
+        places = np.zeros(len(numbers), id_runs.PLACE)
         places["bucket"] = numbers
         some = ids[(first - 1) * FIRINGS : last * FIRINGS]
-        runs.write(connection, "bench", (first, last), level, some, places)
+        id_runs.write(connection, "bench", (first, last), level, some, places)
 
 
 def _runs(buckets: int) -> Iterator[tuple[int, int, int]]:
     """(first bucket, last bucket, level) as so many commits leave them."""
     level = 0
-    while FIRINGS * runs.FAN_OUT ** (level + 1) <= runs.MERGED_IDS_MAX:
+    while FIRINGS * id_runs.FAN_OUT ** (level + 1) <= id_runs.MERGED_IDS_MAX:
         level += 1
     first = 1
     while first <= buckets:
-        size = runs.FAN_OUT**level
+        size = id_runs.FAN_OUT**level
         if first + size - 1 <= buckets:
             yield first, first + size - 1, level
             first += size

@@ -20,12 +20,12 @@ from benchmarks.figure import Figure, percentile, rulebook
 from benchmarks.lake import create
 from tidegate import Engine, rules
 from tidegate.connectors.scheduler import Wakeup
-from tidegate.engine.detector.detector import Detector
-from tidegate.engine.detector.partitioned import Partitioned
+from tidegate.engine.core.values import Batch, Carried, Int64
+from tidegate.engine.detect.events.step.detector import Detector
+from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
 from tidegate.engine.store import open_store
 from tidegate.engine.store.buckets import save_carried
 from tidegate.engine.store.database import Database
-from tidegate.engine.values import Batch, Carried, Int64
 
 FEW, MANY = 1_000, 1_000_000
 DUE = 100_000

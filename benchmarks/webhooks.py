@@ -18,15 +18,15 @@ import pyarrow as pa
 
 from benchmarks.figure import Figure
 from tidegate import rules
-from tidegate.connectors.webhook import WebhookPoster
-from tidegate.engine.act.crew import Crew
+from tidegate.connectors.http.webhooks import WebhookPoster
 from tidegate.engine.act.kinds.webhook import Webhooks
 from tidegate.engine.act.run import Runner
-from tidegate.engine.entries import Entry, Outcome
-from tidegate.engine.ids import as_binary, as_hex
-from tidegate.engine.state import Taken
+from tidegate.engine.act.threads import Crew
+from tidegate.engine.core.columns.ids import as_binary, as_hex
+from tidegate.engine.core.entries import Entry, Outcome
+from tidegate.engine.core.state import Taken
+from tidegate.engine.core.values import Carried, Firings, Plan
 from tidegate.engine.store import Ledger, open_store
-from tidegate.engine.values import Carried, Firings, Plan
 
 FIRINGS, BUCKETS = 5_000, 10
 WANTED = 500  # a second

@@ -6,7 +6,7 @@ import time
 
 
 class SystemClock:
-    """Implements `engine.ports.Clock`, in microseconds."""
+    """Implements `engine.core.ports.Clock`, in microseconds."""
 
     def wall(self) -> int:
         return time.time_ns() // 1000

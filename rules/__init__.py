@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tidegate.rules.errors import Place
-    from tidegate.rules.expression import Expression
+    from tidegate.rules.expressions.nodes import Expression
     from tidegate.rules.model import Rulebook
 
 __all__ = ["load", "parse"]
@@ -34,7 +34,7 @@ def load(
     `source` is a path, or YAML text (a string with a line break or `: ` in it). `settings` are
     overrides (`--set name=value`). `file` says which file a text came from: relative table paths
     resolve against its folder, and without it they are refused. `features` are names of
-    `rules.unbuilt` that the caller accepts although the engine has not built them. `added` are
+    `rules.checks.gaps` that the caller accepts although the engine has not built them. `added` are
     rules that stand beside the text, by name the YAML of each. `files` are texts to take in place
     of those of scripts' files, by their names as the rulebook writes them. `functions` are what SQL
     may call beside Spark's own; without it, an unknown function is left to Spark.
@@ -52,6 +52,6 @@ def parse(text: str, place: Place | None = None) -> Expression:
 
     Raises `InputError`, the offending text underlined.
     """
-    from tidegate.rules.parser import parse as parse_expression
+    from tidegate.rules.expressions.parser import parse as parse_expression
 
     return parse_expression(text, place)

@@ -6,21 +6,21 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from tidegate.rules.added import with_added
-from tidegate.rules.book import Book
-from tidegate.rules.cascades import cascade_warnings
-from tidegate.rules.check import check
+from tidegate.rules.analysis.draft import Book
+from tidegate.rules.checks.cascades import cascade_warnings
+from tidegate.rules.checks.cross_checks import check
+from tidegate.rules.checks.gaps import SIMULATED, refuse_unbuilt
+from tidegate.rules.checks.statements import check_statements
+from tidegate.rules.checks.warnings import warn
 from tidegate.rules.errors import InputError, Place, Problem
-from tidegate.rules.files import read_file
-from tidegate.rules.form import RULEBOOK
-from tidegate.rules.kinds import Record, Report
+from tidegate.rules.form.data_rules import with_added
+from tidegate.rules.form.form import RULEBOOK
+from tidegate.rules.form.shape import shape, shape_settings
+from tidegate.rules.form.shape_scripts import as_rulebook, is_script
 from tidegate.rules.model import Rulebook, Settings
-from tidegate.rules.reader import read_yaml
-from tidegate.rules.scripts import as_rulebook, is_script
-from tidegate.rules.shape import shape, shape_settings
-from tidegate.rules.statements import check_statements
-from tidegate.rules.unbuilt import SIMULATED, refuse_unbuilt
-from tidegate.rules.warn import warn
+from tidegate.rules.yaml.files import read_file
+from tidegate.rules.yaml.kinds import Record, Report
+from tidegate.rules.yaml.reader import read_yaml
 
 SAID_MAX = 3  # times that one warning is said
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from tidegate.rules.errors import Place, Problem
 from tidegate.rules.eventscript.tree import Program
-from tidegate.rules.expression import Clock, Cron, Expression
+from tidegate.rules.expressions.nodes import Clock, Cron, Expression
 
 TRANSITION_TABLES = ("inserted", "deleted", "old_updated", "new_updated")
 AHEAD_MICROS = 3_600_000_000  # how far an event time may lie ahead of its commit (G5)

@@ -12,7 +12,7 @@ import pytest
 from tidegate import parse
 from tidegate.engine.replay.simulate import simulate
 from tidegate.rules import load
-from tidegate.rules.unbuilt import SIMULATED
+from tidegate.rules.checks.gaps import SIMULATED
 
 TEXT = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 EXPRESSIONS = re.findall(r"^\| `([^`]+)`(?: \(t\))? \| (?!.*\|.*\|)", TEXT, re.MULTILINE)

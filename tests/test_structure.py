@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import tidegate
-from tidegate.engine.compiled import kernel_modules
+from tidegate.engine.core.columns.numba_cache import kernel_modules
 
 ROOT = Path(__file__).parent.parent
 FOLDER = Path(tidegate.__file__).parent
@@ -100,10 +100,14 @@ def test_each_clause_of_the_guarantees_is_shown_by_a_test_that_names_it() -> Non
 
 def test_each_operator_has_its_table_of_histories() -> None:
     """`closed`, `opened` and `shape` hold what operators share."""
-    files = [f for f in (ROOT / "engine/detector/operators").glob("*.py") if f.stem != "__init__"]
+    files = [
+        f
+        for f in (ROOT / "engine/detect/events/graph/operators").glob("*.py")
+        if f.stem != "__init__"
+    ]
     operators = {file.stem for file in files if "def step(" in file.read_text()} - {"shape"}
     assert {file.stem for file in files} - operators == {"closed", "opened", "shape"}
-    shown = {file.stem for file in (ROOT / "tests/detector/operators").glob("test_*.py")}
+    shown = {file.stem for file in (ROOT / "tests/detect/events/graph/operators").glob("test_*.py")}
     assert shown == {f"test_{name}" for name in operators}
 
 
@@ -112,8 +116,8 @@ def test_light_commands_start_without_spark_and_sqlalchemy(command: str) -> None
     script = (
         "import sys\n"
         f"sys.argv = ['tidegate', '{command}', '--help']\n"
-        "import tidegate.engine.cli\n"
-        "try: tidegate.engine.cli.main()\n"
+        "import tidegate.engine.cli.main\n"
+        "try: tidegate.engine.cli.main.main()\n"
         "except SystemExit: pass\n"
         + f"import tidegate.{'rules' if command == 'validate' else 'engine.replay.simulate'}\n"
         + "assert not {'pyspark', 'sqlalchemy', 'py4j'} & set(sys.modules), 'heavy import'\n"
@@ -181,7 +185,7 @@ def test_the_wheel_holds_tidegate_alone_and_a_folder_of_ones_own_does_not_hide_i
     tops = sorted(p.name for p in (tmp_path / "site").iterdir() if p.name != "bin")
     assert [name for name in tops if not name.endswith(".dist-info")] == ["tidegate"]
     script = (
-        "import tidegate.engine.cli, tidegate.rules, tidegate\n"
+        "import tidegate.engine.cli.main, tidegate.rules, tidegate\n"
         "tidegate.load('rulebook: b\\nevents: {a: {signal: {}}}\\nrules: {r: {on: a ; a}}\\n')\n"
         "tidegate.Engine\n"
         "print(tidegate.__file__)\n"

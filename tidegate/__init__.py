@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tidegate.engine.app import Engine, Engines
-    from tidegate.engine.detector.detect import detect
+    from tidegate.engine.detect.table import detect
     from tidegate.rules import load, parse
 
 __all__ = ["Engine", "Engines", "detect", "load", "parse"]
@@ -23,7 +23,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(app, name)
     if name == "detect":
-        from tidegate.engine.detector.detect import detect
+        from tidegate.engine.detect.table import detect
 
         return detect
     if name in ("load", "parse"):

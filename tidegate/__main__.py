@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tidegate.engine.cli import main
+from tidegate.engine.cli.main import main
 
 main()

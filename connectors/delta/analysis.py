@@ -12,7 +12,7 @@ from tidegate.connectors.delta.faults import SPARK_ERRORS, fault
 from tidegate.connectors.delta.functions import FUNCTIONS, TABLE_FUNCTIONS
 from tidegate.connectors.delta.gate import Locate, Verdict, full_name
 from tidegate.connectors.delta.plans import Part, Parts, Plans, words
-from tidegate.engine.parameters import ENGINE_COLUMNS, OLD
+from tidegate.engine.core.parameters import ENGINE_COLUMNS, OLD
 from tidegate.rules.errors import InputError, Problem
 
 _AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"

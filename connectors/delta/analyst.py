@@ -19,16 +19,20 @@ from tidegate.connectors.delta.catalog import (
     show,
     spark_schema,
 )
-from tidegate.connectors.delta.clocks import changing, moment_cast
+from tidegate.connectors.delta.clock_functions import changing, moment_cast
 from tidegate.connectors.delta.faults import SPARK_ERRORS
 from tidegate.connectors.delta.gate import CATALOG, Gate, Locate, Verdict
 from tidegate.connectors.delta.jobs import OverrunError
-from tidegate.connectors.delta.owned import Owned
+from tidegate.connectors.delta.owner_sql import Owned
+from tidegate.connectors.delta.places import Texts
 from tidegate.connectors.delta.plans import Plans
-from tidegate.connectors.delta.texts import Texts
-from tidegate.engine.sparktypes import arrow_type
-from tidegate.engine.transitions import named_transitions, transition_table, transitions_of
-from tidegate.engine.values import Reading
+from tidegate.engine.core.columns.transitions import (
+    named_transitions,
+    transition_table,
+    transitions_of,
+)
+from tidegate.engine.core.types.spark import arrow_type
+from tidegate.engine.core.values import Reading
 from tidegate.rules.errors import InputError, Place, Problem
 from tidegate.rules.model import Rule, Rulebook, SignalAction, Sql, Webhook
 
@@ -83,7 +87,7 @@ class DeltaAnalyst:
         *,
         resolve: bool = True,
     ) -> Reading:
-        """See `engine.ports.Analyst`."""
+        """See `engine.core.ports.Analyst`."""
         if not resolve:
             locate = self._texts.locate(action.place)
             names = named_transitions(event)
@@ -168,7 +172,7 @@ class DeltaAnalyst:
     def condition(
         self, rule: Rule, event: pa.Schema, per_firing: Sequence[str], *, resolve: bool = True
     ) -> Reading:
-        """See `engine.ports.Analyst`."""
+        """See `engine.core.ports.Analyst`."""
         condition = rule.condition
         if condition is None:
             return Reading(frozenset())
@@ -206,7 +210,7 @@ class DeltaAnalyst:
         return self._once(key, condition.place, read)
 
     def sample(self, text: str, place: Place) -> tuple[Reading, pa.DataType]:
-        """See `engine.ports.Analyst`."""
+        """See `engine.core.ports.Analyst`."""
         locate = self._texts.locate(place)
 
         def read() -> tuple[Reading, pa.DataType]:
@@ -229,7 +233,7 @@ class DeltaAnalyst:
         per_firing: Sequence[str],
         types: Mapping[str, str],
     ) -> Reading:
-        """See `engine.ports.Analyst`."""
+        """See `engine.core.ports.Analyst`."""
         locate = self._texts.locate(action.place)
         named = {
             name: (text, types.get(name), lambda _: locate(0))

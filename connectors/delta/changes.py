@@ -19,8 +19,8 @@ from pyspark.util import _load_from_socket
 
 from tidegate.connectors.delta.catalog import collected, planned, quoted, spark_schema
 from tidegate.connectors.delta.where import tried
-from tidegate.engine.ports import FEED_KINDS, KIND, SAME_1, SAME_2, VERSION, ReadRequest
-from tidegate.engine.values import TableRange
+from tidegate.engine.core.ports import FEED_KINDS, KIND, SAME_1, SAME_2, VERSION, ReadRequest
+from tidegate.engine.core.values import TableRange
 
 _ROW = "_tidegate_row"
 _CHANGE = "_change_type"  # the feed's own column

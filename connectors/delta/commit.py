@@ -63,7 +63,7 @@ class LoggedCommit:
     the action that wrote it (G16), 0 for anybody else's; `writer`: its rulebook and rule.
     `metadata`: its metadata action, if any.
     `note`: what an entry's commit says of it in its userMetadata; empty for anybody else's.
-    `shown`: its columns as an `on: commit` has them (`engine.parameters.COMMITS`).
+    `shown`: its columns as an `on: commit` has them (`engine.core.parameters.COMMITS`).
     `seal`: it is nothing but an engine's seal of an entry (G18), of whatever store.
     `written`: how many rows it inserted, changed or deleted, if it says so. `digest`: of its file's
     text, by which a version that was written anew shows.

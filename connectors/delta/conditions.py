@@ -16,9 +16,9 @@ from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
 from tidegate.connectors.delta.jobs import OverrunError
 from tidegate.connectors.delta.stops import is_gone
 from tidegate.connectors.delta.where import expression
-from tidegate.engine.doing import ASKING, go_on
-from tidegate.engine.transitions import transition_table
-from tidegate.engine.values import Answers, Failure, Question
+from tidegate.engine.core.columns.transitions import transition_table
+from tidegate.engine.core.text.logs import ASKING, go_on
+from tidegate.engine.core.values import Answers, Failure, Question
 
 EXPRESSIONS_PER_JOB = 50
 
@@ -36,7 +36,7 @@ class DeltaConditions:
         self._shown: dict[str, int] = {}  # versions by table
 
     def hold(self, questions: Sequence[Question]) -> Answers:
-        """See `engine.ports.Conditions`."""
+        """See `engine.core.ports.Conditions`."""
         with active_session_kept(self._session):
             alike = _alike(q for q in questions if not q.condition.query)
             found = []
@@ -51,7 +51,7 @@ class DeltaConditions:
         return _together(found)
 
     def sample(self, text: str, pinned: Mapping[str, int]) -> pa.Scalar | Failure | None:
-        """See `engine.ports.Conditions`."""
+        """See `engine.core.ports.Conditions`."""
         with active_session_kept(self._session):
             try:
                 for table, version in pinned.items():

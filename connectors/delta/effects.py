@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import SparkSession
 
 from tidegate.connectors.delta.log import TableLog
-from tidegate.engine.entries import Entry, Fate
+from tidegate.engine.core.entries import Entry, Fate
 
 _LOG = logging.getLogger(__name__)
 

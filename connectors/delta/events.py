@@ -17,20 +17,20 @@ from pyspark.sql.types import (
 from tidegate.connectors.delta import nodes
 from tidegate.connectors.delta.analysis import Analysis, unresolved
 from tidegate.connectors.delta.catalog import quoted
-from tidegate.connectors.delta.clocks import changing, moment_cast
+from tidegate.connectors.delta.clock_functions import changing, moment_cast
 from tidegate.connectors.delta.faults import SPARK_ERRORS
 from tidegate.connectors.delta.gate import Gate
+from tidegate.connectors.delta.places import Texts
 from tidegate.connectors.delta.plans import Plans
 from tidegate.connectors.delta.session import new_session
-from tidegate.connectors.delta.texts import Texts
-from tidegate.engine.filters import compile_filter, filter_types
-from tidegate.engine.parameters import OLD, has_old
-from tidegate.engine.sparktypes import arrow_schema, arrow_type
+from tidegate.engine.core.columns.filters import compile_filter, filter_types
+from tidegate.engine.core.parameters import OLD, has_old
+from tidegate.engine.core.types.spark import arrow_schema, arrow_type
+from tidegate.rules.analysis.key_types import COMMIT_COLUMNS
+from tidegate.rules.analysis.table_events import table_events
 from tidegate.rules.errors import InputError, Place, Problem
-from tidegate.rules.keytypes import COMMIT_COLUMNS
 from tidegate.rules.model import Rulebook, SignalEvent, Table, TableEvent
 from tidegate.rules.nearest import did_you_mean
-from tidegate.rules.tableevents import table_events
 
 _CLOCK_HINT = "read again, a commit must raise the same events; compare with the table's columns"
 _NODES = nodes.ANALYSED_PLANS | {"org.apache.spark.sql.execution.LogicalRDD"}

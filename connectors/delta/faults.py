@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from tidegate.engine.printable import shortened
+from tidegate.engine.core.text.printable import shortened
 from tidegate.rules.errors import EngineError
 
 # A call of a JVM that has ended is refused by the machine, in no class of py4j's.

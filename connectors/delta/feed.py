@@ -1,4 +1,4 @@
-"""Delta tables as the engine's feed: `engine.ports.Feed`."""
+"""Delta tables as the engine's feed: `engine.core.ports.Feed`."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from tidegate.connectors.delta.jobs import Jobs
 from tidegate.connectors.delta.log import CATALOG_FEATURES, LogListing, Snapshot, TableLog
 from tidegate.connectors.delta.session import new_session
 from tidegate.connectors.delta.start import start_cursor
-from tidegate.engine.parameters import COMMITS, INSTANT
-from tidegate.engine.ports import ReadRequest, TableHead
-from tidegate.engine.schemas import same_schema
-from tidegate.engine.values import Commit, Cursor, TableRange
+from tidegate.engine.core.parameters import COMMITS, INSTANT
+from tidegate.engine.core.ports import ReadRequest, TableHead
+from tidegate.engine.core.types.schemas import same_schema
+from tidegate.engine.core.values import Commit, Cursor, TableRange
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Change, Table
 
@@ -75,7 +75,7 @@ class DeltaFeed:
         self._looking = threading.RLock()  # entries look for versions beside the loop
 
     def head(self, table: Table, after: Cursor | None) -> TableHead:
-        """See `engine.ports.Feed.head`. Raises EngineError `table-missing`, `table-replaced`,
+        """See `engine.core.ports.Feed.head`. Raises EngineError `table-missing`, `table-replaced`,
         `table-truncated`, `log-rewritten`, `table-restored`, `log-gap`, `log-damaged`,
         `version-gone`, `feed-off`, `catalog-managed`, `start-version`."""
         with self._looking:
@@ -115,7 +115,7 @@ class DeltaFeed:
         )
 
     def version(self, table: Table) -> int:
-        """See `engine.ports.Feed.version`. Raises EngineError `table-missing`."""
+        """See `engine.core.ports.Feed.version`. Raises EngineError `table-missing`."""
         with self._looking:
             return self._version(table)
 
@@ -129,7 +129,7 @@ class DeltaFeed:
         return source.version
 
     def earliest(self, table: Table, cursor: Cursor, column: str) -> int | None:
-        """See `engine.ports.Feed.earliest`. Raises EngineError `table-unreadable`,
+        """See `engine.core.ports.Feed.earliest`. Raises EngineError `table-unreadable`,
         `read-overrun`."""
         location = self._source(table).log.location
         reader = self._session.read.format("delta").option("versionAsOf", cursor.version)
@@ -144,7 +144,7 @@ class DeltaFeed:
         return found
 
     def version_at(self, table: Table, instant: int) -> int | None:
-        """See `engine.ports.Feed.version_at`. The commits of a log are in order of time."""
+        """See `engine.core.ports.Feed.version_at`. The commits of a log are in order of time."""
         with self._looking:
             return self._version_at(table, instant)
 
@@ -167,8 +167,8 @@ class DeltaFeed:
         return logged.instant if logged else None
 
     def read(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
-        """See `engine.ports.Feed.read`. Raises EngineError `version-gone`, `log-gap`, `feed-off`,
-        `schema-incompatible`, `table-unreadable`, `read-overrun`."""
+        """See `engine.core.ports.Feed.read`. Raises EngineError `version-gone`, `log-gap`,
+        `feed-off`, `schema-incompatible`, `table-unreadable`, `read-overrun`."""
         location = self._source(table).log.location
         with stops.reading(table.name, span.first, span.last):
             spool = span.rows_estimate > self._spool_rows
@@ -181,7 +181,7 @@ class DeltaFeed:
                 )
 
     def history(self, table: Table, span: TableRange) -> pa.Table:
-        """See `engine.ports.Feed.history`. Raises EngineError `version-gone`, `log-damaged`,
+        """See `engine.core.ports.Feed.history`. Raises EngineError `version-gone`, `log-damaged`,
         `table-unreadable`."""
         source = self._source(table)
         found = []
@@ -194,7 +194,8 @@ class DeltaFeed:
         return pa.Table.from_pylist(found, COMMITS[Change.COMMIT])
 
     def decide(self, rows: pa.Table, where: Mapping[str, str], source: str) -> pa.Table:
-        """See `engine.ports.Feed.decide`. Raises EngineError `table-unreadable`, `read-overrun`."""
+        """See `engine.core.ports.Feed.decide`. Raises EngineError `table-unreadable`,
+        `read-overrun`."""
         with (
             stops.deciding(source),
             stops.limited(f"{source}: deciding rows at hand", where.values()),

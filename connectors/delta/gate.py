@@ -16,7 +16,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import ParseException
 
 from tidegate.connectors.delta import nodes
-from tidegate.connectors.delta.clocks import moment_written
+from tidegate.connectors.delta.clock_functions import moment_written
 from tidegate.connectors.delta.functions import FUNCTIONS, TABLE_FUNCTIONS
 from tidegate.connectors.delta.plans import Part, Parts, Plans, words
 from tidegate.rules.errors import InputError, Place, Problem
@@ -61,7 +61,7 @@ class Verdict:
 class Gate:
     """The verdicts for one rulebook: `tables` are its declared names, `reads` the full names of
     others that its actions may read. The operator's policy adds `functions` to the list, and
-    the `unmarked` statements, of `engine.policy.UNMARKED`, that rules may run."""
+    the `unmarked` statements, of `engine.core.policy.UNMARKED`, that rules may run."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Markers of Delta tables: `engine.markers.Markers`."""
+"""Markers of Delta tables: `engine.core.markers.Markers`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidegate.connectors.delta.commit import MILLISECOND, LoggedCommit
 from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
 from tidegate.connectors.delta.log import TableLog
 from tidegate.connectors.delta.session import new_session
-from tidegate.engine.markers import Marked, Marker, Noted, Notes, parse_marker
+from tidegate.engine.core.markers import Marked, Marker, Noted, Notes, parse_marker
 from tidegate.rules.errors import EngineError
 
 _TABLES_AT_ONCE = 8
@@ -30,14 +30,14 @@ class DeltaMarkers:
         self._locations = locations
 
     def latest(self, tables: Collection[str]) -> tuple[Marked, ...]:
-        """See `engine.markers.Markers`. Tables are read beside each other."""
+        """See `engine.core.markers.Markers`. Tables are read beside each other."""
         if not tables:
             return ()
         with ThreadPool(min(len(tables), _TABLES_AT_ONCE)) as threads:
             return tuple(threads.map(self._latest, tables))
 
     def noted(self, table: str, after: int) -> Notes:
-        """See `engine.markers.Markers`."""
+        """See `engine.core.markers.Markers`."""
         with _readable(table):
             log = TableLog(self._session, self._locations[table])
             versions = [v for v in log.listing(after + 1).commits if v > after]

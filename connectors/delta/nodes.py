@@ -149,7 +149,7 @@ _SAID = {  # how a refused node is called in a message
 
 
 def unmarked(statement: Part) -> str | None:
-    """Which of `engine.policy.UNMARKED` a parsed statement is, if any: DELETE leaves no commit
+    """Which of `engine.core.policy.UNMARKED` a parsed statement is, if any: DELETE leaves no commit
     where it deletes nothing, and what overwrites is repeated over newer rows."""
     if statement.class_name in _DELETE:
         return "delete"

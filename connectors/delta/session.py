@@ -17,11 +17,11 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from tidegate.connectors.delta.faults import SPARK_ERRORS, fault, is_lost
-from tidegate.connectors.delta.jars import delta_jars
-from tidegate.connectors.delta.java import java_for_spark
 from tidegate.connectors.delta.plans import Plans
 from tidegate.connectors.delta.quiet import quieten_deaths
-from tidegate.engine.doing import doing
+from tidegate.connectors.java.jars import delta_jars
+from tidegate.connectors.java.runtime import java_for_spark
+from tidegate.engine.core.text.logs import doing
 from tidegate.rules.errors import EngineError
 
 log = logging.getLogger(__name__)

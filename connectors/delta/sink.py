@@ -18,11 +18,11 @@ from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
 from tidegate.connectors.delta.jobs import OverrunError
 from tidegate.connectors.delta.plans import Plans
 from tidegate.connectors.delta.where import expression
-from tidegate.engine.entries import Entry, Fate
-from tidegate.engine.moments import python_rows
-from tidegate.engine.ports import AppIds, SinkError
-from tidegate.engine.transitions import transition_table
-from tidegate.engine.values import Firings, Reading
+from tidegate.engine.core.columns.transitions import transition_table
+from tidegate.engine.core.entries import Entry, Fate
+from tidegate.engine.core.ports import AppIds, SinkError
+from tidegate.engine.core.text.times import python_rows
+from tidegate.engine.core.values import Firings, Reading
 from tidegate.rules.errors import InputError, Place, word_place
 from tidegate.rules.model import Rulebook
 
@@ -46,7 +46,7 @@ _INTERPRETED = {
 class DeltaSink:
     """Runs the entries of one rulebook. Every statement gets a session of its own, so that neither
     its marker nor its `event` is seen by another. `app_ids`: those of the store's entries, by their
-    numbers (see `engine.ports.Store`)."""
+    numbers (see `engine.core.ports.Store`)."""
 
     def __init__(
         self, catalog: Catalog, rulebook: Rulebook, analyst: DeltaAnalyst, app_ids: AppIds
@@ -58,7 +58,7 @@ class DeltaSink:
         self._effects = Effects(catalog.spark, catalog.locations)
 
     def run(self, entry: Entry, firings: Firings) -> None:
-        """See `engine.ports.Sink`."""
+        """See `engine.core.ports.Sink`."""
         for conflict in range(CONFLICTS_MAX):
             try:
                 return self._run(entry, firings)
@@ -73,15 +73,15 @@ class DeltaSink:
         raise SinkError(f"[{found.condition}] {found.message}", found.details)
 
     def ready(self, targets: Collection[str]) -> None:
-        """See `engine.ports.Sink`. A marked commit reads the markers there are, which Delta has to
-        make from the log: two Spark jobs."""
+        """See `engine.core.ports.Sink`. A marked commit reads the markers there are, which Delta
+        has to make from the log: two Spark jobs."""
         for target in targets:
             with suppress(Exception):
                 self._snapshot(target).transactions().size()
 
     def fate(self, entry: Entry, firings: Firings) -> Fate:
-        """See `engine.ports.Sink`. The log is read first: a marker is known only from the table's
-        whole state, which costs Spark jobs after each commit."""
+        """See `engine.core.ports.Sink`. The log is read first: a marker is known only from the
+        table's whole state, which costs Spark jobs after each commit."""
         try:
             told = self._effects.told(entry, _first(firings, FIRING_IDS_NOTED), len(firings))
             if told is not None:
@@ -97,7 +97,7 @@ class DeltaSink:
             return Fate.UNKNOWN
 
     def seal(self, entry: Entry) -> None:
-        """See `engine.ports.Sink`."""
+        """See `engine.core.ports.Sink`."""
         target = "`" + (entry.target or "").replace("`", "``") + "`"
         text = f"INSERT INTO {target} SELECT * FROM {target} WHERE false"  # noqa: S608
         try:
@@ -116,7 +116,7 @@ class DeltaSink:
             raise SinkError(f"[{found.condition}] {found.message}", found.details) from None
 
     def fields(self, entry: Entry, firings: Firings) -> pa.Table:
-        """See `engine.ports.Sink`."""
+        """See `engine.core.ports.Sink`."""
         text = json.loads(entry.text)
         names = list(text["fields"])
         columns = dict.fromkeys(("firing_id", *text["group"]))

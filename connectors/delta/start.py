@@ -7,7 +7,7 @@ from py4j.protocol import Py4JJavaError
 from tidegate.connectors.delta.commit import Metadata
 from tidegate.connectors.delta.log import Snapshot, TableLog
 from tidegate.connectors.delta.stops import feed_off, version_gone
-from tidegate.engine.values import Cursor
+from tidegate.engine.core.values import Cursor
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Table
 

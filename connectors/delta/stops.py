@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from tidegate.connectors.delta.commit import LoggedCommit
 from tidegate.connectors.delta.faults import SPARK_ERRORS, fault
 from tidegate.connectors.delta.jobs import OverrunError
-from tidegate.engine import plain
-from tidegate.engine.printable import shortened
+from tidegate.engine.core.text import json_text
+from tidegate.engine.core.text.printable import shortened
 from tidegate.rules.errors import EngineError
 
 
@@ -54,8 +54,8 @@ def log_rewritten(table: str, found: LoggedCommit, instant: int) -> EngineError:
     return EngineError(
         "log-rewritten",
         f"table `{table}`: its log was written anew, as after a copy of the table was put back: "
-        f"version {found.version} was read as a commit of {plain.instant(instant)}, and is another "
-        f"one by now ({found.operation or 'unknown'} of {plain.instant(found.instant)})",
+        f"version {found.version} was read as a commit of {json_text.instant(instant)}, and is another "
+        f"one by now ({found.operation or 'unknown'} of {json_text.instant(found.instant)})",
         "from which version on it differs cannot be seen: "
         f"`tidegate reset {table} --from VERSION` reads that version and all after it (rows that "
         f"were read before come again, as new occurrences), `tidegate reset {table} --from now` "

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.act.edges import END, FAILED, edge_signals
+from tidegate.engine.act.action_signals import END, FAILED, edge_signals
 from tidegate.engine.act.executors import Executor, NoEffectError, Outbox, Present, SomeFailedError
 from tidegate.engine.act.queues import Waiting
-from tidegate.engine.entries import Entry, Fate, Outcome
-from tidegate.engine.ports import LOST, OutageError, QuarantinedError, SinkError
-from tidegate.engine.values import Failure, Firings
+from tidegate.engine.core.entries import Entry, Fate, Outcome
+from tidegate.engine.core.ports import LOST, OutageError, QuarantinedError, SinkError
+from tidegate.engine.core.values import Failure, Firings
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Retry, Rulebook
 

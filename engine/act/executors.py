@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from tidegate.engine.act.queues import Waiting
-from tidegate.engine.entries import Entry, Fate, Outcome
-from tidegate.engine.ports import SinkError
-from tidegate.engine.values import Firings, Signal
+from tidegate.engine.core.entries import Entry, Fate, Outcome
+from tidegate.engine.core.ports import SinkError
+from tidegate.engine.core.values import Firings, Signal
 
 STOPPED_BY = {
     Fate.SEALED: "its seal stands in the target's log: it waits for a skip or a redrive",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from tidegate.engine.entries import Entry
+from tidegate.engine.core.entries import Entry
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,17 +14,17 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
+from tidegate.engine.act.action_signals import BEGIN, edge_signals
 from tidegate.engine.act.attempt import Attempts, firings_of_entry
-from tidegate.engine.act.edges import BEGIN, edge_signals
 from tidegate.engine.act.executors import Executor, Outbox, Present
-from tidegate.engine.act.past import pass_over, way_past
+from tidegate.engine.act.messages import fired_text
 from tidegate.engine.act.queues import Queues, Waiting
-from tidegate.engine.doing import RUNNING, begin, go_on
-from tidegate.engine.entries import Control, Entry, Fate, Outcome
-from tidegate.engine.failpoints import failpoint
-from tidegate.engine.ports import SinkError
-from tidegate.engine.told import fired_text
-from tidegate.engine.values import Failure, Firings
+from tidegate.engine.act.redrive import pass_over, way_past
+from tidegate.engine.core.entries import Control, Entry, Fate, Outcome
+from tidegate.engine.core.failpoints import failpoint
+from tidegate.engine.core.ports import SinkError
+from tidegate.engine.core.text.logs import RUNNING, begin, go_on
+from tidegate.engine.core.values import Failure, Firings
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Rulebook
 

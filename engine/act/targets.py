@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection
 
-from tidegate.engine.ports import Sink
+from tidegate.engine.core.ports import Sink
 
 _CLOSING_SECONDS = 2.0
 

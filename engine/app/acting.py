@@ -6,18 +6,18 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack
 
-from tidegate.connectors.webhook import WebhookPoster
-from tidegate.engine.act.crew import Crew
+from tidegate.connectors.http.webhooks import WebhookPoster
 from tidegate.engine.act.kinds.condition import Decisions
 from tidegate.engine.act.kinds.signal import Signals
 from tidegate.engine.act.kinds.sql import Statements
 from tidegate.engine.act.kinds.switch import Switches
-from tidegate.engine.act.kinds.unmarked import Unmarked
+from tidegate.engine.act.kinds.unmarked_sql import Unmarked
 from tidegate.engine.act.kinds.webhook import Webhooks
 from tidegate.engine.act.run import Runner
+from tidegate.engine.act.threads import Crew
 from tidegate.engine.capture.now import Now
-from tidegate.engine.entries import Outcome
-from tidegate.engine.ports import Sink
+from tidegate.engine.core.entries import Outcome
+from tidegate.engine.core.ports import Sink
 from tidegate.engine.store import LeaseKeeper, Ledger, SqlStore
 from tidegate.rules.model import Rulebook
 

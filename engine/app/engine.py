@@ -18,26 +18,26 @@ from tidegate.connectors.delta.faults import why_lost
 from tidegate.connectors.delta.health import DeltaHealth
 from tidegate.connectors.delta.slots import Slots
 from tidegate.connectors.scheduler import Wakeup
-from tidegate.engine.app.changes import Changes, RulebookFile, absolute
 from tidegate.engine.app.failed import told_of_failure
 from tidegate.engine.app.parts import Parts, open_parts
 from tidegate.engine.app.purge import PURGE_EVERY_BUCKETS, purge
 from tidegate.engine.app.rehearsal import rehearse
+from tidegate.engine.app.reload import Changes, RulebookFile, absolute
 from tidegate.engine.app.requests import Requests
 from tidegate.engine.app.sessions import Sessions
 from tidegate.engine.app.skew import check_clock
 from tidegate.engine.app.standby import own_text, took, wait_for_end, warm_up
 from tidegate.engine.app.starting import allowed, load_allowed
-from tidegate.engine.detector.detect import detect
-from tidegate.engine.doing import Quiet, Stage, doing, telling, watching_text
-from tidegate.engine.lifecycle import LOOKED, STARTING, WAITING, Activity
-from tidegate.engine.loop import Loop
-from tidegate.engine.options import default_store
-from tidegate.engine.outage import Outages
-from tidegate.engine.policy import load_policy
-from tidegate.engine.quarantine.gate import GATE
+from tidegate.engine.cli.options import default_store
+from tidegate.engine.core.lifecycle import LOOKED, STARTING, WAITING, Activity
+from tidegate.engine.core.outage import Outages
+from tidegate.engine.core.policy import load_policy
+from tidegate.engine.core.state import BucketReport
+from tidegate.engine.core.text.logs import Quiet, Stage, doing, telling, watching_text
+from tidegate.engine.detect.table import detect
+from tidegate.engine.loop.loop import Loop
 from tidegate.engine.quarantine.quarantine import Quarantine
-from tidegate.engine.state import BucketReport
+from tidegate.engine.quarantine.turns import GATE
 from tidegate.engine.store import KeptRulebook, LeaseKeeper, open_store
 from tidegate.rules.errors import EngineError, TidegateError
 from tidegate.rules.model import Rulebook

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from tidegate.engine.app.engine import Engine
-from tidegate.engine.whose import speak_for
+from tidegate.engine.core.text.whose import speak_for
 from tidegate.rules.errors import EngineError, TidegateError
 
 log = logging.getLogger(__name__)

@@ -17,21 +17,21 @@ from tidegate.connectors.delta.feed import DeltaFeed
 from tidegate.connectors.delta.markers import DeltaMarkers
 from tidegate.connectors.delta.sink import DeltaSink
 from tidegate.connectors.delta.slots import Slots
-from tidegate.connectors.webhook import WebhookPoster
+from tidegate.connectors.http.webhooks import WebhookPoster
 from tidegate.engine.act.targets import Targets
-from tidegate.engine.actionevents import with_action_events
-from tidegate.engine.adopt import check_store
 from tidegate.engine.app.acting import open_runner
-from tidegate.engine.app.changes import absolute
+from tidegate.engine.app.adopt import check_store
+from tidegate.engine.app.proven import only_written, proven_rules, ran_before
+from tidegate.engine.app.reload import absolute
 from tidegate.engine.app.starting import check_cursors
 from tidegate.engine.app.tables import arrow_schemas, open_catalog, preparing, schemas_now
-from tidegate.engine.basis import digests_of, make_basis
 from tidegate.engine.capture.instants import Instants
 from tidegate.engine.capture.now import Now
-from tidegate.engine.lifecycle import Activity
-from tidegate.engine.loop import Loop
-from tidegate.engine.policy import Policy
-from tidegate.engine.proven import only_written, proven_rules, ran_before
+from tidegate.engine.core.lifecycle import Activity
+from tidegate.engine.core.policy import Policy
+from tidegate.engine.evaluate.action_events import with_action_events
+from tidegate.engine.loop.compiled_rulebook import digests_of, make_basis
+from tidegate.engine.loop.loop import Loop
 from tidegate.engine.quarantine.conditions import WatchedConditions
 from tidegate.engine.quarantine.feed import WatchedFeed
 from tidegate.engine.quarantine.quarantine import Quarantine

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from tidegate.engine.adopt import MICROS_PER_DAY
+from tidegate.engine.app.adopt import MICROS_PER_DAY
 from tidegate.engine.store import SqlStore
 from tidegate.rules.model import Rulebook
 

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from tidegate.connectors.delta.catalog import active_session_kept
 from tidegate.connectors.delta.session import new_session
-from tidegate.engine.doing import doing
-from tidegate.engine.whose import hushed
+from tidegate.engine.core.text.logs import doing
+from tidegate.engine.core.text.whose import hushed
 
 if TYPE_CHECKING:
     from tidegate.engine.app.engine import Engine

@@ -6,12 +6,12 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from tidegate.engine.askrule import ask_for_rule
-from tidegate.engine.explicit import given_once, make_signal
-from tidegate.engine.keytext import key_text
-from tidegate.engine.obstacles import sentence
-from tidegate.engine.rulesdata import Rules, ask_to_reload
-from tidegate.engine.state import Parked
+from tidegate.engine.app.obstacles import sentence
+from tidegate.engine.control.askrule import ask_for_rule
+from tidegate.engine.control.rulebooks import Rules, ask_to_reload
+from tidegate.engine.control.signals import given_once, make_signal
+from tidegate.engine.core.state import Parked
+from tidegate.engine.core.text.keytext import key_text
 from tidegate.engine.store import SqlStore
 from tidegate.rules.errors import EngineError, InputError, Problem, word_place
 from tidegate.rules.model import Rulebook

@@ -18,9 +18,9 @@ from tidegate.connectors.delta.session import (
     stop_session,
 )
 from tidegate.connectors.delta.watchdog import Watchdog, watched
-from tidegate.engine.failpoints import failpoint
-from tidegate.engine.quarantine.gate import GATE
-from tidegate.engine.whose import nobodys
+from tidegate.engine.core.failpoints import failpoint
+from tidegate.engine.core.text.whose import nobodys
+from tidegate.engine.quarantine.turns import GATE
 from tidegate.rules.errors import EngineError
 
 log = logging.getLogger(__name__)

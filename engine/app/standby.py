@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 from tidegate.engine.app.parts import open_lake
 from tidegate.engine.app.skew import check_clock
 from tidegate.engine.app.tables import preparing
-from tidegate.engine.doing import doing
-from tidegate.engine.policy import Policy
-from tidegate.engine.ports import OutageError
+from tidegate.engine.core.policy import Policy
+from tidegate.engine.core.ports import OutageError
+from tidegate.engine.core.text.logs import doing
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store.holder import this_holder
 from tidegate.engine.store.lease import standby_of

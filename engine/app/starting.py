@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 from tidegate import rules
 from tidegate.connectors.delta.feed import DeltaFeed
 from tidegate.engine.capture.resets import with_resets
-from tidegate.engine.policy import Policy
-from tidegate.engine.script.doubts import check_machines
-from tidegate.engine.state import State
+from tidegate.engine.core.policy import Policy
+from tidegate.engine.core.state import State
+from tidegate.engine.core.webhooks import webhook_problems
+from tidegate.engine.detect.scripts.doubts import check_machines
 from tidegate.engine.store import SqlStore
-from tidegate.engine.webhooks import webhook_problems
 from tidegate.rules.errors import InputError
 from tidegate.rules.model import Rulebook
 

@@ -7,7 +7,7 @@ import threading
 from types import FrameType
 
 from tidegate.engine.app.engine import Engine
-from tidegate.engine.app.several import Engines
+from tidegate.engine.app.engines import Engines
 
 
 def stop_on_signals(engine: Engine | Engines) -> None:

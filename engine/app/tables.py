@@ -20,22 +20,22 @@ from tidegate.connectors.delta.events import check_events
 from tidegate.connectors.delta.feed import DeltaFeed
 from tidegate.connectors.delta.markers import DeltaMarkers
 from tidegate.connectors.delta.session import start_session
-from tidegate.engine.actionevents import with_action_events
-from tidegate.engine.adopt import adopt
-from tidegate.engine.basis import Prepare
+from tidegate.engine.app.adopt import adopt
 from tidegate.engine.capture.read import Capture
 from tidegate.engine.capture.sources import sources
-from tidegate.engine.evaluate.prepare import Prepared, prepare
-from tidegate.engine.policy import Policy, load_policy
-from tidegate.engine.sparktypes import arrow_schema
+from tidegate.engine.core.policy import Policy, load_policy
+from tidegate.engine.core.types.spark import arrow_schema
+from tidegate.engine.core.webhooks import webhook_problems
+from tidegate.engine.evaluate.action_events import with_action_events
+from tidegate.engine.evaluate.requirements import Prepared, prepare
+from tidegate.engine.loop.compiled_rulebook import Prepare
 from tidegate.engine.store import LeaseKeeper, open_store
-from tidegate.engine.webhooks import webhook_problems
-from tidegate.rules import expression as x
+from tidegate.rules.analysis.table_events import table_events
 from tidegate.rules.errors import EngineError, InputError, Problem
+from tidegate.rules.expressions import nodes as x
 from tidegate.rules.loader import in_order
 from tidegate.rules.model import Rule, Rulebook, Sql, TableEvent
 from tidegate.rules.sql.words import sql_words
-from tidegate.rules.tableevents import table_events
 
 
 @contextmanager
@@ -201,8 +201,8 @@ def adopt_store(
     settings: Mapping[str, str] | None = None,
     spark_conf: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """`tidegate adopt`: see `engine.adopt.adopt`. Raises InputError, and EngineError `no-store`,
-    `lease-held`, `table-unreadable`, nothing being changed then."""
+    """`tidegate adopt`: see `engine.app.adopt.adopt`. Raises InputError, and EngineError
+    `no-store`, `lease-held`, `table-unreadable`, nothing being changed then."""
     book = rules.load(rulebook, settings=settings or {})
     with open_store(store, create=False) as opened, ExitStack() as stack:
         lease = LeaseKeeper(opened, book.name, book.settings.lease_seconds)

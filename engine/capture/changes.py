@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from tidegate.engine.capture.images import Images, pair_images
 from tidegate.engine.capture.request import TableRequest
-from tidegate.engine.parameters import CHANGE_TYPE, OLD
-from tidegate.engine.ports import KIND, PRE_IMAGE, VERSION
-from tidegate.engine.values import ChangeKind, Int64, TableRange
+from tidegate.engine.core.parameters import CHANGE_TYPE, OLD
+from tidegate.engine.core.ports import KIND, PRE_IMAGE, VERSION
+from tidegate.engine.core.values import ChangeKind, Int64, TableRange
 
 _NO_ROWS: Int64 = np.empty(0, np.int64)
 

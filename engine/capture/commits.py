@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.capture.athand import Bools, Undecided, held
-from tidegate.engine.ids import occurrence_ids
-from tidegate.engine.moments import python_rows
-from tidegate.engine.ownwrites import ignored_writer, public_name
-from tidegate.engine.parameters import COMMITS
-from tidegate.engine.ports import Feed
-from tidegate.engine.values import Batch, ChangeKind, Int64, Needs, Rejected, TableRange
+from tidegate.engine.capture.where import Bools, Undecided, held
+from tidegate.engine.core.columns.ids import occurrence_ids
+from tidegate.engine.core.ownwrites import ignored_writer, public_name
+from tidegate.engine.core.parameters import COMMITS
+from tidegate.engine.core.ports import Feed
+from tidegate.engine.core.text.times import python_rows
+from tidegate.engine.core.values import Batch, ChangeKind, Int64, Needs, Rejected, TableRange
 from tidegate.rules.model import Change, Table, TableEvent
 
 EDGE_MICROS = 1

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.engine.hashing import match_rows, mix_rows, row_hash
-from tidegate.engine.ports import SAME_1, SAME_2, VERSION
-from tidegate.engine.values import Int64
+from tidegate.engine.core.columns.hashing import match_rows, mix_rows, row_hash
+from tidegate.engine.core.ports import SAME_1, SAME_2, VERSION
+from tidegate.engine.core.values import Int64
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Table
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from tidegate.engine.grid import MILLISECOND, after_watermark, floor_millisecond
-from tidegate.engine.values import Commit
+from tidegate.engine.core.instants import MILLISECOND, after_watermark, floor_millisecond
+from tidegate.engine.core.values import Commit
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from tidegate.engine.ports import Clock
+from tidegate.engine.core.ports import Clock
 
 
 class Now:

@@ -8,20 +8,25 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 
-from tidegate.engine.capture.clocks import NO_CLOCKS, Clocks
 from tidegate.engine.capture.instants import Instants
+from tidegate.engine.capture.schedule import NO_CLOCKS, Clocks
 from tidegate.engine.capture.sources import Sources
-from tidegate.engine.doing import LOOKING, begin, go_on
-from tidegate.engine.failpoints import failpoint
-from tidegate.engine.grid import MILLISECOND, after_watermark, ceil_watermark, floor_watermark
-from tidegate.engine.lifecycle import CATCHING_UP, Activity
-from tidegate.engine.ports import Feed, TableHead, Unplaced
-from tidegate.engine.schemas import check_schema
-from tidegate.engine.state import State
-from tidegate.engine.switches import NOTHING, Switched
-from tidegate.engine.values import Commit, Cursor, Plan, Signal, TableRange
+from tidegate.engine.capture.switches import NOTHING, Switched
+from tidegate.engine.core.failpoints import failpoint
+from tidegate.engine.core.instants import (
+    MILLISECOND,
+    after_watermark,
+    ceil_watermark,
+    floor_watermark,
+)
+from tidegate.engine.core.lifecycle import CATCHING_UP, Activity
+from tidegate.engine.core.ports import Feed, TableHead, Unplaced
+from tidegate.engine.core.state import State
+from tidegate.engine.core.text.logs import LOOKING, begin, go_on
+from tidegate.engine.core.types.schemas import check_schema
+from tidegate.engine.core.values import Commit, Cursor, Plan, Signal, TableRange
+from tidegate.rules.analysis.lateness import lateness_micros
 from tidegate.rules.errors import EngineError
-from tidegate.rules.lateness import lateness_micros
 from tidegate.rules.model import Rulebook, TableEvent
 
 log = logging.getLogger(__name__)

@@ -8,23 +8,23 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.engine.capture.athand import Undecided, held, reasons
 from tidegate.engine.capture.changes import Changes, arrange
-from tidegate.engine.capture.clocks import NO_CLOCKS, Clocks
 from tidegate.engine.capture.commits import commits
-from tidegate.engine.capture.eventtime import timed
+from tidegate.engine.capture.event_time import timed
 from tidegate.engine.capture.images import changed
 from tidegate.engine.capture.request import EventRequest, TableRequest, table_request
-from tidegate.engine.doing import READING, begin, go_on
-from tidegate.engine.failpoints import failpoint
-from tidegate.engine.fields import fitting
-from tidegate.engine.hashing import row_hash
-from tidegate.engine.ids import column_set, occurrence_ids, signal_ids
-from tidegate.engine.moments import python_rows
-from tidegate.engine.ownwrites import ignored_writer, public_name
-from tidegate.engine.parameters import OLD
-from tidegate.engine.ports import Feed
-from tidegate.engine.values import (
+from tidegate.engine.capture.schedule import NO_CLOCKS, Clocks
+from tidegate.engine.capture.where import Undecided, held, reasons
+from tidegate.engine.core.columns.hashing import row_hash
+from tidegate.engine.core.columns.ids import column_set, occurrence_ids, signal_ids
+from tidegate.engine.core.failpoints import failpoint
+from tidegate.engine.core.ownwrites import ignored_writer, public_name
+from tidegate.engine.core.parameters import OLD
+from tidegate.engine.core.ports import Feed
+from tidegate.engine.core.text.logs import READING, begin, go_on
+from tidegate.engine.core.text.times import python_rows
+from tidegate.engine.core.types.fields import fitting
+from tidegate.engine.core.values import (
     ENGINE,
     Batch,
     Bucket,
@@ -36,8 +36,8 @@ from tidegate.engine.values import (
     TableRange,
     UInt64,
 )
+from tidegate.rules.analysis.table_events import table_events
 from tidegate.rules.model import Change, Rulebook, SignalEvent, TableEvent
-from tidegate.rules.tableevents import table_events
 
 _KINDS: Mapping[
     Change, npt.NDArray[np.bool_]

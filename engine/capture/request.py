@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tidegate.engine.filters import Filter, compile_filter, filter_types
-from tidegate.engine.parameters import CHANGE_TYPE, OLD
-from tidegate.engine.ports import ReadRequest
-from tidegate.engine.sparktypes import arrow_schema
-from tidegate.engine.values import Needs
+from tidegate.engine.core.columns.filters import Filter, compile_filter, filter_types
+from tidegate.engine.core.parameters import CHANGE_TYPE, OLD
+from tidegate.engine.core.ports import ReadRequest
+from tidegate.engine.core.types.spark import arrow_schema
+from tidegate.engine.core.values import Needs
 from tidegate.rules.model import Change, Table, TableEvent
 
 _ONLY_MAX = 8  # distinct predicates that are worth putting into the scan
@@ -29,8 +29,8 @@ class EventRequest:
 
     `carry` maps its parameters to columns of the table (`old`, `old.x` and `_change_type` stand for
     themselves; those of a beginning are all `old.x`); `ids` the columns that each set of parameters
-    (`engine.ids.column_set`) is hashed of. Exactly one of `filter` (Arrow decides) and `asked` (a
-    column that Spark has decided or will decide) is set if there is a `where`.
+    (`engine.core.columns.ids.column_set`) is hashed of. Exactly one of `filter` (Arrow decides) and
+    `asked` (a column that Spark has decided or will decide) is set if there is a `where`.
     """
 
     event: TableEvent

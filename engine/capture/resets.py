@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tidegate.engine.entries import Control
-from tidegate.engine.state import State
+from tidegate.engine.core.entries import Control
+from tidegate.engine.core.state import State
 from tidegate.rules.model import Rulebook, Start
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tidegate.engine.ports import TableHead
+from tidegate.engine.core.ports import TableHead
+from tidegate.rules.analysis.table_events import table_events
 from tidegate.rules.eventscript.regexes import walk
 from tidegate.rules.eventscript.tree import Arrive, Elapse
-from tidegate.rules.expression import Clock, Cron, Own, Periodic, PeriodicStar, Plus
+from tidegate.rules.expressions.nodes import Clock, Cron, Own, Periodic, PeriodicStar, Plus
 from tidegate.rules.model import ClockEvent, Rulebook, SignalEvent
-from tidegate.rules.tableevents import table_events
 
 _TIMERS = (Own, Plus, Periodic, PeriodicStar, Clock, Cron)
 _SEVERAL_TABLES_SLACK_MS = 200

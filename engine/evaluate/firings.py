@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from tidegate.engine.evaluate.entries import gather
-from tidegate.engine.evaluate.prepare import PreparedRule
+from tidegate.engine.core.columns.ids import as_binary, as_hex, column_set, firing_ids, instant_ids
+from tidegate.engine.core.parameters import INSTANT
+from tidegate.engine.core.values import Batch, Detections, Firings, UInt64
+from tidegate.engine.evaluate.constituents import gather
 from tidegate.engine.evaluate.relation import parameter_relation
-from tidegate.engine.ids import as_binary, as_hex, column_set, firing_ids, instant_ids
-from tidegate.engine.parameters import INSTANT
-from tidegate.engine.values import Batch, Detections, Firings, UInt64
+from tidegate.engine.evaluate.requirements import PreparedRule
 
 
 def firings_of(rulebook: str, prepared: PreparedRule, detections: Detections) -> Firings:

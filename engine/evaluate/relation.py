@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.evaluate.entries import gather
+from tidegate.engine.core.parameters import INSTANT, SAMPLE
+from tidegate.engine.core.values import Batch, Detections, Int64
+from tidegate.engine.evaluate.constituents import gather
 from tidegate.engine.evaluate.shape import Shape
-from tidegate.engine.parameters import INSTANT, SAMPLE
-from tidegate.engine.values import Batch, Detections, Int64
 
 _OF_TICKS = {SAMPLE: SAMPLE}
 ABSENT = np.iinfo(np.int64).min  # in label_spans: the label has no part in this detection

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from tidegate.engine.doing import SAMPLING, begin, go_on
-from tidegate.engine.evaluate.asof import AsOf
-from tidegate.engine.parameters import SAMPLE
-from tidegate.engine.ports import Conditions
-from tidegate.engine.values import Batch, Detections, Failure, Int64
-from tidegate.rules import expression as x
+from tidegate.engine.core.parameters import SAMPLE
+from tidegate.engine.core.ports import Conditions
+from tidegate.engine.core.text.logs import SAMPLING, begin, go_on
+from tidegate.engine.core.values import Batch, Detections, Failure, Int64
+from tidegate.engine.evaluate.as_of import AsOf
 from tidegate.rules.errors import EngineError, Place
+from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Rule, Rulebook
 
 ATTEMPTS = 3

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tidegate.engine.evaluate.net import transitions
-from tidegate.engine.evaluate.types import common_type, outer_union
-from tidegate.engine.ownwrites import public_name
-from tidegate.engine.parameters import (
+from tidegate.engine.core.columns.transitions import with_transitions
+from tidegate.engine.core.ownwrites import public_name
+from tidegate.engine.core.parameters import (
     ENGINE_COLUMNS,
     INSTANT,
     OLD,
@@ -18,11 +17,12 @@ from tidegate.engine.parameters import (
     has_old,
     parameter_schema,
 )
-from tidegate.engine.sparktypes import spark_type
-from tidegate.engine.transitions import with_transitions
-from tidegate.engine.values import FIRING_COLUMNS
+from tidegate.engine.core.types.common import common_type, outer_union
+from tidegate.engine.core.types.spark import spark_type
+from tidegate.engine.core.values import FIRING_COLUMNS
+from tidegate.engine.evaluate.transition_tables import transitions
 from tidegate.rules.errors import InputError, Problem
-from tidegate.rules.expression import (
+from tidegate.rules.expressions.nodes import (
     Aperiodic,
     AperiodicStar,
     Edge,

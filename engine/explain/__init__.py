@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import orjson
 
 from tidegate import rules
+from tidegate.engine.core.text.layout import screen_width
 from tidegate.engine.explain.build import build
 from tidegate.engine.explain.mermaid import mermaid
 from tidegate.engine.explain.model import Explained
@@ -16,10 +17,9 @@ from tidegate.engine.explain.picture import Picture, pictures
 from tidegate.engine.explain.script_picture import script_pictures
 from tidegate.engine.explain.svg import svg
 from tidegate.engine.explain.text import text
-from tidegate.engine.screen.text import screen_width
+from tidegate.rules.checks.gaps import all_features
 from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.nearest import did_you_mean
-from tidegate.rules.unbuilt import all_features
 
 FORMATS = ("text", "json", "mermaid", "svg")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tidegate.engine.explain.model import Node, Stores
-from tidegate.rules.durations import format_duration
-from tidegate.rules.expression import Duration
+from tidegate.rules.expressions.durations import format_duration
+from tidegate.rules.expressions.nodes import Duration
 
 
 def length(micros: int) -> str:

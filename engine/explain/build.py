@@ -8,15 +8,15 @@ from tidegate.engine.explain.damping import damps
 from tidegate.engine.explain.graph import Nodes
 from tidegate.engine.explain.model import Explained, Rule, Stores, Warned
 from tidegate.engine.explain.scripts import Scripts
-from tidegate.rules import expression as x
-from tidegate.rules.bound import Bound, Bounds, own_context
-from tidegate.rules.detected import detected
-from tidegate.rules.durations import format_duration
+from tidegate.rules.algebra.bound import Bound, Bounds, own_context
+from tidegate.rules.algebra.detector_form import detected
+from tidegate.rules.analysis.triggers import Triggers
 from tidegate.rules.errors import Problem
-from tidegate.rules.formatter import format_expression
+from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions.durations import format_duration
+from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.model import ClockEvent, Context, Rulebook
 from tidegate.rules.model import Rule as Written
-from tidegate.rules.triggers import Triggers
 
 
 def build(book: Rulebook, only: str | None = None) -> Explained:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tidegate.engine.core.text.layout import counted
 from tidegate.engine.explain.amounts import length
 from tidegate.engine.explain.model import Damps
-from tidegate.engine.screen.text import counted
 from tidegate.rules.model import Rule as Written
 from tidegate.rules.model import Rulebook
 

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tidegate.engine.detector import graph as running
-from tidegate.engine.detector.compile import compile_book
-from tidegate.engine.detector.edges import written_name
-from tidegate.engine.detector.flat import flat_node
-from tidegate.engine.detector.flat.window_node import Windows
-from tidegate.engine.detector.operators.at_once import AtOnce
-from tidegate.engine.detector.operators.detection import Detection
-from tidegate.engine.detector.operators.event import Event
-from tidegate.engine.detector.operators.repeated import Repeated
-from tidegate.engine.detector.search.choice import Choice
-from tidegate.engine.detector.search.selection import Selecting
+from tidegate.engine.core.event_names import written_name
+from tidegate.engine.detect.events.graph import graph as running
+from tidegate.engine.detect.events.graph.flat import flat_node
+from tidegate.engine.detect.events.graph.flat.window_node import Windows
+from tidegate.engine.detect.events.graph.operators.broadcast import Repeated
+from tidegate.engine.detect.events.graph.operators.detection import Detection
+from tidegate.engine.detect.events.graph.operators.event import Event
+from tidegate.engine.detect.events.graph.operators.single_events import AtOnce
+from tidegate.engine.detect.events.graph.search.choice import Choice
+from tidegate.engine.detect.events.graph.search.selection import Selecting
+from tidegate.engine.detect.events.step.compile import compile_book
 from tidegate.engine.explain.model import Node
-from tidegate.rules import expression as x
-from tidegate.rules.amount import ENDLESS, NOTHING, Amount
-from tidegate.rules.formatter import format_expression
-from tidegate.rules.forms import Flat, Nested, forms
+from tidegate.rules.algebra.amount import ENDLESS, NOTHING, Amount
+from tidegate.rules.algebra.forms import Flat, Nested, forms
+from tidegate.rules.algebra.storage import Stored, Used, chosen_among, store, stored
+from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.model import Context, Rulebook, Selection
-from tidegate.rules.stored import Stored, Used, chosen_among, store, stored
 
 _OPERATORS: Mapping[type[x.Expression], str] = {
     x.Or: "or",

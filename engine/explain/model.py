@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tidegate.rules.triggers import Trigger
+from tidegate.rules.analysis.triggers import Trigger
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """What a rule stores in one context, see `rules.bound.Bound`."""
+    """What a rule stores in one context, see `rules.algebra.bound.Bound`."""
 
     instances_max: int | None
     occurrences_max: int | None

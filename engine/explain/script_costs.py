@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from tidegate.engine.detect.scripts.exploration import Explored
+from tidegate.engine.detect.scripts.places import Action
+from tidegate.engine.detect.scripts.values import default, grows, size
 from tidegate.engine.explain.script_words import position
-from tidegate.engine.script.exploring import Explored
-from tidegate.engine.script.places import Action
-from tidegate.engine.script.values import default, grows, size
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.regexes import walk
 from tidegate.rules.eventscript.types import Array, Basic, Type
-from tidegate.rules.eventscript.walking import nodes
+from tidegate.rules.eventscript.walk import nodes
 
 Sizes = dict[str, int | None]
 """The bytes of each variable; None where they have no bound but the instance's."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tidegate.engine.core.text.layout import counted
+from tidegate.engine.core.text.printable import shortened
 from tidegate.engine.explain.model import Explained, Script
 from tidegate.engine.explain.picture import Arrow, Box, Picture
-from tidegate.engine.printable import shortened
-from tidegate.engine.screen.text import counted
 
 STATES_MAX = 40
 """States of an automaton that is drawn."""

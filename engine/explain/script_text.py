@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from tidegate.engine.core.text.layout import counted
 from tidegate.engine.explain.model import Script, ScriptInput
-from tidegate.engine.screen.text import counted
 
 STATES_MAX = 40
 """States of a table; JSON has more."""

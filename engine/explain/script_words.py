@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from tidegate.engine.detect.scripts.exploration import OTHER
+from tidegate.engine.detect.scripts.paths import Symbol
+from tidegate.engine.detect.scripts.places import Action, Marker, Places
 from tidegate.engine.explain.amounts import length
-from tidegate.engine.script.exploring import OTHER
-from tidegate.engine.script.paths import Symbol
-from tidegate.engine.script.places import Action, Marker, Places
 from tidegate.rules.errors import Place
 from tidegate.rules.eventscript import tree
-from tidegate.rules.eventscript.walking import nodes
+from tidegate.rules.eventscript.walk import nodes
 
 
 def marker_text(marker: tree.Named | tree.Elapse | tree.Arrive) -> str:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from tidegate.engine.core.text.layout import counted
+from tidegate.engine.detect.scripts.doubts import doubts, explored_of, too_many_states
+from tidegate.engine.detect.scripts.exploration import OTHER, Explored
+from tidegate.engine.detect.scripts.paths import markers
+from tidegate.engine.detect.scripts.places import Marker
+from tidegate.engine.detect.scripts.programs import in_order
 from tidegate.engine.explain import model
 from tidegate.engine.explain.script_costs import Sizes, bytes_of, statements_max, unbounded
 from tidegate.engine.explain.script_words import action_text, marker_text, position, symbol_text
-from tidegate.engine.screen.text import counted
-from tidegate.engine.script.book import in_order
-from tidegate.engine.script.doubts import doubts, explored_of, too_many_states
-from tidegate.engine.script.exploring import OTHER, Explored
-from tidegate.engine.script.paths import markers
-from tidegate.engine.script.places import Marker
-from tidegate.rules import expression as x
 from tidegate.rules.errors import Problem
 from tidegate.rules.eventscript import tree
+from tidegate.rules.expressions import nodes as x
 from tidegate.rules.loader import in_order as by_place
 from tidegate.rules.model import ClockEvent, Rulebook, Script, ScriptEvent, TableEvent
 

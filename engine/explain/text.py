@@ -10,7 +10,7 @@ from itertools import zip_longest
 from tidegate.engine.explain.amounts import kept, length
 from tidegate.engine.explain.model import Explained, Node, Rule, Stores, Warned
 from tidegate.engine.explain.script_text import script_text
-from tidegate.rules.triggers import Trigger
+from tidegate.rules.analysis.triggers import Trigger
 
 _SHRINKS = {5: 26, 3: 12, 4: 14, 2: 12, 1: 12}
 """Of the graph's table: which column is made smaller where lines are too wide, and to what."""

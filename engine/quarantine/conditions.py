@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tidegate.engine.ports import Conditions
+from tidegate.engine.core.ports import Conditions
+from tidegate.engine.core.suspect import STRIKES_MAX, Suspect, text_digest
+from tidegate.engine.core.values import Answers, Failure, Question
 from tidegate.engine.quarantine.quarantine import Quarantine
-from tidegate.engine.suspect import STRIKES_MAX, Suspect, text_digest
-from tidegate.engine.values import Answers, Failure, Question
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedConditions:
-    """Implements `engine.ports.Conditions` by others.
+    """Implements `engine.core.ports.Conditions` by others.
 
     Expressions that no strike stands against are asked together, the others alone. Where they
     outlast their deadline together, each of them has a strike and is asked alone.
@@ -25,7 +25,7 @@ class WatchedConditions:
     quarantine: Quarantine
 
     def hold(self, questions: Sequence[Question]) -> Answers:
-        """See `engine.ports.Conditions`."""
+        """See `engine.core.ports.Conditions`."""
         together: list[Question] = []
         alone: list[Question] = []
         for question in questions:
@@ -37,7 +37,7 @@ class WatchedConditions:
         return said
 
     def sample(self, text: str, pinned: Mapping[str, int]) -> pa.Scalar | Failure | None:
-        """See `engine.ports.Conditions`."""
+        """See `engine.core.ports.Conditions`."""
         item = ", ".join(f"{table} version {v}" for table, v in sorted(pinned.items()))
         digest = text_digest(text)
         suspect = Suspect("sample", digest, digest, item, told=f"the sample `{text}`")

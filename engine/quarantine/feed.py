@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.engine.hashing import row_hash
-from tidegate.engine.ports import (
+from tidegate.engine.core.columns.hashing import row_hash
+from tidegate.engine.core.ports import (
     KIND,
     SAME_1,
     SAME_2,
@@ -22,11 +22,11 @@ from tidegate.engine.ports import (
     ReadRequest,
     TableHead,
 )
-from tidegate.engine.printable import shortened
+from tidegate.engine.core.suspect import STRIKES_MAX, Suspect, text_digest
+from tidegate.engine.core.text.printable import shortened
+from tidegate.engine.core.types.spark import arrow_schema
+from tidegate.engine.core.values import Cursor, Int64, TableRange
 from tidegate.engine.quarantine.quarantine import Quarantine
-from tidegate.engine.sparktypes import arrow_schema
-from tidegate.engine.suspect import STRIKES_MAX, Suspect, text_digest
-from tidegate.engine.values import Cursor, Int64, TableRange
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Rulebook, Table
 
@@ -42,7 +42,7 @@ _ANSWER = "_tidegate_answer"
 
 @dataclass(slots=True)
 class WatchedFeed:
-    """Implements `engine.ports.Feed` by another one.
+    """Implements `engine.core.ports.Feed` by another one.
 
     A read whose `where`s fail, overrun or end Java is made again without them. Each `where` is then
     asked alone, of one version at a time. The rows of a slice that fails are asked in smaller
@@ -81,7 +81,7 @@ class WatchedFeed:
         return self.feed.history(table, span)
 
     def read(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
-        """See `engine.ports.Feed.read`. Raises EngineError as that does, but for a `where`."""
+        """See `engine.core.ports.Feed.read`. Raises EngineError as that does, but for a `where`."""
         texts = tuple(dict.fromkeys((*request.where.values(), *request.only)))
         item = f"{span.first}-{span.last}"
         if not texts:
@@ -91,7 +91,7 @@ class WatchedFeed:
         return self._carefully(table, span, request, texts) if found is None else found
 
     def decide(self, rows: pa.Table, where: Mapping[str, str], source: str) -> pa.Table:
-        """See `engine.ports.Feed.decide`."""
+        """See `engine.core.ports.Feed.decide`."""
         suspects = [self._where(text, source, "") for text in dict.fromkeys(where.values())]
         found = self._tried(suspects, lambda: self.feed.decide(rows, where, source))
         if found is not None:

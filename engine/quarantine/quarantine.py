@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
-from tidegate.engine.failpoints import failpoint
-from tidegate.engine.ports import OutageError
-from tidegate.engine.quarantine.gate import Gate
-from tidegate.engine.suspect import DEATH, END, OVERRUN, STRIKES_MAX, Strikes, Suspect
+from tidegate.engine.core.failpoints import failpoint
+from tidegate.engine.core.ports import OutageError
+from tidegate.engine.core.suspect import DEATH, END, OVERRUN, STRIKES_MAX, Strikes, Suspect
+from tidegate.engine.quarantine.turns import Gate
 from tidegate.rules.errors import EngineError
 
 log = logging.getLogger(__name__)

@@ -9,19 +9,19 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from tidegate.engine.entries import Entry, Fate
-from tidegate.engine.ports import OutageError, QuarantinedError, Sink, SinkError
+from tidegate.engine.core.entries import Entry, Fate
+from tidegate.engine.core.ports import OutageError, QuarantinedError, Sink, SinkError
+from tidegate.engine.core.suspect import Suspect, text_digest
+from tidegate.engine.core.values import Firings
 from tidegate.engine.quarantine.quarantine import Quarantine
-from tidegate.engine.quarantine.texts import text_of
-from tidegate.engine.suspect import Suspect, text_digest
-from tidegate.engine.values import Firings
+from tidegate.engine.quarantine.rulebook_texts import text_of
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedSink:
-    """Implements `engine.ports.Sink` by another one.
+    """Implements `engine.core.ports.Sink` by another one.
 
     An entry with two strikes raises QuarantinedError and runs no more. So does each entry of a text
     with as many strikes as `strikes_max`.
@@ -31,22 +31,22 @@ class WatchedSink:
     quarantine: Quarantine
 
     def run(self, entry: Entry, firings: Firings) -> None:
-        """See `engine.ports.Sink`."""
+        """See `engine.core.ports.Sink`."""
         self._watched(_action(entry), lambda: self.sink.run(entry, firings))
 
     def fields(self, entry: Entry, firings: Firings) -> pa.Table:
-        """See `engine.ports.Sink`."""
+        """See `engine.core.ports.Sink`."""
         return self._watched(_action(entry), lambda: self.sink.fields(entry, firings))
 
     def seal(self, entry: Entry) -> None:
-        """See `engine.ports.Sink`."""
+        """See `engine.core.ports.Sink`."""
         self._watched(_seal(entry), lambda: self.sink.seal(entry))
 
     def ready(self, targets: Collection[str]) -> None:
         self.sink.ready(targets)
 
     def fate(self, entry: Entry, firings: Firings) -> Fate:
-        """See `engine.ports.Sink`. What has landed ran cleanly, whatever ended after that."""
+        """See `engine.core.ports.Sink`. What has landed ran cleanly, whatever ended after that."""
         found = self.sink.fate(entry, firings)
         if found is Fate.EFFECT:
             self._forgive(_action(entry))

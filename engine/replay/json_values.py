@@ -11,8 +11,8 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from tidegate.engine.detector import order
-from tidegate.engine.values import Int64
+from tidegate.engine.core.values import Int64
+from tidegate.engine.detect.events.occurrences import order
 
 EVENT, TIME, LINE = " event", " time", " line"
 """The columns of a table of lines beside key fields (no such name has a blank): code of the event

@@ -15,12 +15,12 @@ import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
-from tidegate.engine.detector.edges import BEGIN, action_edges, begun, edge_micros
-from tidegate.engine.replay import strict, times
+from tidegate.engine.core.event_names import BEGIN, action_edges, begun, edge_micros
+from tidegate.engine.core.values import Int64
+from tidegate.engine.replay import json_reader, times
 from tidegate.engine.replay.json_values import ENCODED, EVENT, LINE, TIME, column
-from tidegate.engine.replay.linetypes import check_types, declared_signals, has_types
-from tidegate.engine.replay.seen import Seen, kind_of, looks_like
-from tidegate.engine.values import Int64
+from tidegate.engine.replay.line_types import check_types, declared_signals, has_types
+from tidegate.engine.replay.tally import Seen, kind_of, looks_like
 from tidegate.rules.errors import InputError, Place, Problem, word_place
 from tidegate.rules.model import Change, ClockEvent, Rulebook, ScriptEvent, TableEvent
 from tidegate.rules.nearest import did_you_mean
@@ -124,7 +124,7 @@ class Lines:
             code = np.array([self._codes[each["event"]] for each in fields], dtype=np.int32)
         except (LookupError, TypeError):
             raise self._wrong_event(fields[0]) from None
-        strict.check(lines, fields)
+        json_reader.check(lines, fields)
         if np.isin(code, self._transactions).any():
             self._check_transactions(code, fields)
         time = self._times(fields, lines)
@@ -271,7 +271,7 @@ def _problems(line: bytes, error: ValueError | InputError, place: Place) -> list
         return [replace(problem, place=place) for problem in error.problems]
     if isinstance(error, orjson.JSONDecodeError):
         place = replace(place, column=error.colno)
-    if isinstance(error, strict.NotStrictError):
+    if isinstance(error, json_reader.NotStrictError):
         error = _Wrong("not-strict", str(error), error.hint)
     elif not isinstance(error, _Wrong):
         error = _no_json(line, error)

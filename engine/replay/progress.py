@@ -7,7 +7,7 @@ import time
 from types import TracebackType
 from typing import TextIO
 
-from tidegate.engine.screen.text import counted
+from tidegate.engine.core.text.layout import counted
 
 _LIVE_SECONDS = (1.0, 0.2)  # the first line after, and then every
 _PLAIN_SECONDS = (10.0, 10.0)

@@ -10,12 +10,12 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from tidegate.engine.moments import micros_text
+from tidegate.engine.core.text.times import micros_text
+from tidegate.engine.detect.scripts.columns import VALUE
+from tidegate.engine.detect.scripts.emissions import ERROR_NAME, ERROR_TYPE, Emissions
+from tidegate.engine.detect.scripts.values import LARGEST, SMALLEST, arrow_type, objects
 from tidegate.engine.replay import json_values, times
 from tidegate.engine.replay.json_values import LINE
-from tidegate.engine.script.columns import VALUE
-from tidegate.engine.script.emissions import ERROR_NAME, ERROR_TYPE, Emissions
-from tidegate.engine.script.values import LARGEST, SMALLEST, arrow_type, objects
 from tidegate.rules import model
 from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.eventscript import tree

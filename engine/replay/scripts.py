@@ -9,15 +9,15 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from tidegate.engine.moments import micros_text
-from tidegate.engine.pipeline import Flow, Pipeline
+from tidegate.engine.core.scriptinputs import DETECTED, STARTED
+from tidegate.engine.core.text.times import micros_text
+from tidegate.engine.core.values import Batch, Detections
+from tidegate.engine.detect.inputs import Taking
+from tidegate.engine.detect.pipeline import Flow, Pipeline
+from tidegate.engine.detect.scripts.doubts import check_machines
 from tidegate.engine.replay import json_values, script_values
+from tidegate.engine.replay.detection_lines import key_texts
 from tidegate.engine.replay.json_values import ENCODED, LINE
-from tidegate.engine.replay.printing import key_texts
-from tidegate.engine.script.doubts import check_machines
-from tidegate.engine.scriptinputs import DETECTED, STARTED
-from tidegate.engine.taking import Taking
-from tidegate.engine.values import Batch, Detections
 from tidegate.rules import model
 from tidegate.rules.eventscript import tree
 

@@ -12,26 +12,26 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate import rules
-from tidegate.engine.clocks import clock_batches
-from tidegate.engine.detector.detector import Detector
-from tidegate.engine.detector.edges import shown_name
-from tidegate.engine.policy import load_policy
+from tidegate.engine.core.clocks import clock_batches
+from tidegate.engine.core.event_names import shown_name
+from tidegate.engine.core.policy import load_policy
+from tidegate.engine.core.text.layout import screen_width, wrapped
+from tidegate.engine.core.values import FOREVER, Batch, Carried
+from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.replay import json_values
-from tidegate.engine.replay.damped import Damper
+from tidegate.engine.replay.damping import Damper
+from tidegate.engine.replay.detection_lines import Printer
+from tidegate.engine.replay.diagnosis import check_calendar, doubtful, nothing_detected
 from tidegate.engine.replay.json_values import EVENT, TIME
-from tidegate.engine.replay.nothing import check_calendar, doubtful, nothing_detected
-from tidegate.engine.replay.printing import Printer
 from tidegate.engine.replay.progress import Progress
 from tidegate.engine.replay.scripts import Scripts, emissions, texts
 from tidegate.engine.replay.spool import times
 from tidegate.engine.replay.times import INSTANTS, of_argument
 from tidegate.engine.replay.trace import Trace, read
-from tidegate.engine.screen.text import screen_width, wrapped
-from tidegate.engine.values import FOREVER, Batch, Carried
+from tidegate.rules.checks.gaps import SIMULATED
 from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.model import Context, Rulebook
 from tidegate.rules.nearest import did_you_mean
-from tidegate.rules.unbuilt import SIMULATED
 
 
 def simulate(

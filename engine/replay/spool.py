@@ -10,8 +10,8 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 
+from tidegate.engine.core.values import Int64
 from tidegate.engine.replay.json_values import TIME
-from tidegate.engine.values import Int64
 
 PIECES = 64
 

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.moments import micros_text
-from tidegate.engine.values import Int64
+from tidegate.engine.core.text.times import micros_text
+from tidegate.engine.core.values import Int64
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 INSTANTS = "write 2026-01-01T09:00:00Z, or the seconds since 1970: 1767258000"

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import sqlalchemy as sa
 
-from tidegate.engine.ports import Arrivals
+from tidegate.engine.core.ports import Arrivals
 from tidegate.engine.store import lease
 from tidegate.engine.store.tables import controls, leases, signals
 
@@ -28,7 +28,7 @@ _ARRIVALS = sa.select(
 
 
 def find(connection: sa.Connection, rulebook: str, epoch: int, events: Collection[str]) -> Arrivals:
-    """See `engine.ports.Store.arrivals`."""
+    """See `engine.core.ports.Store.arrivals`."""
     asked = {"rulebook": rulebook, "events": list(events)}
     found = connection.execute(_ARRIVALS, asked).one_or_none()
     if found is None or found.epoch != epoch:

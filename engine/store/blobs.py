@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.damp.memory import kind_names
-from tidegate.engine.values import DAMPED, Firings
-from tidegate.rules.damping import KEYS
+from tidegate.engine.core.damping_memory import kind_names
+from tidegate.engine.core.values import DAMPED, Firings
+from tidegate.rules.checks.damping import KEYS
 from tidegate.rules.errors import EngineError
 
 VERSION = b"1"

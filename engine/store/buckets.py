@@ -9,15 +9,15 @@ from typing import Any
 import pyarrow as pa
 import sqlalchemy as sa
 
-from tidegate.engine import plain
-from tidegate.engine.state import State, Taken
-from tidegate.engine.store import disabled, parked, signals, versions
+from tidegate.engine.core.state import State, Taken
+from tidegate.engine.core.text import json_text
+from tidegate.engine.core.values import DUE, FOREVER, TIMERS, Carried, Cursor, Load, Plan, Rejected
+from tidegate.engine.store import disabling, parking, signals, versions
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import table_from_bytes, table_to_bytes
 from tidegate.engine.store.database import insert_new, upsert
 from tidegate.engine.store.frequency import fired_lately
 from tidegate.engine.store.plans import plan_to_text
-from tidegate.engine.values import DUE, FOREVER, TIMERS, Carried, Cursor, Load, Plan, Rejected
 from tidegate.rules.errors import EngineError
 
 STAGES = ("plan", "capture", "detect", "evaluate")  # that end before the transaction
@@ -50,8 +50,8 @@ def load(connection: sa.Connection, rulebook: str) -> State:
                 for row in _rows(connection, t.carried, rulebook)
             }
         ),
-        parked=parked.names(connection, rulebook),
-        disabled=disabled.names(connection, rulebook),
+        parked=parking.names(connection, rulebook),
+        disabled=disabling.names(connection, rulebook),
         fired=fired_lately(connection, rulebook, last.now) if last else (),
     )
 
@@ -226,7 +226,7 @@ def insert_rejected(connection: sa.Connection, plan: Plan, rows: Sequence[Reject
                     "event": row.event,
                     "source": row.source,
                     "reason": row.reason,
-                    "fields": plain.text(row.row),
+                    "fields": json_text.text(row.row),
                     "details": row.details,
                 }
                 for ordinal, row in enumerate(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from tidegate.engine.entries import Control
+from tidegate.engine.core.entries import Control
 from tidegate.engine.store.database import server_now
 from tidegate.engine.store.tables import controls
 

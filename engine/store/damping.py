@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
 
-from tidegate.engine.damp.memory import MEMORY
+from tidegate.engine.core.damping_memory import MEMORY
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import unpacked, upsert
 

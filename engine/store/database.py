@@ -18,8 +18,8 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 
-from tidegate.engine.failpoints import COMMITTED, failpoint
-from tidegate.engine.ports import OutageError
+from tidegate.engine.core.failpoints import COMMITTED, failpoint
+from tidegate.engine.core.ports import OutageError
 from tidegate.engine.store.address import parse_url, redacted, without_secrets
 from tidegate.rules.errors import EngineError
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from tidegate.engine.frequency import MINUTE_MICROS
-from tidegate.engine.state import Fired
+from tidegate.engine.core.state import Fired
+from tidegate.engine.loop.limits import MINUTE_MICROS
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import through_count
 
 
 def fired_lately(connection: sa.Connection, rulebook: str, now: int) -> tuple[Fired, ...]:
-    """As `engine.frequency` has it: `now` is the last bucket's."""
+    """As `engine.loop.limits` has it: `now` is the last bucket's."""
     b, f, c = t.buckets.c, t.firings.c, t.controls.c
     recent = (b.rulebook == rulebook) & (b.now > now - MINUTE_MICROS)
     enabled = sa.select(c.subject, sa.func.max(c.bucket)).join(

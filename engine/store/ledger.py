@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tidegate.engine.entries import Entry, Outcome
-from tidegate.engine.ports import Store
-from tidegate.engine.values import Firings, Signal
+from tidegate.engine.core.entries import Entry, Outcome
+from tidegate.engine.core.ports import Store
+from tidegate.engine.core.values import Firings, Signal
 
 
 @dataclass(frozen=True, slots=True)

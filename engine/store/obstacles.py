@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from tidegate.engine.entries import Entry
-from tidegate.engine.state import Parked
+from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.state import Parked
 from tidegate.engine.store import outbox
 from tidegate.engine.store import tables as t
 

@@ -10,9 +10,10 @@ from typing import Any
 import pyarrow as pa
 import sqlalchemy as sa
 
-from tidegate.engine.entries import Entry, Outcome
-from tidegate.engine.failpoints import failpoint
-from tidegate.engine.store import controls, damping, runs, signals, totals, versions
+from tidegate.engine.core.entries import Entry, Outcome
+from tidegate.engine.core.failpoints import failpoint
+from tidegate.engine.core.values import Firings, Plan, Signal
+from tidegate.engine.store import controls, damping, id_runs, signals, totals, versions
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import (
     firings_from_columns,
@@ -22,7 +23,6 @@ from tidegate.engine.store.blobs import (
     outcomes_to_bytes,
 )
 from tidegate.engine.store.database import server_now
-from tidegate.engine.values import Firings, Plan, Signal
 from tidegate.rules.errors import EngineError
 
 DONE, DEAD, PENDING, HELD = "done", "dead", "pending", "held"
@@ -61,7 +61,7 @@ def insert_firings(
         if fired.rule not in undecided:
             totals.add_decided(connection, plan.rulebook, fired)
     ids = [fired.firings.column("firing_id") for fired in some]
-    runs.add(connection, plan.rulebook, plan.bucket, ids)
+    id_runs.add(connection, plan.rulebook, plan.bucket, ids)
 
 
 def insert_entries(

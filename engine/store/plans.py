@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tidegate.engine.values import CLIENT, ENGINE, Plan, TableRange
+from tidegate.engine.core.values import CLIENT, ENGINE, Plan, TableRange
 
 
 def plan_to_text(plan: Plan) -> str:

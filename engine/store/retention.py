@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tidegate.engine.failpoints import failpoint
-from tidegate.engine.store import buckets, damping, runs
+from tidegate.engine.core.failpoints import failpoint
+from tidegate.engine.store import buckets, damping, id_runs
 from tidegate.engine.store import tables as t
 
 FIRINGS_A_ROW = 100  # that many firings count as a row: large values take time to delete
@@ -57,7 +57,7 @@ def purge(
     _forget_firings(step, old)
     failpoint("purge.middle")
     if step.left > 0:
-        step.left -= runs.forget(connection, rulebook, step.left)
+        step.left -= id_runs.forget(connection, rulebook, step.left)
     old = _last_before(connection, rulebook, history_before)
     step.delete(t.rejected, t.rejected.c.bucket <= old)
     step.delete(t.signals, t.signals.c.bucket <= old)

@@ -9,7 +9,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from tidegate import migrations
-from tidegate.engine.failpoints import failpoint
+from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import Database
 from tidegate.rules.errors import EngineError

@@ -8,13 +8,13 @@ from collections.abc import Collection, Mapping, Sequence
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from tidegate.engine import plain
-from tidegate.engine.entries import Entry
-from tidegate.engine.grid import ceil_watermark
-from tidegate.engine.ports import Unplaced
+from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.instants import ceil_watermark
+from tidegate.engine.core.ports import Unplaced
+from tidegate.engine.core.text import json_text
+from tidegate.engine.core.values import Signal
 from tidegate.engine.store.database import insert_new
 from tidegate.engine.store.tables import signals
-from tidegate.engine.values import Signal
 from tidegate.rules.errors import EngineError
 
 
@@ -71,7 +71,7 @@ def tell(connection: sa.Connection, rulebook: str, told: Sequence[Signal]) -> No
 def unplaced(
     connection: sa.Connection, rulebook: str, events: Collection[str], watermark: int, limit: int
 ) -> Unplaced:
-    """See `engine.ports.Store.unplaced_signals`."""
+    """See `engine.core.ports.Store.unplaced_signals`."""
     c = signals.c
     wanted = (c.rulebook == rulebook) & c.bucket.is_(None) & c.event.in_(events)
     received = sa.select(c.received_at).where(wanted).order_by(c.received_at, c.id)
@@ -144,7 +144,7 @@ def _row(rulebook: str, signal: Signal) -> dict[str, object]:
         "namespace": signal.namespace,
         "id": signal.id,
         "event": signal.event,
-        "fields": plain.text(signal.fields),
+        "fields": json_text.text(signal.fields),
         "received_at": signal.received_at,
         "depth": signal.depth,
     }

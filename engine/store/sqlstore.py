@@ -10,36 +10,36 @@ from typing import Self
 import pyarrow as pa
 import sqlalchemy as sa
 
-from tidegate.engine.entries import Control, Entry, Outcome
-from tidegate.engine.failpoints import failpoint
-from tidegate.engine.lifecycle import Activity
-from tidegate.engine.ports import Arrivals, Unplaced
-from tidegate.engine.state import Parked, State, Taken
+from tidegate.engine.core.entries import Control, Entry, Outcome
+from tidegate.engine.core.failpoints import failpoint
+from tidegate.engine.core.lifecycle import Activity
+from tidegate.engine.core.ports import Arrivals, Unplaced
+from tidegate.engine.core.state import Parked, State, Taken
+from tidegate.engine.core.suspect import Strikes, Suspect
+from tidegate.engine.core.values import Firings, Signal
 from tidegate.engine.store import (
     arrivals,
     buckets,
     controls,
     damping,
-    disabled,
-    known,
+    disabling,
     lease,
     misfires,
     obstacles,
     outbox,
-    parked,
-    posted,
+    parking,
+    posts,
     retention,
     signals,
     suspects,
     versions,
 )
+from tidegate.engine.store import histories as known
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import Database
 from tidegate.engine.store.schema import migrate_schema, open_schema
-from tidegate.engine.store.shown import Shown
 from tidegate.engine.store.versions import KeptRulebook
-from tidegate.engine.suspect import Strikes, Suspect
-from tidegate.engine.values import Firings, Signal
+from tidegate.engine.store.views import Shown
 
 
 def open_store(url: str, *, create: bool) -> SqlStore:
@@ -67,7 +67,8 @@ def migrate(url: str) -> tuple[str | None, str]:
 
 
 class SqlStore(Shown):
-    """Implements `engine.ports.Store` (see there) on SQLite and PostgreSQL, and answers commands.
+    """Implements `engine.core.ports.Store` (see there) on SQLite and PostgreSQL, and answers
+    commands.
 
     Every method may raise EngineError `store-unreachable`, `store-busy`, `store-unusable` or
     `store-failed`; nothing of it is written then.
@@ -192,7 +193,7 @@ class SqlStore(Shown):
         version: int | None = None,
         option: str | None = None,
     ) -> None:
-        """Ask the engine for something (`engine.values.Control`)."""
+        """Ask the engine for something (`engine.core.values.Control`)."""
         with self._database.write() as connection:
             controls.add(connection, rulebook, kind, subject, version, option)
 
@@ -232,12 +233,12 @@ class SqlStore(Shown):
             return known.stores(connection, rulebook)
 
     def app_ids(self, numbers: Iterable[int]) -> Mapping[int, str]:
-        """See `engine.store.known`."""
+        """See `engine.store.histories`."""
         with self._database.read() as connection:
             return known.app_ids(connection, numbers)
 
     def target_version(self, rulebook: str, table: str) -> int | None:
-        """See `engine.store.known`."""
+        """See `engine.store.histories`."""
         with self._database.read() as connection:
             return known.target_version(connection, rulebook, table)
 
@@ -281,9 +282,9 @@ class SqlStore(Shown):
             buckets.save_carried(connection, plan.rulebook, taken.carried)
             failpoint("commit.carried")
             buckets.insert_rejected(connection, plan, taken.rejected)
-            parked.enable(connection, plan.rulebook, plan.enabled)
-            parked.save(connection, taken)
-            disabled.save(connection, taken)
+            parking.enable(connection, plan.rulebook, plan.enabled)
+            parking.save(connection, taken)
+            disabling.save(connection, taken)
             failpoint("commit.middle")
             asked = (e for e in taken.entries if e.kind == "condition" and e.state != "dead")
             undecided = {entry.rule for entry in asked}
@@ -311,12 +312,12 @@ class SqlStore(Shown):
         return any(found)
 
     def raise_posted(
-        self, requests: Sequence[posted.Posted], received_at: Sequence[int]
-    ) -> list[posted.Taken | int]:
-        """See `engine.store.posted.insert`."""
+        self, requests: Sequence[posts.Posted], received_at: Sequence[int]
+    ) -> list[posts.Taken | int]:
+        """See `engine.store.posts.insert`."""
         while True:
-            with suppress(posted.RacedError), self._database.write() as connection:
-                found = posted.insert(connection, requests, received_at)
+            with suppress(posts.RacedError), self._database.write() as connection:
+                found = posts.insert(connection, requests, received_at)
                 failpoint("posted.before")
                 return found
 

@@ -8,16 +8,17 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tidegate.engine import plain
-from tidegate.engine.entries import Entry
-from tidegate.engine.lifecycle import STARTING, STOPPED, Activity
+from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.lifecycle import STARTING, STOPPED, Activity
+from tidegate.engine.core.suspect import Text
+from tidegate.engine.core.text import json_text
 from tidegate.engine.store import (
-    disabled,
+    disabling,
     lease,
     misfires,
     outbox,
-    parked,
-    rejected,
+    parking,
+    rejections,
     suspects,
     timers,
     totals,
@@ -28,7 +29,6 @@ from tidegate.engine.store.database import server_now
 from tidegate.engine.store.holder import is_dead
 from tidegate.engine.store.outbox import DEAD, HELD, PENDING
 from tidegate.engine.store.signals import unplaced_by_event
-from tidegate.engine.suspect import Text
 
 NEWEST_SHOWN = 10
 CARRIED = ("carried_instances", "carried_keys")
@@ -52,16 +52,16 @@ def rulebook_status(
     instant had to be moved (G1); they, the counts of detections and `rejected_rows` count what is
     forgotten, too. These are four (`totals.Total`): `fired`, `condition_failed`, `damped`, `dead`.
     `moved` are the last of these commits, from what their logs say to where buckets placed them.
-    `rules` count also the entries that are not finished, and what is carried (`engine.load`).
-    `misfires` are, by clock, the occurrences that were missed and passed over. Since
-    `losing_ground_since` buckets take longer than what arrives meanwhile; None where they do not.
-    `entries` are, of each state, the first that are not finished: a pending one that has an error
-    has failed and will be tried again; `commands` are the ways past a held or a dead one: one whose
-    rule is not among `rules`, if they are given, can only be skipped. `quarantined` are texts that
-    have ended Spark's Java or outlasted their deadline twice; only those among the rulebook's
-    `texts`, if they are given. A signal whose event is not among the `declared` ones, if they are
-    given, waits for a rulebook that declares it. `answered` is what came of what was asked for
-    last: a bucket carried it out, or it was answered.
+    `rules` count also the entries that are not finished, and what is carried
+    (`engine.detect.load`). `misfires` are, by clock, the occurrences that were missed and passed
+    over. Since `losing_ground_since` buckets take longer than what arrives meanwhile; None where
+    they do not. `entries` are, of each state, the first that are not finished: a pending one that
+    has an error has failed and will be tried again; `commands` are the ways past a held or a dead
+    one: one whose rule is not among `rules`, if they are given, can only be skipped. `quarantined`
+    are texts that have ended Spark's Java or outlasted their deadline twice; only those among the
+    rulebook's `texts`, if they are given. A signal whose event is not among the `declared` ones, if
+    they are given, waits for a rulebook that declares it. `answered` is what came of what was asked
+    for last: a bucket carried it out, or it was answered.
     """
     b = t.buckets.c
     last = connection.execute(
@@ -76,7 +76,7 @@ def rulebook_status(
         "rulebook": rulebook,
         "store_id": connection.execute(sa.select(t.meta.c.store_id)).scalar_one(),
         "bucket": last.bucket if last else 0,
-        "watermark": plain.instant(last.watermark) if last else None,
+        "watermark": json_text.instant(last.watermark) if last else None,
         "watermark_micros": last.watermark if last else None,
         **_engine(connection, rulebook, last.watermark if last else None),
         "stopped": _stopped(connection, rulebook),
@@ -97,7 +97,7 @@ def rulebook_status(
         "tables": _tables(connection, rulebook),
         "moved": _moved(connection, rulebook),
         "entries": _entries(connection, rulebook, rules),
-        "rejected": rejected.newest(connection, rulebook, NEWEST_SHOWN, whole=False),
+        "rejected": rejections.newest(connection, rulebook, NEWEST_SHOWN, whole=False),
         "undeclared_signals": [
             {"event": event, "signals": count}
             for event, count in sorted(unplaced.items())
@@ -138,20 +138,20 @@ def _engine(connection: sa.Connection, rulebook: str, watermark: int | None) -> 
     return {
         "state": said.state,
         "doing": said.doing,
-        "state_since": plain.instant(row.state_at) if row is not None and held else None,
+        "state_since": json_text.instant(row.state_at) if row is not None and held else None,
         "behind": {
             "commits": said.commits,
             "signals": said.signals,
-            "oldest": plain.instant(said.oldest),
+            "oldest": json_text.instant(said.oldest),
             "seconds": seconds_since(said.oldest, now),
         },
-        "losing_ground_since": plain.instant(said.losing_since),
-        "looked_at": plain.instant(looked.looked_at),
-        "seen_until": plain.instant(max(ends, default=None)),
-        "next_timer": plain.instant(looked.next_timer),
+        "losing_ground_since": json_text.instant(said.losing_since),
+        "looked_at": json_text.instant(looked.looked_at),
+        "seen_until": json_text.instant(max(ends, default=None)),
+        "next_timer": json_text.instant(looked.next_timer),
         "next_timer_late_seconds": seconds_since(looked.next_timer, now),
         "lease_holder": row.holder if row is not None and held else None,
-        "lease_until": plain.instant(row.expires_at) if row is not None and held else None,
+        "lease_until": json_text.instant(row.expires_at) if row is not None and held else None,
         "vanished": row.holder if row is not None and not held and row.expires_at > 0 else None,
     }
 
@@ -212,7 +212,7 @@ def _parked(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
             "rule": row.rule,
             "reason": row.reason,
             "hint": row.hint,
-            "since": plain.instant(row.instant),
+            "since": json_text.instant(row.instant),
             "passed_over": row.passed_over,
             "commands": [f"tidegate enable {row.rule}"],
         }
@@ -226,7 +226,7 @@ def _disabled(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
     return [
         {
             "rule": row.rule,
-            "since": plain.instant(row.instant),
+            "since": json_text.instant(row.instant),
             "commands": [f"tidegate enable {row.rule}"],
         }
         for row in connection.execute(query)
@@ -237,7 +237,7 @@ def _active(connection: sa.Connection, rulebook: str) -> list[str]:
     c = t.activations.c
     query = sa.select(c.rule).where(c.rulebook == rulebook)
     active = set(connection.execute(query).scalars())
-    stopped = parked.names(connection, rulebook) | disabled.names(connection, rulebook)
+    stopped = parking.names(connection, rulebook) | disabling.names(connection, rulebook)
     return sorted(active - stopped)
 
 
@@ -248,8 +248,8 @@ def _rules(
     many of its entries are pending and held, and what it carries."""
     o, a = t.outbox.c, t.activations.c
     states = dict.fromkeys(_active(connection, rulebook), "active")
-    states |= dict.fromkeys(parked.names(connection, rulebook), "parked")
-    states |= dict.fromkeys(disabled.names(connection, rulebook), "disabled")
+    states |= dict.fromkeys(parking.names(connection, rulebook), "parked")
+    states |= dict.fromkeys(disabling.names(connection, rulebook), "disabled")
     names = sorted(states)
     query = sa.select(o.rule, o.state, sa.func.count()).where(o.rulebook == rulebook, t.UNFINISHED)
     rows = connection.execute(query.group_by(o.rule, o.state))
@@ -260,7 +260,7 @@ def _rules(
         {
             "rule": rule,
             "state": states[rule],
-            "last_fired": plain.instant(total.last_fired_at),
+            "last_fired": json_text.instant(total.last_fired_at),
             **total.shown,
             "damped_by": total.damped,
             **{state: left.get((rule, state), 0) for state in (PENDING, HELD)},
@@ -275,7 +275,7 @@ def _tables(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
     c = t.cursors.c
     query = sa.select(c.table_name, c.version, c.instant).where(c.rulebook == rulebook)
     return [
-        {"table": row.table_name, "version": row.version, "instant": plain.instant(row.instant)}
+        {"table": row.table_name, "version": row.version, "instant": json_text.instant(row.instant)}
         for row in connection.execute(query.order_by(c.table_name))
     ]
 
@@ -289,8 +289,8 @@ def _moved(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
         {
             "table": row.table_name,
             "version": row.version,
-            "from": plain.instant(row.logged),
-            "to": plain.instant(row.instant),
+            "from": json_text.instant(row.logged),
+            "to": json_text.instant(row.instant),
             "bucket": row.bucket,
         }
         for row in connection.execute(newest.limit(NEWEST_SHOWN))
@@ -333,7 +333,7 @@ def _answered(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
     found = [
         {
             **_mapping(row),
-            "asked_at": plain.instant(row.asked_at),
+            "asked_at": json_text.instant(row.asked_at),
             "answer": row.answer or "done",  # a bucket carried it out
         }
         for row in rows

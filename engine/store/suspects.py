@@ -9,10 +9,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tidegate.engine import plain
+from tidegate.engine.core.suspect import STRIKES_MAX, Strikes, Suspect, Text
+from tidegate.engine.core.text import json_text
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import server_now, upsert
-from tidegate.engine.suspect import STRIKES_MAX, Strikes, Suspect, Text
 
 _NAMED = ("kind", "subject", "text", "item", "part", "told")
 _COUNTS = ("deaths", "overruns", "ends", "reason")
@@ -89,7 +89,7 @@ def shown(
             "told": one.suspect.told,
             "did": one.told,
             "reason": one.reason,
-            "since": plain.instant(one.at),
+            "since": json_text.instant(one.at),
             "strikes": one.count,
             "rule": one.suspect.owner,
         }

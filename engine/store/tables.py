@@ -83,7 +83,7 @@ versions = Table(
 )
 
 # A lease is held while the store's clock is before `expires_at` (G21). `alive_at`: when its holder
-# was last heard of. The others say what it does (`engine.lifecycle`), since `state_at`.
+# was last heard of. The others say what it does (`engine.core.lifecycle`), since `state_at`.
 leases = Table(
     "leases",
     metadata,
@@ -282,7 +282,7 @@ firings = Table(
 )
 
 # What is remembered of a rule's firings that passed, for those that follow: rows of
-# `engine.damp.memory`, each until an instant.
+# `engine.core.damping_memory`, each until an instant.
 damping = Table(
     "damping",
     metadata,
@@ -305,7 +305,7 @@ damped_totals = Table(
     Column("firing_count", BigInteger, nullable=False),
 )
 
-# Firing ids in sorted runs (`engine.store.runs`): those of the buckets `first_bucket` to `run`.
+# Firing ids in sorted runs (`engine.store.id_runs`): those of the buckets `first_bucket` to `run`.
 firing_runs = Table(
     "firing_runs",
     metadata,
@@ -329,12 +329,13 @@ firing_ids = Table(
 
 UNFINISHED = text("state NOT IN ('done', 'skipped', 'redriven')")
 
-# `firing_ids` null: all firings of (bucket, rule) that held. `state`: see `engine.values.Entry`.
-# `action` is the action's number in its rule, `app_id` and `target_version` are what its fate is
-# asked with (G16b), `place` is its place in the queue of its rule: a redriven entry has that of the
-# one it stands for. `stage` null: detached. `reads`: JSON, the tables that its statement reads;
-# `appends`: 1 if it only appends. `otherwise_at`: when the alternative is due; `alternative`: 1
-# if it is one. `error` holds no values of the user's tables, `details` may.
+# `firing_ids` null: all firings of (bucket, rule) that held. `state`: see
+# `engine.core.values.Entry`. `action` is the action's number in its rule, `app_id` and
+# `target_version` are what its fate is asked with (G16b), `place` is its place in the queue of its
+# rule: a redriven entry has that of the one it stands for. `stage` null: detached. `reads`: JSON,
+# the tables that its statement reads; `appends`: 1 if it only appends. `otherwise_at`: when the
+# alternative is due; `alternative`: 1 if it is one. `error` holds no values of the user's tables,
+# `details` may.
 outbox = Table(
     "outbox",
     metadata,
@@ -377,8 +378,8 @@ outbox = Table(
     ),
 )
 
-# What Spark runs of a rulebook's texts now: JSON of `engine.suspect.Suspect`s. It is empty where
-# nothing runs; what is in it when an engine begins ran when the last one ended (G13).
+# What Spark runs of a rulebook's texts now: JSON of `engine.core.suspect.Suspect`s. It is empty
+# where nothing runs; what is in it when an engine begins ran when the last one ended (G13).
 begun = Table(
     "begun",
     metadata,
@@ -386,7 +387,7 @@ begun = Table(
     Column("running", Text, nullable=False),
 )
 
-# What texts have done to Spark since they last ran cleanly (`engine.suspect.Strikes`).
+# What texts have done to Spark since they last ran cleanly (`engine.core.suspect.Strikes`).
 suspects = Table(
     "suspects",
     metadata,

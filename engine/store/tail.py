@@ -16,11 +16,12 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
-from tidegate.engine import plain
-from tidegate.engine.store import buckets, listing
+from tidegate.engine.core.text import json_text
+from tidegate.engine.core.values import DAMPED, ENGINE
+from tidegate.engine.store import buckets
+from tidegate.engine.store import firings as listing
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import Database, server_now
-from tidegate.engine.values import DAMPED, ENGINE
 from tidegate.rules.errors import EngineError
 
 _POSITION = re.compile(r"([0-9a-f]{8})-([0-9]{1,18})-([0-9]{1,18})")
@@ -189,7 +190,7 @@ class Tail:
         there where a client's id could be the same."""
         fields = json.loads(row.fields)
         id_name = "$id" if "id" in fields else "id"
-        head = {"event": self._heard.name, "time": plain.instant(row.instant), id_name: row.id}
+        head = {"event": self._heard.name, "time": json_text.instant(row.instant), id_name: row.id}
         whose = {"$namespace": ENGINE} if row.namespace == ENGINE else {}
         return {**head, **whose, "bucket": row.bucket, **fields}
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
 
+from tidegate.engine.core.values import Firings
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import ids_from_bytes, through_count
 from tidegate.engine.store.database import insert_new
-from tidegate.engine.values import Firings
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 from alembic import op
 
-from tidegate.engine.store import runs
+from tidegate.engine.store import id_runs
 
 revision = "0002"
 down_revision = "0001"
@@ -124,7 +124,7 @@ def _firings() -> None:
     keys = sa.text("SELECT DISTINCT rulebook, bucket FROM firings ORDER BY rulebook, bucket")
     for rulebook, bucket in connection.execute(keys).all():
         ids = _copy_bucket(connection, made, rulebook, bucket)
-        runs.add(connection, rulebook, bucket, ids)
+        id_runs.add(connection, rulebook, bucket, ids)
     op.drop_table("firings")
     op.rename_table("firings_0002", "firings")
     op.create_index("firings_by_rule", "firings", ["rulebook", "rule", "bucket"])

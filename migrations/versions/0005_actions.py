@@ -9,8 +9,8 @@ import pyarrow as pa
 import sqlalchemy as sa
 from alembic import op
 
+from tidegate.engine.core.values import Firings
 from tidegate.engine.store.blobs import firings_to_columns, table_from_bytes
-from tidegate.engine.values import Firings
 
 revision = "0005"
 down_revision = "0004"

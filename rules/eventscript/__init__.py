@@ -28,6 +28,6 @@ def read(
     with every mistake, sorted by place; where the grammar refuses the text, with the first.
     """
     from tidegate.rules.errors import Place
-    from tidegate.rules.eventscript.reading import read_script
+    from tidegate.rules.eventscript.reader import read_script
 
     return read_script(text, place or Place(), locate, markers_max)

@@ -12,12 +12,12 @@ from lark import Token, Tree
 
 from tidegate.rules.errors import Place
 from tidegate.rules.eventscript import tree as t
+from tidegate.rules.eventscript.conversion import join, widened
 from tidegate.rules.eventscript.functions import FORMS, signature
 from tidegate.rules.eventscript.mistakes import Mistakes, Parsed
 from tidegate.rules.eventscript.names import Names
 from tidegate.rules.eventscript.typenames import TypeNames
 from tidegate.rules.eventscript.types import Array, Basic, Structure, Type, holds_duration
-from tidegate.rules.eventscript.widening import join, widened
 from tidegate.rules.nearest import did_you_mean
 
 LONG_MAX = 2**63 - 1

@@ -24,9 +24,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tidegate.rules.eventscript.conversion import join
 from tidegate.rules.eventscript.tree import Function
 from tidegate.rules.eventscript.types import Array, Basic, Type, holds_duration
-from tidegate.rules.eventscript.widening import join
 
 Signature = tuple[Sequence[Type], Type]  # of each operand, and of the result
 _B = Basic

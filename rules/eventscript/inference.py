@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 from lark import Token, Tree
 
+from tidegate.rules.eventscript.conversion import join, storable
 from tidegate.rules.eventscript.declarations import Declarations
 from tidegate.rules.eventscript.expressions import Expressions
 from tidegate.rules.eventscript.mistakes import Parsed, Silent
 from tidegate.rules.eventscript.names import BlockNames
 from tidegate.rules.eventscript.types import Array, Basic, Type
-from tidegate.rules.eventscript.widening import join, storable
 
 _ANY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _Slot = str | int  # a variable by its name, the name of a `for` by the number of the loop

@@ -8,8 +8,8 @@ from typing import Any
 from lark import Token
 
 from tidegate.rules.errors import Place, Problem
-from tidegate.rules.expression import Span
-from tidegate.rules.faults import excerpt
+from tidegate.rules.expressions.faults import excerpt
+from tidegate.rules.expressions.nodes import Span
 
 Locate = Callable[[int], Place]
 Parsed = Any  # a part of the parse tree: a `lark.Tree` or a `lark.Token`

@@ -11,7 +11,7 @@ from lark.exceptions import UnexpectedInput
 from tidegate.rules.errors import InputError
 from tidegate.rules.eventscript.mistakes import Mistakes
 from tidegate.rules.eventscript.syntax import explain
-from tidegate.rules.expression import Span
+from tidegate.rules.expressions.nodes import Span
 
 NESTING_MAX = 100  # what stands inside each other; every later stage walks trees recursively
 

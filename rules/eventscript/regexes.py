@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from lark import Token, Tree
 
 from tidegate.rules.eventscript import tree as t
+from tidegate.rules.eventscript.conversion import storable
 from tidegate.rules.eventscript.declarations import Declarations
 from tidegate.rules.eventscript.expressions import UNITS
 from tidegate.rules.eventscript.inference import event_type, stored_in
 from tidegate.rules.eventscript.mistakes import Mistakes, Parsed, Silent
 from tidegate.rules.eventscript.statements import Statements
 from tidegate.rules.eventscript.types import Basic
-from tidegate.rules.eventscript.widening import storable
 
 _REPEATS: dict[str, tuple[int, int | None]] = {
     "star": (0, None),

@@ -7,8 +7,8 @@ import unicodedata
 
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
-from tidegate.rules.expression import Span
-from tidegate.rules.faults import Fault
+from tidegate.rules.expressions.faults import Fault
+from tidegate.rules.expressions.nodes import Span
 
 _UNITS = "days, hours, minutes, seconds, milliseconds, microseconds"
 _SHOWN = {

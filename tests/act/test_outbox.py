@@ -11,10 +11,10 @@ import pytest
 from tests.support.make import firings, hex_ids
 from tests.support.rulebooks import HERE, rule
 from tidegate.engine.act.outbox import Stamp, entries_for
-from tidegate.engine.entries import Entry, Statement
-from tidegate.engine.values import Firings
+from tidegate.engine.core.entries import Entry, Statement
+from tidegate.engine.core.values import Firings
+from tidegate.rules.analysis.order import later_ones
 from tidegate.rules.model import Coupling, Rule, Sql
-from tidegate.rules.order import later_ones
 
 S1, S2 = Statement("sql", "first", "alerts"), Statement("signal", "second", action=1)
 IDS = hex_ids(firings("r", 3))

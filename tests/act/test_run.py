@@ -14,11 +14,11 @@ from tests.support.acting import Alone, FakeOutbox, FakeSink, Unasked, executors
 from tests.support.make import SECOND, firings, hex_ids, numbered
 from tests.support.rulebooks import rule, rulebook
 from tidegate.engine.act.attempt import firings_of_entry
-from tidegate.engine.act.crew import Crew
 from tidegate.engine.act.run import Hands, Runner
-from tidegate.engine.doing import stage_of
-from tidegate.engine.entries import Entry, Outcome
-from tidegate.engine.values import Firings
+from tidegate.engine.act.threads import Crew
+from tidegate.engine.core.entries import Entry, Outcome
+from tidegate.engine.core.text.logs import stage_of
+from tidegate.engine.core.values import Firings
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Retry
 

@@ -11,10 +11,10 @@ import pytest
 from tests.support.acting import FakeOutbox, FakeSink, Unasked, executors
 from tests.support.make import firings, numbered
 from tests.support.rulebooks import rule, rulebook
-from tidegate.engine.act.crew import Crew
 from tidegate.engine.act.run import Runner
-from tidegate.engine.entries import Entry, Outcome
-from tidegate.engine.values import Firings
+from tidegate.engine.act.threads import Crew
+from tidegate.engine.core.entries import Entry, Outcome
+from tidegate.engine.core.values import Firings
 from tidegate.rules.errors import EngineError
 
 HELD = firings("a", condition=["held"])

@@ -12,8 +12,8 @@ from tests.support.make import SECOND, firings, hex_ids, numbered
 from tests.support.rulebooks import rule, rulebook
 from tidegate.engine.act.kinds.signal import signals_of
 from tidegate.engine.act.run import Runner
-from tidegate.engine.entries import Entry
-from tidegate.engine.ports import SinkError
+from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.ports import SinkError
 
 FIRED = firings("a", condition=["held", "held"], depth=[1, 3])
 IDS = hex_ids(FIRED)

@@ -19,15 +19,15 @@ from tests.support.acting import FakeSink, Unasked
 from tests.support.make import SECOND, firings, hex_ids
 from tests.support.receiver import RESET, Receiver
 from tests.support.rulebooks import rule, rulebook
-from tidegate.connectors.webhook import WebhookPoster
-from tidegate.engine.act.crew import Crew
+from tidegate.connectors.http.webhooks import WebhookPoster
 from tidegate.engine.act.kinds.sql import Statements
 from tidegate.engine.act.kinds.webhook import Webhooks
 from tidegate.engine.act.run import Runner
-from tidegate.engine.entries import Entry, Outcome
-from tidegate.engine.failpoints import FailpointError, arm
+from tidegate.engine.act.threads import Crew
+from tidegate.engine.core.entries import Entry, Outcome
+from tidegate.engine.core.failpoints import FailpointError, arm
+from tidegate.engine.core.values import Firings
 from tidegate.engine.store import Ledger, open_store
-from tidegate.engine.values import Firings
 from tidegate.rules.model import Retry
 
 SECRETS = {"TIDEGATE_SECRET_OPS": "0123456789abcdef", "TIDEGATE_SECRET_TOKEN": "tok en"}

@@ -16,8 +16,8 @@ import pytest
 from tests.support.capture import id_list, needs, rows
 from tests.support.rulebooks import event, rulebook, signal, table
 from tidegate.engine.capture.read import Capture
-from tidegate.engine.ports import FEED_KINDS, KIND, SAME_1, SAME_2, VERSION, ReadRequest
-from tidegate.engine.values import Bucket, Cursor, Needs, Plan, Signal, TableRange
+from tidegate.engine.core.ports import FEED_KINDS, KIND, SAME_1, SAME_2, VERSION, ReadRequest
+from tidegate.engine.core.values import Bucket, Cursor, Needs, Plan, Signal, TableRange
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import EventType, Table
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tidegate.engine.capture.instants import Instants
 from tidegate.engine.capture.now import Now
-from tidegate.engine.grid import after_watermark, ceil_watermark, floor_watermark
-from tidegate.engine.values import Commit
+from tidegate.engine.core.instants import after_watermark, ceil_watermark, floor_watermark
+from tidegate.engine.core.values import Commit
 
 SECOND = 1_000_000
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tidegate.engine.cli import main
+from tidegate.engine.cli.main import main
 
 Tidegate = Callable[..., Result]
 

@@ -15,7 +15,7 @@ import pytest
 from tests.cli.conftest import SIGNALS, Tidegate
 from tests.support import make
 from tidegate import Engine, rules
-from tidegate.engine import output
+from tidegate.engine.cli import output
 from tidegate.engine.store import open_store
 from tidegate.rules.errors import EngineError
 
@@ -377,7 +377,7 @@ class StartingEngine:
 def test_a_signal_ends_an_engine_that_is_still_starting(
     tidegate: Tidegate, doors: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidegate.engine.app.several.Engine", StartingEngine)
+    monkeypatch.setattr("tidegate.engine.app.engines.Engine", StartingEngine)
     before = [(number, signal.getsignal(number)) for number in (signal.SIGTERM, signal.SIGINT)]
     try:
         result = tidegate("run", doors)
@@ -418,7 +418,7 @@ class HeldEngine(StartingEngine):
 def test_what_stands_in_the_way_is_told_without_acting_on_the_terminal(
     tidegate: Tidegate, doors: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidegate.engine.app.several.Engine", HeldEngine)
+    monkeypatch.setattr("tidegate.engine.app.engines.Engine", HeldEngine)
     monkeypatch.setattr("tidegate.engine.app.stop_on_signals", lambda _: None)
     result = tidegate("run", "--once", doors)
     told = "entry 1 is held: \\x1b]0;name\\x07\n    `tidegate skip 1`\n"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import time
 
-from tidegate.engine.output import LogFormatter
-from tidegate.engine.whose import nobodys, speak_for, speaker, thread_of
+from tidegate.engine.cli.output import LogFormatter
+from tidegate.engine.core.text.whose import nobodys, speak_for, speaker, thread_of
 
 DAY_SECONDS = 86_400
 

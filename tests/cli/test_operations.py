@@ -13,12 +13,12 @@ import pytest
 
 from tests.cli.conftest import SIGNALS, Tidegate
 from tests.support import make
-from tidegate.engine.entries import Fate, Outcome
-from tidegate.engine.screen.firings import entry_lines
-from tidegate.engine.state import Parked
+from tidegate.engine.cli.firings_screen import entry_lines
+from tidegate.engine.core.entries import Fate, Outcome
+from tidegate.engine.core.state import Parked
+from tidegate.engine.core.values import Rejected
 from tidegate.engine.store import SqlStore, open_store
 from tidegate.engine.store.holder import this_holder
-from tidegate.engine.values import Rejected
 
 NAME = "doors"
 

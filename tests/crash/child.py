@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from tests.crash.lake import Lake
 from tests.support.gateway import running_session
 from tidegate import Engine
-from tidegate.engine.failpoints import arm
+from tidegate.engine.core.failpoints import arm
 
 
 def run(lake: Lake, failpoints: str, environment: Mapping[str, str]) -> None:

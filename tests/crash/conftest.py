@@ -16,7 +16,7 @@ from tests.crash import child
 from tests.crash.lake import Lake
 from tests.support.gateway import gateway
 from tidegate import Engine
-from tidegate.engine.failpoints import VARIABLE
+from tidegate.engine.core.failpoints import VARIABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,7 @@ import sys
 from pyspark import SparkContext
 
 from tidegate import Engine
-from tidegate.engine import failpoints
+from tidegate.engine.core import failpoints
 
 
 def kill_java(code: int) -> None:  # noqa: ARG001

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tidegate.engine import cli
-from tidegate.engine.doing import STAGES
-from tidegate.engine.loop import Loop
+from tidegate.engine.cli import main as cli
+from tidegate.engine.core.text.logs import STAGES
+from tidegate.engine.loop.loop import Loop
 
 NAMES = ("idle", *STAGES)
 

@@ -14,7 +14,7 @@ from tests.crash.conftest import Crash, run_process
 from tests.crash.lake import BOOK, Lake
 from tests.crash.verdict import Verdict, judge
 from tidegate import Engine
-from tidegate.engine.failpoints import EXIT_CODE
+from tidegate.engine.core.failpoints import EXIT_CODE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ import tidegate
 from tests.crash.conftest import Crash, finish
 from tests.crash.lake import Lake
 from tests.crash.verdict import Verdict, judge
-from tidegate.engine.failpoints import EXIT_CODE
+from tidegate.engine.core.failpoints import EXIT_CODE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

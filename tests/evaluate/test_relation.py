@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from tests.support.detections import batch, detections
 from tests.support.rulebooks import EVENTS, SCHEMAS, event, rule, rulebook
+from tidegate.engine.core.values import Detections
 from tidegate.engine.evaluate.relation import ABSENT, parameter_relation
 from tidegate.engine.evaluate.shape import shape_of
-from tidegate.engine.values import Detections
 from tidegate.rules.model import Rule
 
 MOVED = [

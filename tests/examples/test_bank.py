@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tidegate import Engine
-from tidegate.engine.demo.writer import STEPS
+from tidegate.engine.cli.demo.writer import STEPS
 
 if TYPE_CHECKING:
     from tests.examples.conftest import Example

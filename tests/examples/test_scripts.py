@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tidegate.engine.detect.scripts.doubts import looked_through
 from tidegate.engine.explain import explain
 from tidegate.engine.replay.simulate import simulate
-from tidegate.engine.script.doubts import looked_through
 from tidegate.rules.loader import validated
 
 ROOT = Path(__file__).parents[2]

@@ -285,9 +285,9 @@ def test_the_examples_are_explained_in_every_format(example: str, format_: str) 
 
 def test_the_command_imports_nothing_heavy(shop: Path) -> None:
     script = (
-        "import sys, tidegate.engine.cli\n"
+        "import sys, tidegate.engine.cli.main\n"
         f"sys.argv = ['tidegate', 'explain', {str(shop)!r}]\n"
-        "try: tidegate.engine.cli.main()\n"
+        "try: tidegate.engine.cli.main.main()\n"
         "except SystemExit as end: assert not end.code\n"
         "heavy = {'pyspark', 'sqlalchemy', 'py4j'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
@@ -298,7 +298,7 @@ def test_the_command_imports_nothing_heavy(shop: Path) -> None:
 def test_of_many_edges_the_first_are_shown_and_the_others_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidegate.rules.triggers.TRIGGERS_MAX", 7)
+    monkeypatch.setattr("tidegate.rules.analysis.triggers.TRIGGERS_MAX", 7)
     lines = "".join(
         f"  r{n}: {{on: e, do: [{{sql: INSERT INTO t (a) SELECT 1 FROM event}}]}}\n"
         for n in range(5)

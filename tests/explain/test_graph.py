@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tidegate import rules
-from tidegate.engine.detector.detector import Detector
+from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.explain import explain
 
 HEAD = "rulebook: g\nevents:\n" + "".join(

@@ -32,7 +32,17 @@ from pathlib import Path
 from typing import Any
 
 from tidegate.rules.errors import Place
-from tidegate.rules.expression import BeginOf, Clock, Cron, EndOf, Expression, Labelled, Name, Or
+from tidegate.rules.expressions.nodes import (
+    BeginOf,
+    Clock,
+    Cron,
+    EndOf,
+    Expression,
+    Labelled,
+    Name,
+    Or,
+)
+from tidegate.rules.expressions.parser import parse
 from tidegate.rules.model import (
     Change,
     ClockEvent,
@@ -44,7 +54,6 @@ from tidegate.rules.model import (
     SignalEvent,
     TableEvent,
 )
-from tidegate.rules.parser import parse
 
 FOLDER = Path(__file__).parent
 PLACE = Place()

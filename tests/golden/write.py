@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tidegate.rules.formatter import format_expression
+from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.model import Rulebook, SignalEvent
 
 

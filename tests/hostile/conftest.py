@@ -15,8 +15,8 @@ from tidegate.connectors.delta.catalog import Catalog
 from tidegate.connectors.delta.events import _Checker
 from tidegate.connectors.delta.plans import Plans
 from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.expressions.parser import parse
 from tidegate.rules.model import Change, Condition, Context, Rule, Rulebook, Sql, Table, TableEvent
-from tidegate.rules.parser import parse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

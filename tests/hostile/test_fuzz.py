@@ -19,8 +19,8 @@ from tidegate.connectors.delta import nodes
 from tidegate.connectors.delta.analysis import Analysis
 from tidegate.connectors.delta.functions import FUNCTIONS, TABLE_FUNCTIONS
 from tidegate.connectors.delta.gate import Gate
-from tidegate.connectors.delta.jars import delta_jars
 from tidegate.connectors.delta.plans import Plans
+from tidegate.connectors.java.jars import delta_jars
 from tidegate.rules.errors import InputError
 
 PLANTS = {

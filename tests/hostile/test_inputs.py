@@ -12,12 +12,12 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.inbox.conftest import BOOK, Serve, serve, store, url  # noqa: F401 - fixtures
+from tests.connectors.http.conftest import BOOK, Serve, serve, store, url  # noqa: F401 - fixtures
 from tidegate import rules
-from tidegate.engine.explicit import make_signal
+from tidegate.engine.control.signals import make_signal
 from tidegate.engine.store import SqlStore
 from tidegate.rules.errors import InputError
-from tidegate.rules.parser import parse
+from tidegate.rules.expressions.parser import parse
 
 SIZES = [500, pytest.param(10_000, marks=pytest.mark.long)]
 EXAMPLES = sorted(Path(rules.__file__).parent.glob("examples/*/*.yaml"))

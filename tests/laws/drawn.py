@@ -11,8 +11,8 @@ from tests.laws.table import sides
 from tests.reference.alone import History, has_instance, seconds, world
 from tests.reference.planted import TRIES
 from tests.reference.strategies import CARLSON_LISPER, expressions
-from tidegate.rules.expression import Expression, Minus, Name
-from tidegate.rules.laws import LAWS, Law
+from tidegate.rules.algebra.laws import LAWS, Law
+from tidegate.rules.expressions.nodes import Expression, Minus, Name
 
 VARIABLES = st.fixed_dictionaries(dict.fromkeys("xyz", expressions(CARLSON_LISPER, depth=1)))
 SPANS = st.integers(0, 5)

@@ -1,11 +1,11 @@
-"""The laws of `rules.laws`, with numbers of seconds for their durations."""
+"""The laws of `rules.algebra.laws`, with numbers of seconds for their durations."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidegate.rules.expression import Expression
-from tidegate.rules.laws import Law
+from tidegate.rules.algebra.laws import Law
+from tidegate.rules.expressions.nodes import Expression
 
 
 def sides(

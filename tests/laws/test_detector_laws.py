@@ -14,8 +14,8 @@ from tests.reference.alone import History, alone
 from tests.reference.hits import detecting, saw
 from tests.reference.strategies import SECOND
 from tests.support.history import run
-from tidegate.rules.expression import Expression
-from tidegate.rules.laws import LAWS, Law, Use
+from tidegate.rules.algebra.laws import LAWS, Law, Use
+from tidegate.rules.expressions.nodes import Expression
 from tidegate.rules.model import Context
 
 
@@ -23,7 +23,7 @@ def found(on: Expression, context: Context, history: History) -> list[str]:
     book = alone(on)
     book = replace(book, rules={"r": replace(book.rules["r"], context=context)})
     lines = [(name, second * SECOND, {"v": None}) for name, second in sorted(history, key=str)]
-    with patch("tidegate.engine.detector.compile.as_detected", lambda book: book):
+    with patch("tidegate.engine.detect.events.step.compile.as_detected", lambda book: book):
         return saw(run(book, lines))
 
 

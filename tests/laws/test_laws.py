@@ -12,8 +12,8 @@ from tests.reference.contexts import detections
 from tests.reference.hits import detecting, saw, small
 from tests.reference.meaning import World
 from tests.reference.values import Instance
-from tidegate.rules.expression import Expression, Name
-from tidegate.rules.laws import LAWS, Law
+from tidegate.rules.algebra.laws import LAWS, Law
+from tidegate.rules.expressions.nodes import Expression, Name
 from tidegate.rules.model import Context
 
 

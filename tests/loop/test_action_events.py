@@ -7,10 +7,10 @@ from collections import Counter
 import pytest
 
 from tests.support.bench import Bench
-from tidegate.engine.entries import Entry
-from tidegate.engine.ports import SinkError
+from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.ports import SinkError
+from tidegate.engine.core.values import Firings
 from tidegate.engine.store import SqlStore
-from tidegate.engine.values import Firings
 from tidegate.rules.errors import InputError
 
 BOOK = """\

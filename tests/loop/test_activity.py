@@ -7,9 +7,9 @@ import time
 import pytest
 
 from tests.support.bench import Bench
-from tidegate.engine.lifecycle import Activity
-from tidegate.engine.operate import status_of
-from tidegate.engine.ports import OutageError, SinkError
+from tidegate.engine.control.requests import status_of
+from tidegate.engine.core.lifecycle import Activity
+from tidegate.engine.core.ports import OutageError, SinkError
 from tidegate.engine.store import LeaseKeeper, SqlStore
 
 

@@ -11,10 +11,10 @@ from tests.support.analysts import EveryIdAnalyst
 from tests.support.bench import Bench
 from tidegate.engine.act.executors import Present, SomeFailedError, done
 from tidegate.engine.act.queues import Waiting
-from tidegate.engine.entries import Entry, Fate, Outcome
-from tidegate.engine.ports import SinkError
+from tidegate.engine.core.entries import Entry, Fate, Outcome
+from tidegate.engine.core.ports import SinkError
+from tidegate.engine.core.values import Firings, Reading
 from tidegate.engine.store import SqlStore
-from tidegate.engine.values import Firings, Reading
 
 SQL = "{sql: INSERT INTO out SELECT id FROM event}"
 HOOK = "{webhook: {url: 'https://x.example.org/a', body: {id: id}}}"

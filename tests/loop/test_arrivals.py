@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from tests.support.bench import BOOK, Bench
 from tests.support.make import BEGIN, SECOND
+from tidegate.engine.core.values import Signal
 from tidegate.engine.store import SqlStore, open_store
-from tidegate.engine.values import Signal
 
 TOLD = (
     BOOK

@@ -12,8 +12,8 @@ from tests.reference.strategies import SECOND
 from tests.support.live import Live
 from tidegate import rules
 from tidegate.engine.capture.now import Now
-from tidegate.engine.operate import status_of
-from tidegate.engine.screen.status import status_lines
+from tidegate.engine.cli.status_screen import status_lines
+from tidegate.engine.control.requests import status_of
 from tidegate.engine.store import SqlStore
 from tidegate.rules.model import Rulebook
 

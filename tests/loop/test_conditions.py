@@ -12,11 +12,11 @@ import pytest
 from tests.support.analysts import EveryIdAnalyst
 from tests.support.bench import BOOK, Bench, NoConditions
 from tests.support.make import signal
-from tidegate.engine.entries import Entry
-from tidegate.engine.obstacles import sentence
-from tidegate.engine.ports import SinkError
+from tidegate.engine.app.obstacles import sentence
+from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.ports import SinkError
+from tidegate.engine.core.values import Answers, Failure, Question, Reading
 from tidegate.engine.store import SqlStore
-from tidegate.engine.values import Answers, Failure, Question, Reading
 
 CONDITIONAL = BOOK.replace("a: {on: row,", "a: {on: row, if: id > 0,")
 

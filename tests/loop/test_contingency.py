@@ -6,11 +6,11 @@ import pytest
 import sqlalchemy as sa
 
 from tests.support.bench import Bench
-from tidegate.engine.entries import Entry
-from tidegate.engine.ports import SinkError
+from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.ports import SinkError
+from tidegate.engine.core.values import Firings
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store.tables import leases
-from tidegate.engine.values import Firings
 
 BOOK = """\
 rulebook: loop

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import pytest
 
 from tests.support.bench import BOOK, Bench
-from tidegate.engine.inbox.metrics import Metrics
-from tidegate.engine.inbox.source import Source
-from tidegate.engine.operate import status_of
-from tidegate.engine.screen.status import status_lines
+from tidegate.connectors.http.metrics import Metrics
+from tidegate.connectors.http.rulebooks import Source
+from tidegate.engine.cli.status_screen import status_lines
+from tidegate.engine.control.requests import status_of
+from tidegate.engine.core.values import Answers, Failure, Question
 from tidegate.engine.store import SqlStore
-from tidegate.engine.values import Answers, Failure, Question
 
 IF = "a: {on: row, if: id > 0,"
 DETACHED = "a: {on: row, coupling: detached, if: id > 0,"

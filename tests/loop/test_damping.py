@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.damp.reference import Firing, Memory, damped
+from tests.evaluate.damping.reference import Firing, Memory, damped
 from tests.replay.traces import simulated
 from tests.support import live as live_module
 from tests.support.live import All, Live
 from tests.support.make import BEGIN, SECOND
 from tidegate import rules
-from tidegate.engine.entries import Entry
-from tidegate.engine.failpoints import FailpointError, arm
+from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.failpoints import FailpointError, arm
+from tidegate.engine.core.values import Answers, Failure, Question
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store.tables import damping as remembered
-from tidegate.engine.values import Answers, Failure, Question
-from tidegate.rules.damping import KEYS
+from tidegate.rules.checks.damping import KEYS
 from tidegate.rules.model import Damping, Dedupe, Rulebook, Settings, Throttle
 
 BOOK = """\

@@ -22,11 +22,11 @@ from tests.replay.traces import simulated
 from tests.support.live import Live, RowsFeed, SnapshotFeed
 from tests.support.rulebooks import event, rule, rulebook, signal, table
 from tidegate import rules
-from tidegate.engine.state import Parked
+from tidegate.engine.core.state import Parked
 from tidegate.engine.store import SqlStore
+from tidegate.rules.analysis.lateness import lateness_micros
 from tidegate.rules.errors import EngineError
-from tidegate.rules.expression import Clock
-from tidegate.rules.lateness import lateness_micros
+from tidegate.rules.expressions.nodes import Clock
 from tidegate.rules.model import AHEAD_MICROS, Context, Rulebook, Settings, TableEvent
 
 MINUTE = 60 * SECOND

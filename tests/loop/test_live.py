@@ -18,10 +18,10 @@ from tests.reference.strategies import EVERYTHING, SECOND
 from tests.replay.traces import simulated
 from tests.support.history import buckets
 from tests.support.live import Live
-from tidegate.engine.grid import MILLISECOND, floor_watermark
-from tidegate.engine.moments import micros_text
+from tidegate.engine.core.instants import MILLISECOND, floor_watermark
+from tidegate.engine.core.text.times import micros_text
 from tidegate.engine.store import SqlStore
-from tidegate.rules.expression import Clock
+from tidegate.rules.expressions.nodes import Clock
 from tidegate.rules.model import Context, Rulebook, Settings
 
 NUMBERS = itertools.count()

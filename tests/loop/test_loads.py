@@ -11,12 +11,12 @@ import pytest
 from tests.support.live import Live
 from tests.support.make import BEGIN, SECOND
 from tidegate import rules
-from tidegate.engine.detector import partitioned
-from tidegate.engine.detector.detector import Detector
-from tidegate.engine.inbox.metrics import Metrics
-from tidegate.engine.inbox.source import Source
-from tidegate.engine.operate import status_of
-from tidegate.engine.screen.status import status_lines
+from tidegate.connectors.http.metrics import Metrics
+from tidegate.connectors.http.rulebooks import Source
+from tidegate.engine.cli.status_screen import status_lines
+from tidegate.engine.control.requests import status_of
+from tidegate.engine.detect.events.step import partitioned_detector
+from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.store import SqlStore
 
 BOOK = """\
@@ -103,7 +103,7 @@ def test_what_is_counted_is_what_the_store_has(
     store: SqlStore, monkeypatch: pytest.MonkeyPatch, rows_max: int
 ) -> None:
     """However it is cut, over restarts, and where keys come and go."""
-    monkeypatch.setattr(partitioned, "ROWS_MAX", rows_max)
+    monkeypatch.setattr(partitioned_detector, "ROWS_MAX", rows_max)
     drawn, seen = random.Random(rows_max), Counter[str]()
     live = Live(store, rules.load(BOOK), "m", BEGIN)
     before = loads(live)

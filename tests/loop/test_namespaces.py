@@ -17,16 +17,16 @@ from tests.simulate.judge import AllHold, Analyst, fields_of
 from tests.support.bench import Bench
 from tests.support.make import SECOND
 from tests.support.memory import MemorySink
-from tidegate.engine.cli import main
-from tidegate.engine.entries import Entry
-from tidegate.engine.inbox.app import App
-from tidegate.engine.inbox.keys import Guard
-from tidegate.engine.inbox.source import Source
-from tidegate.engine.inbox.writer import Writer
-from tidegate.engine.ports import SinkError
+from tidegate.connectors.http.app import App
+from tidegate.connectors.http.credentials import Guard
+from tidegate.connectors.http.rulebooks import Source
+from tidegate.connectors.http.writer import Writer
+from tidegate.engine.cli.main import main
+from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.ports import SinkError
+from tidegate.engine.core.values import CLIENT, ENGINE, Firings
 from tidegate.engine.store import SqlStore, open_store
 from tidegate.engine.store.tables import signals
-from tidegate.engine.values import CLIENT, ENGINE, Firings
 
 SQL = "{sql: INSERT INTO out SELECT id FROM event}"
 TELL = "{signal: {told: {id: id}}}"

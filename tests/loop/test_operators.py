@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tests.support.bench import BOOK, Bench
-from tidegate.engine.ports import SinkError
+from tidegate.engine.core.ports import SinkError
 from tidegate.engine.store import SqlStore
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.bench import Bench
-from tidegate.engine.ports import OutageError
+from tidegate.engine.core.ports import OutageError
 from tidegate.engine.store import SqlStore
 from tidegate.rules.errors import EngineError
 

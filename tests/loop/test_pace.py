@@ -7,10 +7,10 @@ import pytest
 
 from tests.support.bench import BOOK, Bench
 from tests.support.make import BEGIN, SECOND
-from tidegate.engine.entries import Entry
-from tidegate.engine.inbox.metrics import Metrics
-from tidegate.engine.inbox.source import Source
-from tidegate.engine.lifecycle import Activity
+from tidegate.connectors.http.metrics import Metrics
+from tidegate.connectors.http.rulebooks import Source
+from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.store import SqlStore
 
 

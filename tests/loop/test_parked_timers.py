@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from tests.support.bench import Bench
-from tidegate.engine.state import BucketReport
+from tidegate.engine.core.state import BucketReport
 from tidegate.engine.store import SqlStore
 
 LIMITED = """\

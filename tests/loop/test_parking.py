@@ -6,7 +6,7 @@ from collections import Counter
 
 from tests.support.bench import Bench
 from tests.support.make import BEGIN, SECOND
-from tidegate.engine.state import Parked
+from tidegate.engine.core.state import Parked
 from tidegate.engine.store import SqlStore
 
 LIMITED = """\

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.support.bench import BOOK, Bench
-from tidegate.engine.entries import Entry
-from tidegate.engine.ports import OutageError, SinkError
+from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.ports import OutageError, SinkError
 from tidegate.engine.store import SqlStore
 from tidegate.rules.model import Table
 

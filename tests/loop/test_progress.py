@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from tests.support.bench import Bench
 from tests.support.make import BEGIN, SECOND
-from tidegate.engine.doing import ASKING, go_on
-from tidegate.engine.lifecycle import Activity
+from tidegate.engine.core.lifecycle import Activity
+from tidegate.engine.core.text.logs import ASKING, go_on
+from tidegate.engine.core.values import Answers, Question, Signal
 from tidegate.engine.store import LeaseKeeper, SqlStore
-from tidegate.engine.values import Answers, Question, Signal
 
 BOOK = """\
 rulebook: loop

@@ -9,11 +9,11 @@ import pytest
 
 from tests.support.bench import BOOK, Bench
 from tests.support.memory import MemorySink
-from tidegate.engine.entries import Entry
-from tidegate.engine.operate import status_of
-from tidegate.engine.ports import OutageError, SinkError
+from tidegate.engine.control.requests import status_of
+from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.ports import OutageError, SinkError
+from tidegate.engine.core.values import Firings
 from tidegate.engine.store import SqlStore
-from tidegate.engine.values import Firings
 from tidegate.rules.errors import EngineError
 
 HOLD = BOOK.replace("a: {on: row,", "a: {on: row, on_dead: hold, retry: {attempts: 3},")

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 import pytest
 
 from tests.support.bench import BOOK, Bench
-from tidegate.engine.entries import Entry, Outcome
-from tidegate.engine.obstacles import sentence
-from tidegate.engine.ports import SinkError
+from tidegate.engine.app.obstacles import sentence
+from tidegate.engine.core.entries import Entry, Outcome
+from tidegate.engine.core.ports import SinkError
+from tidegate.engine.core.values import Answers, Question
 from tidegate.engine.store import Ledger, SqlStore
-from tidegate.engine.values import Answers, Question
 
 
 def test_a_report_stays_what_it_was_when_more_is_done(store: SqlStore) -> None:

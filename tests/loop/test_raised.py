@@ -16,10 +16,10 @@ from tests.support.bench import Bench
 from tests.support.live import Live, RowsFeed
 from tests.support.make import BEGIN
 from tidegate import rules
-from tidegate.engine.entries import Entry
-from tidegate.engine.ports import SinkError
+from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.ports import SinkError
+from tidegate.engine.core.values import ENGINE, Firings, Reading, Signal
 from tidegate.engine.store import SqlStore
-from tidegate.engine.values import ENGINE, Firings, Reading, Signal
 
 NINE = micros("2026-03-02T09:00")
 BOOK = """\

@@ -12,8 +12,8 @@ import pytest
 from tests.support.bench import Bench, NoConditions
 from tests.support.make import BEGIN, SECOND
 from tests.support.memory import MemoryFeed
+from tidegate.engine.core.values import Failure, Signal
 from tidegate.engine.store import SqlStore
-from tidegate.engine.values import Failure, Signal
 from tidegate.rules.errors import EngineError
 
 BOOK = """\

@@ -10,9 +10,9 @@ import pytest
 from tests.support.live import Live, RowsFeed
 from tests.support.make import BEGIN, SECOND
 from tidegate import rules
-from tidegate.engine.moments import micros_text
+from tidegate.engine.control.status import next_timers
+from tidegate.engine.core.text.times import micros_text
 from tidegate.engine.store import SqlStore
-from tidegate.engine.upcoming import next_timers
 from tidegate.rules.errors import EngineError, InputError
 from tidegate.rules.model import Rulebook
 

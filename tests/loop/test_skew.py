@@ -10,9 +10,9 @@ import pytest
 
 from tests.support.bench import BOOK, Bench
 from tests.support.make import SECOND
-from tidegate.engine.moments import micros_text
-from tidegate.engine.operate import whole_status
-from tidegate.engine.screen.status import status_lines
+from tidegate.engine.cli.status_screen import status_lines
+from tidegate.engine.control.requests import whole_status
+from tidegate.engine.core.text.times import micros_text
 from tidegate.engine.store import SqlStore, open_store
 
 HOUR = 3_600 * SECOND
@@ -67,7 +67,7 @@ def test_g01_what_is_moved_is_told_counted_and_listed(
     bench.feed.commits = 4
     bench.feed.instants = {0: now, 1: now - 5 * SECOND, 2: now, 3: now + HOUR}
     bench.clock.later(1)
-    with caplog.at_level(logging.INFO, "tidegate.engine.told"):
+    with caplog.at_level(logging.INFO, "tidegate.engine.act.messages"):
         bench.drain()
     told = [(r.levelname, r.getMessage()) for r in caplog.records if "is moved" in r.getMessage()]
     ahead = "its writer's clock is ahead (skew_max_seconds)"
@@ -103,7 +103,7 @@ def test_g01_many_that_are_moved_are_told_in_one_line_and_status_lists_the_last_
     bench.drain()
     bench.feed.commits = 25  # of times before the first bucket
     bench.clock.later(1)
-    with caplog.at_level(logging.INFO, "tidegate.engine.told"):
+    with caplog.at_level(logging.INFO, "tidegate.engine.act.messages"):
         bench.drain()
     told = [r.getMessage() for r in caplog.records if "moved" in r.getMessage()]
     assert len(told) == 11

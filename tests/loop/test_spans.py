@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.bench import Bench
 from tests.support.memory import SCHEMA, WIDER
-from tidegate.engine.evaluate.prepare import Prepared
-from tidegate.engine.ports import SinkError
+from tidegate.engine.core.ports import SinkError
+from tidegate.engine.evaluate.requirements import Prepared
 from tidegate.engine.store import SqlStore
 from tidegate.rules.errors import EngineError
 

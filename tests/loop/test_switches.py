@@ -9,9 +9,9 @@ import sqlalchemy as sa
 
 from tests.support.bench import Bench
 from tests.support.make import signal
-from tidegate.engine.askrule import ask_for_rule
-from tidegate.engine.entries import Outcome
-from tidegate.engine.ports import SinkError
+from tidegate.engine.control.askrule import ask_for_rule
+from tidegate.engine.core.entries import Outcome
+from tidegate.engine.core.ports import SinkError
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store.tables import controls
 from tidegate.rules.errors import InputError

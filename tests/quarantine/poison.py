@@ -13,10 +13,9 @@ import pyarrow as pa
 
 from tests.support.memorystore import MemoryStore
 from tests.support.quarantine import Healthy, quarantine
-from tidegate.engine.entries import Entry, Fate
-from tidegate.engine.ports import KIND, VERSION, ReadRequest, SinkError, TableHead
-from tidegate.engine.quarantine.quarantine import Quarantine
-from tidegate.engine.values import (
+from tidegate.engine.core.entries import Entry, Fate
+from tidegate.engine.core.ports import KIND, VERSION, ReadRequest, SinkError, TableHead
+from tidegate.engine.core.values import (
     Answers,
     ChangeKind,
     Cursor,
@@ -25,6 +24,7 @@ from tidegate.engine.values import (
     Question,
     TableRange,
 )
+from tidegate.engine.quarantine.quarantine import Quarantine
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Table
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from tests.quarantine.poison import Engine, PoisonConditions, Spark
+from tidegate.engine.core.values import Answers, Failure, Question
 from tidegate.engine.quarantine.conditions import WatchedConditions
-from tidegate.engine.values import Answers, Failure, Question
 from tidegate.rules.errors import Place
 from tidegate.rules.model import Condition
 

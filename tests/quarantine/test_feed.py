@@ -19,9 +19,9 @@ from tests.support.make import a_range
 from tests.support.memorystore import MemoryStore
 from tests.support.quarantine import Healthy
 from tests.support.rulebooks import event, rulebook, table
-from tidegate.engine.ports import KIND, VERSION, WHY, OutageError, ReadRequest
+from tidegate.engine.core.ports import KIND, VERSION, WHY, OutageError, ReadRequest
+from tidegate.engine.core.suspect import text_digest
 from tidegate.engine.quarantine.feed import FAILURES_MAX, FANOUT, WatchedFeed
-from tidegate.engine.suspect import text_digest
 from tidegate.rules.errors import EngineError
 
 SCHEMA = (

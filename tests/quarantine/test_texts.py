@@ -14,16 +14,16 @@ from tests.quarantine.test_feed import SCHEMA, span_of
 from tests.support import make
 from tests.support.analysts import EveryIdAnalyst
 from tidegate import rules
-from tidegate.engine.evaluate.prepare import Reading, prepare
-from tidegate.engine.ports import ReadRequest
+from tidegate.engine.core.ports import ReadRequest
+from tidegate.engine.core.types.spark import arrow_schema
+from tidegate.engine.core.values import Question
+from tidegate.engine.evaluate.requirements import Reading, prepare
 from tidegate.engine.quarantine.conditions import WatchedConditions
 from tidegate.engine.quarantine.feed import WatchedFeed
+from tidegate.engine.quarantine.rulebook_texts import texts_of
 from tidegate.engine.quarantine.sink import WatchedSink
-from tidegate.engine.quarantine.texts import texts_of
-from tidegate.engine.sparktypes import arrow_schema
-from tidegate.engine.values import Question
+from tidegate.rules.checks.gaps import all_features
 from tidegate.rules.errors import EngineError
-from tidegate.rules.unbuilt import all_features
 
 BOOK = """\
 rulebook: texts

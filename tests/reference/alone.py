@@ -12,7 +12,7 @@ from tests.reference.planted import planted
 from tests.reference.strategies import NAMES, PLACE, SECOND
 from tests.reference.timing import clock_instants
 from tests.reference.values import Instance, Occurrence, distinct
-from tidegate.rules.expression import Clock, Expression
+from tidegate.rules.expressions.nodes import Clock, Expression
 from tidegate.rules.model import Context, Rule, Rulebook, SignalEvent
 
 History = list[tuple[str, int]]  # event type, second

@@ -17,7 +17,7 @@ from tests.reference.values import (
     hull,
     oldest,
 )
-from tidegate.rules.expression import Expression
+from tidegate.rules.expressions.nodes import Expression
 from tidegate.rules.model import Context
 
 

@@ -14,7 +14,7 @@ from operator import add
 from hypothesis import strategies as st
 
 from tests.reference.evaluate import Line
-from tidegate.rules.expression import Duration
+from tidegate.rules.expressions.nodes import Duration
 from tidegate.rules.model import Rulebook
 
 Watermarks = list[int]

@@ -14,7 +14,7 @@ from tests.reference.meaning import World, leaf_type
 from tests.reference.selection import select
 from tests.reference.timing import clock_instants
 from tests.reference.values import Constituent, Instance, Occurrence, Tick, value_order
-from tidegate.rules.expression import BeginOf, Clock, Cron, EndOf, Expression
+from tidegate.rules.expressions.nodes import BeginOf, Clock, Cron, EndOf, Expression
 from tidegate.rules.model import ClockEvent, Context, Rule, Rulebook, SignalEvent, TableEvent
 
 Line = tuple[str, int, Mapping[str, Any]]  # event type, microseconds, parameters

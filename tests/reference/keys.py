@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.reference.meaning import leaf_type
 from tests.reference.values import Occurrence, value_order
-from tidegate.rules.expression import (
+from tidegate.rules.expressions.nodes import (
     And,
     AnyOf,
     AnyRepeat,

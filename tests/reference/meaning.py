@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.reference.timing import add
 from tests.reference.values import NOTHING, Instance, Occurrence, Tick, distinct, greatest, hull
-from tidegate.rules.expression import (
+from tidegate.rules.expressions.nodes import (
     And,
     AnyOf,
     AnyRepeat,

@@ -15,7 +15,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-import tidegate.rules.expression as x
+import tidegate.rules.expressions.nodes as x
 from tests.reference.evaluate import Line, evaluate
 from tests.reference.meaning import TooLargeError
 from tests.reference.strategies import SECOND, rulebooks

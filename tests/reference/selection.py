@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from tests.reference.meaning import Meaning, World
 from tests.reference.values import Instance, Occurrence, distinct, hull
-from tidegate.rules.expression import And, Duration, Expression, Labelled, Minus, Seq, Within
+from tidegate.rules.expressions.nodes import And, Duration, Expression, Labelled, Minus, Seq, Within
 from tidegate.rules.model import Selection
 
 Run = list[Instance]

@@ -18,7 +18,8 @@ from tests.reference.evaluate import Detection, Line, canonical, evaluate
 from tests.reference.hits import small
 from tests.reference.keys import needs_keyed
 from tidegate.rules.errors import Place
-from tidegate.rules.expression import (
+from tidegate.rules.expressions.formatter import format_expression
+from tidegate.rules.expressions.nodes import (
     And,
     AnyOf,
     AnyRepeat,
@@ -41,9 +42,8 @@ from tidegate.rules.expression import (
     Seq,
     Within,
 )
-from tidegate.rules.formatter import format_expression
+from tidegate.rules.expressions.parser import parse
 from tidegate.rules.model import Context, EventType, Rule, Rulebook, SignalEvent
-from tidegate.rules.parser import parse
 
 SECOND = 1_000_000
 NAMES = ("a", "b", "c")

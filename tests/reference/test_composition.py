@@ -16,7 +16,7 @@ from tests.reference.meaning import Meaning, World, is_composite
 from tests.reference.planted import cases
 from tests.reference.strategies import EVERYTHING, FIRST_SLICE, Operator
 from tests.reference.values import Instance, greatest
-from tidegate.rules.expression import Expression
+from tidegate.rules.expressions.nodes import Expression
 from tidegate.rules.model import Context, Rulebook
 
 

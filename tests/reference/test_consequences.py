@@ -18,7 +18,7 @@ from tests.reference.keys import needs_keyed
 from tests.reference.meaning import Meaning, is_composite
 from tests.reference.planted import cases
 from tests.reference.strategies import EVERYTHING, NAMES, SECOND, expressions
-from tidegate.rules.expression import AnyRepeat, AperiodicStar, Expression, PeriodicStar
+from tidegate.rules.expressions.nodes import AnyRepeat, AperiodicStar, Expression, PeriodicStar
 from tidegate.rules.model import Context, Rulebook
 
 ALL = settings(max_examples=40, deadline=None)

@@ -9,7 +9,7 @@ from tests.reference.alone import History, seconds, seen, world
 from tests.reference.contexts import detections
 from tests.reference.hits import detecting, saw
 from tests.reference.selection import select
-from tidegate.rules.expression import And, Expression, Name, Seq
+from tidegate.rules.expressions.nodes import And, Expression, Name, Seq
 from tidegate.rules.model import Context, Selection
 
 A, B = Name("a"), Name("b")

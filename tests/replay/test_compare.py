@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import cases
 from tests.replay.traces import simulated, write
-from tidegate.engine.cli import main
+from tidegate.engine.cli.main import main
 from tidegate.engine.replay import compare as comparing
 from tidegate.engine.replay.compare import page as pages
 from tidegate.engine.replay.compare import timeline

@@ -52,8 +52,8 @@ def test_a_simulation_does_without_pandas(tmp_path: Path) -> None:
     script = (
         "import sys\n"
         f"sys.argv = ['tidegate', 'simulate', {str(book)!r}, '--trace', {str(trace)!r}]\n"
-        "import tidegate.engine.cli\n"
-        "try: tidegate.engine.cli.main()\n"
+        "import tidegate.engine.cli.main\n"
+        "try: tidegate.engine.cli.main.main()\n"
         "except SystemExit as end: assert not end.code\n"
         "assert not {'pandas', 'pyspark', 'sqlalchemy'} & set(sys.modules)\n"
         "import pyarrow\n"

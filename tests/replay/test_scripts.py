@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tidegate.engine import pipeline
+from tidegate.engine.detect import pipeline
+from tidegate.engine.detect.scripts import run as script_run
 from tidegate.engine.replay.simulate import simulate
-from tidegate.engine.script import run as script_run
 from tidegate.rules.errors import InputError
 
 BOOK = """

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tidegate.engine.inbox.body import read_signals
-from tidegate.engine.inbox.refusal import Refusal
+from tidegate.connectors.http.body import read_signals
+from tidegate.connectors.http.refusal import Refusal
 from tidegate.engine.replay.simulate import simulate
 from tidegate.rules import load
 from tidegate.rules.errors import InputError

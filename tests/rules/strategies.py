@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from tidegate.rules import clocks
-from tidegate.rules import expression as x
-from tidegate.rules.parser import own_terminator
+from tidegate.rules.expressions import clocks
+from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions.parser import own_terminator
 
 names = st.sampled_from(["a", "b", "c", "A", "P", "order", "within_x"])
 counts = st.integers(1, 9)

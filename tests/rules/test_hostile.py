@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.reference.hits import detecting, saw
 from tidegate import parse, rules
+from tidegate.rules.checks.gaps import all_features
 from tidegate.rules.errors import InputError, Problem
-from tidegate.rules.unbuilt import all_features
 
 BANK = Path(__file__).with_name("bank.yaml").read_text(encoding="utf-8")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tidegate import rules
+from tidegate.rules.checks.gaps import all_features
 from tidegate.rules.errors import InputError, Problem
 from tidegate.rules.loader import validated
-from tidegate.rules.unbuilt import all_features
 
 FOLDER = Path(__file__).parent
 FILE = "/rulebooks/bank.yaml"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tidegate import rules
-from tidegate.rules import expression as x
-from tidegate.rules.bound import Bounds, own_context
+from tidegate.rules.algebra.bound import Bounds, own_context
+from tidegate.rules.analysis.graph import tangles
 from tidegate.rules.errors import InputError
-from tidegate.rules.kinds import HINTS_MAX
+from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Context
 from tidegate.rules.nearest import did_you_mean
-from tidegate.rules.tangles import tangles
+from tidegate.rules.yaml.kinds import HINTS_MAX
 
 
 def test_the_nearest_of_many_names_is_found_and_the_search_has_an_end() -> None:

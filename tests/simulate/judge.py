@@ -14,11 +14,11 @@ from tests.support.analysts import EveryIdAnalyst
 from tests.support.memory import MemorySink, numbers
 from tests.support.memorystore import MemoryStore
 from tidegate.engine.act.attempt import firings_of_entry
-from tidegate.engine.entries import Entry
+from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.values import Answers, Firings, Question, Reading
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store.outbox import to_entry
 from tidegate.engine.store.tables import outbox
-from tidegate.engine.values import Answers, Firings, Question, Reading
 from tidegate.rules.errors import Place
 from tidegate.rules.model import Rule
 

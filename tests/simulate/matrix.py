@@ -28,17 +28,18 @@ from tests.support.acting import executors
 from tests.support.bench import Bench
 from tests.support.memory import Clock, MemoryFeed, MemorySink
 from tests.support.memorystore import MemoryStore
-from tidegate.engine import detecting, failpoints
 from tidegate.engine.act.executors import Executor
 from tidegate.engine.act.kinds.webhook import Webhooks
-from tidegate.engine.entries import Entry
-from tidegate.engine.failpoints import FailpointError
-from tidegate.engine.ports import SinkError
+from tidegate.engine.core import failpoints
+from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.failpoints import FailpointError
+from tidegate.engine.core.ports import SinkError
+from tidegate.engine.core.values import Firings, Signal
+from tidegate.engine.core.webhooks import Answer, Post
+from tidegate.engine.detect import stage
 from tidegate.engine.quarantine.sink import WatchedSink
 from tidegate.engine.store import SqlStore
-from tidegate.engine.store.posted import Posted
-from tidegate.engine.values import Firings, Signal
-from tidegate.engine.webhooks import Answer, Post
+from tidegate.engine.store.posts import Posted
 from tidegate.rules.errors import EngineError
 
 SQL = "{sql: INSERT INTO out SELECT id FROM event}"
@@ -315,8 +316,8 @@ class Matrix:
         patch.setattr(failpoints, "_kind_now", counted)
         patch.setattr(failpoints, "_end_process", end)
         patch.setattr(failpoints, "_wait", wait)
-        patch.setattr(detecting, "Detector", detector)
-        patch.setattr(detecting, "Scripts", scripts)
+        patch.setattr(stage, "Detector", detector)
+        patch.setattr(stage, "Scripts", scripts)
 
     def run(self, point: str, life: Life, cells: Sequence[tuple[str, int, int]]) -> None:
         """The cells of a point, one after the other, in one life."""

@@ -11,10 +11,10 @@ from tests.support.memory import MemorySink
 from tests.support.memorystore import MemoryStore
 from tidegate.engine.act.executors import Present
 from tidegate.engine.act.run import Runner
-from tidegate.engine.entries import Entry, Fate, Outcome
-from tidegate.engine.script.state import PREFIX
-from tidegate.engine.state import Taken
-from tidegate.engine.values import Carried, Firings, Signal
+from tidegate.engine.core.entries import Entry, Fate, Outcome
+from tidegate.engine.core.state import Taken
+from tidegate.engine.core.values import Carried, Firings, Signal
+from tidegate.engine.detect.scripts.state import PREFIX
 
 
 def no_marker(patch: pytest.MonkeyPatch) -> None:

@@ -20,12 +20,12 @@ from tests.simulate.simulation import Simulation
 from tests.support.memorystore import MemoryStore
 from tidegate import rules
 from tidegate.engine.act.targets import Targets
-from tidegate.engine.detector.detector import Detector
-from tidegate.engine.evaluate.prepare import Prepared
-from tidegate.engine.scripting import Scripts
-from tidegate.engine.values import Needs
+from tidegate.engine.core.values import Needs
+from tidegate.engine.detect.events.step.detector import Detector
+from tidegate.engine.detect.scripting import Scripts
+from tidegate.engine.evaluate.requirements import Prepared
+from tidegate.rules.checks.gaps import SIMULATED
 from tidegate.rules.model import Rulebook
-from tidegate.rules.unbuilt import SIMULATED
 
 BOOK = """\
 rulebook: loop

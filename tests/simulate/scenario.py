@@ -17,13 +17,13 @@ from tests.simulate.judge import AllHold, Analyst, every_entry, fields_of, ids_o
 from tests.support.bench import Bench
 from tests.support.make import BEGIN, SECOND
 from tests.support.memory import WIDER, Clock, MemoryFeed, MemorySink
-from tidegate.engine.adopt import check_store
-from tidegate.engine.entries import Entry
-from tidegate.engine.markers import Marked, Noted, Notes, parse_marker
-from tidegate.engine.ports import OutageError, SinkError, TableHead
+from tidegate.engine.app.adopt import check_store
+from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.markers import Marked, Noted, Notes, parse_marker
+from tidegate.engine.core.ports import OutageError, SinkError, TableHead
+from tidegate.engine.core.values import Cursor, Firings, Signal
 from tidegate.engine.store import SqlStore, open_store
 from tidegate.engine.store.tables import controls
-from tidegate.engine.values import Cursor, Firings, Signal
 from tidegate.rules.model import Table
 
 BOOK = """\
@@ -92,7 +92,7 @@ NOT_COUNTED = {
     "Store.say": "what an engine says of itself, in the lease's row: tests/loop/test_activity.py",
     "Store.obstacles": "commands and the end of a run show it; nothing is done by it",
     "Feed.decide": "asked only of predicates over old and new rows: tests/capture/test_filters.py",
-    "Feed.earliest": "asked once, of a snapshot with times: tests/delta/test_event_time.py",
+    "Feed.earliest": "asked once, of a snapshot with times: tests/connectors/delta/test_event_time.py",
     "Sink.ready": "in a thread of its own, whose failure nobody notices",
 }
 FAULTS = tuple(

@@ -13,10 +13,10 @@ import pyarrow as pa
 from tests.simulate.judge import BOOK, AllHold, Analyst, AnyStore
 from tests.support.bench import Bench
 from tests.support.memory import Clock, MemoryFeed, MemorySink
-from tidegate.engine.entries import Entry, Fate
-from tidegate.engine.grid import floor_millisecond
-from tidegate.engine.ports import OutageError, ReadRequest, SinkError
-from tidegate.engine.values import Answers, Failure, Firings, Question, TableRange
+from tidegate.engine.core.entries import Entry, Fate
+from tidegate.engine.core.instants import floor_millisecond
+from tidegate.engine.core.ports import OutageError, ReadRequest, SinkError
+from tidegate.engine.core.values import Answers, Failure, Firings, Question, TableRange
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Table
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulate.scenario import FAULTS, NOT_COUNTED, Calls, Stores, assert_complete
-from tidegate.engine import ports
+from tidegate.engine.core import ports
 
 PORTS = ("Store", "Feed", "Sink", "Conditions")
 

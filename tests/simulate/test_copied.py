@@ -14,11 +14,11 @@ import pytest
 from tests.simulate.judge import BOOK, EFFECTS, AllHold, Analyst, every_entry, ids_of
 from tests.simulate.scenario import SinkMarkers
 from tests.support.bench import Bench
-from tidegate.engine.adopt import check_store
-from tidegate.engine.entries import Entry
-from tidegate.engine.ports import SinkError
+from tidegate.engine.app.adopt import check_store
+from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.ports import SinkError
+from tidegate.engine.core.values import Signal
 from tidegate.engine.store import SqlStore, open_store
-from tidegate.engine.values import Signal
 from tidegate.rules.errors import EngineError
 
 STEPS = 40

@@ -15,7 +15,7 @@ from tests.simulate.matrix import COUNTERS, Clients, Dying, Kept, KeptDying, Lif
 from tests.simulate.planted import PLANTED, PLANTED_IN_SCRIPTS
 from tests.simulate.quick import silence
 from tests.support.memorystore import MemoryStore
-from tidegate.engine.failpoints import KINDS, arm
+from tidegate.engine.core.failpoints import KINDS, arm
 from tidegate.engine.store import open_store
 
 ENGINE = Path(tidegate.__file__).parent / "engine"

@@ -10,7 +10,7 @@ import pytest
 from tests.simulate.judge import BOOK, AllHold, Analyst, judge
 from tests.simulate.scenario import SinkMarkers, Stores
 from tests.support.bench import Bench
-from tidegate.engine.adopt import adopt, check_store
+from tidegate.engine.app.adopt import adopt, check_store
 from tidegate.rules.errors import EngineError
 
 

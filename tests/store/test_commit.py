@@ -14,12 +14,12 @@ import pytest
 import sqlalchemy as sa
 
 from tests.support import make
-from tidegate.engine import failpoints
-from tidegate.engine.entries import Outcome
-from tidegate.engine.state import Parked
+from tidegate.engine.core import failpoints
+from tidegate.engine.core.entries import Outcome
+from tidegate.engine.core.state import Parked
+from tidegate.engine.core.values import Carried, Rejected
 from tidegate.engine.store import SqlStore, open_store
 from tidegate.engine.store.tables import metadata
-from tidegate.engine.values import Carried, Rejected
 from tidegate.rules.errors import EngineError
 
 

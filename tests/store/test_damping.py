@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 
 from tests.support import make
-from tidegate.engine import failpoints
-from tidegate.engine.chosen import Chosen
-from tidegate.engine.damp.kernel import COOLDOWN, DEDUPE, HYSTERESIS
-from tidegate.engine.damp.memory import rows, wanted
-from tidegate.engine.entries import Outcome
+from tidegate.engine.control.firings import Chosen
+from tidegate.engine.core import failpoints
+from tidegate.engine.core.damping_memory import rows, wanted
+from tidegate.engine.core.entries import Outcome
+from tidegate.engine.core.values import FOREVER
+from tidegate.engine.evaluate.damping.kernel import COOLDOWN, DEDUPE, HYSTERESIS
 from tidegate.engine.store import SqlStore
-from tidegate.engine.values import FOREVER
-from tidegate.rules.damping import KEYS
+from tidegate.rules.checks.damping import KEYS
 
 DAMPED = pa.array([None, *KEYS], pa.string())
 ONES = np.ones(2, np.int64)

@@ -10,8 +10,8 @@ import pytest
 
 from tests.support import make
 from tests.support.holders import ended_holder
-from tidegate.engine.failpoints import arm
-from tidegate.engine.ports import OutageError
+from tidegate.engine.core.failpoints import arm
+from tidegate.engine.core.ports import OutageError
 from tidegate.engine.store import LeaseKeeper, SqlStore, open_store
 from tidegate.engine.store.holder import this_holder
 from tidegate.rules.errors import EngineError

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from tests.support import make
-from tidegate.engine.entries import Entry, Outcome
+from tidegate.engine.core.entries import Entry, Outcome
+from tidegate.engine.core.values import Signal
 from tidegate.engine.store import SqlStore
-from tidegate.engine.values import Signal
 from tidegate.rules.errors import EngineError
 
 

@@ -8,11 +8,11 @@ import pytest
 import sqlalchemy as sa
 
 from tests.support import make
-from tidegate.engine.entries import Outcome
+from tidegate.engine.core.entries import Outcome
+from tidegate.engine.core.values import Rejected
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import Database
-from tidegate.engine.values import Rejected
 
 LATER = 2**60  # than all clocks
 GROWING = (

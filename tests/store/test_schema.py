@@ -18,7 +18,7 @@ from alembic.script import ScriptDirectory
 
 from tests.support import make, postgres
 from tidegate import migrations
-from tidegate.engine.failpoints import FailpointError, arm
+from tidegate.engine.core.failpoints import FailpointError, arm
 from tidegate.engine.store import migrate, open_store
 from tidegate.engine.store.address import parse_url, without_secrets
 from tidegate.engine.store.blobs import table_to_bytes

@@ -18,7 +18,7 @@ from tests.support.capture import FRESH
 from tests.support.rulebooks import rulebook as model
 from tests.support.rulebooks import signal as declared
 from tidegate.engine.capture.plan import Listing, make_plan
-from tidegate.engine.ports import Arrivals, Unplaced
+from tidegate.engine.core.ports import Arrivals, Unplaced
 from tidegate.engine.store import SqlStore, open_store
 from tidegate.rules.errors import EngineError
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from tests.support import make
+from tidegate.engine.core.values import Carried
 from tidegate.engine.store import SqlStore, open_store
 from tidegate.engine.store.database import Database
-from tidegate.engine.values import Carried
 
 
 def size(store: SqlStore) -> int:

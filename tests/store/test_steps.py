@@ -10,11 +10,11 @@ import pytest
 import sqlalchemy as sa
 
 from tests.support import make
-from tidegate.engine.entries import Fate, Outcome
-from tidegate.engine.store import SqlStore, open_store, runs
+from tidegate.engine.core.entries import Fate, Outcome
+from tidegate.engine.core.values import Rejected
+from tidegate.engine.store import SqlStore, id_runs, open_store
 from tidegate.engine.store.database import Database
 from tidegate.engine.store.tables import metadata
-from tidegate.engine.values import Rejected
 
 SMALL = {"meta", "rulebooks", "leases", "cursors", "activations", "parked", "carried", "totals"}
 SMALL |= {"rule_totals", "disabled", "damped_totals", "suspects", "begun", "misfires"}
@@ -45,7 +45,7 @@ def seen(sqlite_url: str) -> Iterator[tuple[SqlStore, Statements]]:
 def every_step(store: SqlStore) -> None:
     """All that an engine and the commands ask of a store, with something in every table."""
     epoch = store.acquire("bank", "one", 60)
-    for bucket in range(1, runs.FAN_OUT + 2):
+    for bucket in range(1, id_runs.FAN_OUT + 2):
         store.raise_signal("bank", make.signal(f"s{bucket}"))
         store.ask("bank", "reset", "accounts")
         store.ask("bank", "skip", "99")

@@ -8,9 +8,9 @@ import sqlalchemy as sa
 from tests.quarantine.poison import LOST
 from tests.support.holders import ended_holder
 from tests.support.quarantine import quarantine
+from tidegate.engine.core.suspect import Strikes, Suspect
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store.holder import this_holder
-from tidegate.engine.suspect import Strikes, Suspect
 from tidegate.rules.errors import EngineError
 
 ONE = Suspect("action", "pay/0", "text", "12", told="action 1 of rule pay")

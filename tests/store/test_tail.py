@@ -12,11 +12,11 @@ import pytest
 import sqlalchemy as sa
 
 from tests.support import make
+from tidegate.engine.core.values import CLIENT, ENGINE
 from tidegate.engine.store import SqlStore, open_store
 from tidegate.engine.store import tables as t
 from tidegate.engine.store import tail as tails
 from tidegate.engine.store.tail import EARLIEST, Heard, Tail
-from tidegate.engine.values import CLIENT, ENGINE
 from tidegate.rules.errors import EngineError
 
 DAYS = 365 * 100  # the history of these tests is of no year in particular

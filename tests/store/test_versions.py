@@ -12,10 +12,10 @@ import sqlalchemy as sa
 
 from tests.support import make
 from tidegate import load
-from tidegate.engine.app.changes import Changes, RulebookFile
-from tidegate.engine.inbox import source
-from tidegate.engine.operate import the_rulebooks
-from tidegate.engine.rulesdata import Rules, ask_to_reload
+from tidegate.connectors.http import rulebooks
+from tidegate.engine.app.reload import Changes, RulebookFile
+from tidegate.engine.control.requests import the_rulebooks
+from tidegate.engine.control.rulebooks import Rules, ask_to_reload
 from tidegate.engine.store import KeptRulebook, SqlStore
 from tidegate.engine.store import tables as t
 from tidegate.rules.errors import InputError
@@ -134,9 +134,9 @@ def test_a_file_that_is_registered_for_its_signals_keeps_what_was_put_beside_it(
 def test_an_inbox_follows_the_rules_that_are_put(
     store: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "FRESH_SECONDS", 0)
+    monkeypatch.setattr(rulebooks, "FRESH_SECONDS", 0)
     store.register("bank", TEXT, None)
-    known = source.Source(store)
+    known = rulebooks.Source(store)
     for added in ({"s": "{on: a}"}, {}):
         store.register("bank", TEXT, None, added)
         assert [*asyncio.run(known.books())["bank"].rules] == ["r", *added]
@@ -218,7 +218,7 @@ def test_g24_a_registered_rulebook_stands_by_itself(
         script.write_text("in {} b out long z\nb() {!> z(1);}")
     for found in (
         the_rulebooks(store, None)["bank"],
-        asyncio.run(source.Source(store).books())["bank"],
+        asyncio.run(rulebooks.Source(store).books())["bank"],
     ):
         assert [*found.scripts["s"].inputs] == ["a"]
     assert store.register("bank", found.text, str(path), files=found.files) == number

@@ -14,10 +14,10 @@ from tidegate.engine.act.kinds.condition import Decisions
 from tidegate.engine.act.kinds.signal import Signals
 from tidegate.engine.act.kinds.sql import Statements
 from tidegate.engine.act.kinds.switch import Switches
-from tidegate.engine.act.kinds.unmarked import Unmarked
-from tidegate.engine.entries import Entry, Fate, Outcome
-from tidegate.engine.ports import Sink, SinkError
-from tidegate.engine.values import Firings, Signal
+from tidegate.engine.act.kinds.unmarked_sql import Unmarked
+from tidegate.engine.core.entries import Entry, Fate, Outcome
+from tidegate.engine.core.ports import Sink, SinkError
+from tidegate.engine.core.values import Firings, Signal
 
 
 class Alone:

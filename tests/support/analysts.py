@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from tidegate.engine.values import Reading
+from tidegate.engine.core.values import Reading
 from tidegate.rules.errors import InputError, Place, Problem
 from tidegate.rules.model import Rule, SignalAction, Sql, Webhook
 

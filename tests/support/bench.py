@@ -16,21 +16,21 @@ from tidegate import rules
 from tidegate.engine.act.executors import Executor
 from tidegate.engine.act.run import Runner
 from tidegate.engine.act.targets import Targets
-from tidegate.engine.actionevents import with_action_events
-from tidegate.engine.basis import make_basis, script_digests
 from tidegate.engine.capture.instants import Instants
-from tidegate.engine.entries import Entry
-from tidegate.engine.evaluate.prepare import Prepared, prepare
-from tidegate.engine.loop import Loop
-from tidegate.engine.ports import Analyst, Conditions
+from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.ports import Analyst, Conditions
+from tidegate.engine.core.types.spark import arrow_schema
+from tidegate.engine.core.values import Answers, Question
+from tidegate.engine.evaluate.action_events import with_action_events
+from tidegate.engine.evaluate.requirements import Prepared, prepare
+from tidegate.engine.loop.compiled_rulebook import make_basis, script_digests
+from tidegate.engine.loop.loop import Loop
 from tidegate.engine.quarantine.conditions import WatchedConditions
 from tidegate.engine.quarantine.feed import WatchedFeed
 from tidegate.engine.quarantine.sink import WatchedSink
-from tidegate.engine.sparktypes import arrow_schema
 from tidegate.engine.store import Ledger, SqlStore
-from tidegate.engine.values import Answers, Question
+from tidegate.rules.checks.gaps import SIMULATED
 from tidegate.rules.model import Rulebook
-from tidegate.rules.unbuilt import SIMULATED
 
 BOOK = """\
 rulebook: loop

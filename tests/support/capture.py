@@ -14,9 +14,9 @@ from tidegate.engine.capture.instants import Instants
 from tidegate.engine.capture.plan import Listing, list_sources, make_plan, pin
 from tidegate.engine.capture.read import Capture
 from tidegate.engine.capture.sources import sources
-from tidegate.engine.ports import Feed, Unplaced
-from tidegate.engine.state import State
-from tidegate.engine.values import Bucket, Carried, Needs, Plan, Signal
+from tidegate.engine.core.ports import Feed, Unplaced
+from tidegate.engine.core.state import State
+from tidegate.engine.core.values import Bucket, Carried, Needs, Plan, Signal
 from tidegate.rules.model import Rulebook
 
 FRESH = State(0, None, 0, {}, {}, {}, Carried())

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from tests.support.rulebooks import SCHEMAS
-from tidegate.engine.ids import column_set
-from tidegate.engine.parameters import parameter_schema
-from tidegate.engine.values import Batch, Detections
+from tidegate.engine.core.columns.ids import column_set
+from tidegate.engine.core.parameters import parameter_schema
+from tidegate.engine.core.values import Batch, Detections
 from tidegate.rules.model import Rule, Rulebook
 
 

@@ -13,7 +13,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from tidegate.engine.cli import main
+from tidegate.engine.cli.main import main
 
 
 def gateway(spark: SparkSession) -> dict[str, str]:

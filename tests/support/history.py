@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from tests.reference.evaluate import Line, canonical, seconds
 from tests.reference.hits import stepped
-from tidegate.engine.clocks import clock_batches
-from tidegate.engine.detector.detector import Detector
-from tidegate.engine.detector.edges import BEGIN, edge_micros
-from tidegate.engine.detector.partitioned import Partitioned
-from tidegate.engine.values import FOREVER, Batch, Carried, Detections
+from tidegate.engine.core.clocks import clock_batches
+from tidegate.engine.core.event_names import BEGIN, edge_micros
+from tidegate.engine.core.values import FOREVER, Batch, Carried, Detections
+from tidegate.engine.detect.events.step.detector import Detector
+from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
 from tidegate.rules.model import ClockEvent, Rulebook, SignalEvent
 
 

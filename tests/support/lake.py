@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.support.table import rows_of
 from tidegate import Engine
-from tidegate.engine.state import BucketReport
+from tidegate.engine.core.state import BucketReport
 from tidegate.engine.store import open_store
 
 if TYPE_CHECKING:

@@ -19,15 +19,10 @@ from tests.support.quarantine import quarantine
 from tests.support.rulebooks import condition
 from tidegate.engine.act.run import Runner
 from tidegate.engine.act.targets import Targets
-from tidegate.engine.actionevents import with_action_events
-from tidegate.engine.basis import make_basis, script_digests
 from tidegate.engine.capture.instants import Instants
-from tidegate.engine.evaluate.prepare import Prepared, prepare
-from tidegate.engine.loop import Loop
-from tidegate.engine.ports import FEED_KINDS, KIND, VERSION, ReadRequest, TableHead
-from tidegate.engine.sparktypes import arrow_schema
-from tidegate.engine.store import Ledger, SqlStore
-from tidegate.engine.values import (
+from tidegate.engine.core.ports import FEED_KINDS, KIND, VERSION, ReadRequest, TableHead
+from tidegate.engine.core.types.spark import arrow_schema
+from tidegate.engine.core.values import (
     Answers,
     Commit,
     Cursor,
@@ -36,6 +31,11 @@ from tidegate.engine.values import (
     Signal,
     TableRange,
 )
+from tidegate.engine.evaluate.action_events import with_action_events
+from tidegate.engine.evaluate.requirements import Prepared, prepare
+from tidegate.engine.loop.compiled_rulebook import make_basis, script_digests
+from tidegate.engine.loop.loop import Loop
+from tidegate.engine.store import Ledger, SqlStore
 from tidegate.rules.model import Rulebook, Table
 
 TIMED = schema("id", "v")[:-2] + (

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidegate.engine.entries import Entry
-from tidegate.engine.ids import as_binary, as_hex
-from tidegate.engine.state import Taken
+from tidegate.engine.core.columns.ids import as_binary, as_hex
+from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.state import Taken
+from tidegate.engine.core.values import Carried, Cursor, Firings, Plan, Rejected, Signal, TableRange
 from tidegate.engine.store import SqlStore
-from tidegate.engine.values import Carried, Cursor, Firings, Plan, Rejected, Signal, TableRange
 
 SECOND = 1_000_000
 HOUR = 3_600 * SECOND

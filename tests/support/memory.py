@@ -12,10 +12,10 @@ from queue import Queue
 import pyarrow as pa
 
 from tests.support.make import BEGIN, SECOND
-from tidegate.engine.entries import Entry, Fate
-from tidegate.engine.parameters import COMMITS
-from tidegate.engine.ports import FEED_KINDS, KIND, VERSION, AppIds, ReadRequest, TableHead
-from tidegate.engine.values import Commit, Cursor, Firings, TableRange, Writer
+from tidegate.engine.core.entries import Entry, Fate
+from tidegate.engine.core.parameters import COMMITS
+from tidegate.engine.core.ports import FEED_KINDS, KIND, VERSION, AppIds, ReadRequest, TableHead
+from tidegate.engine.core.values import Commit, Cursor, Firings, TableRange, Writer
 from tidegate.rules.model import Change, Table
 
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from tidegate.engine.entries import Control, Entry, Outcome
-from tidegate.engine.failpoints import COMMITTED, failpoint
-from tidegate.engine.grid import ceil_watermark
-from tidegate.engine.ports import Arrivals, Unplaced
-from tidegate.engine.state import State, Taken
-from tidegate.engine.suspect import Strikes, Suspect
-from tidegate.engine.values import Carried, Firings, Namespace, Signal
+from tidegate.engine.core.entries import Control, Entry, Outcome
+from tidegate.engine.core.failpoints import COMMITTED, failpoint
+from tidegate.engine.core.instants import ceil_watermark
+from tidegate.engine.core.ports import Arrivals, Unplaced
+from tidegate.engine.core.state import State, Taken
+from tidegate.engine.core.suspect import Strikes, Suspect
+from tidegate.engine.core.values import Carried, Firings, Namespace, Signal
 from tidegate.rules.errors import EngineError
 
 FINISHED = ("done", "skipped", "redriven")
@@ -56,7 +56,7 @@ class Asked:
 
 
 class MemoryStore:
-    """Implements what a loop asks of `engine.ports.Store`."""
+    """Implements what a loop asks of `engine.core.ports.Store`."""
 
     id = "memory"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tidegate.engine.quarantine.gate import Gate
 from tidegate.engine.quarantine.quarantine import Health, Quarantine, Records
+from tidegate.engine.quarantine.turns import Gate
 from tidegate.rules.errors import EngineError
 
 

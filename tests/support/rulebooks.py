@@ -8,8 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from tidegate import rules
+from tidegate.rules.checks.gaps import all_features
 from tidegate.rules.errors import Place
-from tidegate.rules.expression import Expression, Name
+from tidegate.rules.expressions.nodes import Expression, Name
+from tidegate.rules.expressions.parser import parse
 from tidegate.rules.model import (
     Change,
     Condition,
@@ -24,8 +26,6 @@ from tidegate.rules.model import (
     Table,
     TableEvent,
 )
-from tidegate.rules.parser import parse
-from tidegate.rules.unbuilt import all_features
 
 HERE = Place("bank.yaml", 3, 5)
 MOVES = pa.schema(

@@ -16,7 +16,7 @@ from tests.reference.strategies import expected
 from tests.support.history import run
 from tests.support.make import SECOND
 from tests.support.rulebooks import over_signals
-from tidegate.engine.detector.detector import Detector
+from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.rules.model import Context
 
 Seen = Sequence[tuple[str, int]]  # event type, second

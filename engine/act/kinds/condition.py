@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from tidegate.engine.act.executors import Present
 from tidegate.engine.act.queues import Waiting
-from tidegate.engine.entries import Entry, Fate, Outcome
-from tidegate.engine.values import Firings
+from tidegate.engine.core.entries import Entry, Fate, Outcome
+from tidegate.engine.core.values import Firings
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tidegate.engine.act.executors import Present, done
-from tidegate.engine.act.kinds.fields import fields_of
+from tidegate.engine.act.kinds.payload import fields_of
 from tidegate.engine.act.queues import Waiting
-from tidegate.engine.entries import Entry, Fate, Outcome
-from tidegate.engine.failpoints import failpoint
-from tidegate.engine.ports import Sink, SinkError
-from tidegate.engine.values import ENGINE, Firings, Signal
+from tidegate.engine.core.entries import Entry, Fate, Outcome
+from tidegate.engine.core.failpoints import failpoint
+from tidegate.engine.core.ports import Sink, SinkError
+from tidegate.engine.core.values import ENGINE, Firings, Signal
 
 log = logging.getLogger(__name__)
 

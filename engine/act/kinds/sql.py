@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from tidegate.engine.act.executors import NoEffectError, Present, done
 from tidegate.engine.act.queues import Waiting
-from tidegate.engine.entries import Entry, Fate, Outcome
-from tidegate.engine.failpoints import failpoint
-from tidegate.engine.ports import Sink, SinkError
-from tidegate.engine.values import Firings
+from tidegate.engine.core.entries import Entry, Fate, Outcome
+from tidegate.engine.core.failpoints import failpoint
+from tidegate.engine.core.ports import Sink, SinkError
+from tidegate.engine.core.values import Firings
 
 
 @dataclass(frozen=True, slots=True)

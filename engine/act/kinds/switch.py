@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from tidegate.engine.act.executors import Present, done
 from tidegate.engine.act.queues import Waiting
-from tidegate.engine.entries import Entry, Fate, Outcome
-from tidegate.engine.values import Firings
+from tidegate.engine.core.entries import Entry, Fate, Outcome
+from tidegate.engine.core.values import Firings
 
 log = logging.getLogger(__name__)
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidegate.engine import plain
 from tidegate.engine.act.executors import Present, SomeFailedError, done
-from tidegate.engine.act.kinds.fields import fields_of
+from tidegate.engine.act.kinds.payload import fields_of
 from tidegate.engine.act.queues import Waiting
-from tidegate.engine.entries import Entry, Fate, Outcome
-from tidegate.engine.failpoints import failpoint
-from tidegate.engine.moments import python_rows
-from tidegate.engine.ports import Sink, SinkError
-from tidegate.engine.values import Firings
-from tidegate.engine.webhooks import Answer, Post, Poster, secret_fault
-from tidegate.rules.webhooks import filled, secrets_of
+from tidegate.engine.core.entries import Entry, Fate, Outcome
+from tidegate.engine.core.failpoints import failpoint
+from tidegate.engine.core.ports import Sink, SinkError
+from tidegate.engine.core.text import json_text
+from tidegate.engine.core.text.times import python_rows
+from tidegate.engine.core.values import Firings
+from tidegate.engine.core.webhooks import Answer, Post, Poster, secret_fault
+from tidegate.rules.analysis.webhooks import filled, secrets_of
 
 _ERRORS_SHOWN = 3
 
@@ -64,7 +64,7 @@ class Webhooks:
             said = {
                 "firing_id": one,
                 "rule": entry.rule,
-                "detected_at": plain.instant(ends[n]),
+                "detected_at": json_text.instant(ends[n]),
                 "key": keys[n] if keys else {},
                 **by_firing[one],
             }
@@ -83,7 +83,7 @@ class Webhooks:
 
 def _json(fields: Mapping[str, Any]) -> bytes:
     try:
-        return plain.posted(fields)
+        return json_text.posted(fields)
     except TypeError as error:
         raise SinkError(f"[webhook-field] a field cannot be sent: {error}") from None
 

@@ -8,19 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from tidegate import rules
-from tidegate.engine.clocks import clock_batches
-from tidegate.engine.detector.detector import Detector
+from tidegate.engine.core.clocks import clock_batches
+from tidegate.engine.core.values import FOREVER, Batch, Carried, Detections
+from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.replay import json_values
 from tidegate.engine.replay.compare.model import Column, Comparison, found_in, occurrences_of
 from tidegate.engine.replay.simulate import batches, buckets, instant
 from tidegate.engine.replay.spool import times
 from tidegate.engine.replay.trace import Trace, read
-from tidegate.engine.values import FOREVER, Batch, Carried, Detections
-from tidegate.rules import expression as x
+from tidegate.rules.checks.gaps import SIMULATED
 from tidegate.rules.errors import EngineError, InputError, Problem, word_place
+from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Context, Rule, Rulebook
 from tidegate.rules.nearest import did_you_mean
-from tidegate.rules.unbuilt import SIMULATED
 
 LINES_MAX = 1_000
 """Lines of a trace that is compared."""

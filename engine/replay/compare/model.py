@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tidegate.engine.detector.edges import is_tick
+from tidegate.engine.core.event_names import is_tick
+from tidegate.engine.core.values import Batch, Detections
+from tidegate.engine.replay.detection_lines import Printer, key_texts
 from tidegate.engine.replay.json_values import LINE
-from tidegate.engine.replay.printing import Printer, key_texts
-from tidegate.engine.values import Batch, Detections
-from tidegate.rules import expression as x
+from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Context, Rule, Rulebook
 
 Place = tuple[int, int]

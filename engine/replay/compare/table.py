@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tidegate.engine.printable import printable
+from tidegate.engine.core.text.layout import screen_width
+from tidegate.engine.core.text.printable import printable
 from tidegate.engine.replay.compare.labels import MEANINGS, Labels, key_label
 from tidegate.engine.replay.compare.model import Comparison, Found
-from tidegate.engine.screen.text import screen_width
 from tidegate.rules.model import Context
 
 _WIDTH = 12  # of a column: six of them fit on a terminal

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
+from tidegate.engine.core.text.layout import counted
 from tidegate.engine.replay.compare.labels import Labels
 from tidegate.engine.replay.compare.model import Column, Found, Occurrence
-from tidegate.engine.screen.text import counted
 
 ARCS_MAX = 40
 """Detections of one context that are drawn."""

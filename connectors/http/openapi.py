@@ -1,0 +1,210 @@
+"""The inbox described for programs: OpenAPI 3.1, from the signals of a rulebook."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from typing import Any
+
+import pyarrow as pa
+
+from tidegate.connectors.http.body import id_name
+from tidegate.engine.control.signals import ID_CHARACTERS_MAX
+from tidegate.engine.core.signing import SIGNATURE, signature
+from tidegate.engine.core.types.spark import arrow_type
+from tidegate.rules.model import Rulebook, Settings, SignalEvent
+
+Json = dict[str, Any]
+_REFUSALS = {
+    "400": "the body is wrong: every field with its path",
+    "401": "no known key",
+    "403": "the key may not raise this signal",
+    "404": "no such signal",
+    "408": "the body came too slowly",
+    "409": "an id stands for another event or other fields",
+    "413": "the body or the array is too large",
+    "415": "no plain JSON",
+    "429": "too many requests: Retry-After",
+    "503": "the store cannot be written now: Retry-After",
+}
+
+
+def openapi(books: Mapping[str, Rulebook], settings: Settings, keys: Sequence[object]) -> Json:
+    """A path for each signal; `keys` say whether a client has to show who it is."""
+    signals: dict[str, list[SignalEvent]] = {}
+    for event in (event for book in books.values() for event in book.events.values()):
+        if isinstance(event, SignalEvent):
+            signals.setdefault(event.name, []).append(event)
+    paths = {f"/signals/{event}": {"post": _post(event, settings)} for event in signals}
+    text = {"type": "array", "items": {"type": "string"}}
+    schemes: Json = {
+        "bearer": {"type": "http", "scheme": "bearer"},
+        "signature": _signature(),
+    }
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": f"signals of {', '.join(books)}", "version": version("tidegate")},
+        **({"security": [{name: []} for name in schemes]} if keys else {}),
+        "paths": {**paths, "/events/stream": {"get": _stream()}},
+        "components": {
+            "schemas": {
+                "Raised": _object({"ids": text, "rulebooks": text}),
+                "Refused": _refused(),
+                **{f"signal.{event}": _signals(declared) for event, declared in signals.items()},
+            },
+            **({"securitySchemes": schemes} if keys else {}),
+        },
+    }
+
+
+def _signature() -> Json:
+    """The scheme, with an example on which a client's own code can be tried."""
+    secret, at, method = "0123456789abcdef", 1_772_442_000, "POST"
+    target, body = "/signals/reported?from=till", '{"id": "report-1"}'
+    said = "t=SECONDS,v2=HEX; HEX is HMAC-SHA256 by the key's secret over the same SECONDS, the "
+    said += "method, the path with its query as they stand in the request, and the body, with a "
+    said += "line break (\\n) after each of the first three. A signed signal needs an id."
+    example = {"secret": secret, "t": at, "method": method, "target": target, "body": body}
+    value = signature(secret.encode(), at, method, target, body.encode())
+    return {
+        "type": "apiKey",
+        "in": "header",
+        "name": SIGNATURE,
+        "description": said,
+        "x-example": {**example, SIGNATURE: value},
+    }
+
+
+def _post(event: str, settings: Settings) -> Json:
+    one = {"$ref": f"#/components/schemas/signal.{event}"}
+    many = {"type": "array", "items": one, "minItems": 1, "maxItems": settings.inbox_batch_max}
+    return {
+        "operationId": f"raise_{event}",
+        "summary": f"Raise {event}: one, or all of an array at one instant, durably",
+        "requestBody": {"required": True, "content": _json({"oneOf": [one, many]})},
+        "responses": {
+            "202": _says("in the store", _json({"$ref": "#/components/schemas/Raised"})),
+            **{code: _says(what, _REFUSED) for code, what in _REFUSALS.items()},
+        },
+    }
+
+
+def _stream() -> Json:
+    text = {"schema": {"type": "string"}}
+    more = [("rulebook", "query"), ("since", "query"), ("Last-Event-ID", "header")]
+    names = [("name", "query", True), *((name, where, False) for name, where in more)]
+    return {
+        "operationId": "listen",
+        "summary": "Wait for what a rule detects, or for a signal: server-sent events",
+        "parameters": [
+            {"name": n, "in": where, "required": must, **text} for n, where, must in names
+        ],
+        "responses": {
+            "200": _says("events, until one side ends", {"text/event-stream": text}),
+            **{
+                code: _says(what, _REFUSED)
+                for code, what in {
+                    "400": "no position, or an event that no store keeps",
+                    "401": "no known key",
+                    "403": "the key may not wait for this",
+                    "404": "no such rule or signal",
+                    "410": "what came after the position may have been forgotten",
+                    "503": "too many wait, or the store cannot be read: Retry-After",
+                }.items()
+            },
+        },
+    }
+
+
+def _signals(declared: Sequence[SignalEvent]) -> Json:
+    """What fits all declarations of a signal."""
+    name = id_name(declared)
+    forms: list[Json] = []
+    for event in declared:
+        if (form := _signal(event, name)) not in forms:
+            forms.append(form)
+    return forms[0] if len(forms) == 1 else {"allOf": forms}
+
+
+def _signal(event: SignalEvent, id_name: str) -> Json:
+    signal_id = {"type": "string", "minLength": 1, "maxLength": ID_CHARACTERS_MAX}
+    fields = {name: _schema(arrow_type(ddl)) for name, ddl in event.fields.items()}
+    own = {"description": "the same id and fields again are one occurrence", **signal_id}
+    made = _object({**fields, id_name: own}, [*event.fields])
+    return {**made, "additionalProperties": False}
+
+
+def _schema(kind: pa.DataType) -> Json:
+    """Of a value of that type, or null."""
+    for is_kind, schema in _SCHEMAS:
+        if is_kind(kind):
+            return schema if isinstance(schema, dict) else schema(kind)
+    return {}
+
+
+def _integer(kind: pa.DataType) -> Json:
+    bound = 1 << (kind.bit_width - 1)
+    form = {"format": f"int{kind.bit_width}"} if kind.bit_width in (32, 64) else {}
+    return {"type": ["integer", "null"], "minimum": -bound, "maximum": bound - 1, **form}
+
+
+def _decimal(kind: pa.DataType) -> Json:
+    said = f"{kind.precision} digits, {kind.scale} of them behind the point"
+    return {"type": ["number", "string", "null"], "description": said}
+
+
+def _timestamp(kind: pa.DataType) -> Json:
+    said = "without an offset" if kind.tz is None else "without an offset, UTC"
+    return {"type": ["string", "null"], "description": f"ISO 8601; {said}"}
+
+
+def _list(kind: pa.DataType) -> Json:
+    return {"type": ["array", "null"], "items": _schema(kind.value_type)}
+
+
+def _map(kind: pa.DataType) -> Json:
+    return {"type": ["object", "array", "null"], "additionalProperties": _schema(kind.item_type)}
+
+
+def _struct(kind: pa.DataType) -> Json:
+    fields = {field.name: _schema(field.type) for field in kind}
+    return {"type": ["object", "null"], "properties": fields, "additionalProperties": False}
+
+
+_SCHEMAS: Sequence[tuple[Any, Any]] = (
+    (pa.types.is_boolean, {"type": ["boolean", "null"]}),
+    (pa.types.is_integer, _integer),
+    (pa.types.is_floating, {"type": ["number", "string", "null"]}),
+    (pa.types.is_decimal, _decimal),
+    (pa.types.is_string, {"type": ["string", "null"]}),
+    (pa.types.is_timestamp, _timestamp),
+    (pa.types.is_date, {"type": ["string", "null"], "format": "date"}),
+    (pa.types.is_binary, {"type": ["string", "null"], "contentEncoding": "base64"}),
+    (pa.types.is_list, _list),
+    (pa.types.is_map, _map),
+    (pa.types.is_struct, _struct),
+)
+
+
+def _object(properties: Json, required: Sequence[str] | None = None) -> Json:
+    must = list(properties) if required is None else list(required)
+    return {"type": "object", "properties": properties, "required": must}
+
+
+def _refused() -> Json:
+    text = {"type": "string"}
+    problem = _object(dict.fromkeys(("code", "message", "hint", "path"), text))
+    problems = {"type": "array", "items": problem}
+    names = ["code", "message", "hint", "path"]
+    return _object({"error": _object({**problem["properties"], "problems": problems}, names)})
+
+
+def _json(schema: Json) -> Json:
+    return {"application/json": {"schema": schema}}
+
+
+def _says(what: str, content: Json) -> Json:
+    return {"description": what, "content": content}
+
+
+_REFUSED = _json({"$ref": "#/components/schemas/Refused"})

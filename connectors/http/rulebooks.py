@@ -1,0 +1,94 @@
+"""What the inbox knows of its rulebooks, at most a second old."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from tidegate.connectors.http.limits import strictest
+from tidegate.engine.control.requests import status_of, the_rulebooks
+from tidegate.engine.store import SqlStore
+from tidegate.rules.errors import TidegateError
+from tidegate.rules.model import Rulebook, Settings
+
+log = logging.getLogger(__name__)
+FRESH_SECONDS = 1.0
+LOOK_SECONDS = 0.2  # programs that wait are told so much later, at most
+Value = TypeVar("Value")
+
+
+class Kept(Generic[Value]):
+    """What a call in a thread answers, asked again once the answer is older than `seconds`; who
+    asks meanwhile waits for the same one."""
+
+    def __init__(self, call: Callable[[], Value], seconds: float) -> None:
+        self._call = call
+        self._seconds = seconds
+        self._asked: asyncio.Future[Value] | None = None
+        self._at = 0.0
+
+    async def get(self) -> Value:
+        """Raises what the call raises, to all who wait for it."""
+        now = time.monotonic()
+        if self._asked is None or (self._asked.done() and now - self._at > self._seconds):
+            self._at = now
+            self._asked = asyncio.ensure_future(asyncio.to_thread(self._call))
+        return await asyncio.shield(self._asked)
+
+
+class Source:
+    """The rulebooks that the inbox answers for, as the store keeps them: the one of a `name`, or
+    all. Raises EngineError `no-rulebook` where there is none."""
+
+    def __init__(self, store: SqlStore, name: str | None = None) -> None:
+        self.store = store
+        self._name = name
+        self.known: dict[str, Rulebook] = the_rulebooks(store, name)
+        self._registered = Kept(self._load, FRESH_SECONDS)
+        self._last: dict[str, Kept[int]] = {}
+        self.status: Kept[dict[str, dict[str, Any]]] = Kept(self._status, FRESH_SECONDS)
+
+    @property
+    def limits(self) -> Settings:
+        return strictest(book.settings for book in self.known.values())
+
+    async def books(self) -> Mapping[str, Rulebook]:
+        return await self._registered.get()
+
+    async def last_bucket(self, name: str) -> int:
+        """The number of a rulebook's last bucket."""
+        kept = self._last.get(name)
+        if kept is None:
+            ask = partial(self.store.last_bucket, name)
+            kept = self._last.setdefault(name, Kept(ask, LOOK_SECONDS))
+        return await kept.get()
+
+    def _load(self) -> Mapping[str, Rulebook]:
+        """The rulebooks as they were registered last; while one cannot be had, as it was before."""
+        try:
+            kept = self.store.rulebooks()
+        except TidegateError as error:
+            log.warning("the inbox goes on with the rulebooks that it has: %s", error)
+            return self.known
+        for name, row in kept.items():
+            known = self.known.get(name)
+            same = known is not None and row.says(known) and row.added == known.added
+            if self._name in (None, name) and not same:
+                try:
+                    self.known = {**self.known, name: row.load()}
+                except TidegateError as error:
+                    log.warning("the inbox cannot take rulebook %s as it is now: %s", name, error)
+        return self.known
+
+    def _status(self) -> dict[str, dict[str, Any]]:
+        return {
+            name: {
+                **status_of(self.store, book),
+                "stage_seconds": self.store.stage_seconds(name),
+            }
+            for name, book in self.known.items()
+        }

@@ -1,0 +1,134 @@
+"""Programs that wait: what a rule detects, as server-sent events, from a position on."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from functools import partial
+from typing import Any
+
+import anyio
+import orjson
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from tidegate.connectors.http.credentials import Key
+from tidegate.connectors.http.refusal import Refusal
+from tidegate.connectors.http.requests import busy
+from tidegate.connectors.http.rulebooks import LOOK_SECONDS, Source
+from tidegate.engine.control.everywhere import heard_in
+from tidegate.engine.control.heard import SHOWN_MAX
+from tidegate.engine.core.text.layout import plain
+from tidegate.engine.store.tail import Item, Tail
+from tidegate.rules.errors import EngineError, InputError
+from tidegate.rules.model import Rulebook
+
+KEEPALIVE_SECONDS = 15.0
+_STATUS = {"bad-position": 400, "position-gone": 410}
+READERS = 4  # threads of their own, so that no signal waits for many streams
+PAGE_ITEMS = 100  # all that a stream holds: the store is its buffer
+
+
+class Streams:
+    """All streams of a server. A client that does not read on is dropped by its connection."""
+
+    def __init__(self, source: Source, streams_max: int) -> None:
+        self._source = source
+        self._streams_max = streams_max
+        self._readers = anyio.CapacityLimiter(READERS)
+        self.open_count = 0
+        self.stopping = False
+
+    async def open(self, request: Request, key: Key) -> StreamingResponse:
+        """Begins behind `Last-Event-ID`, or else `since`, or else now. Raises Refusal."""
+        if self.open_count >= self._streams_max:
+            raise busy(f"{self._streams_max} programs wait already (inbox_streams_max)")
+        self.open_count += 1  # before anything is waited for: others open theirs meanwhile
+        try:
+            return _Stream(self, self._events(*await self._tail(request, key)))
+        except BaseException:
+            self.open_count -= 1
+            raise
+
+    async def _tail(self, request: Request, key: Key) -> tuple[str, Tail]:
+        name = request.query_params.get("name", "")
+        since = request.headers.get("last-event-id") or request.query_params.get("since")
+        books = await self._source.books()
+        try:
+            wanted = heard_in(_chosen(books, request), name, key.hears)
+            if key.hears is not None and name not in key.hears:
+                hint = "the operator's policy lists what it may: listen_keys"
+                raise Refusal(403, "not-allowed", f"this key may not wait for `{name}`", hint)
+            begin = partial(self._source.store.tail, wanted, since)
+            tail = await anyio.to_thread.run_sync(begin, limiter=self._readers)
+            return wanted.rulebook, tail
+        except InputError as error:
+            (problem,) = error.problems
+            status = 404 if problem.code == "unknown-name" else 400
+            raise Refusal(status, problem.code, problem.message, problem.hint) from None
+        except EngineError as error:
+            if error.code not in _STATUS:
+                raise busy("the store cannot be read now") from None
+            raise Refusal(_STATUS[error.code], error.code, error.message, error.hint) from None
+
+    async def _take(self, tail: Tail) -> list[Item]:
+        take = partial(tail.take, PAGE_ITEMS)
+        return await anyio.to_thread.run_sync(take, limiter=self._readers)
+
+    async def _events(self, rulebook: str, tail: Tail) -> AsyncIterator[bytes]:
+        """Items as they come; in silence, now and then the position."""
+        yield _block(f"retry: 1000\nid: {tail.position}")
+        told = time.monotonic()
+        try:
+            while not self.stopping:
+                last = await self._source.last_bucket(rulebook)
+                if items := await self._take(tail):
+                    yield b"".join(_event(position, item) for position, item in items)
+                    told = time.monotonic()
+                    continue
+                while not self.stopping and await self._source.last_bucket(rulebook) == last:
+                    if time.monotonic() - told > KEEPALIVE_SECONDS:
+                        yield _block(f": keepalive\nid: {tail.position}")
+                        told = time.monotonic()
+                    await asyncio.sleep(LOOK_SECONDS)
+        except EngineError as error:  # the client comes back, and is told again
+            said = {"code": error.code, "message": error.message, "hint": error.hint}
+            if error.code != "position-gone":
+                said = {"code": "busy", "message": "the store cannot be read now", "hint": ""}
+            yield b"event: error\ndata: " + orjson.dumps(said) + b"\n\n"
+
+
+class _Stream(StreamingResponse):
+    """Counted until it ends."""
+
+    def __init__(self, streams: Streams, events: AsyncIterator[bytes]) -> None:
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        super().__init__(events, headers=headers, media_type="text/event-stream")
+        self._streams = streams
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._streams.open_count -= 1
+
+
+def _chosen(books: Mapping[str, Rulebook], request: Request) -> Mapping[str, Rulebook]:
+    """All rulebooks, or the one that `rulebook` names. Raises Refusal."""
+    name = request.query_params.get("rulebook")
+    if name is None:
+        return books
+    if name not in books:
+        said = f"there is no rulebook `{name[:SHOWN_MAX]}`"
+        raise Refusal(404, "no-rulebook", said, f"known: {', '.join(sorted(books))}")
+    return {name: books[name]}
+
+
+def _event(position: str, item: Mapping[str, Any]) -> bytes:
+    return b"id: %s\ndata: %s\n\n" % (position.encode(), orjson.dumps(item, default=plain))
+
+
+def _block(lines: str) -> bytes:
+    return f"{lines}\n\n".encode()

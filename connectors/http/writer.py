@@ -1,0 +1,139 @@
+"""Group commit: requests queue their signals; one thread writes all that is queued, in one
+transaction after another."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tidegate.engine.store import SqlStore
+from tidegate.engine.store.posts import Posted, Taken
+from tidegate.rules.errors import EngineError
+
+log = logging.getLogger(__name__)
+GROUP_SIGNALS = 20_000  # a transaction takes no further request once it has so many
+WAITING_SIGNALS_MAX = 200_000
+PAUSE_SECONDS = 0.001  # between two transactions, in which another program's may begin
+Answer = int | Taken | EngineError
+Future = asyncio.Future[int | Taken]
+
+
+class FullError(Exception):
+    """So many signals wait to be written that no more are taken."""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    posted: Posted
+    future: Future
+    loop: asyncio.AbstractEventLoop
+
+
+class Writer:
+    """Writes requests durably, in the order in which they came; all that wait when
+    a transaction begins are part of it, and each is answered for itself.
+
+    `on_written` is called after each transaction. Times of receipt are the store's, and later for
+    each request than for the one before.
+    """
+
+    def __init__(self, store: SqlStore, on_written: Callable[[], None]) -> None:
+        self._store = store
+        self._on_written = on_written
+        self._waiting: deque[_Waiting] = deque()
+        self._signals = 0  # that wait
+        self._changed = threading.Condition()
+        self._closed = False
+        self._failing = False
+        self._last = 0  # time of receipt
+        self._thread = threading.Thread(target=self._run, name="inbox-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, posted: Posted) -> Future:
+        """Hand over a request, from an event loop; its answer comes after the transaction. Raises
+        FullError."""
+        loop = asyncio.get_running_loop()
+        future: Future = loop.create_future()
+        with self._changed:
+            if self._closed or self._signals > WAITING_SIGNALS_MAX:
+                raise FullError
+            self._waiting.append(_Waiting(posted, future, loop))
+            self._signals += len(posted.ids)
+            self._changed.notify()
+        return future
+
+    def close(self) -> None:
+        """Write what waits, then end."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while group := self._group():
+            answers = self._write([waiting.posted for waiting in group])
+            _give(group, answers)
+            time.sleep(PAUSE_SECONDS)
+
+    def _group(self) -> list[_Waiting]:
+        """What the next transaction holds; nothing once this is closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._closed)
+            group: list[_Waiting] = []
+            count = 0
+            while self._waiting and count < GROUP_SIGNALS:
+                group.append(self._waiting.popleft())
+                count += len(group[-1].posted.ids)
+            self._signals -= count
+            return group
+
+    def _write(self, requests: Sequence[Posted]) -> Sequence[Answer]:
+        try:
+            now = max(self._store.wall(), self._last + 1)
+            self._last = now + len(requests) - 1
+            received_at = range(now, self._last + 1)
+            answers = self._store.raise_posted(requests, received_at)
+        except EngineError as error:
+            self._tell(error)
+            return [error] * len(requests)
+        except Exception as error:  # the thread has to live
+            log.exception("the inbox cannot write")
+            return [EngineError("store-failed", str(error))] * len(requests)
+        self._tell(None)
+        self._on_written()
+        return answers
+
+    def _tell(self, error: EngineError | None) -> None:
+        """Once when it begins to fail, once when it is over."""
+        if error is not None and not self._failing:
+            log.error("the inbox cannot write: %s", error)
+        elif error is None and self._failing:
+            log.warning("the inbox can write again")
+        self._failing = error is not None
+
+
+def _give(group: Sequence[_Waiting], answers: Sequence[Answer]) -> None:
+    """Wake each event loop once, for all of its requests."""
+    for loop in {waiting.loop for waiting in group}:
+        pairs = [
+            (waiting.future, answer)
+            for waiting, answer in zip(group, answers, strict=True)
+            if waiting.loop is loop
+        ]
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(_set, pairs)
+
+
+def _set(pairs: Sequence[tuple[Future, Answer]]) -> None:
+    for future, answer in pairs:
+        if future.done():  # its client has gone
+            continue
+        if isinstance(answer, EngineError):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)

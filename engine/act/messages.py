@@ -1,0 +1,93 @@
+"""What an engine tells on the log of a bucket: which rules fired, for how many keys; which commits
+were moved in time."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+
+import pyarrow.compute as pc
+
+from tidegate.engine.act.queues import Waiting
+from tidegate.engine.core.state import Taken
+from tidegate.engine.core.text.layout import counted
+from tidegate.engine.core.text.times import micros_text
+from tidegate.engine.core.values import Firings, Moved
+
+log = logging.getLogger(__name__)
+MOVED_TOLD_MAX = 10  # commits of a bucket; the others are counted
+MOVED_WARNED_MICROS = 1_000_000  # less than this is how clocks differ, and tables under load
+
+
+def tell(taken: Taken) -> None:
+    """Tell of a bucket once it is committed; without a value of the user's tables."""
+    for parked in taken.parked:
+        log.error("%s is parked: %s; %s", parked.rule, parked.reason, parked.hint)
+    _tell_moved(taken.plan.moved)
+    for clock, until in taken.plan.passed_over.items():
+        missed = counted(taken.misfires[clock], "occurrence")
+        said = "clock %s: %s missed up to %sZ, passed over (misfire)"
+        log.warning(said, clock, missed, micros_text(until))
+    for entry in taken.entries:
+        if entry.state == "dead":
+            log.error("rule %s: entry %d is dead: %s", entry.rule, entry.number, entry.error)
+    if log.isEnabledFor(logging.INFO):
+        asked = [entry for entry in taken.entries if entry.kind == "condition"]
+        later = {entry.rule for entry in asked if entry.state != "dead"}
+        for fired in taken.firings:
+            told = fired.some(pc.not_equal(fired.firings["condition"], "dead"))
+            if len(told) and fired.rule not in later:
+                log.info("%s %s", fired.rule, fired_text(told))
+
+
+def awaited_text(waiting: Iterable[Waiting]) -> str | None:
+    """Which of the open entries is waited for; None if there is none but for what is held."""
+    pending = [one for one in waiting if one.entry.state == "pending"]
+    if not pending:
+        return None
+    first = min(pending, key=lambda one: (one.due, one.entry.number))
+    said = f"entry {first.entry.number} of rule {first.entry.rule}"
+    if first.due:
+        said += f", to be tried again at {micros_text(first.due)}Z"
+    return f"{said}, and {len(pending) - 1:,} more" if len(pending) > 1 else said
+
+
+def _tell_moved(moved: Sequence[Moved]) -> None:
+    """Tell of commits that do not stand where their logs say (G1)."""
+    for one in moved[:MOVED_TOLD_MAX]:
+        why = "it comes after the version before and what buckets hold already"
+        if one.logged > one.instant:
+            why = "its writer's clock is ahead (skew_max_seconds)"
+        far = abs(one.logged - one.instant) >= MOVED_WARNED_MICROS
+        log.log(
+            logging.WARNING if far else logging.INFO,
+            "table %s: version %d is moved from %sZ to %sZ: %s",
+            one.table,
+            one.version,
+            micros_text(one.logged),
+            micros_text(one.instant),
+            why,
+        )
+    if len(moved) > MOVED_TOLD_MAX:
+        more = counted(len(moved) - MOVED_TOLD_MAX, "commit")
+        log.warning("%s more are moved in time; `tidegate status` has the last of them", more)
+
+
+def fired_text(fired: Firings) -> str:
+    """`fired for 2 keys`; a firing whose condition does not hold is none."""
+    table = fired.firings
+    held = table.filter(fired.through)
+    count, keys = held.num_rows, 0
+    if fired.key_names:
+        keys = held.group_by(list(fired.key_names)).aggregate([]).num_rows
+    dropped = sum(fired.damped.values())
+    failed = len(fired) - count - dropped
+    rest = f"; its condition does not hold for {failed:,} more" if failed else ""
+    if not count and dropped:
+        return f"did not fire: {counted(dropped, 'firing')} damped{rest}"
+    if not count:
+        return f"did not fire: its condition holds for none of {counted(len(fired), 'detection')}"
+    rest += f"; {dropped:,} more damped" if dropped else ""
+    times = "fired" if count == max(keys, 1) else f"fired {count:,} times"
+    of = f" for {counted(keys, 'key')}" if keys else ""
+    return f"{times}{of}{rest}"

@@ -1,0 +1,50 @@
+"""Threads that run entries beside the loop."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from queue import SimpleQueue
+from typing import Generic, TypeVar
+
+from tidegate.engine.core.text.whose import thread_of
+
+T = TypeVar("T")
+
+
+class Crew(Generic[T]):
+    """At most `size` threads, made as they are needed. They are daemons: one that hangs in a
+    statement does not keep the process from ending, as a pool of the standard library would."""
+
+    def __init__(self, name: str, size: int) -> None:
+        self.size = size
+        self._name = name
+        self._tasks: SimpleQueue[tuple[Callable[[], T], Future[T]] | None] = SimpleQueue()
+        self._made = 0
+        self._idle = threading.Semaphore(0)
+
+    def submit(self, call: Callable[[], T]) -> Future[T]:
+        """Run the call in a thread, once one is free."""
+        future: Future[T] = Future()
+        self._tasks.put((call, future))
+        if not self._idle.acquire(blocking=False) and self._made < self.size:
+            self._made += 1
+            thread_of(self._work, name=f"{self._name}-{self._made}").start()
+        return future
+
+    def close(self) -> None:
+        """End the threads, each after the call that it is in."""
+        for _ in range(self._made):
+            self._tasks.put(None)
+
+    def _work(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            call, future = task
+            try:
+                found = call()
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(found)
+            self._idle.release()

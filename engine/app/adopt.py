@@ -1,0 +1,252 @@
+"""A store against the markers in its targets: what it does not know stops the start (G20)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tidegate.engine.capture.sources import sources
+from tidegate.engine.core.markers import Marked, Marker, Markers, Notes
+from tidegate.engine.core.text import json_text
+from tidegate.rules.errors import EngineError
+from tidegate.rules.model import Rulebook
+
+MICROS_PER_DAY = 86_400_000_000
+_AGES = (("day", MICROS_PER_DAY), ("hour", 3_600_000_000), ("minute", 60_000_000))
+
+
+class Memory(Protocol):
+    """What a store knows of its own history and of others' (see `engine.store.SqlStore`)."""
+
+    @property
+    def id(self) -> str: ...
+
+    def wall(self) -> int: ...
+
+    def last_entry(self) -> int: ...
+
+    def known_stores(self, rulebook: str) -> frozenset[str]: ...
+
+    def app_ids(self, numbers: Iterable[int]) -> Mapping[int, str]: ...
+
+    def target_version(self, rulebook: str, table: str) -> int | None: ...
+
+    def adopt(
+        self,
+        rulebook: str,
+        epoch: int,
+        ids: Collection[str],
+        resets: Collection[str] = (),
+        *,
+        pass_signals: bool = False,
+    ) -> tuple[int, int]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Markers that a store does not know, each with its table. `behind`: of its own id, by entries
+    that it has forgotten. `others`: of the rulebook under the id of another store."""
+
+    last_entry: int
+    behind: tuple[tuple[str, Marker], ...]
+    others: tuple[tuple[str, Marker], ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.behind or self.others)
+
+    @property
+    def stores(self) -> frozenset[str]:
+        return frozenset(marker.store for _, marker in (*self.behind, *self.others))
+
+
+def find_doubt(rulebook: Rulebook, store: Memory, found: Sequence[Marked]) -> Doubt:
+    """What a store does not know of markers that were read before this call: an engine of another
+    rulebook may go on meanwhile, and numbers are drawn before their markers are written."""
+    last, known = store.last_entry(), store.known_stores(rulebook.name) | {store.id}
+    oldest = store.wall() - rulebook.settings.outbox_age_max_days * MICROS_PER_DAY
+    standing = [(marked.table, marker) for marked in found for marker in marked.markers]
+    own = [at for at in standing if at[1].store == store.id]
+    others = [
+        (table, marker)
+        for table, marker in standing
+        if marker.rulebook == rulebook.name
+        and marker.store not in known
+        and (marker.committed_at is None or marker.committed_at >= oldest)
+    ]
+    app_ids = store.app_ids(marker.number for _, marker in (*own, *others))
+    return Doubt(
+        last,
+        tuple((t, m) for t, m in own if _forgotten(m, app_ids, last)),
+        tuple((t, m) for t, m in others if app_ids.get(m.number) != m.app_id),
+    )
+
+
+def check_store(
+    rulebook: Rulebook, store: Memory, markers: Markers, targets: Collection[str]
+) -> None:
+    """Refuse to start on a store that does not know what stands in its targets.
+
+    Raises EngineError `store-behind-effects`, `other-store`, `marker-retention`,
+    `table-unreadable`.
+    """
+    found = markers.latest(sorted(targets))
+    doubt = find_doubt(rulebook, store, found)
+    if doubt.behind:
+        raise _behind(rulebook, doubt)
+    if doubt.others:
+        raise _other_store(rulebook, doubt, store.wall())
+    _check_retention(rulebook, found)
+
+
+def adopt(
+    rulebook: Rulebook, store: Memory, epoch: int, markers: Markers, *, repeat: bool
+) -> dict[str, Any]:
+    """`tidegate adopt`: list the doubt, then make what stands in the tables known to the store,
+    under a new id. `repeat`: what the store has forgotten will be done again; else it is passed
+    over: every source is read from its head on, and the signals that wait are not taken. Nothing
+    is changed where there is no doubt."""
+    doubt = find_doubt(rulebook, store, markers.latest(sorted(rulebook.tables)))
+    if not doubt:
+        says = "nothing to adopt: the store knows all markers in the rulebook's tables"
+        return {"rulebook": rulebook.name, "adopted": False, "store_id": store.id, "result": says}
+    listed = _listed(rulebook, store, markers, doubt)
+    former = store.id
+    passed = () if repeat else sources(rulebook).tables
+    # Another store has an inbox of its own: what waits in this one it has not done.
+    over = not repeat and bool(doubt.behind)
+    signals, entries = store.adopt(rulebook.name, epoch, doubt.stores, passed, pass_signals=over)
+    return {
+        "rulebook": rulebook.name,
+        "adopted": True,
+        "store_id": store.id,
+        "former_store_id": former,
+        "last_entry": doubt.last_entry,
+        "goes_on_from": "where the store stands" if repeat else "now",
+        "signals_passed_over": signals,
+        "raising_entries_passed_over": entries,
+        "tables_passed_over": list(passed),
+        **listed,
+    }
+
+
+def _forgotten(marker: Marker, app_ids: Mapping[int, str], last: int) -> bool:
+    """Whether a marker of the store's own id is of an entry that it does not know. One that is not
+    kept any more was known; one that is another rule's by now was drawn again."""
+    return marker.number > last or app_ids.get(marker.number, marker.app_id) != marker.app_id
+
+
+def _listed(
+    rulebook: Rulebook, store: Memory, markers: Markers, doubt: Doubt
+) -> dict[str, list[dict[str, Any]]]:
+    """The markers and commits in doubt, and the tables whose logs do not tell all of it."""
+    rows, commits, cut = [], [], []
+    for why, marked in (("store-behind-effects", doubt.behind), ("other-store", doubt.others)):
+        ordered = sorted(marked, key=lambda at: (at[0], at[1].number))
+        rows += [{"table": table, "why": why, **_shown(marker)} for table, marker in ordered]
+    for table in dict.fromkeys(table for table, _ in (*doubt.behind, *doubt.others)):
+        after = None
+        if table not in {other for other, _ in doubt.others}:
+            after = store.target_version(rulebook.name, table)
+        notes = markers.noted(table, -1 if after is None else after)
+        if after is not None and not notes.commits:  # the table was created anew meanwhile
+            after, notes = None, markers.noted(table, -1)
+        if notes.first > (0 if after is None else after + 1):
+            cut.append({"table": table, "log_begins_at_version": notes.first})
+        commits += _doubted(table, notes, store, doubt)
+    return {"markers": rows, "commits": commits, "logs_cleaned": cut}
+
+
+def _doubted(table: str, notes: Notes, store: Memory, doubt: Doubt) -> list[dict[str, Any]]:
+    """The commits of the stores in doubt whose entries this store does not know."""
+    app_ids = store.app_ids(noted.marker.number for noted in notes.commits)
+    rows = []
+    for noted in notes.commits:
+        marker = noted.marker
+        if marker.store == store.id:
+            doubtful = _forgotten(marker, app_ids, doubt.last_entry)
+        else:
+            doubtful = app_ids.get(marker.number) != marker.app_id
+        if doubtful and marker.store in doubt.stores:
+            what = "seal" if noted.sealed else "effect"
+            row = {"table": table, "version": noted.version, "what": what, **_shown(marker)}
+            rows.append({**row, "firings": noted.firings})
+    return rows
+
+
+def _shown(marker: Marker) -> dict[str, Any]:
+    return {
+        "store": marker.store,
+        "rulebook": marker.rulebook,
+        "rule": marker.rule.partition("/")[0],
+        "entry": marker.number,
+        "committed_at": json_text.instant(marker.committed_at),
+    }
+
+
+def _behind(rulebook: Rulebook, doubt: Doubt) -> EngineError:
+    table, marker = max(doubt.behind, key=lambda at: at[1].number)
+    highest = f"the highest number in this store is {doubt.last_entry}"
+    if marker.number <= doubt.last_entry:
+        highest = f"in this store, whose highest is {doubt.last_entry}, that entry is another's"
+    return EngineError(
+        "store-behind-effects",
+        f"table `{table}`: its marker {marker.app_id} is at entry {marker.number}, but {highest}: "
+        f"the store is older than its effects, such as one restored from a backup"
+        f"{_more(len(doubt.behind) - 1)}",
+        "nothing was run. " + _ways(rulebook, "what the store has forgotten"),
+    )
+
+
+def _other_store(rulebook: Rulebook, doubt: Doubt, now: int) -> EngineError:
+    table, marker = max(doubt.others, key=lambda at: at[1].committed_at or now)
+    when = "at a time it does not say" if marker.committed_at is None else ""
+    return EngineError(
+        "other-store",
+        f"table `{table}`: its marker {marker.app_id} was written by store {marker.store} "
+        f"{when or _ago(now - (marker.committed_at or 0))}, which this store does not know: the "
+        f"rulebook has run on that one, and two would do everything twice"
+        f"{_more(len(doubt.others) - 1)}",
+        "nothing was run. Give --store the other one's URL, or stop the engine on it and go on "
+        "with this one: " + _ways(rulebook, "what this store has not done"),
+    )
+
+
+def _ways(rulebook: Rulebook, what: str) -> str:
+    file = rulebook.file or "RULEBOOK"
+    return (
+        f"`tidegate adopt --repeat {file}` lists what is in doubt and lets {what} be done (again), "
+        f"`tidegate adopt --from now {file}` lists it and passes over it (with the same --store)"
+    )
+
+
+def _more(count: int) -> str:
+    return f" ({count} more like it)" if count else ""
+
+
+def _ago(micros: int) -> str:
+    for unit, size in _AGES:
+        if micros >= size:
+            count = micros // size
+            return f"{count} {unit}{'' if count == 1 else 's'} ago"
+    return "less than a minute ago"
+
+
+def _check_retention(rulebook: Rulebook, found: Iterable[Marked]) -> None:
+    """A marker that Delta has dropped no longer keeps its statement from running twice."""
+    days = rulebook.settings.outbox_age_max_days
+    short = [m for m in found if m.retention_days is not None and m.retention_days < days]
+    if not short:
+        return
+    tables = "; ".join(f"table `{m.table}` has '{m.retention}'" for m in short)
+    mend = "; ".join(
+        f"ALTER TABLE delta.`{m.location}` SET TBLPROPERTIES "
+        f"('delta.setTransactionRetentionDuration' = 'interval {days} days')"
+        for m in short
+    )
+    raise EngineError(
+        "marker-retention",
+        f"delta.setTransactionRetentionDuration is shorter than outbox_age_max_days = {days}: "
+        f"{tables}; an entry tried again after that time would be done twice",
+        f"run {mend}; or lower outbox_age_max_days",
+    )

@@ -1,0 +1,255 @@
+"""Several rulebooks in one process: an engine, with a thread and a lease, for each."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from pyspark.sql import SparkSession
+
+from tidegate.engine.app.engine import Engine
+from tidegate.engine.app.member import Member, worst_of
+from tidegate.engine.app.sessions import Sessions
+from tidegate.engine.control.everywhere import make_signals
+from tidegate.engine.control.requests import the_rulebooks
+from tidegate.engine.control.signals import given_once
+from tidegate.engine.core.state import BucketReport
+from tidegate.engine.store import open_store
+from tidegate.rules.errors import EngineError, InputError, Problem, word_place
+from tidegate.rules.model import Rulebook
+
+T = TypeVar("T")
+Given = str | os.PathLike[str] | Rulebook
+OnBucket = Callable[[str, BucketReport], None]
+LOOK_SECONDS = 0.05  # whether engines that are being opened are open
+
+
+class Engines:
+    """Several rulebooks, running side by side on one store and in one Spark session.
+
+    `rulebooks`, `settings` and the rest are as `Engine` takes them, for each of the rulebooks;
+    `skip_held`: a rulebook that another engine runs is left to it, and is no failure.
+
+        with Engines(["bank.yaml", "stock.yaml"], store="postgresql:///rules") as engines:
+            engines.signal("audited", by="Ada")  # every rulebook that declares it
+            engines.run_once()
+            engines["bank"].disable("much")
+
+    Making it raises InputError with all that is wrong in all of the rulebooks. Later on, what stops
+    an engine is logged at once, its lease is given back, and the others go on; `failures` has the
+    errors. Once the others have ended, too, the worst is raised.
+    """
+
+    def __init__(
+        self,
+        rulebooks: Sequence[Given],
+        *,
+        spark: SparkSession | None = None,
+        store: str | None = None,
+        settings: Mapping[str, str] | None = None,
+        spark_conf: Mapping[str, str] | None = None,
+        policy: str | os.PathLike[str] | None = None,
+        lease_wait_seconds: float = 0,
+        standby: bool = False,
+        watch: bool = False,
+        skip_held: bool = False,
+    ) -> None:
+        if not rulebooks:
+            message, place = "no rulebook is given", word_place("Engines([])")
+            raise InputError([Problem("no-rulebook", message, place, "name at least one")])
+        several = len(rulebooks) > 1
+        if several and store is None:
+            message = "several rulebooks have no default store in common"
+            raise EngineError("no-store", message, "name its URL (store=)")
+        self._sessions = Sessions(spark or SparkSession.getActiveSession(), spark_conf or {})
+        self._telling = threading.Lock()
+
+        def made(rulebook: Given) -> Engine:
+            return Engine(
+                rulebook,
+                spark=self._sessions,
+                store=store,
+                settings=settings,
+                policy=policy,
+                lease_wait_seconds=lease_wait_seconds,
+                standby=standby,
+                watch=watch,
+            )
+
+        engines = _checked(made, rulebooks)
+        self.store_url = engines[0].store_url
+        self._members = {
+            engine.rulebook.name: Member(engine, several=several, skip_held=skip_held)
+            for engine in engines
+        }
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self._store = stack.enter_context(open_store(self.store_url, create=True))
+            stack.callback(self._sessions.close)
+            stack.callback(self._close)
+            opened = {member: member.open() for member in self._members.values()}
+            while not all(future.done() or m.waits for m, future in opened.items()):
+                time.sleep(LOOK_SECONDS)
+            if len(self.failures) == len(self._members):
+                self._raise_worst()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    def __getitem__(self, rulebook: str) -> Engine:
+        return self._members[rulebook].engine
+
+    @property
+    def rulebooks(self) -> tuple[Rulebook, ...]:
+        return tuple(member.engine.rulebook for member in self._members.values())
+
+    @property
+    def failures(self) -> dict[str, Exception]:
+        """What has stopped engines, by rulebook."""
+        return {name: m.error for name, m in self._members.items() if m.error is not None}
+
+    @property
+    def waiting(self) -> bool:
+        """Whether all engines that go on are standbys of others."""
+        going = [member for member in self._members.values() if not member.is_over]
+        return bool(going) and all(member.waits for member in going)
+
+    @property
+    def starting(self) -> tuple[str, ...]:
+        """The rulebooks that have not looked at their sources yet; those that wait for, or are left
+        to, another engine are none of them."""
+        return tuple(name for name, member in self._members.items() if member.starts)
+
+    def signal(
+        self,
+        event: str,
+        fields: Mapping[str, Any] | None = None,
+        /,
+        *,
+        id: str | None = None,
+        **named: Any,
+    ) -> str:
+        """Raise an explicit event in every rulebook of the store that declares it, or in none; see
+        `Engine.signal`. Each judges the fields by its own declaration."""
+        books = the_rulebooks(self._store, None)
+        values = given_once(event, fields or {}, named)
+        raised = make_signals(books, event, values, id, self._store.wall())
+        self._store.raise_everywhere(raised)
+        self.wake()
+        return next(iter(raised.values())).id
+
+    def reread(self) -> None:
+        """Take over the rulebooks' files as they are now. May be called from a signal handler."""
+        for member in self._members.values():
+            member.engine.reread()
+
+    def wake(self) -> None:
+        """Look at once whether there is something to take. May be called from any thread."""
+        for member in self._members.values():
+            member.engine.wake()
+
+    def run_once(self, on_bucket: OnBucket | None = None) -> dict[str, tuple[BucketReport, ...]]:
+        """See `Engine.run_once`; the reports by rulebook."""
+
+        def run(name: str, engine: Engine) -> tuple[BucketReport, ...]:
+            return engine.run_once(on_bucket=self._teller(name, on_bucket))
+
+        found = self._all(run)
+        return {name: reports or () for name, reports in found.items()}
+
+    def run(
+        self,
+        *,
+        poll_seconds: float = 0.5,
+        until_idle: bool = False,
+        on_bucket: OnBucket | None = None,
+    ) -> None:
+        """See `Engine.run`; returns when all have ended. `on_bucket` is called by one at a time,
+        with the name of the rulebook."""
+
+        def run(name: str, engine: Engine) -> None:
+            told = self._teller(name, on_bucket)
+            engine.run(poll_seconds=poll_seconds, until_idle=until_idle, on_bucket=told)
+
+        self._all(run)
+
+    def obstacles(self) -> dict[str, tuple[str, ...]]:
+        """See `Engine.obstacles`; of the engines that are open, by rulebook."""
+        return {n: m.engine.obstacles() for n, m in self._members.items() if m.is_open}
+
+    def stop(self) -> None:
+        """End the runs that are going on, after the buckets in hand; later ones go on from there.
+        May be called from any thread."""
+        for member in self._members.values():
+            member.engine.stop()
+
+    def end(self) -> None:
+        """`stop`, and let no other runs begin."""
+        for member in self._members.values():
+            member.engine.end()
+
+    def _all(self, call: Callable[[str, Engine], T]) -> dict[str, T | None]:
+        def of(name: str) -> Callable[[Engine], T]:
+            return lambda engine: call(name, engine)
+
+        begun = {name: member.do(of(name)) for name, member in self._members.items()}
+        found = {name: future.result() for name, future in begun.items()}
+        self._raise_worst()
+        return found
+
+    def _teller(
+        self, name: str, on_bucket: OnBucket | None
+    ) -> Callable[[BucketReport], None] | None:
+        if on_bucket is None:
+            return None
+
+        def tell(report: BucketReport) -> None:
+            with self._telling:
+                on_bucket(name, report)
+
+        return tell
+
+    def _raise_worst(self) -> None:
+        if failed := [*self.failures.values()]:
+            raise worst_of(failed)
+
+    def _close(self) -> None:
+        self.end()
+        for member in self._members.values():
+            member.close()
+
+
+def _checked(made: Callable[[Given], Engine], rulebooks: Sequence[Given]) -> list[Engine]:
+    """The engines. Raises InputError with all that is wrong in all rulebooks."""
+    engines: dict[str, Engine] = {}
+    problems: list[Problem] = []
+    warnings: list[Problem] = []
+    for rulebook in rulebooks:
+        try:
+            engine = made(rulebook)
+        except InputError as error:
+            problems += error.problems
+            warnings += error.warnings
+            continue
+        book = engine.rulebook
+        if (first := engines.setdefault(book.name, engine)) is not engine:
+            place = word_place(book.file or "<text>", "rulebook")
+            message = f"rulebook `{book.name}` is given twice: {first.rulebook.file or '<text>'}"
+            hint = "an engine each needs a name of its own"
+            problems.append(Problem("rulebook-twice", message, place, hint))
+    if problems:
+        raise InputError(problems, warnings)
+    return [*engines.values()]

@@ -1,0 +1,180 @@
+"""Another text for a rulebook that runs: from its file, or asked for by an operator (G24)."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from tidegate.engine.core.ports import LOST, OutageError
+from tidegate.engine.store import KeptRulebook, SqlStore
+from tidegate.engine.store.versions import RELOAD
+from tidegate.rules.errors import InputError, TidegateError
+from tidegate.rules.model import Rulebook
+from tidegate.rules.yaml.files import read_file
+
+log = logging.getLogger(__name__)
+SETTLING_SECONDS = 0.2
+"""A watched file that has changed within this time may not have been written to its end. Half of a
+text can be a rulebook without some of its rules, and what these had gathered would be lost."""
+
+
+def absolute(file: str | None) -> str | None:
+    """Commands that need the store only are called from other folders."""
+    return file and os.path.abspath(file)
+
+
+def texts_of(book: Rulebook) -> dict[str, str]:
+    """By file, the text of a rulebook and those of its scripts; nothing where it has no file."""
+    if book.file is None:
+        return {}
+    programs = (script.program for script in book.scripts.values())
+    return {**{p.regex.place.file: p.text for p in programs}, book.file: book.text}
+
+
+class RulebookFile:
+    """It is read again when it, or the file of a script, has changed, if it is `watched`, and after
+    each `reread`."""
+
+    def __init__(self, book: Rulebook, *, watched: bool) -> None:
+        self._path = book.file
+        self._watched = watched
+        self._texts: Mapping[str, str | None] = texts_of(book)
+        self._seen: tuple[tuple[int, ...] | None, ...] | None = (
+            None  # it may have changed since it was read
+        )
+        self._asked = False
+
+    def runs(self, book: Rulebook) -> None:
+        """The engine goes on with this rulebook, perhaps from another file."""
+        texts = texts_of(book)
+        if [*map(absolute, texts)] != [*map(absolute, self._texts)]:
+            self._path, self._seen = book.file, None
+        self._texts = texts
+
+    def reread(self) -> None:
+        """May be called from a signal handler."""
+        self._asked = True
+
+    def changed(self, added: Mapping[str, str]) -> KeptRulebook | None:
+        """The rulebook, with the rules beside its text, if the text is another than when it was
+        last read, or somebody asked. Raises InputError where it cannot be read, once."""
+        if self._path is None or not (self._asked or self._watched):
+            return None
+        asked, state = self._asked, tuple(map(_state, self._texts))
+        if not asked and (state == self._seen or any(map(_is_settling, state))):
+            return None
+        self._asked, self._seen = False, state
+        texts = {**{file: _text(file) for file in self._texts}, self._path: read_file(self._path)}
+        if texts == self._texts and not asked:
+            return None
+        self._texts = texts
+        return KeptRulebook(texts[self._path] or "", absolute(self._path), added)
+
+
+def _text(file: str) -> str | None:
+    """The text of a script's file; None where it cannot be read, for the rulebook may name another
+    one now."""
+    try:
+        return read_file(file)
+    except InputError:
+        return None
+
+
+def _state(file: str) -> tuple[int, ...] | None:
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _is_settling(state: tuple[int, ...] | None) -> bool:
+    return state is not None and 0 <= time.time() - state[0] / 1e9 < SETTLING_SECONDS
+
+
+@dataclass(slots=True)
+class Changes:
+    """Makes the changes of one rulebook between two buckets. `take_over` goes on with another text
+    and returns its version, or raises and leaves everything as it was."""
+
+    store: SqlStore
+    name: str
+    epoch: int
+    file: RulebookFile
+    settings: Mapping[str, str]
+    take_over: Callable[[Rulebook], int]
+    _wanted: tuple[KeptRulebook, int | None] | None = field(default=None, init=False)
+
+    def begin(self, book: Rulebook) -> None:
+        """The engine starts with its file as it is: other texts that were asked for before are
+        answered so, but rules that were put meanwhile are asked for anew, beside this text."""
+        pending = [c for c in self.store.pending_controls(self.name) if c.kind == RELOAD]
+        if not pending:
+            return
+        added = self.store.newest(self.name).added
+        if added != book.added:
+            kept = KeptRulebook(book.text, absolute(book.file), added, files=book.files)
+            self.store.propose(self.name, kept)
+        said = "the engine was started anew, with its file as it was then"
+        self.answer(said, pending[-1].id)
+
+    def make(self, added: Mapping[str, str], *, asked: bool) -> None:
+        """Take over another text, if there is one, or say why not. `added`: the rules beside the
+        present one; `asked`: whether an operator wants something. Raises OutageError, and what ends
+        the engine."""
+        if self._wanted is None:
+            self._wanted = self._found(added, asked=asked)
+        if self._wanted is None:
+            return
+        kept, control = self._wanted
+        try:
+            said = f"version {self.take_over(kept.judged(self.name, self.settings))} runs"
+            log.info("rulebook %s: %s", self.name, said)
+        except Exception as error:
+            if isinstance(error, OutageError) or getattr(error, "code", "") in LOST:
+                raise
+            known = isinstance(error, TidegateError)
+            why = str(error) if known else f"{type(error).__name__}: {error}"
+            log.error("the changed rulebook is refused, the one there was goes on:\n%s", why)
+            said = f"refused: {why}"
+        self._wanted = None
+        if control is not None:
+            self.answer(said, control)
+        else:
+            self._tell(said)
+
+    def _tell(self, said: str) -> None:
+        """Keep for `status` what came of the file, for which nobody asked in the store."""
+        self.store.note(self.name, self.epoch, RELOAD, "file", said)
+
+    def answer(self, said: str, last: int) -> None:
+        """Answer what asks for another text, up to the control `last`, which the answer is for; the
+        others are superseded."""
+        for control in self.store.pending_controls(self.name):
+            if control.kind == RELOAD and control.id <= last:
+                answer = said if control.id == last else "a later one was taken"
+                self.store.answer(self.name, self.epoch, control.id, answer)
+
+    def _found(
+        self, added: Mapping[str, str], *, asked: bool
+    ) -> tuple[KeptRulebook, int | None] | None:
+        """What is to be taken over, and the control that asks for it. What operators asked for
+        comes before the file, for it was made from the text that the file had before."""
+        try:
+            found = self.file.changed(added)
+        except InputError as error:
+            log.error("the rulebook cannot be read again, the one there was goes on:\n%s", error)
+            self._tell(f"cannot be read: {error}")
+            found = None
+        if found is None and not asked:
+            return None
+        controls = [c for c in self.store.pending_controls(self.name) if c.kind == RELOAD]
+        kept = self.store.version(self.name, int(controls[-1].subject)) if controls else None
+        if kept is None:
+            return None if found is None else (found, None)
+        if found is not None:
+            self.file.reread()
+        return kept, controls[-1].id

@@ -1,0 +1,53 @@
+"""What a `where` says of rows that are at hand: signals, and the commits of a table.
+
+Arrow decides the common forms (G30), Spark the others: one job for the rows of an event type.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.engine.core.columns.filters import Filter, compile_filter
+from tidegate.engine.core.ports import WHY, Feed
+from tidegate.engine.core.values import Int64
+
+Bools = npt.NDArray[np.bool_]
+Undecided = list[tuple[Int64, str]]
+"""Row numbers, and the reason why a predicate cannot decide them: "" where it raises, else a colon
+and what happened."""
+_HELD = "_tidegate_held"
+
+
+def held(where: str | None, rows: pa.Table, feed: Feed, source: str) -> tuple[Bools, Undecided]:
+    """Of which rows a predicate is true; and the rows that it cannot decide, as it raises on them
+    (G25), as `reasons` has them. `source`: whose rows they are, as `Feed.decide` has it."""
+    every = np.ones(rows.num_rows, np.bool_)
+    if where is None or not rows.num_rows:
+        return every, []
+    known = _filter(where, rows.schema)
+    if known is not None:
+        return known.run({name: rows.column(name) for name in known.columns}), []
+    said = feed.decide(rows, {_HELD: where}, source)
+    answer = said.column(_HELD)
+    undecided = np.flatnonzero(answer.is_null().to_numpy())
+    return answer.fill_null(False).to_numpy(), reasons(said, _HELD, undecided)
+
+
+def reasons(said: pa.Table, asked: str, rows: Int64) -> Undecided:
+    """Rows that the predicate in column `asked` cannot decide, parted by the reason."""
+    if asked + WHY not in said.column_names or not len(rows):
+        return [(rows, "")] if len(rows) else []
+    found: dict[str, list[int]] = {}
+    why = said.column(asked + WHY).take(pa.array(rows)).to_pylist()
+    for row, reason in zip(rows.tolist(), why, strict=True):
+        found.setdefault(f": {reason}" if reason else "", []).append(row)
+    return [(np.array(those), reason) for reason, those in found.items()]
+
+
+@lru_cache
+def _filter(where: str, schema: pa.Schema) -> Filter | None:
+    return compile_filter(where, {field.name: field.type for field in schema})

@@ -1,0 +1,92 @@
+"""The handle on the demo's other process."""
+
+from __future__ import annotations
+
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+from tidegate.rules.errors import EngineError
+
+START_SECONDS_MAX = 180.0
+
+
+class OtherProcess:
+    """Runs `engine.cli.demo.writer` and passes it one line a commit. Ended at the end of `with`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._log = tempfile.TemporaryFile(  # noqa: SIM115, closed by __exit__
+            "w+", encoding="utf-8", errors="replace"
+        )
+        self._process = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-m", "tidegate.engine.cli.demo.writer", str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+        )
+        self._said: queue.Queue[str] = queue.Queue()
+        stdout: IO[str] = self._process.stdout  # type: ignore[assignment]
+        threading.Thread(target=self._listen, args=(stdout,), daemon=True).start()
+
+    def __enter__(self) -> OtherProcess:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._log.close()
+
+    def wait_ready(self) -> None:
+        """Returns when the tables stand. Raises EngineError `demo-writer`."""
+        try:
+            self._take(START_SECONDS_MAX)
+        except queue.Empty:
+            raise EngineError(
+                "demo-writer",
+                f"the demo's other process made no tables in {START_SECONDS_MAX:.0f} s",
+                "is the machine busy?",
+            ) from None
+
+    def commit(self) -> None:
+        """Asks for the next commit; returns at once."""
+        stdin: IO[str] = self._process.stdin  # type: ignore[assignment]
+        stdin.write("\n")
+        stdin.flush()
+
+    def committed(self) -> bool:
+        """Whether the commit asked for last has happened. Raises EngineError `demo-writer`."""
+        try:
+            return self._take(0)
+        except queue.Empty:
+            return False
+
+    def _listen(self, stdout: IO[str]) -> None:
+        for line in stdout:
+            self._said.put(line)
+        self._said.put("")
+
+    def _take(self, seconds: float) -> bool:
+        line = self._said.get(timeout=seconds) if seconds else self._said.get_nowait()
+        if not line:
+            self._log.seek(0)
+            raise EngineError(
+                "demo-writer",
+                "the demo's other process ended early",
+                "its last words: " + self._log.read().strip()[-2000:],
+            )
+        return True

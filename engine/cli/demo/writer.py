@@ -1,0 +1,91 @@
+"""The demo's other process: makes the lake, then changes it, one commit for each line it is sent.
+
+    python -m tidegate.engine.cli.demo.writer FOLDER
+
+Says `ready` on stdout once the tables stand, and `done` after each commit.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One commit of the other process; `note` says what a reader should look out for."""
+
+    note: str
+    sql: str
+
+
+STEPS = (
+    Step(
+        "Ada's account receives 5000; Carl's 20, which no event type asks for.",
+        "INSERT INTO transactions VALUES\n  (1, 10, 1, 'deposit', 5000), (2, 30, 3, 'deposit', 20)",
+    ),
+    Step(
+        "Blaise changes his phone number. Half of `takeover`; nothing fires yet.",
+        "UPDATE customers SET phone = '555-99' WHERE name = 'Blaise'",
+    ),
+    Step(
+        "Three withdrawals in one commit: Ada's completes `in_and_out`, Blaise's `takeover`.",
+        "INSERT INTO transactions VALUES (3, 10, 1, 'withdraw', 4800),\n"
+        "  (4, 20, 2, 'withdraw', 300), (5, 30, 3, 'withdraw', 90)",
+    ),
+    Step(
+        "The night's booking, a MERGE over all accounts: Carl's falls below zero.",
+        "MERGE INTO accounts a\n"
+        "USING (SELECT account_id, sum(if(kind = 'deposit', amount, -amount)) AS moved\n"
+        "       FROM transactions GROUP BY account_id) t\n"
+        "ON a.account_id = t.account_id\n"
+        "WHEN MATCHED THEN UPDATE SET balance = a.balance + t.moved",
+    ),
+    Step(
+        "Every customer is written again unchanged: an update, but nothing happened.",
+        "UPDATE customers SET name = name",
+    ),
+    Step(
+        "Dorothy's account is deleted while it still holds money.",
+        "DELETE FROM accounts WHERE account_id = 40",
+    ),
+)
+
+
+def main(folder: Path) -> None:
+    """Builds the tables, then runs a step for each line on stdin until it ends."""
+    from tidegate.connectors.delta.session import start_session
+    from tidegate.engine.cli.demo.lake import build_tables
+
+    spark = start_session("bank", {"spark.driver.memory": "1g"})
+    build_tables(spark, "bank", folder)
+    print("ready", flush=True)
+    for step, _ in zip(STEPS, sys.stdin, strict=False):
+        _commit(spark, step.sql)
+        print("done", flush=True)
+    spark.stop()
+
+
+def _commit(spark: SparkSession, sql: str) -> None:
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            spark.sql(sql)
+        except Exception as error:
+            # The engine's own MERGE may have been faster: Delta asks for the statement again.
+            if attempt == ATTEMPTS or "DELTA_CONCURRENT" not in str(error):
+                raise
+            time.sleep(0.2 * attempt)
+        else:
+            return
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,401 @@
+"""The command `tidegate`. Commands import what they need when they run: `validate` and `simulate`
+must start without Spark and SQLAlchemy."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tidegate.engine.cli import operator, output, serve
+from tidegate.engine.cli.brief import brief
+from tidegate.engine.cli.options import (
+    as_json,
+    pairs,
+    policy_file,
+    seconds_of,
+    store_url,
+    the_store,
+)
+from tidegate.engine.core.text.whose import is_heard
+from tidegate.rules.errors import EngineError, InputError, TidegateError
+
+if TYPE_CHECKING:
+    from tidegate.connectors.http import Address
+
+
+READING = ("explain", "firings", "listen", "rejected", "simulate", "status", "validate")
+
+
+class Commands(click.Group):
+    """Turns tidegate's errors into messages on stderr and the exit codes of the language."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """For a misspelt command, none is suggested that changes state."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as error:
+            known = set(READING) & self.commands.keys()
+            raise click.exceptions.NoSuchCommand(args[0], possibilities=known, ctx=ctx) from error
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except TidegateError as error:
+            for warning in error.warnings if isinstance(error, InputError) else ():
+                output.say(f"warning: {warning}", err=True)
+            output.say(str(error), err=True)
+            raise SystemExit(exit_code(error)) from error
+        except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
+            raise
+        except KeyboardInterrupt:  # click would end with 1, which says that the input is wrong
+            raise SystemExit(INTERRUPTED) from None
+        except Exception as error:
+            log.debug("unforeseen", exc_info=True)
+            output.say(f"{type(error).__name__}: {error}", err=True)
+            output.say("    an error nobody foresaw: -v shows where it comes from", err=True)
+            raise SystemExit(EngineError.exit_code) from error
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="tidegate")
+@click.option("-v", "--verbose", is_flag=True, help="More log lines on stderr.")
+def main(verbose: bool) -> None:
+    """Event-condition-action rules on Delta tables, exactly once, on Spark."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(output.LogFormatter())
+    handler.addFilter(is_heard)
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    logging.getLogger("tidegate").setLevel(logging.DEBUG if verbose else logging.INFO)
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    logging.getLogger("apscheduler").setLevel(logging.ERROR)
+
+
+log = logging.getLogger(__name__)
+OBSTRUCTED = 4  # done, but something is held, parked or dead
+INTERRUPTED = 130  # as shells have it: 128 + SIGINT
+OF_THE_CALLER = {
+    **dict.fromkeys(("signal-conflict", "bad-position"), 1),
+    **dict.fromkeys(("bad-store-url", "no-rulebook", "bad-address", "inbox-open"), 2),
+}
+rulebook_file = click.argument(
+    "rulebook", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+overrides = click.option(
+    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Override a setting."
+)
+spark_conf = click.option(
+    "--spark-conf", multiple=True, metavar="KEY=VALUE", help="A Spark configuration entry."
+)
+
+
+def exit_code(error: Exception) -> int:
+    """3 where the engine failed, but not for what it was asked wrongly."""
+    own = getattr(error, "exit_code", EngineError.exit_code)
+    return OF_THE_CALLER.get(getattr(error, "code", ""), own)
+
+
+@main.command()
+@click.argument(
+    "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@click.option("--tables", is_flag=True, help="Also check the SQL against the real tables.")
+@overrides
+@spark_conf
+@policy_file
+@as_json
+@brief
+def validate(
+    files: tuple[Path, ...],
+    tables: bool,
+    settings: tuple[str, ...],
+    spark_conf: tuple[str, ...],
+    policy: Path | None,
+    as_json: bool,
+) -> None:
+    """Check rulebooks without running them."""
+    from tidegate.engine.core.policy import load_policy
+    from tidegate.rules.checks.statements import holds_sql
+    from tidegate.rules.loader import validated
+
+    wrong = unjudged = False
+    for file in files:
+        problems: tuple[Any, ...] = ()
+        warnings: tuple[Any, ...] = ()
+        book = None
+        try:
+            book = validated(file, pairs(settings, "--set"), load_policy(policy).functions)
+            if book.scripts:
+                from tidegate.engine.detect.scripts.doubts import looked_through
+
+                book = looked_through(book)
+            warnings = book.warnings
+            if tables:
+                from tidegate.engine.app.tables import check_tables
+
+                conf = pairs(spark_conf, "--spark-conf")
+                warnings += check_tables(book, spark_conf=conf, policy=policy)
+        except InputError as error:
+            problems, warnings = error.problems, (*warnings, *error.warnings)
+        wrong = wrong or bool(problems)
+        output.verdict(file, book, problems, warnings, as_json=as_json)
+        unjudged = unjudged or (book is not None and not tables and holds_sql(book))
+    if unjudged and not as_json:
+        output.say("the rest of the SQL is checked by --tables, against the tables themselves")
+    raise SystemExit(1 if wrong else 0)
+
+
+@main.command()
+@rulebook_file
+@click.argument("rule", required=False)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json", "mermaid", "svg"]),
+    default="text",
+    show_default=True,
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@brief
+def explain(rulebook: Path, rule: str | None, format_: str, as_json: bool) -> None:
+    """Normalised expressions, the shared graph, what is stored per key, what triggers what;
+    automata of scripts."""
+    from tidegate.engine.explain import explain as explained
+
+    form = "json" if as_json else format_
+    output.document(explained(rulebook, rule, form), as_json=form == "json")
+
+
+@main.command()
+@rulebook_file
+@click.option("--trace", required=True, type=click.Path(exists=True, dir_okay=False))
+@click.option("--context", help="Override every rule's parameter context.")
+@click.option("--until", help="Simulate up to and including this time.")
+@click.option("--bucket", type=click.IntRange(min=1), help="Cut into buckets of N instants.")
+@click.option("--compare-contexts", is_flag=True, help="One rule in all contexts, side by side.")
+@click.option("--rule", help="The rule to compare, where the rulebook has several.")
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="Write the comparison as a picture, too.",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="JSON lines; without --compare-contexts always."
+)
+def simulate(
+    rulebook: Path,
+    trace: str,
+    context: str | None,
+    until: str | None,
+    bucket: int | None,
+    compare_contexts: bool,
+    rule: str | None,
+    html: Path | None,
+    as_json: bool,
+) -> None:
+    """Detect over a trace of occurrences, in simulated time, without Spark."""
+    _leave_out_pandas()
+    if compare_contexts:
+        if context or bucket:
+            raise click.UsageError("--compare-contexts takes neither --context nor --bucket")
+        from tidegate.engine.replay.compare.show import show
+
+        show(rulebook, Path(trace), rule, until, html, as_json=as_json, tell=output.tell)
+        return
+    if rule or html:
+        raise click.UsageError("--rule and --html go with --compare-contexts")
+    from tidegate.engine.replay.simulate import simulate as run_simulation
+
+    run_simulation(
+        rulebook,
+        Path(trace),
+        context=context,
+        until=until,
+        bucket=bucket,
+        out=output.stream(),
+        tell=output.tell,
+    )
+
+
+def _leave_out_pandas() -> None:
+    """Arrow looks for pandas when it makes its first array, which takes longer than a small
+    simulation; what needs pandas later still finds it."""
+    import pyarrow
+
+    class Absent:
+        @staticmethod
+        def find_spec(name: str, path: object = None, target: object = None) -> None:  # noqa: ARG004
+            if name == "pandas":
+                raise ModuleNotFoundError(name)
+
+    sys.meta_path.insert(0, Absent)
+    pyarrow.array([0])
+    sys.meta_path.remove(Absent)
+
+
+@main.command()
+@click.argument(
+    "rulebooks",
+    metavar="RULEBOOK..",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+)
+@click.option("--once", is_flag=True, help="Everything visible at the start, then end.")
+@click.option("--until-idle", is_flag=True, help="End when there is nothing left to do.")
+@click.option("--poll", default="500ms", show_default=True, help="Pause between two looks.")
+@click.option("--watch", is_flag=True, help="Take the file over when it changes.")
+@click.option("--lease-wait", default="0", metavar="D", help="Wait so long for another engine.")
+@click.option(
+    "--standby",
+    is_flag=True,
+    help="Prepare all, wait until no other engine runs the rulebook, then go on in its place.",
+)
+@click.option(
+    "--if-held",
+    type=click.Choice(["fail", "skip"]),
+    default="fail",
+    show_default=True,
+    help="Where another engine runs the rulebook: an error, or nothing is done and all is well.",
+)
+@serve.http
+@click.option("-v", "--verbose", is_flag=True, help="Also how long each stage of a bucket took.")
+@store_url
+@overrides
+@spark_conf
+@policy_file
+@as_json
+def run(
+    rulebooks: tuple[Path, ...],
+    once: bool,
+    until_idle: bool,
+    poll: str,
+    watch: bool,
+    lease_wait: str,
+    standby: bool,
+    if_held: str,
+    http: Address | None,
+    verbose: bool,
+    store: str | None,
+    settings: tuple[str, ...],
+    spark_conf: tuple[str, ...],
+    policy: Path | None,
+    as_json: bool,
+) -> None:
+    """Run a rulebook on its tables; or several on one store, each with a loop of its own.
+
+    Settings are those of each rulebook: so many actions of each run in parallel. What stops one is
+    told at once, and the others go on; the exit code is the worst of all.
+    """
+    from tidegate.engine.app import Engines
+    from tidegate.engine.cli.run import run_engines
+
+    if once and until_idle:
+        raise click.UsageError("--once and --until-idle exclude each other")
+    poll_seconds = seconds_of(poll, "--poll")
+    if not poll_seconds:
+        raise click.UsageError("--poll takes a duration above 0")
+    wait_seconds = seconds_of(lease_wait, "--lease-wait")
+    if standby and (once or until_idle or wait_seconds or if_held == "skip"):
+        raise click.UsageError(
+            "--standby waits for ever, and goes on for ever: it goes with none of "
+            "--once, --until-idle, --lease-wait and --if-held skip"
+        )
+    if len(rulebooks) > 1 and not store:
+        raise click.UsageError("several rulebooks need one store: --store URL, or TIDEGATE_STORE")
+    engines = Engines(
+        rulebooks,
+        store=the_store(store, rulebooks[0]),
+        settings=pairs(settings, "--set"),
+        spark_conf=pairs(spark_conf, "--spark-conf"),
+        policy=policy,
+        lease_wait_seconds=wait_seconds,
+        standby=standby,
+        watch=watch,
+        skip_held=if_held == "skip",
+    )
+    try:
+        left = run_engines(
+            engines,
+            partial(serve.inbox_at, http, policy) if http else None,
+            output.bucket_printer(
+                as_json=as_json, stages=verbose or log.isEnabledFor(logging.DEBUG)
+            ),
+            once=once,
+            until_idle=until_idle,
+            poll_seconds=poll_seconds,
+        )
+    except Exception as error:
+        if len(rulebooks) == 1 or error not in engines.failures.values():
+            raise
+        raise SystemExit(exit_code(error)) from error  # it was told when it happened
+    raise SystemExit(OBSTRUCTED if left else 0)
+
+
+@main.command()
+@rulebook_file
+@click.option("--repeat", is_flag=True, help="Do what the store has forgotten again.")
+@click.option("--from", "start", type=click.Choice(["now"]), help="Pass over it.")
+@store_url
+@overrides
+@spark_conf
+@as_json
+def adopt(
+    rulebook: Path,
+    repeat: bool,
+    start: str | None,
+    store: str | None,
+    settings: tuple[str, ...],
+    spark_conf: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Go on with a store that does not know what its tables hold, such as a restored one: lists
+    what is in doubt."""
+    from tidegate.engine.app.tables import adopt_store
+
+    if repeat == (start is not None):
+        raise click.UsageError("say either --repeat or --from now")
+    result = adopt_store(
+        rulebook,
+        store=the_store(store, rulebook),
+        repeat=repeat,
+        settings=pairs(settings, "--set"),
+        spark_conf=pairs(spark_conf, "--spark-conf"),
+    )
+    output.summary(result, as_json=as_json)
+
+
+@main.command()
+@store_url
+@click.argument(
+    "rulebook", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@as_json
+def migrate(store: str | None, rulebook: Path | None, as_json: bool) -> None:
+    """Bring a store's schema to this version."""
+    from tidegate.engine.control.requests import migrate_store
+
+    output.record(migrate_store(the_store(store, rulebook)), as_json=as_json)
+
+
+@main.command()
+@click.option(
+    "--keep",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep the lake, rulebook and store in this folder.",
+)
+def demo(keep: Path | None) -> None:
+    """A small lake, a rulebook, a live run: what tidegate does, in a minute."""
+    from tidegate.engine.cli.demo import demo as run_demo
+
+    raise SystemExit(run_demo(keep))
+
+
+for command in (*operator.COMMANDS, *serve.COMMANDS):
+    main.add_command(command)

@@ -1,0 +1,330 @@
+"""Commands of an operator: what an engine did, what stands in its way, what it is to change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tidegate.engine.cli import output
+from tidegate.engine.cli.options import instant_of, of_store, pairs, the_store
+from tidegate.engine.core.text.layout import counted, fates_text
+
+of_key = click.option(
+    "--key", multiple=True, metavar="K=V", help="For this key only: a value of each `per` column."
+)
+
+
+@click.command()
+@click.argument("event")
+@click.argument("fields", nargs=-1, metavar="K=V ..")
+@click.option("--null", "nulls", multiple=True, metavar="FIELD", help="A field without a value.")
+@click.option("--id", "signal_id", help="The client's id: the same id twice is one occurrence.")
+@click.option(
+    "--rulebook-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Register this rulebook first; its default store is used.",
+)
+@of_store
+def signal(
+    event: str,
+    fields: tuple[str, ...],
+    nulls: tuple[str, ...],
+    signal_id: str | None,
+    rulebook_file: Path | None,
+    store: str | None,
+    name: str | None,
+    as_json: bool,
+) -> None:
+    """Raise an explicit event, durably: in every rulebook of the store that declares it, or in that
+    of --rulebook or --rulebook-file alone."""
+    from tidegate.engine.control.requests import raise_signal
+
+    given: dict[str, str | None] = {**pairs(fields, "a field")}
+    if twice := [field for field in nulls if field in given]:
+        raise click.UsageError(f"{twice[0]} is given a value, and --null")
+    given |= dict.fromkeys(nulls)
+    result = raise_signal(
+        the_store(store, rulebook_file),
+        name,
+        rulebook_file,
+        event,
+        given,
+        signal_id,
+    )
+    output.summary(result, as_json=as_json)
+
+
+@click.command()
+@of_store
+def status(store: str | None, name: str | None, as_json: bool) -> None:
+    """Where the engine stands: watermark, cursors, outbox, lease."""
+    from tidegate.engine.control.requests import all_status
+
+    output.status(all_status(the_store(store), name), as_json=as_json)
+
+
+@click.command()
+@click.argument("table")
+@click.option("--from", "start", required=True, metavar="now|VERSION")
+@of_store
+def reset(table: str, start: str, store: str | None, name: str | None, as_json: bool) -> None:
+    """Set a table's cursor: to its head, or to read from VERSION on (takes effect at `run`)."""
+    from tidegate.engine.control.requests import reset_table
+
+    output.record(reset_table(the_store(store), name, table, start), as_json=as_json)
+
+
+@click.command()
+@click.option("--rule", help="Only this rule's.")
+@click.option("--key", multiple=True, metavar="COLUMN=VALUE", help="Only those of this key.")
+@click.option("--since", metavar="TIME", help="Only those that ended then or later; or `1 h`: ago.")
+@click.option("--until", metavar="TIME", help="Only those that ended then or before.")
+@click.option(
+    "--state",
+    type=click.Choice(
+        ["pending", "held", "dead", "done", "skipped", "redriven", "failed", "damped"]
+    ),
+    help="Only those with an action in this state; failed: whose condition does not hold; damped.",
+)
+@click.option("--before", metavar="FIRING", help="Only those that come before this one.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="The newest so many."
+)
+@click.option("--all", "all_", is_flag=True, help="All of them, in place of the newest.")
+@click.option("--entry", type=int, help="One entry: its statement, all of its error, its firings.")
+@of_store
+@click.pass_context
+def firings(
+    context: click.Context,
+    rule: str | None,
+    key: tuple[str, ...],
+    since: str | None,
+    until: str | None,
+    state: str | None,
+    before: str | None,
+    limit: int,
+    all_: bool,
+    entry: int | None,
+    store: str | None,
+    name: str | None,
+    as_json: bool,
+) -> None:
+    """What fired, for which rows, and what became of it: the newest."""
+    from tidegate.engine.control.firings import Chosen
+    from tidegate.engine.control.requests import count_detections, list_firings, show_entry
+
+    url = the_store(store)
+    if entry is not None:
+        given = {name for name in context.params if _given(context, name)}
+        if given - {"entry", "store", "name", "as_json"}:
+            raise click.UsageError("--entry goes with none of the other choices")
+        output.entry(show_entry(url, name, entry), as_json=as_json)
+        return
+    chosen = Chosen(
+        rule,
+        pairs(key, "--key"),
+        state,
+        instant_of(since, "--since"),
+        instant_of(until, "--until"),
+        before,
+        None if all_ else limit,
+    )
+    found = list_firings(url, name, chosen)
+    if as_json:
+        output.firings(found, as_json=True)
+        return
+    shown = list(found)
+    total = count_detections(url, name, rule)
+    match = " that match" if chosen.narrow else ""
+    of = counted(total.detected, "detection")
+    title = f"{'all' if all_ else 'the newest'} {len(shown):,}{match} of {of}"
+    title += f": {fates_text(total.shown)}"
+    output.firings(shown, title, as_json=False)
+
+
+def _given(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+
+
+@click.command()
+@click.option("-v", "--verbose", is_flag=True, help="Also their fields, and all that was said.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="The newest so many."
+)
+@of_store
+def rejected(verbose: bool, limit: int, store: str | None, name: str | None, as_json: bool) -> None:
+    """Rows and signals that could not become occurrences, and why."""
+    from tidegate.engine.control.requests import list_rejected
+
+    rows = list_rejected(the_store(store), name, limit, whole=verbose)
+    output.mappings("rejected", rows, as_json=as_json)
+
+
+@click.command()
+@click.argument("entry", type=int)
+@click.option("--unsealed", is_flag=True, help="Though it cannot be sealed: its target is gone.")
+@of_store
+def skip(entry: int, unsealed: bool, store: str | None, name: str | None, as_json: bool) -> None:
+    """Seal an entry, so that it can land no more, and pass over it."""
+    from tidegate.engine.control.requests import pass_over
+
+    option = "unsealed" if unsealed else None
+    output.record(pass_over(the_store(store), name, "skip", entry, option), as_json=as_json)
+
+
+@click.command()
+@click.argument("which", required=False, metavar="[ENTRY]")
+@click.option(
+    "--all", "all_", is_flag=True, help="Every dead or held one; of a rule: --all [RULE]."
+)
+@click.option("--may-double", is_flag=True, help="Though it may have landed: nobody can know.")
+@of_store
+def redrive(
+    which: str | None,
+    all_: bool,
+    may_double: bool,
+    store: str | None,
+    name: str | None,
+    as_json: bool,
+) -> None:
+    """Seal an entry and run a new one in its place, with its rule's present text."""
+    from tidegate.engine.control.requests import pass_over, redrive_all
+
+    option = "may-double" if may_double else None
+    if all_:
+        output.record(redrive_all(the_store(store), name, which, option), as_json=as_json)
+        return
+    if which is None or not which.isdecimal():
+        raise click.UsageError("give the number of an entry, or --all")
+    output.record(pass_over(the_store(store), name, "redrive", int(which), option), as_json=as_json)
+
+
+@click.command()
+@click.argument("rule", required=False)
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="The newest so many."
+)
+@of_store
+def dead(rule: str | None, limit: int, store: str | None, name: str | None, as_json: bool) -> None:
+    """Dead letters: actions that are not tried any more, the newest last."""
+    from tidegate.engine.control.requests import list_dead
+
+    output.dead(list_dead(the_store(store), name, rule, limit), as_json=as_json)
+
+
+@click.command()
+@click.argument("rule")
+@of_key
+@of_store
+def enable(
+    rule: str, key: tuple[str, ...], store: str | None, name: str | None, as_json: bool
+) -> None:
+    """Let a rule go on that a limit has parked, or that was disabled, and forgive its texts that
+    are in quarantine: they run again."""
+    from tidegate.engine.control.requests import switch_rule
+
+    given = pairs(key, "--key")
+    result = switch_rule(the_store(store), name, "enable", rule, key=given)
+    output.record(result, as_json=as_json)
+
+
+@click.command()
+@click.argument("rule")
+@click.option("--purge", is_flag=True, help="Its actions that are not done yet never run.")
+@of_key
+@of_store
+def disable(
+    rule: str,
+    purge: bool,
+    key: tuple[str, ...],
+    store: str | None,
+    name: str | None,
+    as_json: bool,
+) -> None:
+    """Stop a rule, and those that use it as an event, until `enable`. For a key it only stops
+    firing."""
+    from tidegate.engine.control.requests import switch_rule
+
+    if purge and key:
+        raise click.UsageError("--purge and --key exclude each other")
+    given = pairs(key, "--key")
+    result = switch_rule(the_store(store), name, "disable", rule, purge=purge, key=given)
+    output.record(result, as_json=as_json)
+
+
+@click.command()
+@click.argument(
+    "file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@of_store
+def reload(file: Path | None, store: str | None, name: str | None, as_json: bool) -> None:
+    """Have the engine that runs take over a changed rulebook, by default from its file."""
+    from tidegate.engine.control.requests import reload_rulebook
+
+    output.record(reload_rulebook(the_store(store), name, file), as_json=as_json)
+
+
+@click.group()
+def rules() -> None:
+    """Rules as data: beside the rulebook's file, taken over while the engine runs."""
+
+
+@rules.command("list")
+@of_store
+def list_(store: str | None, name: str | None, as_json: bool) -> None:
+    """The rules, and which of them were put."""
+    from tidegate.engine.control.requests import rules_of
+
+    output.mappings("rules", rules_of(the_store(store), name), as_json=as_json)
+
+
+@rules.command()
+@click.argument("rule")
+@click.argument("text", required=False)
+@click.option(
+    "--file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The rule's YAML, in place of TEXT.",
+)
+@of_store
+def put(
+    rule: str,
+    text: str | None,
+    file: Path | None,
+    store: str | None,
+    name: str | None,
+    as_json: bool,
+) -> None:
+    """Put a rule beside the rulebook's file: `put alarm '{on: placed, do: ..}'`."""
+    from tidegate.engine.control.requests import put_rule
+
+    if (text is None) == (file is None):
+        raise click.UsageError("say either TEXT or --file")
+    output.record(put_rule(the_store(store), name, rule, text, file), as_json=as_json)
+
+
+@rules.command()
+@click.argument("rule")
+@of_store
+def drop(rule: str, store: str | None, name: str | None, as_json: bool) -> None:
+    """Drop a rule that was put."""
+    from tidegate.engine.control.requests import drop_rule
+
+    output.record(drop_rule(the_store(store), name, rule), as_json=as_json)
+
+
+COMMANDS = (
+    signal,
+    status,
+    reset,
+    firings,
+    rejected,
+    dead,
+    skip,
+    redrive,
+    enable,
+    disable,
+    reload,
+    rules,
+)

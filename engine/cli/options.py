@@ -1,0 +1,92 @@
+"""Options that commands share, and the store that they mean."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+Command = Callable[..., Any]
+as_json = click.option("--json", "as_json", is_flag=True, help="JSON lines instead of tables.")
+store_url = click.option(
+    "--store", envvar="TIDEGATE_STORE", metavar="URL", help="The store's database URL."
+)
+
+policy_file = click.option(
+    "--policy",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="What the operator allows: a YAML file (default: TIDEGATE_POLICY).",
+)
+
+
+def of_store(command: Command) -> Command:
+    """Options of the commands that need the store only."""
+    for option in (
+        as_json,
+        click.option("--rulebook", "name", metavar="NAME", help="Where a store has several."),
+        store_url,
+    ):
+        command = option(command)
+    return command
+
+
+def the_store(url: str | None, rulebook: Path | None = None) -> str:
+    """The store's URL: given, or SQLite beside the rulebook."""
+    if url:
+        return url
+    if rulebook is not None:
+        return default_store(rulebook)
+    raise click.UsageError(
+        "no store is named: give --store URL or set TIDEGATE_STORE\n"
+        "(`run` uses sqlite:///<rulebook>.db by default)"
+    )
+
+
+def default_store(rulebook: Path) -> str:
+    """SQLite beside the rulebook: `bank.yaml` -> `bank.db`."""
+    return f"sqlite:///{rulebook.resolve().with_suffix('.db')}"
+
+
+def pairs(items: tuple[str, ...], option: str) -> dict[str, str]:
+    """`("a=1", ..)` as a mapping; a usage error where there is no `=`, or a name twice."""
+    found: dict[str, str] = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not equals or not name:
+            raise click.UsageError(f"{option} takes NAME=VALUE, got {item!r}")
+        if name in found:
+            raise click.UsageError(f"{option} names {name} twice: {found[name]!r} and {value!r}")
+        found[name] = value
+    return found
+
+
+def seconds_of(text: str, option: str) -> float:
+    """A duration on the command line; a usage error where it is none."""
+    from tidegate.rules.expressions.durations import duration_micros
+
+    try:
+        return 0 if text == "0" else duration_micros(text) / 1e6
+    except ValueError as error:
+        said = f"{option} takes a duration such as 500ms, 2s or 5m: {error}"
+        raise click.UsageError(said) from error
+
+
+def instant_of(text: str | None, option: str) -> int | None:
+    """A time on the command line, ISO 8601, seconds, or how long ago; microseconds."""
+    from tidegate.engine.replay.times import INSTANTS, of_argument
+    from tidegate.rules.expressions.durations import duration_micros
+
+    if text is None:
+        return None
+    try:
+        return of_argument(text)
+    except ValueError:
+        pass
+    try:
+        return int(time.time() * 1e6) - duration_micros(text)
+    except ValueError as error:
+        said = f"{option} takes an instant, or how long ago it was; {text!r} is neither"
+        raise click.UsageError(f"{said}\n{INSTANTS}; or 1 h, for an hour ago") from error

@@ -1,0 +1,304 @@
+"""What commands print: results on stdout, as tables for people or as JSON lines for programs.
+
+All of it goes through here, so that no value of a table or a file can act on a terminal.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+import orjson
+
+from tidegate.engine.cli.firings_screen import entry_lines, firing_lines
+from tidegate.engine.cli.status_screen import overview_lines, status_lines
+from tidegate.engine.core.text.layout import counted, plain, screen_width, wrapped
+from tidegate.engine.core.text.logs import STAGES
+from tidegate.engine.core.text.printable import in_json, in_line, printable, shortened
+from tidegate.engine.core.text.whose import speaker
+from tidegate.rules.errors import Problem
+from tidegate.rules.model import Rulebook
+
+if TYPE_CHECKING:
+    from tidegate.engine.core.state import BucketReport
+
+NEVER_WRAPPED = frozenset({"firing_id"})  # is copied
+PIPE_COLUMNS = 10_000  # of what is no terminal: a row is a line
+CELL_MAX = 500  # characters of a value in a table
+LINE_MAX = 4_000  # characters of a line of a message
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """A message of one or more lines, on stdout or stderr."""
+    lines = (shortened(line, LINE_MAX) for line in text.split("\n"))
+    click.echo(printable("\n".join(lines)), err=err)
+
+
+def tell(text: str) -> None:
+    """A message beside the results, on stderr."""
+    say(text, err=True)
+
+
+def document(text: str, *, as_json: bool) -> None:
+    """A whole text, which ends with a newline."""
+    click.echo(in_json(text) if as_json else printable(text), nl=False)
+
+
+def stream() -> IO[bytes]:
+    """Where JSON lines are written in bulk."""
+    out = sys.stdout.buffer
+    return _Terminal(out) if sys.stdout.isatty() else out  # type: ignore[return-value]
+
+
+class _Terminal:
+    """A terminal that JSON lines are written to."""
+
+    def __init__(self, out: IO[bytes]) -> None:
+        self._out = out
+
+    def write(self, lines: bytes) -> int:
+        return self._out.write(in_json(lines.decode("utf-8", "replace")).encode())
+
+    def flush(self) -> None:
+        self._out.flush()
+
+
+class LogFormatter(logging.Formatter):
+    """Log lines as they may be shown: with the time of day, the first of each further day with its
+    date, what is wrong with its level."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._day = time.localtime()[:3]
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = time.localtime(record.created)
+        first = time.strftime("%H:%M:%S" if at[:3] == self._day else "%Y-%m-%d %H:%M:%S", at)
+        self._day = at[:3]
+        if record.levelno != logging.INFO:
+            first = f"{first} {record.levelname}"
+        whose = f"{name}: " if (name := speaker()) else ""
+        return printable(f"{first} {whose}{super().format(record)}")
+
+
+def json_line(value: Mapping[str, Any]) -> None:
+    """One JSON object and a newline on stdout, at once (a reader may be waiting)."""
+    try:
+        text = orjson.dumps(value, default=plain).decode()
+    except TypeError:  # half a surrogate pair, which only an escape can tell
+        text = json.dumps(value, default=str)
+    sys.stdout.write(in_json(text) + "\n")
+    sys.stdout.flush()
+
+
+def instant_text(micros: int | None) -> str:
+    """Microseconds since the epoch as ISO 8601 in UTC; `-` for None."""
+    from tidegate.engine.core.text.times import micros_text
+
+    if micros is None:
+        return "-"
+    return f"{micros_text(micros, digits=3)}Z"
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """A table for people, under its title."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(show_edge=False)
+    for column in columns:
+        made.add_column(Text(column), overflow="fold", no_wrap=column in NEVER_WRAPPED)
+    for row in rows:
+        made.add_row(*(Text(_cell(cell)) for cell in row))  # a plain str would be markup
+    say(in_line(title))  # Rich would fold it to the table's width
+    Console(width=None if sys.stdout.isatty() else PIPE_COLUMNS).print(made)
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else in_line(shortened(str(value), CELL_MAX))
+
+
+def verdict(
+    file: Path,
+    book: Rulebook | None,
+    problems: Sequence[Problem],
+    warnings: Sequence[Problem],
+    *,
+    as_json: bool,
+) -> None:
+    """What `validate` says of one file: errors and warnings with their places, or ok."""
+    if as_json:
+        ok = not problems
+        json_line(
+            {
+                "file": str(file),
+                "ok": ok,
+                "errors": [_problem(p) for p in problems],
+                "warnings": [_problem(p) for p in warnings],
+            }
+        )
+        return
+    for warning in warnings:
+        say(f"warning: {warning}")
+    for problem in problems:
+        say(str(problem))
+    if book is not None and not problems:
+        found = {"table": len(book.tables), "event": len(book.events), "rule": len(book.rules)}
+        if book.scripts:
+            found["script"] = len(book.scripts)
+        counts = (f"{count} {what}{'' if count == 1 else 's'}" for what, count in found.items())
+        say(f"{file}: ok ({', '.join(counts)})")
+
+
+def _problem(problem: Problem) -> dict[str, Any]:
+    return {
+        "code": problem.code,
+        "file": problem.place.file,
+        "line": problem.place.line,
+        "column": problem.place.column,
+        "path": problem.place.path,
+        "message": problem.message,
+        "hint": problem.hint,
+        "others": [
+            {"line": place.line, "column": place.column, "path": place.path}
+            for place in problem.others
+        ],
+    }
+
+
+def bucket_printer(*, as_json: bool, stages: bool = False) -> Callable[[str, BucketReport], None]:
+    """A callback that prints one line a bucket, for people with `stages` the seconds of each; with
+    its rulebook's name, if it gets one."""
+
+    def as_line(rulebook: str, report: BucketReport) -> None:
+        named = {"rulebook": rulebook} if rulebook else {}
+        json_line(named | dataclasses.asdict(report))
+
+    def as_text(rulebook: str, report: BucketReport) -> None:
+        parts = (
+            counted(report.rows, "row"),
+            *([f"{report.rejected:,} rejected"] if report.rejected else []),
+            counted(report.detections, "detection"),
+            counted(report.firings, "firing")
+            + (f" ({report.damped:,} damped)" if report.damped else ""),
+            counted(report.entries, "action"),
+            f"{sum(report.seconds.values()):.2f} s",
+        )
+        known = [name for name in STAGES if name in report.seconds]
+        each = ", ".join(f"{name} {report.seconds[name]:.3f}" for name in known)
+        at = time.strftime("%H:%M:%S")
+        whose = f"{rulebook}: " if rulebook else ""
+        line = f"{at} {whose}bucket {report.bucket}: {', '.join(parts)}"
+        line += f" ({each})" if stages else ""
+        _lines(wrapped(line, screen_width()))
+
+    return as_line if as_json else as_text
+
+
+def record(value: Mapping[str, Any], *, as_json: bool) -> None:
+    """One result: a JSON line, or a line a field."""
+    if as_json:
+        json_line(value)
+        return
+    for name, cell in value.items():
+        # Further lines of a value never begin like a field.
+        say(f"{name}: {cell}".replace("\n", "\n    "))
+
+
+def status(found: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
+    """`tidegate status`: a JSON line each, or all of the one rulebook, or an overview."""
+    if as_json:
+        for one in found:
+            json_line(one)
+    elif len(found) == 1:
+        _lines(status_lines(found[0], screen_width()))
+    else:
+        _lines(overview_lines(found, screen_width()))
+
+
+def summary(value: Mapping[str, Any], *, as_json: bool) -> None:
+    """A result with lists: scalars first, then a table for each list."""
+    if as_json:
+        json_line(value)
+        return
+    lists = {k: v for k, v in value.items() if isinstance(v, list)}
+    record({k: v for k, v in value.items() if k not in lists}, as_json=False)
+    for name, rows in lists.items():
+        if rows and isinstance(rows[0], Mapping):
+            mappings(name, rows, as_json=False)
+        else:
+            say(f"{name}: {', '.join(map(str, rows)) or '-'}")
+
+
+def mappings(title: str, rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
+    """Results of the same fields: a JSON line each, or a table."""
+    if as_json:
+        for row in rows:
+            json_line(row)
+        return
+    if not rows:
+        say(f"{title}: -")
+        return
+    columns = list(rows[0])
+    table(title, columns, ([_plainly(row.get(c)) for c in columns] for row in rows))
+
+
+def dead(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
+    """`tidegate dead`: a JSON line each, or a table and the commands for those in it."""
+    hidden = () if as_json else ("commands", "text")
+    shown = [{name: cell for name, cell in row.items() if name not in hidden} for row in rows]
+    mappings("dead letters", shown, as_json=as_json)
+    if rows and not as_json:
+        say("`tidegate firings --entry N` shows the statement and the firings of one;")
+        say("`tidegate redrive N`, `tidegate redrive --all [RULE]`, `tidegate skip N` get past it")
+
+
+def entry(value: Mapping[str, Any], *, as_json: bool) -> None:
+    """`tidegate firings --entry`: a line a field, then its firings."""
+    if as_json:
+        json_line(value)
+        return
+    _lines(entry_lines(value, screen_width()))
+
+
+def _plainly(value: Any) -> Any:
+    """A list or mapping as people read it."""
+    if isinstance(value, list):
+        return "; ".join(str(_plainly(one)) for one in value)
+    return orjson.dumps(value, default=plain).decode() if isinstance(value, Mapping) else value
+
+
+def firings(found: Iterable[Mapping[str, Any]], title: str = "", *, as_json: bool) -> None:
+    """`tidegate firings`: a JSON line each, or a title and a few lines each."""
+    if as_json:
+        for firing in found:
+            json_line(firing)
+        return
+    say(title)
+    _lines(firing_lines(found, screen_width()))
+
+
+def heard(value: Mapping[str, Any], position: str, *, as_json: bool) -> None:
+    """A line of `tidegate listen`: a firing, or a signal."""
+    if as_json:
+        json_line({**value, "position": position})
+    elif "firing_id" in value and "rule" in value:
+        _lines(firing_lines([value], screen_width()))
+    else:
+        rest = {name: cell for name, cell in value.items() if name not in ("event", "time")}
+        fields = orjson.dumps(rest, default=plain).decode()
+        say(in_line(f"{value['time']} {value['event']} {fields}"))
+    sys.stdout.flush()
+
+
+def _lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        say(line)

@@ -1,0 +1,68 @@
+"""`tidegate run`: engines from their beginning to their end, and what is left in their way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from tidegate.engine.cli import output
+
+if TYPE_CHECKING:
+    from tidegate.connectors.http import Inbox
+    from tidegate.engine.app import Engines
+    from tidegate.engine.core.state import BucketReport
+
+
+def run_engines(
+    engines: Engines,
+    inbox_made: Callable[[], Inbox] | None,
+    printed: Callable[[str, BucketReport], None],
+    *,
+    once: bool,
+    until_idle: bool,
+    poll_seconds: float,
+) -> int:
+    """Run them, beside an inbox if one is to be made. How many obstacles are left; each is told."""
+    from tidegate.engine.app import stop_on_signals
+
+    several = len(engines.rulebooks) > 1
+    left: list[str] = []
+
+    def report(name: str, bucket: BucketReport) -> None:
+        printed(name if several else "", bucket)
+
+    stop_on_signals(engines)
+    try:
+        with ExitStack() as stack:
+            inbox = stack.enter_context(inbox_made()) if inbox_made is not None else None
+            stack.enter_context(engines)
+            if inbox is not None:
+                stack.callback(inbox.close)
+                _begin_beside(engines, inbox)
+            stop_on_signals(engines)  # again: a Spark that was started may have set its own
+            try:
+                if once:
+                    engines.run_once(report)
+                else:
+                    engines.run(poll_seconds=poll_seconds, until_idle=until_idle, on_bucket=report)
+            finally:
+                for name, sentences in engines.obstacles().items() if once or until_idle else ():
+                    left += [f"rulebook {name}: {one}" if several else one for one in sentences]
+    finally:
+        for obstacle in left:
+            output.say(obstacle, err=True)
+    return len(left)
+
+
+def _begin_beside(engines: Engines, inbox: Inbox) -> None:
+    """Answer for the rulebooks of the store while engines run: what comes in wakes them."""
+    from tidegate.connectors.http import strictest
+
+    inbox.begin(
+        engines.store_url,
+        limits=strictest(book.settings for book in engines.rulebooks),
+        on_written=engines.wake,
+        waits=lambda: engines.waiting,
+        starting=lambda: engines.starting,
+    )

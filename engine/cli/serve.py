@@ -1,0 +1,137 @@
+"""Commands that other programs talk to: the inbox alone, and waiting for what happens."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tidegate.engine.cli import output
+from tidegate.engine.cli.options import of_store, policy_file, seconds_of, store_url, the_store
+
+if TYPE_CHECKING:
+    from tidegate.connectors.http import Address, Inbox
+
+
+class AddressType(click.ParamType[Any]):
+    """HOST:PORT."""
+
+    name = "HOST:PORT"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Address:
+        from tidegate.connectors.http import parse_address
+
+        try:
+            return parse_address(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+http = click.option(
+    "--http",
+    type=AddressType(),
+    metavar="HOST:PORT",
+    help="Also answer as the inbox does, see `serve`; port 0: any that is free.",
+)
+
+
+@click.command()
+@click.option(
+    "--http",
+    type=AddressType(),
+    metavar="HOST:PORT",
+    default="127.0.0.1:8080",
+    show_default=True,
+    help="Where to listen; port 0: any that is free.",
+)
+@click.option(
+    "--rulebook-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Register this rulebook first; its default store is used.",
+)
+@store_url
+@click.option(
+    "--rulebook", "name", metavar="NAME", help="Only that one, where a store has several."
+)
+@policy_file
+def serve(
+    http: Address,
+    rulebook_file: Path | None,
+    store: str | None,
+    name: str | None,
+    policy: Path | None,
+) -> None:
+    """Take signals over HTTP, and tell programs what rules detect; `run` does the rest.
+
+    POST /signals/EVENT takes a JSON object of fields, or an array of them; its answer 202 says that
+    they are in the store, in every rulebook that declares EVENT. GET /events/stream?name=RULE sends
+    what happens. GET /openapi.json describes it all.
+
+    Only this machine is listened to, unless the policy names keys, as in `inbox_keys: {till:
+    [atm_empty]}`, whose secret is in the variable TIDEGATE_SECRET_TILL.
+    """
+    from tidegate.engine.app.serve import serve as serve_alone
+
+    stop = threading.Event()
+
+    def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        signal.signal(number, signal.SIG_DFL)  # a second one ends it at once
+        threading.Thread(target=stop.set).start()
+
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGINT, end)
+    serve_alone(http, the_store(store, rulebook_file), name, rulebook_file, policy, stop)
+
+
+@click.command()
+@click.argument("heard", metavar="RULE|SIGNAL")
+@click.option(
+    "--since",
+    metavar="POSITION",
+    help="Go on behind this line's position; `earliest`: all that is kept. Default: from now on.",
+)
+@click.option("--once", is_flag=True, help="What there is now, then end.")
+@click.option("--poll", default="500ms", show_default=True, help="Pause between two looks.")
+@of_store
+def listen(
+    heard: str,
+    since: str | None,
+    once: bool,
+    poll: str,
+    store: str | None,
+    name: str | None,
+    as_json: bool,
+) -> None:
+    """Wait for what a rule detects, or for a signal: a line for each, nothing passed over.
+
+    With --json each line holds its `position`; `--since` that goes on behind it, also after a
+    restart.
+    """
+    from tidegate.engine.control.listen import listening
+
+    pause = seconds_of(poll, "--poll") or 0.5
+    last = None
+    try:
+        for position, item in listening(the_store(store), name, heard, since, pause, once=once):
+            last = position
+            output.heard(item, position, as_json=as_json)
+    finally:
+        if last is not None and not as_json:
+            output.tell(f"go on with --since {last}")
+
+
+def inbox_at(address: Address, policy: Path | None) -> Inbox:
+    """An inbox that has its port, before anything that takes long is begun."""
+    from tidegate.connectors.http import Inbox
+    from tidegate.engine.core.policy import load_policy
+
+    return Inbox(address, load_policy(policy))
+
+
+COMMANDS = (serve, listen)

@@ -1,0 +1,236 @@
+"""`tidegate status` for people: running or stopped first, then tables, rules, what stands in the
+way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tidegate.engine.core.lifecycle import CATCHING_UP, WAITING
+from tidegate.engine.core.text.layout import (
+    age_text,
+    bytes_text,
+    columns,
+    counted,
+    fates_text,
+    pairs_text,
+    time_text,
+    wrapped,
+)
+
+
+def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
+    """The lines; none is wider than `width`."""
+    yield from wrapped(f"rulebook {status['rulebook']}: {_state(status)}", width)
+    yield from wrapped(_progress(status), width, "  ")
+    yield f"  store of {bytes_text(status['store_bytes'])}"
+    yield from _tables(status["tables"], width)
+    yield from _rules(status["rules"], width)
+    yield from _scripts(status["scripts"], width)
+    yield from _carried(status, width)
+    yield from _timers(status, width)
+    yield from _misfires(status["misfires"], width)
+    yield from _held_back(status["held_back"], width)
+    scripts = {row["script"] for row in status["scripts"]}
+    for parked in status["parked_rules"]:
+        what = "script" if parked["rule"] in scripts else "rule"
+        said = f"{what} {parked['rule']} is parked since {time_text(parked['since'])}: "
+        said += f"{parked['reason']}\n{parked['hint']}; then {parked['commands'][0]}"
+        yield from _part(f"{said} ({parked['passed_over']:,} occurrences passed over)", width)
+    for disabled in status["disabled_rules"]:
+        what = "script" if disabled["rule"] in scripts else "rule"
+        said = f"{what} {disabled['rule']} is disabled since {time_text(disabled['since'])}"
+        yield from _part(f"{said}: {disabled['commands'][0]}", width)
+    for text in status["quarantined"]:
+        yield from _part(_quarantined(text), width)
+    for entry in status["entries"]:
+        yield from _part(_entry(entry), width)
+    yield from _listed("moved", "the commits whose time was moved last", status, width)
+    yield from _listed("rejected", "the newest rejected: `tidegate rejected -v`", status, width)
+    yield from _listed("undeclared_signals", "signals that no event declares", status, width)
+    yield from _listed("asked_for", "asked for", status, width)
+    yield from _listed("answered", "answered", status, width)
+
+
+def overview_lines(found: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+    """Several rulebooks, a line each; then what each does, or why it stopped."""
+    names = ("rulebook", "state", "behind", "fired", "failed", "damped", "dead", "parked")
+    rows = [
+        (s["rulebook"], s["state"], age_text(s["lag"]["seconds"]), s["fired"],
+         s["condition_failed"], s["damped"], s["dead"], len(s["parked_rules"]))
+        for s in found
+    ]  # fmt: skip
+    yield from columns(names, rows, width, left=2)
+    yield ""
+    for status in found:
+        yield from wrapped(f"{status['rulebook']}: {_state(status)}", width)
+    yield ""
+    size = bytes_text(found[0]["store_bytes"])
+    yield from wrapped(f"store of {size}; `tidegate status --rulebook NAME` says all of one", width)
+
+
+def _state(status: Mapping[str, Any]) -> str:
+    if holder := status["lease_holder"]:
+        waits = f", {_process(status['standby'])} is its standby" if status["standby"] else ""
+        return f"{_activity(status)} ({_process(holder)}{waits})"
+    if status["stopped"]:
+        return f"stopped: {status['stopped']}"
+    if status["vanished"]:
+        return "stopped: its process ended without a word (killed?); `tidegate run` goes on"
+    return "stopped (not running); `tidegate run` goes on" if status["bucket"] else "never run yet"
+
+
+def _activity(status: Mapping[str, Any]) -> str:
+    """`starting: checking tables and SQL`, `catching up: 214 commits, the oldest of 12 min ago;
+    asking conditions, 3 of 12`."""
+    state, behind = status["state"], status["behind"]
+    if state == WAITING:
+        return f"waiting for {status['doing']}"
+    if state != CATCHING_UP:
+        return f"{state}: {status['doing']}" if status["doing"] else str(state)
+    some = [
+        counted(behind[f"{noun}s"], noun) for noun in ("commit", "signal") if behind[f"{noun}s"]
+    ]
+    said = ["what was due"]
+    if some:
+        said = [f"{', '.join(some)}, the oldest of {age_text(behind['seconds'])} ago"]
+    if since := status["losing_ground_since"]:
+        said.append(f"losing ground since {time_text(since)}")
+    if status["doing"]:
+        said.append(status["doing"])
+    return f"{state}: {'; '.join(said)}"
+
+
+def _process(holder: str) -> str:
+    machine, _, process = holder.rpartition("/")[0].rpartition("/")
+    return f"process {process} on {machine}" if process else holder
+
+
+def _progress(status: Mapping[str, Any]) -> str:
+    parts = [
+        f"bucket {status['bucket']:,}",
+        f"everything up to {time_text(status['seen_until'])} UTC",
+        fates_text(status),
+        f"{status['rejected_rows']:,} rejected",
+        f"{counted(status['unplaced_signals'], 'signal')} waiting",
+    ]
+    if status["adjusted_commits"]:
+        moved = counted(status["adjusted_commits"], "commit")
+        parts.append(f"{moved} with their time moved")
+    return ", ".join(parts)
+
+
+def _tables(tables: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+    if tables:
+        names = ("table", "version read", "its time", "commits behind", "seconds behind")
+        rows = [
+            (t["table"], t["version"], time_text(t["instant"]), t.get("commits_behind"),
+             t.get("seconds_behind"))
+            for t in tables
+        ]  # fmt: skip
+        yield ""
+        yield from columns(names, rows, width)
+
+
+def _rules(rules: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+    if rules:
+        names = ("rule", "state", "last fired", "fired", "failed", "damped", "dead", "open")
+        rows = [
+            (r["rule"], r["state"], time_text(r["last_fired"]), r["fired"], r["condition_failed"],
+             r["damped"], r["dead"], r["pending"] + r["held"])
+            for r in rules
+        ]  # fmt: skip
+        yield ""
+        yield from columns(names, rows, width, left=2)
+        for r in rules:
+            if r["damped_by"]:
+                by = ", ".join(f"{count:,} by {kind}" for kind, count in r["damped_by"].items())
+                yield from wrapped(f"rule {r['rule']}: detections that were damped: {by}", width)
+
+
+def _scripts(scripts: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+    if scripts:
+        yield ""
+        rows = [(row["script"], row["state"]) for row in scripts]
+        yield from columns(("script", "state"), rows, width, left=2)
+
+
+def _carried(status: Mapping[str, Any], width: int) -> Iterator[str]:
+    rows = [
+        (row.get("rule") or row["script"], row["carried_instances"], row["carried_keys"])
+        for row in (*status["rules"], *status["scripts"])
+        if row["carried_instances"]
+    ]
+    if rows:
+        yield ""
+        yield from columns(("what is carried", "instances", "of keys"), rows, width)
+
+
+def _misfires(misfires: Mapping[str, int], width: int) -> Iterator[str]:
+    for clock, count in misfires.items():
+        if count:
+            missed = counted(count, "occurrence")
+            yield from wrapped(f"clock {clock}: {missed} missed and passed over (misfire)", width)
+
+
+def _timers(status: Mapping[str, Any], width: int) -> Iterator[str]:
+    if status["next_timers"]:
+        rows = [
+            (time_text(t["at"]), ", ".join(t["rules"]), t["clock"] or pairs_text(t["key"]))
+            for t in status["next_timers"]
+        ]
+        yield ""
+        yield from columns(("next timer", "rules", "clock or key"), rows, width)
+        many = status["timers_pending"]
+        yield f"{counted(many, 'timer')} of rules and scripts {'waits' if many == 1 else 'wait'}"
+
+
+def _held_back(found: Sequence[Mapping[str, str]], width: int) -> Iterator[str]:
+    if found:
+        yield ""
+        yield "not seen yet:"
+        for row in found:
+            yield from wrapped(f"{row['source']}: {row['reason']}", width, "  ")
+
+
+def _entry(entry: Mapping[str, Any]) -> str:
+    target = f", writes {entry['target']}" if entry["target"] else ""
+    tried = f", {counted(entry['attempts'], 'attempt')}" if entry["attempts"] else ""
+    said = f"entry {entry['number']} of rule {entry['rule']}: {entry['state']}{tried}{target}"
+    said += f": {entry['error']}" if entry["error"] else ""
+    return "\n".join([said, "; ".join(entry["commands"])]) if entry["commands"] else said
+
+
+def _listed(name: str, title: str, status: Mapping[str, Any], width: int) -> Iterator[str]:
+    rows = status[name]
+    if rows:
+        yield ""
+        yield f"{title}:"
+        for row in rows:
+            told = (f"{k} {v}" for k, v in row.items() if v is not None and k != "ordinal")
+            yield from wrapped(", ".join(told), width, "  ")
+
+
+_THEN = {
+    "action": "Its entries are dead: `tidegate dead`",
+    "condition": "The firings that it was asked of are dead: `tidegate dead`",
+    "sample": "The firings that it was taken for are dead: `tidegate dead`",
+    "where": "Rows that it cannot decide are rejected: `tidegate rejected -v`",
+    "read": "The rulebook stops there",
+}
+
+
+def _quarantined(text: Mapping[str, Any]) -> str:
+    """What a text did to Spark, what became of it, and the way past."""
+    said = f"in quarantine since {time_text(text['since'])}: {text['told']} {text['did']}."
+    then = (
+        f"{_THEN.get(text['kind'], 'It runs no more')}. It runs alone now, and no more at all once"
+    )
+    rule = text["rule"] or "RULE (a rule that uses it)"
+    way = f"correct it; or `tidegate enable {rule}` lets it run as before"
+    return f"{said} {then} it has strikes_max strikes\n{way}"
+
+
+def _part(text: str, width: int) -> Iterator[str]:
+    yield ""
+    yield from wrapped(text, width)

@@ -1,0 +1,41 @@
+"""`tidegate listen`: what happens, line by line, for as long as somebody reads."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import partial
+
+from tidegate.engine.control.heard import heard
+from tidegate.engine.control.requests import the_rulebook
+from tidegate.engine.core.outage import Outages
+from tidegate.engine.store import open_store
+from tidegate.engine.store.tail import Item
+
+ITEMS = 1_000  # at a time
+
+
+def listening(
+    url: str,
+    rulebook: str | None,
+    name: str,
+    since: str | None,
+    poll_seconds: float,
+    *,
+    once: bool,
+) -> Iterator[Item]:
+    """(position, item) of a rule or a signal from a position on, as they come; with `once` those
+    that are there. Raises InputError for what cannot be waited for, EngineError for a position that
+    cannot be gone on from."""
+    with open_store(url, create=False) as store:
+        book = the_rulebook(store, rulebook)
+        tail = store.tail(heard(book, name, "RULE|SIGNAL"), since)
+        seconds_max = book.settings.outage_max_seconds
+        through = Outages(seconds_max, time.sleep, lambda: None, lambda: False).through
+        while True:
+            items = through(partial(tail.take, ITEMS))
+            yield from items
+            if not items and once:
+                return
+            if not items:
+                time.sleep(poll_seconds)

@@ -1,0 +1,140 @@
+"""Rules as data: listed, put beside a rulebook's text, dropped, while the engine runs or not (G24).
+
+engine.rules.put("alarm", "{on: placed, if: amount > 100, do: [{signal: alarmed}]}")
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from tidegate.engine.control.firings import unknown
+from tidegate.engine.core.text.keytext import key_text
+from tidegate.engine.store import KeptRulebook, SqlStore
+from tidegate.rules.errors import EngineError, InputError, Problem, word_place
+from tidegate.rules.loader import is_text
+from tidegate.rules.model import Rulebook
+from tidegate.rules.yaml.files import read_file
+
+
+class Rules:
+    """The rules of one rulebook. What changes is asked for, and taken over between two buckets by
+    the engine that runs; each change is a version of the rulebook."""
+
+    def __init__(
+        self, store: SqlStore, rulebook: str, wake: Callable[[], None] = lambda: None
+    ) -> None:
+        self._store, self._rulebook, self._wake = store, rulebook, wake
+
+    def put(self, name: str, text: str) -> int:
+        """Put a rule beside the rulebook's text, or in the place of one that was put: `text` is its
+        YAML, as it stands under `rules:`. Returns the version. Raises InputError."""
+        if "/" in name:  # it would be a part of another rule
+            message, hint = f"{name!r} is not a name", "letters, digits and _, not a keyword"
+            raise InputError([Problem("name", message, word_place("NAME"), hint)])
+        return self._ask(lambda kept: {**kept.added, name: text})
+
+    def drop(self, name: str) -> int:
+        """Drop a rule that was put; returns the version. Raises InputError."""
+        return self._ask(lambda kept: _dropped(kept, name))
+
+    def disable_for(self, rule: str, key: Mapping[str, str]) -> int:
+        """Keep a rule from firing for a key; returns the version. Raises InputError."""
+        return self._switch(rule, key, off=True)
+
+    def enable_for(self, rule: str, key: Mapping[str, str]) -> int:
+        """Let a rule fire for a key again; returns the version. Raises InputError."""
+        return self._switch(rule, key, off=False)
+
+    def list(self) -> list[dict[str, Any]]:
+        """A row a rule: `rule`, `on`, `enabled`, `disabled_for`, the keys for which it does not
+        fire, and `put`, the YAML of one that was put."""
+        kept = self._store.newest(self._rulebook)
+        off = self._store.disabled(self._rulebook)
+        return [
+            {
+                "rule": rule.name,
+                "on": rule.on_text,
+                "enabled": rule.enabled and rule.name not in off,
+                "disabled_for": [
+                    {name: key_text(value) for name, value in key.items()}
+                    for key in rule.disabled_for
+                ],
+                "put": kept.added.get(rule.name),
+            }
+            for rule in kept.load().rules.values()
+        ]
+
+    def _switch(self, name: str, key: Mapping[str, str], *, off: bool) -> int:
+        return self._ask(lambda kept: _switched(kept, name, key, off=off))
+
+    def _ask(self, added: Callable[[KeptRulebook], Mapping[str, str]]) -> int:
+        """Ask for the newest version with other rules beside its text; once more where somebody has
+        asked for another meanwhile."""
+        version = None
+        while version is None:
+            before = self._store.newest(self._rulebook)
+            kept = replace(before, added=added(before))
+            kept.judged(self._rulebook)
+            version = self._store.propose(self._rulebook, kept, before.version)
+        self._wake()
+        return version
+
+
+def _dropped(kept: KeptRulebook, name: str) -> Mapping[str, str]:
+    """The rules beside a text without one of them; or without the keys for which a rule was
+    disabled that is gone."""
+    left = {n: text for n, text in kept.added.items() if n.partition("/")[0] != name}
+    if name not in kept.added:
+        book = kept.load()
+        if name not in book.rules and left != kept.added:
+            return left
+        if name not in book.rules:
+            raise InputError([unknown("rules", name, book, "NAME")])
+        message = f"rule `{name}` stands in the rulebook's own text"
+        hint = f"take it out there, or `tidegate disable {name}`"
+        raise InputError([Problem("not-put", message, word_place("NAME"), hint)])
+    return left
+
+
+def _switched(
+    kept: KeptRulebook, name: str, key: Mapping[str, str], *, off: bool
+) -> Mapping[str, str]:
+    """The rules beside a text, with one that is disabled for a key, or is not any more."""
+    book = kept.load()
+    rule = book.rules.get(name)
+    if rule is None:
+        raise InputError([unknown("rules", name, book, "RULE")])
+    if {*key} != {*rule.key_names}:
+        names = ", ".join(rule.key_names) or "none: it has no per:"
+        message = f"the key columns of rule `{name}` are {names}"
+        raise InputError([Problem("not-switched", message, word_place("--key"))])
+    known = [{n: key_text(v) for n, v in one.items()} for one in rule.disabled_for]
+    if (dict(key) in known) is off:
+        message = f"rule `{name}` is {'' if off else 'not '}disabled for this key"
+        raise InputError([Problem("not-switched", message, word_place("--key"))])
+    left = [one for one in known if one != key] + ([dict(key)] if off else [])
+    return {**kept.added, f"{name}/disabled_for": json.dumps({"disabled_for": left})}
+
+
+def ask_to_reload(
+    store: SqlStore, book: Rulebook, source: str | os.PathLike[str] | None = None
+) -> int:
+    """Ask for another text of a rulebook, a path or YAML, by default its file as it is now; the
+    number of its version. Raises InputError."""
+    kept = store.newest(book.name)
+    if source is None and kept.file is None:
+        message = f"rulebook `{book.name}` came from no file"
+        raise EngineError("no-rulebook", message, "name the file to take over")
+    given = source if source is not None else kept.file or ""
+    if isinstance(given, str) and is_text(given):
+        changed = replace(kept, text=given, files={})
+    else:
+        path = os.path.abspath(given)
+        changed = replace(kept, text=read_file(path), file=path, files={})
+    files = changed.judged(book.name).files
+    version = store.propose(book.name, replace(changed, files=files), kept.version)
+    return version if version is not None else ask_to_reload(store, book, source)

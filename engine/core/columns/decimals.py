@@ -1,0 +1,79 @@
+"""Decimals as words to be hashed: alike for every number that is equal."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.engine.core.columns.numba_cache import njit
+
+_DOUBLE, _OWN = 1, 2
+_ONE, _TWO32, _TWO53, _TWO63 = (np.uint64(1 << n) for n in (0, 32, 53, 63))
+_FIVE, _TEN = np.uint64(5), np.uint64(10)
+
+
+def decimal_words(array: pa.Array) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+    """Three words of each decimal, and whether it needs them all.
+
+    A decimal is the whole number or the double that is equal to it, which stands in the first word:
+    7.00 is 7. Else the words are the low and high word of its digits without zeros at the end, and
+    its scale: 0.10 is (1, 0, 1).
+    """
+    found, near, kind = np.zeros((len(array), 3), np.uint64), np.zeros(len(array)), array.type
+    if pa.types.is_decimal256(kind):
+        array = array.cast(pa.decimal128(38, kind.scale))
+    data = np.frombuffer(array.buffers()[1], np.uint64).reshape(-1, 2)
+    rows = np.ascontiguousarray(data[array.offset : array.offset + len(array)])
+    form = np.zeros(len(array), np.int8)
+    _words(rows, kind.scale, found, near, form)
+    double = form == _DOUBLE
+    found[double, 0] = near[double].view(np.uint64)
+    return found, form == _OWN
+
+
+@njit
+def _divide(low, high, by):  # type: ignore[no-untyped-def]
+    """128 bits by a small number: quotient and rest."""
+    half, mask = np.uint64(32), _TWO32 - _ONE
+    rest = high % by
+    top = high // by
+    upper = (rest << half) | (low >> half)
+    lower = ((upper % by) << half) | (low & mask)
+    return ((upper // by) << half) | (lower // by), top, lower % by
+
+
+@njit
+def _words(rows, scale, words, near, form):  # type: ignore[no-untyped-def]
+    """Of each decimal, low and high word, the words; `near` and `form` of those that are doubles,
+    or only themselves."""
+    zero = np.uint64(0)
+    for i in range(rows.shape[0]):
+        low, high, left = rows[i, 0], rows[i, 1], scale
+        negative = high >= _TWO63
+        if negative:
+            low, high = ~low + _ONE, ~high + (_ONE if low == zero else zero)
+        while left > 0:
+            quotient, top, rest = _divide(low, high, _TEN)
+            if rest != zero:
+                break
+            low, high, left = quotient, top, left - 1
+        if left == 0 and high == zero and (low < _TWO63 or (negative and low == _TWO63)):
+            words[i, 0] = ~low + _ONE if negative else low
+            continue
+        odd, over, fives, twos = low, high, left, -left
+        while fives > 0:
+            quotient, top, rest = _divide(odd, over, _FIVE)
+            if rest != zero:
+                break
+            odd, over, fives = quotient, top, fives - 1
+        while fives == 0 and odd & _ONE == zero:
+            odd, over, twos = (odd >> _ONE) | (over << np.uint64(63)), over >> _ONE, twos + 1
+        if fives == 0 and over == zero and odd < _TWO53:
+            near[i] = np.float64(odd) * 2.0**twos * (-1.0 if negative else 1.0)
+            form[i] = _DOUBLE
+            continue
+        if negative:
+            low, high = ~low + _ONE, ~high + (_ONE if low == zero else zero)
+        words[i, 0], words[i, 1], words[i, 2] = low, high, np.uint64(left)
+        form[i] = _OWN

@@ -1,0 +1,131 @@
+"""Identities that a replay finds again: of occurrences, and of firings (G6).
+
+An id is 128 bits, held as uint64[n, 2]. It is a hash, not a cryptographic one, over Arrow buffers:
+of names and values only, so that neither chunks, slices and dictionaries, nor buckets, stores and
+wall clocks can be seen in it. Two ids differ if what they identify differs, but for chance: 2**-64
+for a billion of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.engine.core.columns.hashing import (
+    count_equal,
+    mix_chosen,
+    mix_rows,
+    row_hash,
+    sum_by_offsets,
+)
+from tidegate.engine.core.values import ENGINE, ChangeKind, Int64, UInt64
+
+__all__ = [
+    "as_binary",
+    "as_hex",
+    "column_set",
+    "firing_ids",
+    "instant_ids",
+    "key_ids",
+    "occurrence_ids",
+    "repeat_ids",
+    "signal_ids",
+]
+
+
+def column_set(columns: Iterable[str]) -> str:
+    """The digest that names a set of columns in `Batch.ids`."""
+    text = "\x00".join(sorted(set(columns)))
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def occurrence_ids(
+    event: str, table_id: str, rows: Int64, version: Int64, kind: Int64, hashes: UInt64
+) -> UInt64:
+    """Ids uint64[n, 2] of n rows of a table: (event type, table id, version, change kind,
+    parameter hash, duplicate number).
+
+    rows[n] says which of the m changes in version[m], kind[m] (`engine.core.values.ChangeKind`) and
+    hashes[m, 2]; these are `engine.core.columns.hashing.row_hash` of the parameters: a null is as
+    if the column were not there.
+    """
+    number = version * np.int64(len(ChangeKind)) + kind
+    return mix_chosen(hashes, rows, _seed("occurrence", event, table_id), version, number)
+
+
+def signal_ids(event: str, keys: Sequence[tuple[str, str]]) -> UInt64:
+    """Ids uint64[n, 2] of n signals, from the ids under which the store keeps them, and whose
+    these are (`engine.core.values.Namespace`)."""
+    of_engine = np.array([namespace == ENGINE for _, namespace in keys], np.int64)
+    names = pa.table({"id": pa.array([id for id, _ in keys], pa.string())})
+    return mix_rows(row_hash(names), _seed("signal", event), of_engine)
+
+
+def instant_ids(event: str, time: Int64) -> UInt64:
+    """Ids uint64[n, 2] of n occurrences of a clock, or of n ticks: all that they have is their
+    time."""
+    none = np.zeros((len(time), 2), np.uint64)
+    return mix_rows(none, _seed("instant", event), time)
+
+
+def firing_ids(
+    rulebook: str,
+    rule: str,
+    keys: pa.Table,
+    start: Int64,
+    end: Int64,
+    offsets: Int64,
+    occurrences: UInt64,
+) -> UInt64:
+    """Ids uint64[n, 2] of n firings: (rulebook, rule, key, start, end, occurrence ids in any order,
+    duplicate number).
+
+    keys: n rows (a table without columns for a rule without `per:`); start[n], end[n]; the
+    occurrences of firing i are rows offsets[i]:offsets[i + 1] of `occurrences`, uint64[m, 2].
+    """
+    key = row_hash(keys) if keys.num_columns else np.zeros((len(start), 2), np.uint64)
+    ids = mix_rows(key, _seed("firing", rulebook, rule), start)
+    ids = mix_rows(ids, _seed("end"), end)
+    ids = mix_rows(ids + sum_by_offsets(occurrences, offsets), _seed("count"), np.diff(offsets))
+    return count_equal(ids)
+
+
+def key_ids(keys: pa.Table, count: int) -> UInt64:
+    """Ids uint64[n, 2] of n keys, by the names, types and values of their columns."""
+    hashes = row_hash(keys) if keys.num_columns else np.zeros((count, 2), np.uint64)
+    columns = (f"{field.name} {field.type}" for field in keys.schema)
+    return mix_rows(hashes, _seed("key", *columns), np.zeros(count, np.int64))
+
+
+def repeat_ids(keys: UInt64, names: Sequence[str], hashes: UInt64, offsets: Int64) -> UInt64:
+    """Ids uint64[n, 2] of what n firings repeat: their keys' ids, and the hashes of the columns
+    `names` of their rows, which are offsets[i]:offsets[i + 1] of firing i, in order."""
+    counts = np.diff(offsets)
+    place = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
+    rows = mix_rows(hashes, _seed("repeat", *names), place)
+    return mix_rows(keys + sum_by_offsets(rows, offsets), _seed("count"), counts)
+
+
+def as_binary(ids: UInt64) -> pa.FixedSizeBinaryArray:
+    """The ids as fixed_size_binary[16], big-endian, so that their order is that of their hex."""
+    data = np.ascontiguousarray(ids).astype(">u8").tobytes()
+    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(ids), [None, pa.py_buffer(data)])
+
+
+def as_hex(ids: UInt64) -> pa.StringArray:
+    """The ids as strings of 32 lower-case hexadecimal digits."""
+    data = np.ascontiguousarray(ids).astype(">u8").tobytes().hex().encode()
+    offsets = np.arange(0, 32 * (len(ids) + 1), 32, dtype=np.int32)
+    return pa.StringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(data))
+
+
+def _seed(*parts: str) -> tuple[np.uint64, np.uint64]:
+    text = "".join(f"{len(part)}:{part}" for part in parts)
+    digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
+    return (
+        np.uint64(int.from_bytes(digest[:8], "big")),
+        np.uint64(int.from_bytes(digest[8:], "big")),
+    )

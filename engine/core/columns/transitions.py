@@ -1,0 +1,175 @@
+"""Transition tables: the net effect of a firing's constituents on a table, by its key; or that of
+all firings of a bucket which are acted on together (`net: bucket`).
+
+`inserted` and `new_updated` hold rows as they are after all changes, `deleted` and `old_updated` as
+they were before. Over several tables each has its table's name before it: `accounts_inserted`.
+
+Example: key 1 is inserted with 5 and updated to 6, key 3 goes from 5 to 6 to 7, key 2 is inserted
+and deleted. Then `inserted` has 1: 6, `old_updated` has 3: 5, `new_updated` has 3: 7.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.engine.core.columns.hashing import row_hash
+from tidegate.engine.core.parameters import CHANGE_TYPE, OLD
+from tidegate.engine.core.values import Int64
+from tidegate.rules.model import TRANSITION_TABLES, Change
+
+_METADATA = b"transitions"
+_ORDER = (Change.DELETE, Change.UPDATE, Change.INSERT)  # of one commit's changes of one key
+_DELETE, _UPDATE, _INSERT = range(3)
+_ANY = 3  # `_change_type` says which
+_NONE = -1  # no change of the table
+
+
+@dataclass(frozen=True, slots=True)
+class Transitions:
+    """What the transition tables of one table are made of: its columns, by the columns of the
+    parameter relation in which they stand, its key, and by event type which change it is.
+    `prefix`: what stands before their names. `per_firing`: each firing's effect by itself, else
+    that of all together. `refused`: why there are none, `hint` the remedy.
+
+    It is kept in the metadata of the relation's schema, and so with the relation.
+    """
+
+    table: str
+    prefix: str
+    key: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+    events: Mapping[str, str] = field(default_factory=dict)
+    per_firing: bool = True
+    refused: str = ""
+    hint: str = ""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The transition tables, in small letters."""
+        return frozenset(self.prefix.lower() + name for name in TRANSITION_TABLES)
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The columns of the relation that they are made of."""
+        changes = {*self.events.values()}
+        old = {OLD} if changes & {Change.UPDATE, Change.CHANGE} else set()
+        kind = {CHANGE_TYPE} if Change.CHANGE in changes else set()
+        return frozenset({"event_type", "occurred_at", *self.columns.values(), *old, *kind})
+
+
+def with_transitions(schema: pa.Schema, found: Collection[Transitions]) -> pa.Schema:
+    """A relation's schema that tells of its transition tables."""
+    if not found:
+        return schema
+    return schema.with_metadata({_METADATA: json.dumps([asdict(one) for one in found])})
+
+
+def transitions_of(schema: pa.Schema) -> list[Transitions]:
+    """What a relation's schema tells of its transition tables."""
+    told = json.loads((schema.metadata or {}).get(_METADATA, b"[]"))
+    return [Transitions(**{**one, "key": tuple(one["key"])}) for one in told]
+
+
+def named_transitions(schema: pa.Schema) -> frozenset[str]:
+    """The names of the transition tables that a relation's schema tells of."""
+    return frozenset[str]().union(*(one.names for one in transitions_of(schema)))
+
+
+def transition_table(relation: pa.Table, name: str) -> pa.Table:
+    """A transition table by its name in small letters: `firing_id`, that of the row's first change,
+    and the table's columns; in order of the first change of each row. Raises KeyError if the
+    relation tells of none."""
+    found = {n: one for one in transitions_of(relation.schema) for n in one.names}
+    if name not in found:
+        raise KeyError(name)
+    of, kind = found[name], name.removeprefix(found[name].prefix.lower())
+    return _net(relation, of, kind)
+
+
+def _net(relation: pa.Table, of: Transitions, kind: str) -> pa.Table:
+    codes = _changes(relation, of)
+    first, last = _ends(relation, of, codes)
+    was, left = codes[first] != _INSERT, codes[last] != _DELETE
+    if kind == "inserted":
+        chosen = ~was & left
+    elif kind == "deleted":
+        chosen = was & ~left
+    else:
+        chosen = was & left
+        before = _before(relation, of, first[chosen], codes)
+        after = _after(relation, of, last[chosen])
+        chosen[chosen] = (row_hash(before) != row_hash(after)).any(axis=1)
+    first, last = first[chosen], last[chosen]
+    order = np.argsort(first, kind="stable")
+    first, last = first[order], last[order]
+    old = kind in ("deleted", "old_updated")
+    found = _before(relation, of, first, codes) if old else _after(relation, of, last)
+    return found.add_column(0, "firing_id", relation["firing_id"].take(pa.array(first)))
+
+
+def _changes(relation: pa.Table, of: Transitions) -> Int64:
+    """Which change each row of the relation is, by its place in `_ORDER`; `_NONE` if it is no whole
+    change of the table: the beginning of an update has no row after it."""
+    known = {**{change: code for code, change in enumerate(_ORDER)}, Change.CHANGE: _ANY}
+    codes = np.array([*(known[Change(change)] for change in of.events.values()), _NONE])
+    event = _index(relation["event_type"], list(of.events))
+    found: Int64 = codes[event]
+    if (found == _ANY).any():
+        said = _index(relation[CHANGE_TYPE], [str(change) for change in _ORDER])
+        found = np.where(found == _ANY, said, found)
+    if (found == _UPDATE).any():
+        whole = relation[OLD].is_valid().to_numpy()
+        found = np.where((found == _UPDATE) & ~whole, _NONE, found)
+    return found
+
+
+def _index(values: pa.ChunkedArray, known: Sequence[str]) -> Int64:
+    found = pc.index_in(values, pa.array(known, pa.string()))
+    index: Int64 = found.fill_null(-1).to_numpy().astype(np.int64)
+    return index
+
+
+def _ends(relation: pa.Table, of: Transitions, codes: Int64) -> tuple[Int64, Int64]:
+    """The first and the last change of each key, in each firing or in all: by time, then by kind of
+    change."""
+    rows = np.flatnonzero(codes != _NONE)
+    changes = relation.take(pa.array(rows))
+    columns = [changes[of.columns[name]] for name in of.key]
+    if of.per_firing:
+        columns.append(changes["firing_id"])
+    group = row_hash(pa.table(columns, names=[str(n) for n in range(len(columns))]))
+    time = changes["occurred_at"].cast(pa.int64()).to_numpy()
+    order = np.lexsort((codes[rows], time, *group.T))
+    differs = (np.diff(group[order].astype(np.int64), axis=0) != 0).any(axis=1)
+    some = np.ones(min(len(rows), 1), np.bool_)
+    rows = rows[order]
+    return rows[np.append(some, differs)], rows[np.append(differs, some)]
+
+
+def _after(relation: pa.Table, of: Transitions, rows: Int64) -> pa.Table:
+    """What changes leave, or a delete took: the rows of the relation."""
+    taken = relation.select([*dict.fromkeys(of.columns.values())]).take(pa.array(rows))
+    return pa.table({name: taken[column] for name, column in of.columns.items()})
+
+
+def _before(relation: pa.Table, of: Transitions, rows: Int64, codes: Int64) -> pa.Table:
+    """The rows before changes: that of an update stands in `old`."""
+    after = _after(relation, of, rows)
+    updated = codes[rows] == _UPDATE
+    if not updated.any():
+        return after
+    old = relation[OLD].take(pa.array(rows)).combine_chunks()
+    fields = {f.name.lower(): part for f, part in zip(old.type, old.flatten(), strict=True)}
+    columns = {
+        name: pc.if_else(
+            pa.array(updated), fields[name.lower()].cast(column.type, safe=False), column
+        )
+        for name, column in zip(after.column_names, after.columns, strict=True)
+    }
+    return pa.table(columns)

@@ -1,0 +1,108 @@
+"""What a rulebook's engine starts from, and what each bucket leaves in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.values import Carried, Cursor, Firings, Load, Plan, Rejected
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """How often rules fired in a bucket, by rule; `now`: the engine's clock as it was planned."""
+
+    now: int
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a rulebook's engine starts from: read once at start, then kept in memory."""
+
+    bucket: int  # number of the last committed bucket, 0 = none
+    watermark: int | None  # None before the first plan
+    now: int  # greatest `now` ever stored, 0 = none (G3)
+    cursors: Mapping[str, Cursor]
+    activations: Mapping[str, int]  # by rule
+    activation_digests: Mapping[str, str]  # by rule, of (on, per, context)
+    carried: Carried
+    parked: frozenset[str] = frozenset()  # rules that a limit has stopped (G13)
+    disabled: frozenset[str] = frozenset()  # rules that are switched off (G24)
+    fired: tuple[Fired, ...] = ()  # within the last minute (G22)
+
+    @property
+    def stopped(self) -> frozenset[str]:
+        """The rules that detect nothing."""
+        return self.parked | self.disabled
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """A rule that a limit stops from `instant` on, until it is enabled (G13)."""
+
+    rule: str
+    reason: str
+    hint: str
+    instant: int
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A bucket as it is stored: everything of it in one transaction (step 3).
+
+    `digests`: by rule active after the bucket, of what it detects with; a rule that is not in it
+    is forgotten. `rows` were read, `seconds` by stage. `parked` are rules that a limit stops from
+    here on; `passed_over`: by parked rule, how many occurrences it did not see in this bucket;
+    `fired`: what fired within a minute before its `now`, its own firings included; `memory`: by
+    rule, what is to be remembered of its firings that passed (`engine.core.damping_memory`);
+    `loads`: by rule or script, what it carries on; `misfires`: by clock, how many occurrences were
+    passed over.
+    """
+
+    plan: Plan
+    carried: Carried
+    digests: Mapping[str, str]
+    firings: tuple[Firings, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    rejected: tuple[Rejected, ...] = ()
+    rows: int = 0
+    detections: int = 0
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    parked: tuple[Parked, ...] = ()
+    passed_over: Mapping[str, int] = field(default_factory=dict)
+    fired: tuple[Fired, ...] = ()
+    memory: Mapping[str, pa.Table] = field(default_factory=dict)
+    loads: Mapping[str, Load] = field(default_factory=dict)
+    misfires: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was visible at one time: the latest version of each source, when the last signal was
+    received, and controls of sources (the others wait until their table is one). What happens by
+    itself up to `now` is visible too."""
+
+    now: int
+    versions: Mapping[str, int]
+    last_received: int | None
+    controls: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class BucketReport:
+    """One line of `run --json`. `rejected`: rows and signals that could not become occurrences, and
+    faults of scripts."""
+
+    bucket: int
+    watermark: int
+    rows: int
+    rejected: int
+    detections: int
+    firings: int
+    damped: int
+    entries: int
+    seconds: Mapping[str, float]

@@ -1,0 +1,77 @@
+"""Values as JSON has them: of stored signals and rejected rows, as commands print them and
+webhooks post them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import orjson
+
+from tidegate.engine.core.text.times import micros_text
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
+
+
+def instant(micros: int | None) -> str | None:
+    """Microseconds since the epoch as ISO 8601, UTC: six fraction digits or none."""
+    return None if micros is None else f"{micros_text(micros)}Z"
+
+
+def value(found: Any) -> Any:
+    """A Python value of an Arrow column as the language prints it; decimals stay Decimals.
+
+    Maps are lists of pairs, sorted; times and dates ISO 8601; bytes base64; what is not a finite
+    number is a string.
+    """
+    match found:
+        case float() if not math.isfinite(found):
+            return "NaN" if math.isnan(found) else "Infinity" if found > 0 else "-Infinity"
+        case bytes():
+            return base64.b64encode(found).decode()
+        case datetime():
+            return _time(found)
+        case date():
+            return found.isoformat()
+        case Mapping():
+            return {name: value(item) for name, item in found.items()}
+        case [tuple(), *_]:  # Arrow's form of a map
+            return [[value(k), value(item)] for k, item in sorted(found, key=_map_key)]
+        case list() | tuple():
+            return [value(item) for item in found]
+    return found
+
+
+def posted(fields: Mapping[str, Any]) -> bytes:
+    """Fields as JSON; decimals are numbers with their scale."""
+    return orjson.dumps(value(fields), default=_decimal)
+
+
+def text(fields: Mapping[str, Any]) -> str:
+    """Fields as canonical JSON text: equal fields give equal texts. Decimals become strings."""
+    return canonical(value(fields))
+
+
+def canonical(fields: Mapping[str, Any]) -> str:
+    """The same of fields whose values JSON has already."""
+    return _ENCODER.encode(fields)
+
+
+def _decimal(found: Any) -> Any:
+    if not isinstance(found, Decimal):
+        raise TypeError(f"{type(found).__name__} has no form in JSON")
+    return orjson.Fragment(format(found, "f"))
+
+
+def _time(at: datetime) -> str:
+    form = at.replace(tzinfo=None).isoformat()
+    return form if at.tzinfo is None else f"{form}Z"
+
+
+def _map_key(pair: tuple[Any, Any]) -> Any:
+    return repr(pair[0]) if isinstance(pair[0], dict | list) else pair[0]

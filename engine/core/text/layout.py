@@ -1,0 +1,127 @@
+"""Text for a screen: its width, values, times, lines that fit."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import orjson
+from rich.cells import cell_len, set_cell_size
+
+from tidegate.engine.core.text.printable import in_line
+
+WIDTH_MIN = 40
+WIDTH_OF_NO_TERMINAL = 100
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things: `1 firing`, `2,000 firings`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def age_text(seconds: float) -> str:
+    """How long something has lasted: `48 s`, `24 min`, `30 h`, `4 days`."""
+    for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{int(seconds / size):,} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def bytes_text(number: int) -> str:
+    """A size: `212 kB`, `1.4 GB`."""
+    size, unit = number / 1_000, "kB"
+    for larger in ("MB", "GB", "TB"):
+        if size >= 1_000:
+            size, unit = size / 1_000, larger
+    return f"{size:.0f} {unit}" if size >= 10 else f"{size:.1f} {unit}"
+
+
+def fates_text(counts: Mapping[str, int]) -> str:
+    """What became of detections: `3 fired, 4 whose condition failed, 2 damped, 1 dead`; but for
+    those that fired, none is not said."""
+    others = {
+        "whose condition failed": counts["condition_failed"],
+        "damped": counts["damped"],
+        "dead": counts["dead"],
+    }
+    said = (f", {count:,} {words}" for words, count in others.items() if count)
+    return f"{counts['fired']:,} fired" + "".join(said)
+
+
+def screen_width() -> int:
+    """Characters of a line; COLUMNS says how many where there is no terminal."""
+    return max(WIDTH_MIN, shutil.get_terminal_size((WIDTH_OF_NO_TERMINAL, 25)).columns)
+
+
+def value_text(value: Any) -> str:
+    """A value as people read it: as JSON has it, but texts without quotes."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    return orjson.dumps(value, default=plain).decode()
+
+
+def plain(value: Any) -> Any:
+    """A decimal is a number with its scale; anything else JSON has no form for is its text."""
+    return orjson.Fragment(format(value, "f")) if isinstance(value, Decimal) else str(value)
+
+
+def pairs_text(values: Mapping[str, Any]) -> str:
+    """`account_id=7, day=2026-03-02`."""
+    return ", ".join(f"{name}={value_text(value)}" for name, value in values.items())
+
+
+def time_text(instant: str | None) -> str:
+    """An ISO 8601 instant of the store, to the second."""
+    return "-" if instant is None else instant[:19].replace("T", " ")
+
+
+def cut(text: str, width: int) -> str:
+    """One line of at most `width` characters; those of East Asia count twice."""
+    line = in_line(text)
+    return line if cell_len(line) <= width else set_cell_size(line, width - 2).rstrip() + ".."
+
+
+def wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    """Lines of at most `width` characters; those after the first are indented further."""
+    lines: list[str] = []
+    for number, line in enumerate(text.splitlines() or [""]):
+        first = indent if not number else indent + "  "
+        wrapped_line = textwrap.wrap(
+            in_line(line.strip()),
+            width,
+            initial_indent=first,
+            subsequent_indent=indent + "  ",
+            break_on_hyphens=False,
+        )
+        lines += wrapped_line or [first.rstrip()]
+    return lines
+
+
+def columns(
+    names: Sequence[str], rows: Iterable[Sequence[Any]], width: int, *, left: int = 1
+) -> list[str]:
+    """A table in lines: the first `left` columns flush left, numbers flush right. The first column
+    is cut where a line would be wider than the screen."""
+    cells = [list(names)]
+    cells += [["-" if v is None else _cell(v) for v in row] for row in rows]
+    widths = [max(cell_len(row[n]) for row in cells) for n in range(len(names))]
+    rest = sum(widths[1:]) + 2 * (len(names) - 1)
+    widths[0] = max(8, min(widths[0], width - rest))
+    lines = []
+    for row in cells:
+        shown = [set_cell_size(cut(row[0], widths[0]), widths[0])]
+        shown += [
+            set_cell_size(cell, widths[n]) if n < left else cell.rjust(widths[n])
+            for n, cell in enumerate(row[1:], 1)
+        ]
+        lines.append(cut("  ".join(shown).rstrip(), width))
+    return lines
+
+
+def _cell(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else in_line(value_text(value))

@@ -1,0 +1,160 @@
+"""What is being done, told on the log while it takes long."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tidegate.engine.core.text.whose import thread_of
+
+log = logging.getLogger(__name__)
+
+FIRST_SECONDS = 10.0  # then after twice as long, and so on
+LOOK_SECONDS = 1.0
+QUIET_SECONDS = 60.0  # until an idle engine is told of; then after twice as long
+QUIET_SECONDS_MAX = 3600.0
+COLUMNS_TOLD_MAX = 80  # of the tables that are watched; time and words stand before them
+
+LOOKING, READING = "looking for new commits in tables", "reading tables"
+SAMPLING, ASKING = "taking samples", "asking conditions"  # of the stage that evaluates
+RUNNING = "running actions"
+STAGES = {
+    "plan": LOOKING,
+    "capture": READING,
+    "detect": "detecting",
+    "evaluate": "making firings",
+    "commit": "writing to the store",
+    "act": RUNNING,
+}
+"""What the stages of a bucket do."""
+
+
+@dataclass(slots=True)
+class Stage:
+    """What is being done, and since when on the monotonic clock, seconds; of how many things of a
+    kind, and which of them: `asking conditions, 1 to 50 of 120`."""
+
+    what: str
+    since: float = field(default_factory=time.monotonic)
+    part: tuple[int, int, int] = (0, 0, 0)  # the first and the last in hand, of how many
+
+    def __str__(self) -> str:
+        first, last, count = self.part
+        if not last:
+            return self.what
+        return f"{self.what}, {first:,}{f' to {last:,}' if last > first else ''} of {count:,}"
+
+
+_own = threading.local()  # `stage`: what the thread is at
+
+
+@contextmanager
+def stage_of(what: str) -> Iterator[Stage]:
+    """What this thread does here; `begin` and `go_on` say more of it."""
+    _own.stage = Stage(what)
+    try:
+        yield _own.stage
+    finally:
+        _own.stage = None
+
+
+def begin(what: str, count: int, done: int = 0) -> None:
+    """This thread's stage goes on with so many things of a kind, some of which are done."""
+    stage: Stage | None = getattr(_own, "stage", None)
+    if stage is not None:
+        if stage.what != what:
+            stage.what, stage.since = what, time.monotonic()
+        stage.part = 0, done, count
+
+
+def go_on(what: str, count: int = 1) -> None:
+    """The next of these things are begun, if it is these that the stage is at."""
+    stage: Stage | None = getattr(_own, "stage", None)
+    if stage is not None and stage.what == what:
+        _, last, of = stage.part
+        stage.part = min(last + 1, of), min(last + count, of), of
+
+
+@contextmanager
+def doing(what: str) -> Iterator[None]:
+    """Tells what is done here when it takes long."""
+    stage = Stage(what)
+    with telling(lambda: stage):
+        yield
+
+
+@contextmanager
+def telling(
+    now: Callable[[], Stage | None], say: Callable[[str], None] = lambda _: None
+) -> Iterator[None]:
+    """Tells what `now` says, from a thread, when that goes on for long. It is then also what `say`
+    is called with, whenever it changes; with an empty text once it is over."""
+    ended = threading.Event()
+    thread = thread_of(_tell, now, say, ended, name="doing")
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _tell(
+    now: Callable[[], Stage | None], say: Callable[[str], None], ended: threading.Event
+) -> None:
+    since, due, said = 0.0, FIRST_SECONDS, ""
+    while not ended.wait(min(LOOK_SECONDS, FIRST_SECONDS)):
+        stage = now()
+        begun = time.monotonic() if stage is None else stage.since
+        if begun != since:
+            since, due = begun, FIRST_SECONDS
+        seconds = time.monotonic() - begun
+        told = str(stage) if seconds >= FIRST_SECONDS else ""
+        if told != said:
+            said = told
+            say(said)
+        if seconds >= due:
+            due *= 2
+            log.info("still %s (%.0f s)", stage, seconds)
+    if said:
+        say("")
+
+
+class Quiet:
+    """Tells now and then of an engine that has nothing to do."""
+
+    def __init__(self) -> None:
+        self.over()
+
+    def over(self) -> None:
+        """Something was done."""
+        self._since = time.monotonic()
+        self._due = QUIET_SECONDS
+        self._pause = QUIET_SECONDS
+
+    def go_on(self, waiting: bool) -> None:
+        """Nothing was done; `waiting`: some action waits for its next attempt."""
+        seconds = time.monotonic() - self._since
+        if seconds >= self._due:
+            self._pause = min(2 * self._pause, QUIET_SECONDS_MAX)
+            self._due = seconds + self._pause
+            more = "; an action waits for its next attempt" if waiting else ""
+            log.info("idle: nothing new for %.0f min%s", seconds / 60, more)
+
+
+def watching_text(versions: Mapping[str, int]) -> str:
+    """What an engine looks at: by table, the version that it reads next."""
+    if not versions:
+        return "watching for signals"
+    names = sorted(versions)
+    told = f"watching {len(names)} table{'' if len(names) == 1 else 's'} from version: "
+    for number, name in enumerate(names):
+        one = f"{', ' if number else ''}{name} {versions[name]}"
+        if number and len(told) + len(one) > COLUMNS_TOLD_MAX - len(", .."):
+            return f"{told}, .."
+        told += one
+    return told

@@ -1,0 +1,148 @@
+"""Lengths of time that count in months (S11)."""
+
+from __future__ import annotations
+
+from calendar import monthrange
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from tidegate.engine.core.instants import ceil_watermark
+from tidegate.engine.core.values import Int64
+from tidegate.engine.detect.events.graph.limits import LimitError
+from tidegate.engine.detect.events.graph.timers import FloodError
+from tidegate.engine.detect.events.occurrences.instances import Bools
+from tidegate.rules.expressions.nodes import Duration
+
+_DAY = 86_400_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_YEAR_MAX = 9999
+TICKS_MAX = 10_000_000
+"""Of one expression in one step: 80 MB; past it something is wrong with a time or a period."""
+
+
+def add(instant: int, duration: Duration, zone: str) -> int:
+    """`instant` + `duration` in microseconds: months in the zone's calendar, clamped to the month's
+    end, a skipped local time moved forward, a repeated one taken first; then the rest.
+
+    Raises `LimitError('calendar')` outside the years 1 to 9999, where months are not counted.
+    """
+    if duration.months:
+        place = ZoneInfo(zone)
+        try:
+            local = (_EPOCH + instant * _MICROSECOND).astimezone(place)
+        except OverflowError:
+            raise _beyond() from None
+        year, month = divmod(local.year * 12 + local.month - 1 + duration.months, 12)
+        if year > _YEAR_MAX:
+            raise _beyond()
+        day = min(local.day, monthrange(year, month + 1)[1])
+        moved = local.replace(year=year, month=month + 1, day=day, fold=0)
+        instant = (moved - _EPOCH) // _MICROSECOND
+    return instant + duration.micros
+
+
+def _beyond() -> LimitError:
+    return LimitError(
+        "calendar",
+        f"months and years are counted from year 1 to {_YEAR_MAX} only, and a length of time"
+        " leads out of them",
+        "look at the times of its events, and at its durations",
+    )
+
+
+def add_each(instants: Int64, duration: Duration, zone: str) -> Int64:
+    """`add` for each of some instants."""
+    if not duration.months:
+        return instants + duration.micros
+    return np.array([add(int(t), duration, zone) for t in instants], dtype=np.int64)
+
+
+def multiples(
+    anchor: Int64,
+    after: Int64,
+    until: Int64,
+    duration: Duration,
+    zone: str,
+    limit: int | None = None,
+) -> tuple[Int64, Int64]:
+    """The instants anchor + k * duration, k >= 1, later than `after` and up to `until`, for each
+    of some anchors: how many, and all of them in turn. Raises `FloodError` where they are more than
+    `limit` and not all of the last millisecond, `LimitError('ticks')` where they are too many for
+    any step."""
+    if not duration.months:
+        first = (after - anchor) // duration.micros + 1
+        counts = np.maximum((until - anchor) // duration.micros - first + 1, 0)
+        if limit is not None and counts.sum(dtype=np.float64) > limit:
+            reached = _reached(anchor, first, until, duration.micros, limit)
+            if reached < until.max():
+                raise FloodError(reached)
+        _check_ticks(int(counts.sum(dtype=np.float64)))
+        before = np.cumsum(counts) - counts
+        ticks = np.arange(counts.sum())
+        ticks *= duration.micros
+        ticks += np.repeat(anchor + (first - before) * duration.micros, counts)
+        return counts, ticks
+    found = [
+        list(_multiples(*each, duration, zone))
+        for each in zip(anchor.tolist(), after.tolist(), until.tolist(), strict=True)
+    ]
+    counts = np.array([len(ticks) for ticks in found], dtype=np.int64)
+    return counts, np.array([tick for ticks in found for tick in ticks], dtype=np.int64)
+
+
+def _reached(anchor: Int64, first: Int64, until: Int64, period: int, limit: int) -> int:
+    """The end of the millisecond up to which `limit` multiples are due, found by halving."""
+    low, high = int(anchor.min()), int(until.max())
+    while low < high:
+        middle = (low + high) // 2
+        counts = np.maximum((np.minimum(until, middle) - anchor) // period - first + 1, 0)
+        low, high = (low, middle) if counts.sum() >= limit else (middle + 1, high)
+    return ceil_watermark(low)
+
+
+def following(anchor: Int64, after: Int64, duration: Duration, zone: str) -> Int64:
+    """For each of some anchors the first instant anchor + k * duration later than `after`."""
+    if not duration.months:
+        return anchor + ((after - anchor) // duration.micros + 1) * duration.micros
+    pairs = zip(anchor.tolist(), after.tolist(), strict=True)
+    far = np.iinfo(np.int64).max
+    return np.array([next(_multiples(a, t, far, duration, zone)) for a, t in pairs], dtype=np.int64)
+
+
+def _check_ticks(count: int) -> None:
+    if count > TICKS_MAX:
+        raise LimitError(
+            "ticks",
+            f"{count:,} ticks of one period are due at once, at most {TICKS_MAX:,} are made",
+            "close it earlier or make its period longer; a time far off makes as many",
+        )
+
+
+def _multiples(anchor: int, after: int, until: int, duration: Duration, zone: str) -> Iterator[int]:
+    for k in count(max(1, (after - anchor) // longest(duration))):
+        tick = add(anchor, Duration(duration.months * k, duration.micros * k), zone)
+        if tick > until:
+            return
+        if tick > after:
+            yield tick
+
+
+def longest(duration: Duration) -> int:
+    """Microseconds that no span of this duration exceeds."""
+    return duration.micros + (duration.months * 31 + 2 * bool(duration.months)) * _DAY
+
+
+def at_most(start: Int64, end: Int64, duration: Duration, zone: str) -> Bools:
+    """Marks the spans with end - start <= duration. The calendar is only asked where it decides."""
+    span = end - start
+    if not duration.months:
+        return np.asarray(span <= duration.micros)
+    mark = np.asarray(span <= duration.micros + max(duration.months * 28 - 2, 0) * _DAY)
+    for i in np.flatnonzero(~mark & (span <= longest(duration))):
+        mark[i] = end[i] <= add(int(start[i]), duration, zone)
+    return mark

@@ -1,0 +1,2 @@
+"""Flat expressions (`rules.algebra.stages`) and windows `A*` in the contexts that consume
+occurrences."""

@@ -1,0 +1,101 @@
+"""The arrivals of a step as a line for scans, and instances made of what scans find on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tidegate.engine.core.values import Int64
+from tidegate.engine.detect.events.graph.flat.line import (
+    Line,
+    Sources,
+    entries_in_order,
+    in_order,
+    merge,
+)
+from tidegate.engine.detect.events.occurrences.instances import Instances, Int32, Moment
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A line, and the keys that its codes stand for: real[code] is a key. What comes after an
+    occurrence of an absent event type has a code of its own; last[key] is the last one."""
+
+    line: Line
+    real: Int64
+    last: Int64
+
+    def instances(self, code: Int32, offsets: Int64, positions: Int64) -> Instances:
+        """Instances of occurrences given by their positions, in order."""
+        line = self.line
+        return Instances(
+            self.real[code].astype(np.int32),
+            line.time[positions[offsets[:-1]]],
+            line.time[positions[offsets[1:] - 1]],
+            offsets,
+            line.row[positions],
+            line.source[positions],
+        )
+
+    def alike(self, code: Int32, positions: Int64) -> Instances:
+        """Instances of as many occurrences each: positions[n, entries]."""
+        count, size = positions.shape
+        return self.instances(code, np.arange(count + 1) * size, positions.ravel())
+
+    def lasting(self, kept: Instances, code: Int32) -> Instances:
+        """What no occurrence of an absent event type has ended, in order of end."""
+        if len(self.real) > len(self.last):
+            kept = kept.where(np.asarray(self.last[kept.key] == code))
+        return kept.by_end()
+
+
+def timeline(
+    parts: Sequence[Instances],
+    order: Sequence[int],
+    absent: int,
+    stored: Instances,
+    moment: Moment,
+    *,
+    apart: bool,
+    twice: bool = False,
+) -> Timeline:
+    """The entries of what is stored, then the arrivals of each source in order of time; of one
+    instant those with the highest `order` first, then in order of rank. `twice`: a source's
+    occurrences may be another's too. See `line.merge` for the rest."""
+    parts = [_in_order(part, moment) for part in parts]
+    sources = Sources(
+        np.cumsum([0, *(len(part) for part in parts)]),
+        np.array(order, dtype=np.int64),
+        np.concatenate([part.key for part in parts]),
+        np.concatenate([part.end for part in parts]),
+        np.concatenate([part.row for part in parts]),
+    )
+    source, code, time, row, real, last = merge(
+        sources, moment.rank, absent, apart, moment.keys + 1
+    )
+    if len(stored.row):
+        source = np.concatenate([stored.role, source])
+        code = np.concatenate([np.repeat(stored.key, np.diff(stored.offsets)), code])
+        time = np.concatenate([moment.time[stored.row], time])
+        row = np.concatenate([stored.row, row])
+    rows = len(moment.time) if twice else 0
+    return Timeline(Line(source, code, time, row, len(stored.row), len(real), rows), real, last)
+
+
+def by_rank(found: Instances, moment: Moment) -> Instances:
+    """The entries in order of (time, rank, row, role)."""
+    if entries_in_order(found.offsets, found.row, found.role, moment.time, moment.rank):
+        return found
+    time, rank = moment.time[found.row], moment.rank[found.row]
+    owner = np.repeat(np.arange(len(found)), np.diff(found.offsets))
+    order = np.lexsort((found.role, found.row, rank, time, owner))
+    return replace(found, row=found.row[order], role=found.role[order])
+
+
+def _in_order(part: Instances, moment: Moment) -> Instances:
+    """Occurrences in order of (time, rank, row)."""
+    if in_order(part.end, part.row, moment.rank):
+        return part
+    return part.take(np.lexsort((part.row, moment.rank[part.row], part.end)))

@@ -1,0 +1,135 @@
+"""Flat expressions (`rules.algebra.stages`) in the contexts that consume occurrences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tidegate.engine.core.values import Int64
+from tidegate.engine.detect.events.graph.flat import match_scan, queue_scans, slot_scan
+from tidegate.engine.detect.events.graph.flat.arrivals import Timeline, by_rank, timeline
+from tidegate.engine.detect.events.graph.flat.line import Layout
+from tidegate.engine.detect.events.graph.limits import check_carried
+from tidegate.engine.detect.events.kernels.columns import ENDLESS
+from tidegate.engine.detect.events.occurrences.instances import (
+    Carry,
+    Flow,
+    Instances,
+    Moment,
+    pending_of,
+)
+from tidegate.rules.algebra.stages import Stages
+from tidegate.rules.model import Context
+
+
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """The choice among the instances of stages in sequence, in one scan over all keys.
+
+    Operands: the event type of each leaf, every row of it, from the left. Carries per key, in one
+    slot: in `chronicle` and `cumulative` the occurrences not consumed that come after the stage
+    before them was complete; in `continuous` a partial match for each initiator; in `recent` the
+    last occurrence of each place with the greatest instance of the stages before it.
+    """
+
+    context: Context
+    flat: Stages
+    carried_per_key_max: int = field(repr=False)
+    slots: int = 1
+
+    def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
+        layout = self._layout()
+        line = self._timeline(layout, operands, carry[0], moment)
+        if self.context in (Context.CHRONICLE, Context.CUMULATIVE):
+            found, kept = self._queues(layout, line, moment)
+        else:
+            found, kept = self._matches(layout, line, carry[0].offsets, moment)
+        check_carried([self._counted(kept)], self.carried_per_key_max)
+        return Flow(found, pending_of([kept], operands)), (kept,)
+
+    def _counted(self, kept: Instances) -> Instances:
+        """An occurrence that waits in several stages counts once."""
+        queued = self.context in (Context.CHRONICLE, Context.CUMULATIVE)
+        if not queued or not self._twice():
+            return kept
+        return kept.take(np.unique(kept.row, return_index=True)[1])
+
+    def _twice(self) -> bool:
+        return len({*self.flat.events}) < len(self.flat.events)
+
+    def _queues(
+        self, layout: Layout, line: Timeline, moment: Moment
+    ) -> tuple[Instances, Instances]:
+        """Contexts that carry the occurrences not consumed."""
+        since = moment.watermark + 1 - self._span()
+        if self.context is Context.CHRONICLE:
+            code, positions, left = queue_scans.chronicle(layout, line.line, since)
+            found = line.alike(code, positions)
+        else:
+            code, owner, left = queue_scans.cumulative(layout, line.line, since)
+            unions = line.instances(code, *queue_scans.united(owner, len(code)))
+            found = by_rank(unions, moment)  # stages overlap in a union
+        waiting = line.line.code[left]
+        return found, line.lasting(line.alike(waiting, left[:, None]), waiting)
+
+    def _matches(
+        self, layout: Layout, line: Timeline, offsets: Int64, moment: Moment
+    ) -> tuple[Instances, Instances]:
+        """Contexts that carry partial matches."""
+        scan = slot_scan.recent if self.context is Context.RECENT else match_scan.continuous
+        code, positions, waiting, entries, size = scan(layout, line.line, offsets, moment.watermark)
+        filled = np.arange(entries.shape[1]) < size[:, None]
+        ends = np.concatenate([[0], np.cumsum(size)])
+        kept = line.instances(waiting, ends, entries[filled])
+        return line.alike(code, positions), line.lasting(kept, waiting)
+
+    def _span(self) -> int:
+        span = self.flat.span_micros
+        return ENDLESS if span is None else span
+
+    def _layout(self) -> Layout:
+        """The stages as the scans have them."""
+        stages = self.flat.stages
+        begins = np.cumsum([0, *(len(stage.places) for stage in stages)])
+        rows, limit = [], self._span()
+        for s, stage in reversed([*enumerate(stages)]):
+            limit = limit if stage.span_micros is None else min(limit, stage.span_micros)
+            rows.append((begins[s], begins[s + 1], stage.count, stage.repeated, limit))
+        names = [names for stage in stages for names in stage.places]
+        return Layout(
+            np.array(self._places(), dtype=np.int64),
+            np.repeat(np.arange(len(stages)), np.diff(begins)),
+            np.array([names.index(some) for some in names]),
+            np.array(rows[::-1], dtype=np.int64),
+        )
+
+    def _places(self) -> list[int]:
+        """The place of each leaf, places numbered from the left; -1: the absent event type."""
+        stages = self.flat.stages
+        places = [names for stage in stages for names in stage.places]
+        ahead = [(name, p) for p, names in enumerate(places) for name in names]
+        found = []
+        for name in self.flat.events:
+            leaf = next((leaf for leaf in ahead if leaf[0] == name), None)
+            if leaf:
+                ahead.remove(leaf)
+            found.append(leaf[1] if leaf else -1)
+        return found
+
+    def _timeline(
+        self, layout: Layout, operands: Sequence[Flow], stored: Instances, moment: Moment
+    ) -> Timeline:
+        """Of one instant the absent event type, then the last stage."""
+        events, absent = self.flat.events, self.flat.absent
+        stage = [*layout.stage, len(events)]
+        return timeline(
+            [flow.instances for flow in operands],
+            [stage[place] for place in layout.place],
+            events.index(absent) if absent else -1,
+            stored,
+            moment,
+            apart=self.flat.apart,
+            twice=self._twice(),
+        )

@@ -1,0 +1,246 @@
+"""The scan in `continuous`: what is carried are partial matches, one for each initiator.
+
+The state, for `a ; b ; c` (stages 0, 1, 2):
+
+    head[code * stages + s]    the newest match whose stages before s are complete (0: none)
+    begun[match]               the instant of its initiator
+    link[match]                the next older one in the list; how many occurrences it holds
+    held[match]                the positions of these
+    link[0]                    the first free match; how many were ever used
+
+    a@1    stage 1: (a@1)
+    a@2    stage 1: (a@2), (a@1)
+    b@3    stage 2: (a@2 b@3), (a@1 b@3)
+    a@4    stage 1: (a@4)    stage 2: (a@2 b@3), (a@1 b@3)
+    c@5    stage 1: (a@4)    detects a@2 b@3 c@5 and a@1 b@3 c@5
+"""
+# mypy: allow-untyped-decorators, allow-untyped-defs, allow-untyped-calls
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tidegate.engine.core.columns.numba_cache import inlined, njit, part
+from tidegate.engine.core.values import Int64
+from tidegate.engine.detect.events.graph.flat.line import COUNT, FROM, LIMIT, TO
+
+NEXT, SIZE = 0, 1
+
+
+class Matches(NamedTuple):
+    """See the table above; full[s]: how many occurrences the stages up to s take."""
+
+    head: npt.NDArray[np.int32]
+    begun: Int64
+    link: npt.NDArray[np.int32]
+    held: npt.NDArray[np.int32]
+    full: Int64
+
+
+class Found(NamedTuple):
+    """Matches that are read off: code[n], positions[n], how many of these are filled."""
+
+    code: npt.NDArray[np.int32]
+    position: Int64
+    size: Int64
+
+
+@njit
+def continuous(layout, line, offsets, watermark):
+    """Each initiator takes the first occurrence that it lacks, stage by stage: the matches that are
+    complete, and those that wait and may still become so after the watermark. Carried match n has
+    the positions offsets[n]:offsets[n + 1].
+
+    An initiator's instance with the oldest times is the one that takes the first occurrence each
+    time: to take a later one completes no stage earlier. Where a stage ends too late then, it does
+    with any other too, and the match is dropped.
+    """
+    table = layout.table
+    full = np.cumsum(table[:, COUNT])
+    room = len(offsets) - 1
+    for i in range(line.carried, len(line.code)):
+        room += layout.stage[layout.place[line.source[i]]] == 0
+    matches = Matches(
+        np.zeros(line.codes * len(table), dtype=np.int32),
+        np.empty(room + 1, dtype=np.int64),
+        np.empty((room + 1, 2), dtype=np.int32),
+        np.empty((room + 1, full[-1]), dtype=np.int32),
+        full,
+    )
+    matches.link[0] = 0
+    _resume(matches, table, line, offsets)
+    found = Found(
+        np.empty(room, dtype=np.int32), np.empty((room, full[-1]), dtype=np.int64), full[:0]
+    )
+    n = _continuous(layout, line, matches, found)
+    waiting = _count_waiting(matches, table, watermark)
+    kept = Found(
+        np.empty(waiting, dtype=np.int32),
+        np.full((waiting, full[-1]), -1, dtype=np.int64),
+        np.empty(waiting, dtype=np.int64),
+    )
+    _read_waiting(matches, table, watermark, kept)
+    return found.code[:n], found.position[:n], kept.code, kept.position, kept.size
+
+
+@part
+def _resume(matches, table, line, offsets):
+    for n in range(len(offsets) - 1):
+        first, until = offsets[n], offsets[n + 1]
+        s = 0
+        while matches.full[s] <= until - first:
+            s += 1
+        new = _begin(matches, np.int64(line.code[first]) * len(table) + s, line.time[first])
+        for i in range(first, until):
+            _hold(matches, new, i)
+
+
+@inlined
+def _begin(matches, at, instant):
+    """A new match, the newest of a list."""
+    new = _new(matches, instant)
+    matches.link[new, NEXT] = matches.head[at]
+    matches.head[at] = new
+    return new
+
+
+@inlined
+def _new(matches, instant):
+    link = matches.link
+    new = np.int64(link[0, NEXT])
+    if new > 0:
+        link[0, NEXT] = link[new, NEXT]
+    else:
+        new = np.int64(link[0, SIZE]) + 1
+        link[0, SIZE] = new
+    link[new] = 0
+    matches.begun[new] = instant
+    return new
+
+
+@inlined
+def _free(matches, match):
+    """Give a match back: the next older one in its list."""
+    older = np.int64(matches.link[match, NEXT])
+    matches.link[match, NEXT] = matches.link[0, NEXT]
+    matches.link[0, NEXT] = match
+    return older
+
+
+@part
+def _continuous(layout, line, matches, found):
+    place, stage, _, table = layout
+    last = len(table) - 1
+    n = 0
+    for i in range(line.carried, len(line.code)):
+        s = stage[place[line.source[i]]]
+        at = np.int64(line.code[i]) * len(table) + s
+        if s == 0 and matches.full[0] > 1:
+            newest, oldest = _extend(matches, layout, line, at, s, i)
+            _hold(matches, _begin(matches, at, line.time[i]), i)
+        elif s == 0:
+            newest = oldest = _new(matches, line.time[i])
+            _hold(matches, newest, i)
+        else:
+            newest, oldest = _extend(matches, layout, line, at, s, i)
+        if s < last and newest > 0:
+            matches.link[oldest, NEXT] = matches.head[at + 1]
+            matches.head[at + 1] = newest
+        elif newest > 0:
+            n = _read_complete(matches, newest, line.code[i], found, n)
+    return n
+
+
+@part
+def _extend(matches, layout, line, at, s, i):
+    """Give an occurrence to the matches of a list that lack it. Those that are complete then are
+    taken out: the newest and the oldest of them (0: none).
+
+    They stand in order of their initiators. An older match has all that a newer one has: so the
+    walk ends at the first that has an occurrence of this place, and the complete ones are the
+    oldest. A match that is too old is dropped with all behind it.
+    """
+    head, begun, link, _, full = matches
+    table, p = layout.table, layout.place[line.source[i]]
+    several = table[s, TO] > table[s, FROM] + 1
+    before, newest, oldest = np.int64(0), np.int64(0), np.int64(0)
+    match = np.int64(head[at])
+    while match > 0:
+        old = line.time[i] - begun[match] > table[s, LIMIT]
+        if several and not old and _has(matches, layout, line, match, s, p):
+            break
+        if not old:
+            _hold(matches, match, i)
+        whole = link[match, SIZE] == full[s]
+        if old or (whole and newest == 0):
+            if before > 0:
+                link[before, NEXT] = 0
+            else:
+                head[at] = 0
+        if old:
+            while match > 0:
+                match = _free(matches, match)
+            break
+        if whole:
+            newest = newest if newest > 0 else match
+            oldest = match
+        before = match
+        match = np.int64(link[match, NEXT])
+    return newest, oldest
+
+
+@inlined
+def _hold(matches, match, position):
+    size = matches.link[match, SIZE]
+    matches.held[match, size] = position
+    matches.link[match, SIZE] = size + 1
+
+
+@part
+def _has(matches, layout, line, match, s, p):
+    """Has a match an occurrence of place p already, in stage s?"""
+    for o in range(matches.full[s] - layout.table[s, COUNT], matches.link[match, SIZE]):
+        if layout.place[line.source[matches.held[match, o]]] == p:
+            return True
+    return False
+
+
+@part
+def _read_complete(matches, match, code, found, n):
+    while match > 0:
+        found.code[n] = code
+        for o in range(matches.full[-1]):
+            found.position[n, o] = matches.held[match, o]
+        n += 1
+        match = _free(matches, match)
+    return n
+
+
+@part
+def _count_waiting(matches, table, watermark):
+    n = 0
+    for at in range(len(matches.head)):
+        match = np.int64(matches.head[at])
+        while match > 0 and watermark - matches.begun[match] < table[at % len(table), LIMIT]:
+            n += 1
+            match = np.int64(matches.link[match, NEXT])
+    return n
+
+
+@part
+def _read_waiting(matches, table, watermark, kept):
+    """Of each list the oldest first: so `_resume` finds them."""
+    n = len(kept.code)
+    for at in range(len(matches.head)):
+        match = np.int64(matches.head[at])
+        while match > 0 and watermark - matches.begun[match] < table[at % len(table), LIMIT]:
+            n -= 1
+            kept.code[n] = at // len(table)
+            kept.size[n] = matches.link[match, SIZE]
+            for o in range(kept.size[n]):
+                kept.position[n, o] = matches.held[match, o]
+            match = np.int64(matches.link[match, NEXT])

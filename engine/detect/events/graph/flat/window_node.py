@@ -1,0 +1,90 @@
+"""`A*(a, b, c)` over distinct event types of one key, in any context but `restricted`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tidegate.engine.core.values import Int64
+from tidegate.engine.detect.events.graph.flat import window_scans
+from tidegate.engine.detect.events.graph.flat.arrivals import Timeline, by_rank, timeline
+from tidegate.engine.detect.events.graph.flat.queue_scans import united
+from tidegate.engine.detect.events.graph.limits import check_carried
+from tidegate.engine.detect.events.kernels.columns import ENDLESS
+from tidegate.engine.detect.events.occurrences.instances import (
+    Carry,
+    Flow,
+    Instances,
+    Moment,
+    concat,
+    pending_of,
+    points,
+)
+from tidegate.rules.algebra.windows import Window
+from tidegate.rules.model import Context
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """The choice among the windows that close now, in one scan over all keys.
+
+    Operands: the event types, every row of them, from the left. Carries per key, in one slot, the
+    a's whose windows are open and not consumed, and the b's since the first of these that are not.
+    """
+
+    context: Context
+    window: Window
+    carried_per_key_max: int = field(repr=False)
+    slots: int = 1
+
+    def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
+        line = self._timeline(operands, carry[0], moment)
+        found, left = self._scan(line, moment)
+        kept = line.lasting(line.alike(line.line.code[left], left[:, None]), line.line.code[left])
+        if self.window.span_micros is not None:
+            kept = kept.where(kept.start > moment.watermark - self.window.span_micros)
+        check_carried([kept], self.carried_per_key_max)
+        return Flow(found, pending_of([kept], operands)), (kept,)
+
+    def _timeline(self, operands: Sequence[Flow], stored: Instances, moment: Moment) -> Timeline:
+        """Of one instant the absent event type, then b, then c or what closes a window by itself,
+        then a."""
+        parts = [flow.instances for flow in operands]
+        absent = len(parts) - 1 if self.window.absent else -1
+        order = [0, 2, *([] if self.window.length_micros else [1]), *([3] if absent > 0 else [])]
+        if self.window.length_micros:
+            parts.append(self._closings(concat([stored.where(stored.role == 0), parts[0]]), moment))
+            order.append(1)
+        return timeline(parts, order, absent, stored, moment, apart=True)
+
+    def _scan(self, line: Timeline, moment: Moment) -> tuple[Instances, Int64]:
+        """What is detected, and the positions of what is left."""
+        span = ENDLESS if self.window.span_micros is None else self.window.span_micros
+        limits = (self.window.length_micros, span)
+        place = np.array([0, 1, 2, 2])
+        if self.context is Context.CONTINUOUS:
+            rank = moment.rank
+            code, end, offsets, positions, left = window_scans.continuous(
+                place, line.line, rank, *limits
+            )
+        else:
+            which = self.context is Context.CUMULATIVE, self.context is Context.RECENT
+            code, end, owner, left = window_scans.consuming(*which, place, line.line, *limits)
+            offsets, positions = united(owner, len(code))
+        found = by_rank(line.instances(code, offsets, positions), moment)
+        return replace(found, start=moment.time[found.row[found.offsets[:-1]]], end=end), left
+
+    def due(self, carry: Carry, /) -> Int64:
+        if not self.window.length_micros:
+            return np.empty(0, np.int64)
+        openers = carry[0].where(carry[0].role == 0)
+        return openers.end + self.window.length_micros
+
+    def _closings(self, openers: Instances, moment: Moment) -> Instances:
+        """The own terminators that are due."""
+        close = openers.end + self.window.length_micros
+        due = close <= moment.watermark
+        moment.timers.fire(close[due])
+        return points(openers.key[due], close[due], openers.row[due])

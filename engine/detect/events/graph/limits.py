@@ -1,0 +1,48 @@
+"""What a choice refuses to carry, and to search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tidegate.engine.detect.events.occurrences.instances import EVERY_KEY, Instances
+from tidegate.rules.errors import EngineError
+
+
+class LimitError(EngineError):
+    """A limit that one key of a rule has reached; `key` is its code in the step. Who knows the rule
+    says it with `of`."""
+
+    def __init__(self, code: str, message: str, hint: str, key: int = EVERY_KEY) -> None:
+        super().__init__(code, message, hint)
+        self.key = key
+
+    def of(self, rule: str, key: str) -> RuleLimitError:
+        """The same, naming the rule and the key."""
+        whose = f"rule {rule}, key {key}" if key else f"rule {rule}"
+        return RuleLimitError(self.code, f"{whose}: {self.message}", self.hint, rule, self.message)
+
+
+class RuleLimitError(EngineError):
+    """A limit that `rule` has reached: it cannot be detected any further (G13). `reason` is the
+    message without the values of the key."""
+
+    def __init__(self, code: str, message: str, hint: str, rule: str, reason: str) -> None:
+        super().__init__(code, message, hint)
+        self.rule, self.reason = rule, reason
+
+
+def check_carried(carried: Sequence[Instances], carried_max: int) -> None:
+    """Raises `LimitError('carried-per-key')` if there is more of one key, or of every key."""
+    if sum(len(part) for part in carried) <= carried_max:
+        return
+    counts = np.bincount(np.concatenate([part.key for part in carried]))
+    if counts.max() > carried_max:
+        raise LimitError(
+            "carried-per-key",
+            f"{counts.max()} occurrences are not consumed, at most {carried_max} are carried"
+            " (setting carried_per_key_max)",
+            "bound the expression by `within`, or raise carried_per_key_max",
+            int(counts.argmax()),
+        )

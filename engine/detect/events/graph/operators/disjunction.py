@@ -1,0 +1,59 @@
+"""`a or b ..`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidegate.engine.detect.events.graph.graph import Node, first_roles
+from tidegate.engine.detect.events.graph.shape import greatest
+from tidegate.engine.detect.events.occurrences.instances import (
+    Carry,
+    Flow,
+    Moment,
+    concat,
+    pending_of,
+)
+from tidegate.rules.expressions import nodes as x
+
+if TYPE_CHECKING:
+    from tidegate.engine.detect.events.step.compile import Build
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """`[[a or b]]` = `[[a]]` u `[[b]]`; restricted: the greater of the two that end now.
+
+    `roles` is the first role of each operand. `all_rows`: the plain union, for `unrestricted`.
+    Carries nothing: bound 0. Source: Carlson & Lisper, disjunction; Snoop `OR`.
+    """
+
+    roles: tuple[int, ...]
+    all_rows: bool
+    slots: int = 0
+
+    def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
+        parts = [o.instances.shifted(r) for o, r in zip(operands, self.roles, strict=True)]
+        found = concat(parts).by_end()
+        if not self.all_rows:
+            found = greatest(found, moment)
+        return Flow(found, pending_of([], operands)), carry
+
+
+def node(e: x.Or, build: Build, horizon: int | None) -> Node:
+    return disjoined(e, build, build.operands(e.parts, horizon), horizon)
+
+
+def disjoined(
+    e: x.Expression,
+    build: Build,
+    operands: tuple[Node, ...],
+    horizon: int | None,
+    first: tuple[int, ...] | None = None,
+) -> Node:
+    """The disjunction of nodes: of all rows, in these `first` roles, if they are given."""
+    own, every = any(o.own for o in operands), any(o.every for o in operands)
+    shape = Either(first or first_roles(operands), all_rows=first is not None)
+    point = all(o.point for o in operands)
+    return build.make(e, shape, operands, (own, every), horizon, point=point)

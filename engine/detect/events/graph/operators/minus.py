@@ -1,0 +1,63 @@
+"""`a - b`, `a without b`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.engine.core.values import Int64
+from tidegate.engine.detect.events.graph.graph import Node
+from tidegate.engine.detect.events.kernels.columns import LAST, NEVER
+from tidegate.engine.detect.events.kernels.joins import without
+from tidegate.engine.detect.events.occurrences.instances import (
+    Carry,
+    Flow,
+    Instances,
+    Moment,
+    Pending,
+    bare,
+    concat,
+)
+from tidegate.rules.expressions import nodes as x
+
+if TYPE_CHECKING:
+    from tidegate.engine.detect.events.step.compile import Build
+
+
+@dataclass(frozen=True, slots=True)
+class Minus:
+    """`[[a - b]]` = { a : no b with s(a) <= s(b), e(b) <= e(a) }.
+
+    An a passes iff it starts after the latest start of b. Carries per key that start, as a bare
+    interval, while a pending start of a is not later. Bound: 1. Source: Carlson & Lisper, negation.
+    """
+
+    slots: int = 1
+
+    def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
+        part, absent = operands[0].instances, concat([carry[0], operands[1].instances])
+        mark, latest = without(part.columns, absent.columns, moment.keys)
+        pending = operands[0].pending
+        return Flow(part.where(mark), pending), (remembered(latest, pending),)
+
+
+def remembered(latest: Int64, pending: Pending) -> Instances:
+    """The latest start of b, by key code, as bare intervals: where a pending start of a is not
+    later."""
+    earliest = np.full(len(latest), LAST)
+    np.minimum.at(earliest, pending.key, pending.start)
+    of_one = np.minimum(earliest, earliest[0])
+    of_one[0] = earliest.min()
+    key = np.flatnonzero((latest > NEVER) & (of_one <= latest)).astype(np.int32)
+    return bare(key, latest[key], np.full(len(key), NEVER))
+
+
+def node(e: x.Minus, build: Build, horizon: int | None) -> Node:
+    found = build.passed(e.part, horizon), build.operand(e.absent, horizon)
+    a, b = operands = build.alike(found, horizon)
+    # an instance of every key but some: only a rule that tells its keys apart can say it
+    apart = a.every and b.own
+    return build.make(e, Minus(), operands, a.keys, horizon, point=a.point, apart=apart)

@@ -1,0 +1,43 @@
+"""`a within d`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidegate.engine.detect.events.graph.calendar import at_most, longest
+from tidegate.engine.detect.events.graph.graph import Node
+from tidegate.engine.detect.events.occurrences.instances import Carry, Flow, Moment
+from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions.nodes import Duration
+
+if TYPE_CHECKING:
+    from tidegate.engine.detect.events.step.compile import Build
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """`[[a within d]]` = { a : e(a) - s(a) <= d }; months count in `zone` from the start (S11).
+
+    Carries nothing: bound 0; a's own nodes forget what is older than d, and no pending start is
+    older: so `b ; (a within d)` keeps what Carlson & Lisper's Figure 4 has in its queue, or less.
+    Source: Carlson & Lisper, temporal restriction.
+    """
+
+    duration: Duration
+    zone: str
+    slots: int = 0
+
+    def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
+        part = operands[0].instances
+        mark = at_most(part.start, part.end, self.duration, self.zone)
+        oldest = moment.watermark + 1 - longest(self.duration)
+        return Flow(part.where(mark), operands[0].pending.since(oldest)), carry
+
+
+def node(e: x.Within, build: Build, horizon: int | None) -> Node:
+    bound = longest(e.duration)
+    part = build.passed(e.part, bound if horizon is None else min(bound, horizon))
+    shape = Within(e.duration, build.zone_of(e.duration))
+    return build.make(e, shape, (part,), part.keys, horizon, point=part.point)

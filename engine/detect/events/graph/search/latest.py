@@ -1,0 +1,59 @@
+"""What `recent` needs of its streams where later occurrences are always the better ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tidegate.engine.detect.events.graph.operators.open_windows import last_before
+from tidegate.engine.detect.events.graph.search.streams import Leaf, parts
+from tidegate.engine.detect.events.occurrences.instances import (
+    Bools,
+    Instances,
+    Moment,
+    Pending,
+    no_pending,
+)
+from tidegate.rules.expressions import nodes as x
+
+
+def latest(tree: x.Expression, streams: Sequence[Instances], moment: Moment) -> list[Instances]:
+    """Of each stream the last occurrence of a key, and the last one before each start that what
+    must follow it may have.
+
+    Whatever holds an earlier one is less than the same with the later one (S1), and when that is
+    consumed, the earlier one is too: the context consumes every older occurrence of the type. So no
+    more is carried than in `restricted` (semantics 4): a few occurrences, whatever arrives.
+    """
+    ordered = [_by_rank(part, moment) for part in streams]
+    marks: list[Bools] = [np.zeros(len(part), dtype=np.bool_) for part in ordered]
+    _mark(tree, no_pending(), ordered, marks, moment.keys)
+    return [part.where(mark) for part, mark in zip(ordered, marks, strict=True)]
+
+
+def _mark(
+    node: x.Expression, before: Pending, streams: Sequence[Instances], marks: list[Bools], keys: int
+) -> Pending:
+    """Mark what the greatest instance up to now, and that before each start, is made of; returns
+    its pending starts."""
+    if isinstance(node, Leaf):
+        part = streams[node.stream]
+        found, last = last_before(part, before.key, before.start, keys)
+        at = np.concatenate([found, last])
+        marks[node.stream][at[at >= 0]] = True
+        held = part.where(marks[node.stream])
+        return Pending(held.key, held.start)
+    if isinstance(node, x.Seq):
+        before = _mark(node.then, before, streams, marks, keys)
+        return _mark(node.first, before, streams, marks, keys)
+    starts = [_mark(part, before, streams, marks, keys) for part in parts(node)]
+    key, start = ([getattr(s, name) for s in starts] for name in ("key", "start"))
+    return Pending(np.concatenate(key), np.concatenate(start))
+
+
+def _by_rank(part: Instances, moment: Moment) -> Instances:
+    """Simultaneous occurrences in order of rank."""
+    if (part.end[1:] > part.end[:-1]).all():
+        return part
+    return part.take(np.lexsort((moment.rank[part.row], part.end)))

@@ -1,0 +1,327 @@
+"""The exact search: D, the instances of an expression that end now, in some semiring of values.
+
+Works on relations (start, end) -> value: all that an operator asks of its operands is their
+intervals, so it is enough to keep one value for each (Carlson & Lisper's policy `rem` keeps one for
+each end, which is right for `restricted` alone).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any, Generic
+
+import numpy as np
+
+from tidegate.engine.detect.events.graph import calendar
+from tidegate.engine.detect.events.graph.limits import LimitError
+from tidegate.engine.detect.events.graph.search.comparison import Entries, Order
+from tidegate.engine.detect.events.graph.search.items import Interval, Item, Streams
+from tidegate.engine.detect.events.graph.search.streams import (
+    After,
+    Given,
+    Leaf,
+    Looked,
+    Ticks,
+    Within,
+    plain_leaves,
+)
+from tidegate.engine.detect.events.graph.search.values import All, Choosing, V, Values
+from tidegate.rules.expressions import nodes as x
+
+Relation = dict[Interval, V]
+Closed = tuple[Interval, int, Entries]
+"""A window: of its opener the interval; when it closes, and the entries of what closes it."""
+
+
+class Search(Generic[V]):
+    """A search for one key at one instant, `now`. It is made among what is not consumed; nothing of
+    that ends after `now`.
+
+    Raises `LimitError('search-steps')` past `steps_max` unions of instances.
+    """
+
+    def __init__(
+        self,
+        values: Values[V],
+        streams: Streams,
+        order: Order,
+        now: int,
+        steps_max: int,
+    ) -> None:
+        self._values = values
+        self._streams = streams
+        self._order = order
+        self._now = now
+        self._steps_max = steps_max
+        self._steps = 0
+        self._known: dict[int, Relation[V]] = {}
+
+    def ending(self, tree: x.Expression) -> dict[int, V]:
+        """The value of the instances that end now, by start."""
+        return {start: value for (start, _), value in self.of(tree, whole=False).items()}
+
+    def of(self, tree: x.Expression, *, whole: bool) -> Relation[V]:
+        """The instances up to now (`whole`), or those that end now."""
+        if whole and id(tree) in self._known:
+            return self._known[id(tree)]
+        found: Relation[V] = getattr(self, _ROWS[type(tree)])(tree, whole)
+        if whole:
+            self._known[id(tree)] = found
+        return found
+
+    def _leaf(self, tree: Leaf, whole: bool) -> Relation[V]:
+        return self._items(self._streams.events[tree.stream], tree.shift, whole)
+
+    def _given(self, tree: Given, whole: bool) -> Relation[V]:
+        items = self._streams.given[tree.stream]
+        if not tree.shown:
+            items = [Item(i.start, i.end, self._without_ticks(i.entries)) for i in items]
+        return self._items(items, tree.shift, whole)
+
+    def _without_ticks(self, entries: Entries) -> Entries:
+        return tuple(entry for entry in entries if not self._order.is_tick(entry[1]))
+
+    def _items(self, items: Sequence[Item], shift: int, whole: bool) -> Relation[V]:
+        found: Relation[V] = {}
+        for item in items:
+            if whole or item.end == self._now:
+                value = self._values.one(item.start, item.moved(shift))
+                self._add(found, (item.start, item.end), value)
+        return found
+
+    def _either(self, tree: x.Or, whole: bool) -> Relation[V]:
+        found: Relation[V] = {}
+        for part in tree.parts:
+            for interval, value in self.of(part, whole=whole).items():
+                self._add(found, interval, value)
+        return found
+
+    def _conjunction(self, tree: x.AnyOf, whole: bool) -> Relation[V]:
+        return self._any(tree.count, [self.of(p, whole=True) for p in tree.parts], whole)
+
+    def _any_repeat(self, tree: x.AnyRepeat, whole: bool) -> Relation[V]:
+        each = self._each(tree.part)
+        if not plain_leaves(tree.part):
+            found = self._combined(tree.count, each)
+            return found if whole else self._now_only(found)
+        parts = [{interval: self._values.one(interval[0], e)} for interval, e in each]
+        return self._any(tree.count, parts, whole)
+
+    def _combined(self, count: int, each: Sequence[tuple[Interval, Entries]]) -> Relation[V]:
+        """Instances of a composite may share occurrences, which then count once: the best of some
+        need not be made of the best of fewer, so all are looked at."""
+        found: Relation[V] = {}
+        for chosen in combinations(each, count):
+            self._step()
+            start = min(start for (start, _), _ in chosen)
+            entries = tuple(dict.fromkeys(entry for _, part in chosen for entry in part))
+            self._add(found, (start, chosen[-1][0][1]), self._values.one(start, entries))
+        return found
+
+    def _any(self, count: int, parts: Sequence[Relation[V]], whole: bool) -> Relation[V]:
+        """The unions of one instance each of `count` of the parts, one of which ends now unless
+        `whole`: such parts go first, so that little is united with none of them."""
+        fresh = parts if whole else [self._now_only(part) for part in parts]
+        order = sorted(range(len(parts)), key=lambda n: not fresh[n])
+        last = max((i for i, n in enumerate(order) if fresh[n]), default=-1)
+        chosen: list[Relation[V]] = [{} for _ in range(count + 1)]
+        older: list[Relation[V]] = [{} for _ in range(count + 1)]
+        for i, n in enumerate(order):
+            rest = {} if whole or i >= last else self._before(parts[n])
+            for m in range(count, 1, -1):
+                self._unite(chosen[m], chosen[m - 1], parts[n])
+                self._unite(chosen[m], older[m - 1], fresh[n])
+                self._unite(older[m], older[m - 1], rest)
+            for found, new in ((chosen[1], fresh[n]), (older[1], rest)):
+                for interval, value in new.items():
+                    self._add(found, interval, value)
+        return chosen[count]
+
+    def _unite(self, found: Relation[V], left: Relation[V], right: Relation[V]) -> None:
+        for (a, b), one in left.items() if right else ():
+            for (c, d), other in right.items():
+                self._join(found, (a, one), (c, other), max(b, d))
+
+    def _now_only(self, found: Relation[V]) -> Relation[V]:
+        return {i: v for i, v in found.items() if i[1] == self._now}
+
+    def _before(self, found: Relation[V]) -> Relation[V]:
+        return {i: v for i, v in found.items() if i[1] < self._now}
+
+    def _each(self, tree: x.Expression) -> list[tuple[Interval, Entries]]:
+        """What counts as an occurrence, in order of end: all that is plain, each in the first role
+        that it has (S9); of a composite the greatest of each instant (S1)."""
+        if leaves := plain_leaves(tree):
+            first = {leaf.stream: leaf.shift for leaf in reversed(leaves)}
+            found = [
+                ((item.start, item.end), item.moved(shift))
+                for stream, shift in first.items()
+                for item in self._streams.events[stream]
+            ]
+            return sorted(found, key=lambda each: each[0][1])
+        choosing = Choosing(self._order, True)
+        latest: dict[int, tuple[int, Entries]] = {}
+        for (start, end), bests in self._also(choosing).of(tree, whole=True).items():
+            if end not in latest or start > latest[end][0]:
+                latest[end] = start, choosing.greatest(end, bests).entries
+        return [((start, end), entries) for end, (start, entries) in sorted(latest.items())]
+
+    def _also(self, values: Values[Any]) -> Search[Any]:
+        """The same search in another semiring."""
+        return Search(values, self._streams, self._order, self._now, self._steps_max)
+
+    def _sequence(self, tree: x.Seq, whole: bool) -> Relation[V]:
+        return self._pairs(tree.first, tree.then, whole, lambda _, __: True)
+
+    def _not(self, tree: x.Not, whole: bool) -> Relation[V]:
+        looked = self._looked(tree.absent)
+
+        def free(since: int, until: int) -> bool:
+            return not any(since < start and end <= until for start, end in looked)
+
+        return self._pairs(tree.opener, tree.closer, whole, free)
+
+    def _looked(self, at: x.Expression) -> Sequence[Interval]:
+        return self._streams.looked[at.stream] if isinstance(at, Looked) else ()
+
+    def _until(
+        self, opener: x.Expression, after: After, whole: bool, free: Callable[[int, int], bool]
+    ) -> Relation[V]:
+        found: Relation[V] = {}
+        for (start, end), value in self.of(opener, whole=True).items():
+            point = after.of(end)
+            due = point <= self._now if whole else point == self._now
+            if due and free(end, point):
+                self._add(found, (start, point), value)
+        return found
+
+    def _pairs(
+        self, first: x.Expression, then: x.Expression, whole: bool, free: Callable[[int, int], bool]
+    ) -> Relation[V]:
+        """a u b with e(a) < s(b), and nothing in the way from e(a) to e(b)."""
+        if isinstance(then, After):
+            return self._until(first, then, whole, free)
+        found: Relation[V] = {}
+        following = self.of(then, whole=whole)
+        if not following:
+            return found
+        for (start, end), left in self.of(first, whole=True).items():
+            for (begin, until), right in following.items():
+                if end < begin and free(end, until):
+                    self._join(found, (start, left), (begin, right), until)
+        return found
+
+    def _minus(self, tree: x.Minus, whole: bool) -> Relation[V]:
+        absent = self._looked(tree.absent)
+        return {
+            (start, end): value
+            for (start, end), value in self.of(tree.part, whole=whole).items()
+            if not any(start <= begin and until <= end for begin, until in absent)
+        }
+
+    def _within(self, tree: Within, whole: bool) -> Relation[V]:
+        return {
+            (start, end): value
+            for (start, end), value in self.of(tree.part, whole=whole).items()
+            if end <= calendar.add(start, tree.duration, tree.zone)
+        }
+
+    def _aperiodic(self, tree: x.Aperiodic, whole: bool) -> Relation[V]:
+        windows = [
+            (opened, self._close(opened, tree.closer)) for _, opened in self._looked(tree.opener)
+        ]
+        return {
+            (start, end): value
+            for (start, end), value in self.of(tree.part, whole=whole).items()
+            if any(opened <= start and end <= close for opened, close in windows)
+        }
+
+    def _close(self, opened: int, closer: x.Expression) -> int:
+        """The end of a window, as far as it is known."""
+        if isinstance(closer, After):
+            return closer.of(opened)
+        closers = self._looked(closer)
+        return min((end for start, end in closers if start > opened), default=self._now)
+
+    def _window(self, tree: x.AperiodicStar, whole: bool) -> Relation[V]:
+        found: Relation[V] = {}
+        each = [] if isinstance(tree.part, Ticks) else self._each(tree.part)
+        for (start, opened), close, closing in self._closed(tree):
+            if close <= self._now if whole else close == self._now:
+                left = self.of(tree.opener, whole=True)[start, opened]
+                inside = [i for (s, e), i in each if opened <= s and e <= close]
+                ticks = self._ticks(tree.part, opened, close)
+                entries = tuple(
+                    dict.fromkeys(e for part in (closing, *inside, ticks) for e in part)
+                )
+                ranks = self._order.ranks(entries)
+                begin = ranks[0][0] if ranks else close
+                right = self._values.one(begin, entries)
+                self._join(found, (start, left), (begin, right), close)
+        return found
+
+    def _ticks(self, part: x.Expression, opened: int, close: int) -> Entries:
+        """The ticks of a window of `P*`, where they are parameters."""
+        if not isinstance(part, Ticks) or not part.shown:
+            return ()
+        anchor = np.array([opened])
+        until = np.array([close])
+        _, instants = calendar.multiples(anchor, anchor, until, part.period, part.zone)
+        return tuple((part.role, self._order.tick(part.source, i)) for i in instants.tolist())
+
+    def _closed(self, tree: x.AperiodicStar) -> Iterator[Closed]:
+        """The window of each opener, closed by the first c, of several by the lowest in rank (S4),
+        or by itself."""
+        openers = self.of(tree.opener, whole=True)
+        if isinstance(tree.closer, After):
+            for interval in openers:
+                yield interval, tree.closer.of(interval[1]), ()
+            return
+        closers = [
+            (end, self._order.ranks(entries), start, entries)
+            for (start, end), instances in self._also(All()).of(tree.closer, whole=True).items()
+            for entries in instances
+        ]
+        for interval in openers:
+            after = [closer for closer in closers if closer[2] > interval[1]]
+            if after:
+                end, _, _, entries = min(after)
+                yield interval, end, entries
+
+    def _add(self, found: Relation[V], interval: Interval, value: V) -> None:
+        known = found.get(interval)
+        found[interval] = value if known is None else self._values.add(known, value)
+
+    def _join(
+        self, found: Relation[V], left: tuple[int, V], right: tuple[int, V], end: int
+    ) -> None:
+        self._step(self._values.joins(left[1], right[1]))
+        value = self._values.join(*left, *right)
+        self._add(found, (min(left[0], right[0]), end), value)
+
+    def _step(self, joins: int = 1) -> None:
+        self._steps += joins
+        if self._steps > self._steps_max:
+            raise LimitError(
+                "search-steps",
+                f"choosing among the instances at {self._now} us takes more than"
+                f" {self._steps_max} steps (setting search_steps_max)",
+                "bound the expression by `within`, or raise search_steps_max",
+            )
+
+
+_ROWS: Mapping[type[x.Expression], str] = {
+    Leaf: "_leaf",
+    Given: "_given",
+    x.Or: "_either",
+    x.AnyOf: "_conjunction",
+    x.Seq: "_sequence",
+    x.BoundedSeq: "_sequence",
+    x.Minus: "_minus",
+    Within: "_within",
+    x.Not: "_not",
+    x.Aperiodic: "_aperiodic",
+    x.AperiodicStar: "_window",
+    x.AnyRepeat: "_any_repeat",
+}

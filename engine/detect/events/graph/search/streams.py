@@ -1,0 +1,182 @@
+"""A rule's expression as the exact search reads it: its leaves are numbered streams.
+
+A stream is a node of the event graph. A leaf reads a stream of occurrences, every row of them. What
+is only looked at (the b of `a - b`) is a stream of intervals: what `restricted` keeps of it decides
+as all of it does, for an instance with a later start ends inside wherever another one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from tidegate.engine.detect.events.graph import calendar
+from tidegate.engine.detect.events.graph.roles import Role, roles
+from tidegate.rules.expressions import nodes as x
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf(x.Expression):
+    """An event type: the occurrences of `stream`, their roles moved up by `shift`."""
+
+    stream: int
+    shift: int
+
+
+@dataclass(frozen=True, slots=True)
+class Given(Leaf):
+    """`every(n, a)`, `a[i]`, `a + [d]`, `P(a, [d], c)`: the same whatever is consumed. `shown`: its
+    ticks are parameters."""
+
+    shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Looked(x.Expression):
+    """What is only looked at: the intervals of `stream`."""
+
+    stream: int
+
+
+@dataclass(frozen=True, slots=True)
+class After(x.Own):
+    """`[d]`; months count in `zone`."""
+
+    zone: str
+
+    def of(self, instant: int) -> int:
+        """The point so long after an instant."""
+        return calendar.add(instant, self.duration, self.zone)
+
+
+@dataclass(frozen=True, slots=True)
+class Within(x.Within):
+    """`a within d`; months count in `zone`."""
+
+    zone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks(x.Expression):
+    """The ticks of a `P*`, which is read as an `A*` over them: e(a) + k * period, k >= 1. `source`
+    is their event type, `role` their role."""
+
+    period: x.Duration
+    zone: str
+    source: str
+    role: int
+    shown: bool
+
+
+_LOOKED: dict[type[x.Expression], tuple[int, ...]] = {
+    x.Minus: (1,),
+    x.Not: (0,),
+    x.Aperiodic: (0, 2),
+}
+"""Which operands are only looked at."""
+
+
+@dataclass
+class Reading:
+    """The streams of an expression with these roles, as they are met: `events` are event types,
+    `given` what is the same whatever is consumed, each with its first role; `looked` what is only
+    looked at."""
+
+    zone: str
+    roles: tuple[Role, ...]
+    events: dict[str, int] = field(default_factory=dict)
+    given: dict[x.Expression, int] = field(default_factory=dict)
+    looked: dict[x.Expression, int] = field(default_factory=dict)
+
+    def read(self, e: x.Expression, role: int = 0) -> x.Expression:
+        """A subexpression whose first role is `role`."""
+        match e:
+            case x.Name() | x.Clock() | x.Cron():
+                return Leaf(*_numbered(self.events, self.roles[role].event, role))
+            case x.Every() | x.Nth() | x.Plus() | x.Periodic():
+                shown = any(r.parameter for r in self.roles[role : role + len(roles(e))])
+                return Given(*_numbered(self.given, e, role), shown)
+            case x.Own(duration=duration):
+                return After(duration, self.zone)
+        operands: list[x.Expression] = []
+        for number, operand in enumerate(e.operands()):
+            if number in _LOOKED.get(type(e), ()) and not isinstance(operand, x.Own):
+                operands.append(Looked(_numbered(self.looked, operand, 0)[0]))
+            else:
+                operands.append(self.read(operand, role))
+            role += len(roles(operand))
+        match e:
+            case x.Within(duration=duration):
+                return Within(operands[0], duration, self.zone)
+            case x.And() | x.AnyOf():
+                count = e.count if isinstance(e, x.AnyOf) else len(operands)
+                return x.AnyOf(min(count, len(operands)), tuple(operands))
+            case x.PeriodicStar(period=period):
+                tick = self.roles[role]
+                part = Ticks(period, self.zone, tick.event, role, tick.parameter)
+                return x.AperiodicStar(operands[0], part, operands[1])
+        return x.with_operands(e, operands)
+
+
+def _numbered(known: dict[T, int], new: T, role: int) -> tuple[int, int]:
+    """The number of a stream, known or new, and how far its first role is before `role`."""
+    first = known.setdefault(new, role)
+    return [*known].index(new), role - first
+
+
+def parts(e: x.Expression) -> list[x.Expression]:
+    """The operands whose instances make up this one's."""
+    return [o for o in e.operands() if not isinstance(o, Looked | After | Ticks)]
+
+
+def leaves(e: x.Expression) -> Iterator[Leaf]:
+    return (node for node in e.walk() if isinstance(node, Leaf))
+
+
+def plain_leaves(e: x.Expression) -> list[Leaf]:
+    """The event types of a plain expression, from the left; none if it is composite (S9)."""
+    if type(e) is Leaf:
+        return [e]
+    found = [plain_leaves(part) for part in e.parts] if isinstance(e, x.Or) else []
+    return [leaf for part in found for leaf in part] if all(found) else []
+
+
+def lasting(e: x.Expression) -> Iterator[Leaf]:
+    """The leaves whose occurrences may be in an instance that ends after them."""
+    match e:
+        case Leaf():
+            return iter(())
+        case x.Or() | x.Minus() | x.Within() | x.Aperiodic() | x.AnyOf(count=1):
+            return _each_lasting(parts(e))
+        case x.AnyRepeat(count=1, part=part):
+            return lasting(part)
+        case x.Seq(first=first, then=last) | x.Not(opener=first, closer=last):
+            return iter((*leaves(first), *lasting(last))) if parts(e)[1:] else leaves(first)
+    return leaves(e)
+
+
+def _each_lasting(operands: Iterable[x.Expression]) -> Iterator[Leaf]:
+    return (leaf for operand in operands for leaf in lasting(operand))
+
+
+def ends(e: x.Expression) -> Iterator[tuple[Leaf, tuple[After, ...]]]:
+    """Where instances can end, whatever is consumed: so long after the end of an instance of these
+    leaves, the terminators to be added one after the other."""
+    match e:
+        case Leaf():
+            yield e, ()
+        case (
+            x.Seq(first=opener, then=After() as after)
+            | x.Not(opener=opener, closer=After() as after)
+            | x.AperiodicStar(opener=opener, closer=After() as after)
+        ):
+            for leaf, path in ends(opener):
+                yield leaf, (*path, after)
+        case x.Seq(then=last) | x.Not(closer=last) | x.AperiodicStar(closer=last):
+            yield from ends(last)
+        case _:
+            for part in parts(e):
+                yield from ends(part)

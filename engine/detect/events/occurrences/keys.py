@@ -1,0 +1,119 @@
+"""Key values as dense codes, which are valid for one step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.engine.core.values import Int64
+from tidegate.engine.detect.events.occurrences import order
+from tidegate.engine.detect.events.occurrences.chunks import whole
+from tidegate.engine.detect.events.occurrences.comparison import united
+from tidegate.engine.detect.events.occurrences.instances import Int32
+
+Columns = Sequence[pa.ChunkedArray]
+
+SPREAD_MAX = 4
+"""Integers are their own codes while their range is at most so many times their number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of one step: code c (from 1) stands for row c - 1 of `columns`."""
+
+    columns: tuple[pa.Array, ...]
+    count: int
+
+    def values(self, code: Int32) -> list[pa.Array]:
+        """The key columns of some codes; null where the code is `EVERY_KEY` or past the last."""
+        index = pa.array(code.astype(np.int64) - 1, mask=(code < 1) | (code > self.count))
+        return [column.take(index) for column in self.columns]
+
+    def codes_of(self, columns: Sequence[pa.Array]) -> Int32:
+        """The codes of some keys. A key that is not among these has the code 0."""
+        chunks = [[pa.chunked_array([c]) for c in part] for part in (self.columns, columns)]
+        (own, other), joint = encode(chunks)
+        code = np.zeros(joint.count + 1, dtype=np.int32)
+        code[own] = np.arange(1, self.count + 1)
+        return code[other]
+
+    def by_name(self, names: Sequence[str]) -> Keys:
+        """The same keys with their columns in the order of `names`, sorted."""
+        order = sorted(range(len(self.columns)), key=lambda i: names[i])
+        return Keys(tuple(self.columns[i] for i in order), self.count)
+
+    def ranks(self, code: Int32) -> Int64:
+        """For each code the rank of its key. Keys are ordered column by column, by value."""
+        present, place = np.unique(code, return_inverse=True)
+        rank = np.zeros(len(present), dtype=np.int64)
+        for column in self.values(present):
+            ordered = order.codes(column)
+            rank = rank * (int(ordered.max(initial=0)) + 1) + ordered
+            rank = np.unique(rank, return_inverse=True)[1].astype(np.int64)
+        return rank[place]
+
+
+NO_KEYS = Keys((), 0)
+
+
+def encode(chunks: Sequence[Columns]) -> tuple[list[Int32], Keys]:
+    """The codes of each chunk's rows, chunk by chunk, and the keys they stand for.
+
+    A chunk is a list of key columns. Two chunks may have different types: equal numbers are one
+    key. Null is a key value. Raises `KeyTypeError`.
+    """
+    sizes = np.cumsum([0, *(len(chunk[0]) for chunk in chunks)])
+    single = [_encode_column([chunk[c] for chunk in chunks]) for c in range(len(chunks[0]))]
+    codes, columns = single[0][0], [single[0][1]]
+    for more, column in single[1:]:
+        joint = (codes.astype(np.int64) - 1) * len(column) + more - 1
+        encoded = pa.array(joint).dictionary_encode()
+        codes = _from_one(encoded.indices.to_numpy(), 0)
+        first, second = np.divmod(encoded.dictionary.to_numpy(), max(len(column), 1))
+        columns = [*(c.take(pa.array(first)) for c in columns), column.take(pa.array(second))]
+    parts = [codes[a:b] for a, b in pairwise(sizes)]
+    return parts, Keys(tuple(columns), len(columns[0]))
+
+
+def _from_one(values: Int32 | Int64, low: int) -> Int32:
+    """Codes of values from `low` on."""
+    codes = np.empty(len(values), dtype=np.int32)
+    return np.subtract(values, low - 1, out=codes, casting="unsafe")
+
+
+def _encode_column(parts: list[pa.ChunkedArray]) -> tuple[Int32, pa.Array]:
+    """Codes from 1 of all parts together, and the values they stand for. Raises `KeyTypeError`."""
+    joined = united(parts)
+    if pa.types.is_floating(joined.type):
+        joined = pc.add(joined, 0.0)  # -0.0 is 0.0
+        if pc.any(odd := pc.is_nan(joined)).as_py():
+            joined = pc.if_else(odd, pa.scalar(math.nan, joined.type), joined)  # there is one NaN
+    if own := _own_codes(joined):
+        values, low, column = own
+        return _from_one(values, low), column
+    if pa.types.is_null(joined.type):
+        return np.ones(len(joined), dtype=np.int32), pa.nulls(1)
+    encoded = whole(joined).dictionary_encode(null_encoding="encode")
+    return _from_one(encoded.indices.to_numpy(), 0), encoded.dictionary
+
+
+def _own_codes(column: pa.ChunkedArray) -> tuple[Int64, int, pa.Array] | None:
+    """The values, the lowest, and all integers from the lowest to the highest; None unless these
+    are dense enough to be their own codes."""
+    if not pa.types.is_integer(column.type) or column.null_count or not len(column):
+        return None
+    value = whole(column).to_numpy()
+    low, high = int(value.min()), int(value.max())
+    if high - low >= SPREAD_MAX * len(column) + 1024 or high >= 2**62:
+        return None
+    return (
+        value.astype(np.int64, copy=False),
+        low,
+        pa.array(np.arange(low, high + 1)).cast(column.type),
+    )

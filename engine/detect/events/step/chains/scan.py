@@ -1,0 +1,176 @@
+"""The compiled loop of a chain: one scan over the arrivals, in order of time, of all keys at once.
+
+The state is a record of numbers for each key code, `NEVER` where there is nothing yet:
+
+    at[stage]       for each stage but the last: the start of its latest match,
+                    then the row of each of that match's occurrences
+    at[guard]       when the last occurrence of what guards a stage was, and its row
+
+Example: `(a ; b) - c` has the record [start of a, row of a | time of c, row of c]. An a writes the
+first two numbers, a c the last two. A b reads both: there is a match if a is later than c.
+
+Indices are unsigned: of each signed one numba asks whether it counts from the end.
+"""
+# mypy: allow-untyped-decorators, allow-untyped-defs, allow-untyped-calls
+# mypy: disable-error-code="no-untyped-def, call-arg"
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tidegate.engine.core.columns.numba_cache import njit
+from tidegate.engine.core.values import Int64, UInt64
+from tidegate.engine.detect.events.kernels.columns import NEVER, Bools, Int16, Int32
+from tidegate.engine.detect.events.kernels.prefetch import prefetch
+
+AHEAD = 16
+"""So many arrivals a scan looks ahead."""
+CACHED = 1 << 17
+"""A state of so many numbers is at hand without."""
+
+
+class Arriving(NamedTuple):
+    """The timeline as a scan reads it: code[i], time[i] and key code key[i] of arrival i, whose row
+    is first + i; `most` are simultaneous at most."""
+
+    code: Int32
+    time: Int64
+    key: Int32
+    first: int
+    most: int
+
+
+class Program(NamedTuple):
+    """A chain as a scan reads it. Places are the stages, then the guards, then one for what is of
+    no use: place[code] is that of an event type.
+
+    last          the last stage
+    at[place]     where in a record its state begins
+    size[place]   the length of a record; 0 for what is of no use, which all writes to one place
+    noted[place]  its occurrences go to the state at once: what guards, and a first stage that is
+                  not guarded
+    span[stage]   how long a match may be, microseconds
+    shown[stage]  its matches are instances that somebody reads
+    guards[bounds[stage]:bounds[stage + 1]]  where in a record the state of its guards begins
+    """
+
+    place: UInt64
+    last: np.uint64
+    at: UInt64
+    size: Int64
+    noted: Bools
+    span: Int64
+    shown: Bools
+    bounds: UInt64
+    guards: UInt64
+
+
+class Found(NamedTuple):
+    """The matches found that are shown, in order of end: match n ends with stage[n] and is made of
+    the rows row[n, :stage[n] + 1]."""
+
+    stage: Int16
+    key: Int32
+    start: Int64
+    end: Int64
+    row: Int64
+
+
+@njit
+def scan(begin, arriving, program, state, ahead, found):
+    """Scan the arrivals from `begin` on; `state` goes along, that of the arrival `ahead` is asked
+    for in time. Returns how many matches were found."""
+    stage, key, start, end, row = found
+    code, time, keys, first, most = arriving
+    place, last, at, size, noted, span, shown, bounds, guards = program
+    zero, one = np.uint64(0), np.uint64(1)
+    run = np.empty(most, dtype=np.int64)
+    n, i, x, simultaneous = zero, begin, 0, 0
+    t = np.int64(0)
+    while i < len(time) or x < simultaneous:
+        if x < simultaneous:
+            r = run[x]
+            x += 1
+        else:
+            r = i
+            t = time[i]
+            i += 1
+            if i + ahead < len(time):
+                prefetch(state, np.uint64(keys[i + ahead] * size[0]))
+            if i < len(time) and time[i] == t:
+                simultaneous = latest_stage_first(r, code, time, place, run)
+                i = r + simultaneous
+                r = run[0]
+                x = 1
+        p = place[np.uint32(code[r])]
+        base = np.uint64(keys[r] * size[p])
+        if noted[p]:
+            d = base + at[p]
+            state[d] = t
+            state[d + one] = first + r
+            continue
+        b, s = base, t
+        if p > zero:
+            b = base + at[p - one]
+            s = state[b]
+            if s < t - span[p]:
+                continue
+        later = True
+        for g in range(bounds[p], bounds[p + one]):
+            later &= s > state[base + guards[g]]
+        if not later:
+            continue
+        if p < last:
+            d = base + at[p]
+            state[d] = s
+            for y in range(p):
+                state[d + one + y] = state[b + one + y]
+            state[d + one + p] = first + r
+        if shown[p]:
+            stage[n] = p
+            key[n] = keys[r]
+            start[n] = s
+            end[n] = t
+            for y in range(p):
+                row[n, y] = state[b + one + y]
+            row[n, p] = first + r
+            n += one
+    return n
+
+
+@njit
+def latest_stage_first(first, code, time, place, run):
+    """Write the arrivals simultaneous with `first` to `run`: what guards before the stages, a later
+    stage before an earlier one, so that nothing follows what it is simultaneous with. Returns how
+    many they are."""
+    end = first
+    highest = np.uint64(0)
+    while end < len(time) and time[end] == time[first]:
+        highest = max(highest, place[np.uint32(code[end])])
+        end += 1
+    n = 0
+    for turn in range(highest + np.uint64(1)):
+        for i in range(first, end):
+            if place[np.uint32(code[i])] == highest - turn:
+                run[n] = i
+                n += 1
+    return n
+
+
+@njit
+def by_last_row(matches, first, arrivals):
+    """The keys whose latest match ends with an arrival, in order of that; the arrivals have rows
+    from `first` on. matches[key] is the start, NEVER = none, and the rows of its latest match."""
+    last = matches.shape[1] - 1
+    key_at = np.full(arrivals, -1, dtype=np.int32)
+    for key in range(len(matches)):
+        if matches[key, 0] != NEVER and matches[key, last] >= first:
+            key_at[matches[key, last] - first] = key
+    out = np.empty(arrivals, dtype=np.int32)
+    n = 0
+    for key in key_at:
+        out[n] = key
+        n += key >= 0
+    return out[:n]

@@ -1,0 +1,305 @@
+"""A rule's expression -> nodes of the event graph: each operator brings its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from graphlib import TopologicalSorter
+from typing import Any
+
+from tidegate.engine.core.event_names import as_written, with_edges
+from tidegate.engine.detect.events.graph.flat import flat_node
+from tidegate.engine.detect.events.graph.flat.window_node import Windows
+from tidegate.engine.detect.events.graph.graph import Census, Graph, Node, Stream, connect, digest
+from tidegate.engine.detect.events.graph.operators import (
+    any_repeat,
+    aperiodic,
+    aperiodic_star,
+    aperiodic_until,
+    conjunction,
+    disjunction,
+    event,
+    every,
+    minus,
+    negation,
+    nth,
+    periodic,
+    periodic_star,
+    plus,
+    sequence,
+    until,
+    within,
+)
+from tidegate.engine.detect.events.graph.operators.broadcast import Repeated
+from tidegate.engine.detect.events.graph.operators.detection import Detection
+from tidegate.engine.detect.events.graph.operators.event import Event
+from tidegate.engine.detect.events.graph.operators.single_events import AtOnce
+from tidegate.engine.detect.events.graph.roles import roles
+from tidegate.engine.detect.events.graph.search.nested import nested
+from tidegate.engine.detect.events.graph.shape import Shape
+from tidegate.engine.detect.events.state.held_back import with_lateness
+from tidegate.rules.algebra.closers import Window, chosen_closers
+from tidegate.rules.algebra.detector_form import as_detected
+from tidegate.rules.algebra.forms import Flat, Form, Nested, Operators, Single, Windowed, forms
+from tidegate.rules.algebra.plain import plain
+from tidegate.rules.errors import EngineError
+from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions.parser import unlabelled
+from tidegate.rules.model import Context, Rule, Rulebook, Settings
+
+_NODES: Mapping[type[x.Expression], Callable[[Any, Build, int | None], Node]] = {
+    x.Name: event.node,
+    x.Clock: event.node,
+    x.Cron: event.node,
+    x.Or: disjunction.node,
+    x.And: conjunction.node,
+    x.AnyOf: conjunction.node,
+    x.Seq: sequence.node,
+    x.BoundedSeq: sequence.node,
+    x.Minus: minus.node,
+    x.Within: within.node,
+    x.Not: negation.node,
+    x.Plus: plus.node,
+    x.Aperiodic: aperiodic.node,
+    x.AperiodicStar: aperiodic_star.node,
+    x.Periodic: periodic.node,
+    x.PeriodicStar: periodic_star.node,
+    x.AnyRepeat: any_repeat.node,
+    x.Every: every.node,
+    x.Nth: nth.node,
+}
+_WITH_OWN: Mapping[type[x.Expression], Callable[[Any, x.Duration, Build, int | None], Node]] = {
+    x.Seq: until.node,
+    x.Not: until.node,
+    x.Aperiodic: aperiodic_until.node,
+    x.AperiodicStar: aperiodic_until.star,
+}
+"""What is a node of its own where the last operand is `[d]`."""
+
+
+def compile_book(
+    book: Rulebook, activations: Mapping[str, int], lateness: Mapping[str, int]
+) -> tuple[Rulebook, Graph]:
+    """The rulebook as it runs, and the event graph of its enabled rules. `activations` and
+    `lateness` are those of `Detector`.
+
+    Raises `EngineError('not-detectable')` for an operator that is not built.
+    """
+    book = with_edges(as_detected(book), {*book.events, *book.rules})
+    book = with_lateness(book, lateness)
+    rules = {rule.name: rule for rule in book.rules.values() if rule.enabled}
+    book = replace(book, rules=rules)
+    roots: dict[str, Node] = {}
+    censuses: list[Census] = []
+    for name in _used_first(rules):
+        since = activations[as_written(name)]
+        roots[name], census = compile_rule(rules[name], since, book, roots)
+        censuses += [census] if census else []
+    keys = {name: rule.key_names for name, rule in rules.items()}
+    return book, connect(roots, keys, censuses)
+
+
+def _used_first(rules: Mapping[str, Rule]) -> Iterable[str]:
+    """The rules' names, each after those of the rules that it uses as events."""
+    used = {
+        name: [n.name for n in rule.on.walk() if isinstance(n, x.Name) and n.name in rules]
+        for name, rule in rules.items()
+    }
+    return TopologicalSorter(used).static_order()
+
+
+def compile_rule(
+    rule: Rule, activation: int, book: Rulebook, roots: Mapping[str, Node]
+) -> tuple[Node, Census | None]:
+    """The node of a rule's whole expression, and the census that it needs, if any. `roots` are the
+    nodes of the rules that it uses as events.
+
+    Raises `EngineError('not-detectable')` for an operator that is not built.
+    """
+    e = unlabelled(rule.on)
+    used = [name for name in x.names_in(e) if name in roots]
+    points = [name for name in used if roots[name].point]
+    form = forms(e, rule.per, used, points).of(rule.selection or rule.context)
+    closers = chosen_closers(e, None if rule.selection else rule.context, used)
+    build = Build(rule.per, activation, book.timezone, book.settings, roots, closers)
+    root = _root(e, form, build)
+    if not root.apart:
+        return root, None
+    streams = frozenset(rule.per.items())
+    census = Census("keys:" + digest(sorted(streams), activation), streams, activation)
+    return _root(e, form, replace(build, census=census)), census
+
+
+def _root(e: x.Expression, form: Form, build: Build) -> Node:
+    """The node that a rule detects with."""
+    most = build.settings.carried_per_key_max
+    match form:
+        case Operators():
+            return build.operand(e, None)
+        case Single(united=united):
+            found = replace(build, all_rows=True).passed(e, None)
+            if not united:
+                return found
+            return build.make(e, AtOnce(), (found,), found.keys, None, point=found.point)
+        case Flat(context=context, stages=flat):
+            shape = flat_node.Flat(context, flat, most)
+            return build.walked(e, shape, flat.events, flat.span_micros)
+        case Windowed(context=context, window=window):
+            windows, timed = Windows(context, window, most), window.length_micros > 0
+            return build.walked(e, windows, window.events, window.span_micros, timed=timed)
+        case Nested(context=context, kept=kept):
+            return nested(e, context, build, few=kept is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """What one rule's nodes are made with: its key columns, activation and zone, and the `roots` of
+    the rules that may be its events.
+
+    `closers`: the windows whose closer is chosen among all its instances (S4). `census` is given
+    where known keys are told apart. `all_rows`: what is passed to the root unchanged are rows of
+    event types, and all that end at an instant count, not the greatest.
+    """
+
+    per: Mapping[str, tuple[str, ...]]
+    activation: int
+    zone: str
+    settings: Settings
+    roots: Mapping[str, Node]
+    closers: Collection[x.Expression] = ()
+    census: Census | None = None
+    all_rows: bool = False
+
+    def operand(self, e: x.Expression, horizon: int | None) -> Node:
+        """The node of an expression: for each end the greatest instance."""
+        build = replace(self, all_rows=False) if self.all_rows else self
+        return _node(e, build, horizon)
+
+    def passed(self, e: x.Expression, horizon: int | None) -> Node:
+        """The node of an operand whose instances, or some of them, are those of the operator."""
+        return self.rows(e, None) if self.all_rows and plain(e) else _node(e, self, horizon)
+
+    def each(self, e: x.Expression, horizon: int | None) -> Node:
+        """What counts as an occurrence of an operand: every row of what is plain, a composite once
+        an instant (S1, S9)."""
+        return self.rows(e, horizon) if plain(e) else self.operand(e, horizon)
+
+    def closer(self, e: Window, horizon: int | None) -> Node:
+        """What closes a window: every row of what is plain, for these are chosen among (S4); of
+        anything else the greatest, unless it can be seen which it is."""
+        if e not in self.closers:
+            return self.each(e.closer, horizon)
+        young = e.closer if horizon is None else x.Within(e.closer, x.Duration(0, horizon))
+        return nested(young, Context.UNRESTRICTED, self)
+
+    def operands(self, parts: Iterable[x.Expression], horizon: int | None) -> tuple[Node, ...]:
+        return self.alike([self.operand(part, horizon) for part in parts], horizon)
+
+    def alike(self, operands: Iterable[Node], horizon: int | None) -> tuple[Node, ...]:
+        """The operands of one node; where keys are told apart, broadcasts are repeated for each."""
+        found = tuple(operands)
+        if self.census is None or not any(o.own for o in found):
+            return found
+        return tuple(o if o.own else self._repeated(o, self.census, horizon) for o in found)
+
+    def _repeated(self, inner: Node, census: Census, horizon: int | None) -> Node:
+        return replace(
+            inner,
+            digest=digest(Repeated(), inner.digest, census.name),
+            shape=Repeated(),
+            operands=(inner,),
+            streams=census.streams,
+            own=True,
+            every=False,
+            horizon_micros=horizon,
+            census=census.name,
+        )
+
+    def rows(self, e: x.Expression, horizon: int | None) -> Node:
+        """Every row of a plain expression; of an event type once, in the first role that it has."""
+        names = [role.event for role in roles(e)]
+        types = [*dict.fromkeys(names)]
+        operands = self.alike([self.event(name, all_rows=True) for name in types], horizon)
+        if len(names) == 1:
+            return operands[0]
+        first = tuple(map(names.index, types))
+        return replace(disjunction.disjoined(e, self, operands, horizon, first), roles=tuple(names))
+
+    def event(self, name: str, e: x.Expression | None = None, *, all_rows: bool = False) -> Node:
+        """An event type, or a rule's detections."""
+        columns, root = self.per.get(name), self.roots.get(name)
+        shape: Shape
+        if root is None:
+            shape = Event(name, columns, self.activation, all_rows)
+        else:
+            shape = Detection(name, root.digest, columns, self.activation, all_rows)
+        streams = frozenset[Stream]() if columns is None else frozenset([(name, columns)])
+        own, point = columns is not None, root is None or root.point
+        timed = root is not None and root.timed
+        return Node(
+            digest(shape), shape, (), (name,), streams, own, not own, point, timed=timed,
+            expression=e,
+        )  # fmt: skip
+
+    def walked(
+        self,
+        e: x.Expression,
+        shape: Shape,
+        events: Iterable[str],
+        span: int | None,
+        *,
+        timed: bool = False,
+    ) -> Node:
+        """A choice in one walk over all rows of event types alike."""
+        operands = tuple(self.event(name, all_rows=True) for name in events)
+        return self.make(e, shape, operands, operands[0].keys, span, timed=timed)
+
+    def make(
+        self,
+        e: x.Expression,
+        shape: Shape,
+        operands: tuple[Node, ...],
+        keys: tuple[bool, bool],
+        horizon: int | None,
+        *,
+        point: bool = False,
+        timed: bool = False,
+        apart: bool = False,
+        ticks: str | None = None,
+    ) -> Node:
+        """The node of `e`; keys are its `own` and `every`, `ticks` the event type of its ticks."""
+        own, every = keys
+        census = self.census.name if self.census and own else None
+        names = [role for o in operands for role in o.roles]
+        return Node(
+            digest(shape, [o.digest for o in operands], horizon, census),
+            shape,
+            operands,
+            (*names, ticks) if ticks else tuple(names),
+            frozenset[Stream]().union(*(o.streams for o in operands)),
+            own,
+            every,
+            point,
+            horizon,
+            census,
+            timed or any(o.timed for o in operands),
+            apart or any(o.apart for o in operands),
+            e,
+        )
+
+    def zone_of(self, *durations: x.Duration | None) -> str:
+        """The zone in which months count, where there are any."""
+        return self.zone if any(d and d.months for d in durations) else ""
+
+
+def _node(e: x.Expression, build: Build, horizon: int | None) -> Node:
+    match e.operands():
+        case (*_, x.Own(duration=own)) if type(e) in _WITH_OWN:
+            return _WITH_OWN[type(e)](e, own, build, horizon)
+    if type(e) not in _NODES:
+        raise EngineError(
+            "not-detectable",
+            f"the operator {type(e).__name__} is not built",
+            "validate the rulebook: it says where it stands",
+        )
+    return _NODES[type(e)](e, build, horizon)

@@ -1,0 +1,299 @@
+"""The detector: one step over one bucket of occurrences."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+
+from tidegate.engine.core.event_names import as_written, tick_type
+from tidegate.engine.core.text.times import python_values
+from tidegate.engine.core.values import FOREVER, Batch, Carried, Detections, Stepped
+from tidegate.engine.detect.events.graph.graph import Graph, Node
+from tidegate.engine.detect.events.graph.limits import LimitError
+from tidegate.engine.detect.events.graph.operators.detection import Detection
+from tidegate.engine.detect.events.graph.operators.event import Event
+from tidegate.engine.detect.events.graph.timers import FloodError, Timers
+from tidegate.engine.detect.events.occurrences import order
+from tidegate.engine.detect.events.occurrences.instances import (
+    EVERY_KEY,
+    NONE,
+    Carry,
+    Flow,
+    Moment,
+    no_pending,
+)
+from tidegate.engine.detect.events.occurrences.keys import Keys
+from tidegate.engine.detect.events.occurrences.occurrences import Ranking
+from tidegate.engine.detect.events.occurrences.timeline import Timeline, of_batches
+from tidegate.engine.detect.events.state.held_back import clock_of
+from tidegate.engine.detect.events.step import chains
+from tidegate.engine.detect.events.step.carry import carry_on
+from tidegate.engine.detect.events.step.chains import Steps
+from tidegate.engine.detect.events.step.compile import compile_book
+from tidegate.engine.detect.events.step.constituents import Shown, every_role, occur, show
+from tidegate.engine.detect.events.step.detections import build
+from tidegate.engine.detect.events.step.frame import Frame, Until, open_frame
+from tidegate.engine.detect.events.step.threads import ARRIVALS_MIN, generations
+from tidegate.rules.expressions import nodes as x
+from tidegate.rules.model import Rule, Rulebook
+
+
+class Detector:
+    """All enabled rules of a rulebook as one event graph.
+
+    `activations` gives each rule's activation, microseconds; a rule sees occurrences from its
+    activation on. `ranking` orders simultaneous occurrences of one type by their parameters (S1).
+    `used`: detections also tell what they use that is no parameter (`Detections.used`). A step
+    with many arrivals runs on so many `threads`. `lateness` has the rules that run behind, and how
+    far, in whole milliseconds given as microseconds (see `behind`).
+    Raises `EngineError('not-detectable')` for an operator or context that is not built.
+    """
+
+    def __init__(
+        self,
+        rulebook: Rulebook,
+        activations: Mapping[str, int],
+        ranking: Ranking = order,
+        *,
+        used: bool = False,
+        threads: int = 1,
+        lateness: Mapping[str, int] | None = None,
+    ) -> None:
+        lateness = lateness or {}
+        running, self._graph = compile_book(rulebook, activations, lateness)
+        self._samples = {
+            tick_type(node): rulebook.samples.get(node.sample, node.sample)
+            for rule in running.rules.values()
+            for node in rule.on.walk()
+            if isinstance(node, x.Periodic | x.PeriodicStar) and node.sample is not None
+        }
+        self._ranking = ranking
+        self._used = used
+        self._rules = running.rules
+        self._chains = chains.chains(self._graph)
+        self._scanned = chains.only_scanned(self._graph, self._chains)
+        self._threads = threads
+        self._generations = (
+            generations(self._graph, self._chains, self._scanned) if threads > 1 else ()
+        )
+        self.events = frozenset[str]().union(*self._graph.events.values())
+        """The event types that some rule looks at."""
+        self.timed = any(root.timed for root in self._graph.roots.values())
+        """Whether something may be detected when nothing arrives."""
+        roots = self._graph.roots
+        self._clock_of = {
+            name: str(lateness[name]) if name in lateness else clock_of(name) for name in roots
+        }
+        self._behind = {
+            node.digest: int(clock)
+            for name, clock in self._clock_of.items()
+            if clock
+            for node in roots[name].walk()
+        }
+        self._shown = [name for name in self._rules if name in rulebook.rules]
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The enabled rules, in the rulebook's order."""
+        return tuple(self._shown)
+
+    @property
+    def samples(self) -> Mapping[str, str]:
+        """By event type of ticks, the query that each of them samples."""
+        return self._samples
+
+    @property
+    def graph(self) -> Graph:
+        """What runs; nodes are named by their digests."""
+        return self._graph
+
+    def parked_with(self, parked: Collection[str]) -> frozenset[str]:
+        """The rules that stop when these are parked: they themselves, and all that use them."""
+        return frozenset(as_written(rule) for rule in self._stopped(parked))
+
+    def _stopped(self, parked: Collection[str]) -> frozenset[str]:
+        """The same as they run: a rule, and once more as each clock sees it."""
+        stopped = set[str]()
+        for rule in self._graph.roots:  # each after those that it uses
+            if as_written(rule) in parked or self._graph.uses[rule] & stopped:
+                stopped.add(rule)
+        return frozenset(stopped)
+
+    def asleep(self, parked: Collection[str]) -> frozenset[str]:
+        """The nodes that are not stepped when these rules are parked, by digest."""
+        stopped, roots = self._stopped(parked), self._graph.roots
+        if not stopped:
+            return frozenset()
+        found = {node.digest for rule in stopped for node in roots[rule].walk()}
+        going = roots.keys() - stopped
+        return frozenset(found).difference(n.digest for rule in going for n in roots[rule].walk())
+
+    def behind_micros(self, node: str) -> int:
+        """How far a node runs behind the watermark; it is named by its digest."""
+        return self._behind.get(node, 0)
+
+    def passed_over(self, parked: Collection[str], batches: Mapping[str, Batch]) -> dict[str, int]:
+        """How many arrivals of a step each parked rule does not see."""
+        events = self._graph.events
+        return {
+            rule: sum(len(batch) for event, batch in batches.items() if event in events[rule])
+            for rule in self.parked_with(parked)
+        }
+
+    def step(
+        self,
+        carried: Carried,
+        arrivals: Mapping[str, Batch] | Timeline,
+        watermark: int,
+        last: int | None = None,
+        parked: Collection[str] = (),
+        limit: int | None = None,
+    ) -> Stepped:
+        """What each rule detects in one bucket, in the rulebook's order of rules, those without a
+        detection left out; what to carry on, nothing after a history that has ended; and how far
+        the step went: where more than `limit` timers are due, up to the end of the millisecond of
+        the last of so many. Arrivals after that are to be given again.
+
+        `arrivals` are all occurrences after the last step's watermark and up to this one's: by
+        event type, or as a timeline. Pure: no clock, no I/O, nothing given is changed. Where
+        a history is cut into buckets makes no difference to what is detected. Timers that are due
+        up to the watermark fire; a `P` window that nothing closes ticks up to `last` (None: the
+        watermark).
+
+        Of the event types of rules that run behind, `a by 3`, only what is not after their own
+        watermark has arrived (`behind.released`).
+
+        Rules in `parked`, and those that use them as events, detect nothing and keep what they
+        carry; a node that they share with others goes on. Raises `RuleLimitError`.
+        """
+        if not isinstance(arrivals, Timeline):
+            batches = {e: b for e, b in arrivals.items() if len(b) and e in self.events}
+            arrivals = of_batches(batches)
+        last = watermark if last is None else last
+        while True:
+            timers = Timers(limit)
+            try:
+                until = Until(watermark, min(last, watermark), timers)
+                found = self._stepped(carried, arrivals, until, parked)
+                reached = timers.reached(watermark)
+            except FloodError as flood:
+                reached = flood.reached
+            if reached >= watermark:
+                return Stepped(*found, watermark)
+            watermark, arrivals = reached, arrivals.until(reached)
+
+    def _stepped(
+        self,
+        carried: Carried,
+        arrivals: Timeline,
+        until: Until,
+        parked: Collection[str],
+    ) -> tuple[tuple[Detections, ...], Carried]:
+        """A step that goes so far."""
+        stopped = self._stopped(parked)
+        rules = [rule for rule in self._graph.active(arrivals.counts) if rule not in stopped]
+        nodes = {n.digest: n for rule in rules for n in self._graph.roots[rule].walk()}
+        frame = open_frame(self._graph, nodes, carried, arrivals, self._ranking)
+        shown, done = self._run(frame, rules, until)
+        found = []
+        for name in self._shown:
+            if name in shown:
+                rule = self._rules[name]
+                keys, occurrences = frame.keys(self._graph.roots[name]), frame.occurrences
+                clock = self._clock_of[name]
+                found.append(build(rule, shown[name], keys, occurrences, clock))
+                if self._used:
+                    every = every_role(shown[name], occurrences)
+                    whole = build(rule, every, keys, occurrences, clock)
+                    found[-1] = replace(found[-1], used=whole)
+        if until.watermark == FOREVER:
+            return tuple(found), Carried({}, frozenset(carried.tables))
+        carry = {digest: kept for digest, (_, kept) in done.items()}
+        return tuple(found), carry_on(frame, carry, carried)
+
+    def _run(
+        self, frame: Frame, rules: Sequence[str], until: Until
+    ) -> tuple[dict[str, Shown], Steps]:
+        """Step all nodes of `rules`, a rule after those that it uses. Returns what each rule
+        detects, if anything, and the step of each node."""
+        graph = self._graph
+        done: Steps = {}
+        shown: dict[str, Shown] = {}
+        if self._threads > 1 and len(frame.timeline) >= ARRIVALS_MIN:
+            self._run_ahead(frame, done, until)
+        used = frozenset[str]().union(*(graph.uses[name] for name in rules))
+        for name in rules:
+            rule, root = self._rules[name], graph.roots[name]
+            for node in root.walk():
+                if node.digest in done or node.digest in self._scanned:
+                    continue
+                try:
+                    done |= self._steps(node, done, frame, until)
+                except LimitError as error:
+                    key = _named(rule, frame.keys(node), error.key)
+                    raise error.of(as_written(name), key) from None
+            found, _ = done[root.digest]
+            if len(found.instances):
+                shown[name] = show(rule, found.instances, frame.keys(root), frame.occurrences)
+            if name in used:
+                own = NONE
+                if name in shown:
+                    own = occur(rule, shown[name], frame.keys(root), frame.occurrences)
+                frame.add_detected(name, Flow(own, found.pending))
+        return shown, done
+
+    def _run_ahead(self, frame: Frame, done: Steps, until: Until) -> None:
+        """Step what may be stepped side by side. What reaches a limit is left out: it is stepped in
+        its turn and says so."""
+
+        def steps(node: Node) -> Steps:
+            try:
+                return self._steps(node, done, frame, until)
+            except LimitError:
+                return {}
+
+        with ThreadPoolExecutor(self._threads) as pool:
+            for nodes in self._generations:
+                ready = [
+                    node
+                    for node in nodes
+                    if node.digest in frame.nodes
+                    and (node.digest in self._chains or done.keys() >= node.reads)
+                ]
+                for found in [*pool.map(steps, ready)]:
+                    done |= found
+
+    def _steps(self, node: Node, done: Steps, frame: Frame, until: Until) -> Steps:
+        """A node's step, or that of the chain that it is part of."""
+        behind = self.behind_micros(node.digest)
+        moment = frame.moment(node, until.behind(behind))
+        chain = self._chains.get(node.digest)
+        if chain:
+            return chains.step(chain.upto(frame.nodes), frame, moment)
+        try:
+            return {node.digest: _step(node, done, frame, moment)}
+        except FloodError as flood:
+            raise FloodError(flood.reached + behind) from None
+
+
+def _named(rule: Rule, keys: Keys, code: int) -> str:
+    """A key as text: its columns and values; nothing where the limit is not of one key."""
+    if code == EVERY_KEY:
+        return ""
+    found = keys.values(np.array([code], dtype=np.int32))
+    values = [python_values(column)[0] for column in found]
+    return ", ".join(f"{name}={value}" for name, value in zip(rule.key_names, values, strict=False))
+
+
+def _step(node: Node, done: Steps, frame: Frame, moment: Moment) -> tuple[Flow, Carry]:
+    """A node's instances, and what it carries on."""
+    operands = [done[operand.digest][0] for operand in node.operands]
+    if isinstance(node.shape, Event):
+        operands = [Flow(frame.arrivals(node, node.shape), no_pending())]
+    elif isinstance(node.shape, Detection):
+        operands = [frame.detections(node.shape)]
+    flow, kept = node.shape.step(operands, frame.carry(node), moment)
+    return node.forgetting(flow, kept, moment.watermark)

@@ -1,0 +1,297 @@
+"""The frame of a step: its occurrences numbered, its keys encoded, its carried state read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from tidegate.engine.core.event_names import BEGIN
+from tidegate.engine.core.values import FOREVER, Carried, Int64
+from tidegate.engine.detect.events.graph.graph import Graph, Node, Stream
+from tidegate.engine.detect.events.graph.operators.broadcast import endow
+from tidegate.engine.detect.events.graph.operators.detection import Detection
+from tidegate.engine.detect.events.graph.operators.event import Event
+from tidegate.engine.detect.events.graph.timers import Behind
+from tidegate.engine.detect.events.kernels import ties
+from tidegate.engine.detect.events.occurrences.instances import (
+    EVERY_KEY,
+    NONE,
+    Carry,
+    Counting,
+    Flow,
+    Instances,
+    Int32,
+    Moment,
+    Pending,
+    no_pending,
+    points,
+)
+from tidegate.engine.detect.events.occurrences.keys import NO_KEYS, Keys
+from tidegate.engine.detect.events.occurrences.occurrences import Occurrences, Ranking, number
+from tidegate.engine.detect.events.occurrences.sources import CarriedOccurrences
+from tidegate.engine.detect.events.occurrences.timeline import Timeline
+from tidegate.engine.detect.events.state import tables
+from tidegate.engine.detect.events.step.key_codes import Codes, encode_step
+
+
+class Until(NamedTuple):
+    """How far a step goes (see `Moment`)."""
+
+    watermark: int
+    last: int
+    timers: Counting
+
+    def behind(self, micros: int) -> Until:
+        """How far it goes for rules that run so far behind."""
+        if not micros or self.watermark == FOREVER:
+            return self
+        own = self.watermark - micros
+        return Until(own, self.last, Behind(self.timers, micros))
+
+
+class Frame:
+    """One step: its nodes by digest, its occurrences, its carried state, its key codes.
+
+    A rule that other rules use adds its detections as occurrences while the step goes on (S8).
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        nodes: Mapping[str, Node],
+        occurrences: Occurrences,
+        carried: Mapping[str, CarriedOccurrences],
+        codes: Codes,
+        passed_over: Mapping[str, Int64],
+        stored: Carried,
+        timeline: Timeline,
+    ) -> None:
+        """`passed_over`: by node digest the positions in the timeline of the arrivals that are not
+        the greatest of their key and instant."""
+        self.graph = graph
+        self.nodes = nodes
+        self.occurrences = occurrences
+        self.carried = carried
+        self._codes = codes
+        self._passed_over = passed_over
+        self._stored = stored
+        self.timeline = timeline
+        self._known: dict[str, tuple[Int32, Int32]] = {}
+        self._detected: dict[str, Flow] = {}
+        self._serials = {
+            event: (occurrences.sources[event].base, c.serial) for event, c in carried.items()
+        }
+
+    def keys(self, node: Node) -> Keys:
+        return self._codes.keys.get(self.graph.domain(node), NO_KEYS)
+
+    def unseen(self, node: Node) -> int:
+        """The code that stands for every key not seen yet."""
+        return self.keys(node).count + 1
+
+    def moment(self, node: Node, until: Until) -> Moment:
+        """What an operator knows beside instances."""
+        known = self.known(node.census)[0] if node.census else np.empty(0, np.int32)
+        unseen = self.unseen(node)
+        return Moment(
+            self.occurrences,
+            unseen,
+            np.append(known, np.int32(unseen)),
+            until.watermark,
+            until.last,
+            until.timers,
+        )
+
+    def known(self, name: str) -> tuple[Int32, Int32]:
+        """The codes of the known keys of a census, and of those that are new in this step.
+
+        A key is known from its first arrival on. A key of a rule that is used is known from its
+        first pending start on: the detection may come later, and starts then.
+        """
+        if name not in self._known:
+            census = self.graph.censuses[name]
+            parts = [self._codes.stored.get(name, np.empty(0, np.int32))]
+            for stream in sorted(census.streams):
+                shape = Detection(stream[0], "", stream[1], census.activation, all_rows=True)
+                if stream[0] in self.timeline.counts:
+                    time = self.timeline.batch(stream[0]).time
+                    first = np.searchsorted(time, census.activation)
+                    parts.append(self._codes.of(*stream)[first:])
+                elif stream[0] in self._detected:
+                    flow = self.detections(shape)
+                    single = (flow.pending.key > EVERY_KEY) & (
+                        flow.pending.key <= self._count(stream)
+                    )
+                    parts += [flow.instances.key, flow.pending.key[single]]
+            known = np.unique(np.concatenate(parts))
+            self._known[name] = known, np.setdiff1d(known, parts[0])
+        return self._known[name]
+
+    def _count(self, stream: Stream) -> int:
+        """How many keys a stream's domain has."""
+        return self._codes.keys.get(self.graph.domains[stream], NO_KEYS).count
+
+    def carry(self, node: Node) -> Carry:
+        """What a node carries. A new key begins with what the keys not seen yet carry."""
+        name = "node:" + node.digest
+        if name not in self._stored.tables:
+            return (NONE,) * node.shape.slots
+        key = self._codes.stored.get(name, np.empty(0, np.int32))
+        table, unseen = self._stored.tables[name], self.unseen(node)
+        read = tables.read_carry(node, table, key, unseen, self._serials)
+        if node.census:
+            new = self.known(node.census)[1]
+            read = tuple(endow(part, new, unseen) for part in read)
+        return read
+
+    def arrivals(self, node: Node, shape: Event) -> Instances:
+        """The arrivals of an event type, from the activation on. They are all there, or only the
+        greatest of each key and instant where nothing else counts."""
+        if shape.event not in self.timeline.counts:
+            return NONE
+        time = self.timeline.batch(shape.event).time
+        key = self._codes.of(shape.event, shape.columns)
+        rows = self.occurrences.sources[shape.event].arrivals
+        first = int(np.searchsorted(time, shape.activation))
+        found = points(key[first:], time[first:], rows[first:])
+        if node.digest not in self._passed_over:
+            return found
+        keep = np.ones(len(time), dtype=np.bool_)
+        keep[self.timeline.index[self._passed_over[node.digest]]] = False
+        return found.where(keep[first:])
+
+    def passed_over(self, leaf: Node) -> Int64:
+        """The positions in the timeline of the arrivals of an event type that are not the greatest
+        of their key and instant."""
+        return self._passed_over.get(leaf.digest, np.empty(0, np.int64))
+
+    def codes_along(self, leaves: Iterable[Node]) -> Int32:
+        """The key codes of the arrivals of some event types, in the order of the timeline."""
+        shapes = [leaf.shape for leaf in leaves]
+        return self._codes.along({s.event: s.columns for s in shapes if isinstance(s, Event)})
+
+    def add_detected(self, rule: str, detected: Flow) -> None:
+        """Adds a rule's detections, numbered as its occurrences, for the rules that use it."""
+        self._detected[rule] = detected
+
+    def detections(self, shape: Detection) -> Flow:
+        """The detections of a rule in this step, from the activation on. Their key codes are those
+        of the rule that uses them."""
+        if shape.rule not in self._detected:
+            return Flow(NONE, no_pending())
+        found, pending = self._detected[shape.rule].instances, self._detected[shape.rule].pending
+        first = int(np.searchsorted(found.end, shape.activation))
+        found = found.where(np.arange(len(found)) >= first)
+        code = self._as_used(shape)
+        own = Instances(code[found.key], found.start, found.end, found.offsets, found.row,
+                        found.role)  # fmt: skip
+        return Flow(own, Pending(code[pending.key], pending.start))
+
+    def _as_used(self, shape: Detection) -> Int32:
+        """For each key code of a used rule the key code of the rule that uses it."""
+        own = self.keys(self.graph.roots[shape.rule])
+        if shape.columns is None:
+            return np.zeros(own.count + 2, dtype=np.int32)
+        stream = (shape.rule, shape.columns)
+        if self.graph.same_keys(stream):
+            return np.arange(own.count + 2, dtype=np.int32)
+        keys = self._codes.keys.get(self.graph.domains[stream], NO_KEYS)
+        inside = np.empty(0, np.int32)
+        if own.count:
+            names = self.graph.key_names[shape.rule]
+            inside = keys.codes_of([own.columns[names.index(name)] for name in shape.columns])
+        return np.concatenate([[0], inside, [keys.count + 1]]).astype(np.int32)
+
+
+def open_frame(
+    graph: Graph,
+    nodes: Mapping[str, Node],
+    stored: Carried,
+    timeline: Timeline,
+    ranking: Ranking,
+) -> Frame:
+    """Read what the step's `nodes` carry, and number and encode the step's occurrences."""
+    tables.check(stored.tables)
+    roles = {role for node in nodes.values() for role in node.roles}
+    carried = _occurrences(roles, stored)
+    for found in [*carried.values()]:
+        if found.parts is not None:
+            carried |= _occurrences({*found.parts.event.to_pylist()} - carried.keys(), stored)
+    codes = encode_step(graph, nodes.values(), stored, timeline)
+    passed_over, tied = _simultaneous(graph, nodes, codes, timeline, ranking)
+    occurrences = number(timeline, carried, roles & graph.roots.keys(), tied, ranking)
+    return Frame(graph, nodes, occurrences, carried, codes, passed_over, stored, timeline)
+
+
+def _occurrences(events: Iterable[str], stored: Carried) -> dict[str, CarriedOccurrences]:
+    return {
+        event: tables.read_occurrences(event, stored.tables["occ:" + event])
+        for event in events
+        if "occ:" + event in stored.tables
+    }
+
+
+def _simultaneous(
+    graph: Graph,
+    nodes: Mapping[str, Node],
+    codes: Codes,
+    timeline: Timeline,
+    ranking: Ranking,
+) -> tuple[dict[str, Int64], dict[str, Int64]]:
+    """Two sets of positions in the timeline. By node digest: the arrivals that are not the greatest
+    of their key and instant, where only the greatest counts. By event type: those to be ranked."""
+    passed_over: dict[str, Int64] = {}
+    tied: dict[str, Int64] = {}
+    across = _across(graph, [*nodes.values()])
+    for digest, node in nodes.items() if len(timeline.simultaneous) else ():
+        shape = node.shape
+        if not isinstance(shape, Event) or shape.event not in timeline.counts:
+            continue
+        position = timeline.of_event(timeline.simultaneous, shape.event)
+        keys = codes.keys.get(graph.domain(node), NO_KEYS).count
+        code = codes.of(shape.event, shape.columns, position)
+        time = timeline.time[position]
+        group, count = ties.groups(code, time, keys)
+        if count < len(position) and not shape.all_rows:
+            several, of_each = _repeated(position, group)
+            row, table = timeline.rows(several, shape.event), timeline.table(shape.event)
+            passed_over[digest] = np.delete(several, ranking.greatest(of_each, table, row))
+        if shape.event in across:
+            group, count = ties.groups(np.zeros_like(code), time, 0)
+        if count < len(position) and (shape.all_rows or shape.event in across):
+            known = tied.get(shape.event, np.empty(0, np.int64))
+            tied[shape.event] = np.union1d(known, _repeated(position, group)[0])
+    for event in across & timeline.counts.keys():
+        whole = event.removeprefix(BEGIN)
+        if event.startswith(BEGIN) and whole in timeline.counts:
+            if timeline.table(whole) is timeline.table(event):
+                continue
+            for edge in (event, whole):  # two images, which have their own parameters
+                tied[edge] = timeline.positions(edge)
+    return passed_over, tied
+
+
+def _repeated(position: Int64, group: Int64) -> tuple[Int64, Int64]:
+    """The positions whose group has several members, and their groups, numbered from 0 on."""
+    size = np.bincount(group)
+    mark = size[group] > 1
+    return position[mark], (np.cumsum(size > 1) - 1)[group[mark]]
+
+
+def _across(graph: Graph, nodes: Collection[Node]) -> frozenset[str]:
+    """The event types whose simultaneous occurrences are ranked whatever their keys are.
+
+    They are of two kinds: those of a used rule, where one key of the using rule sees several of its
+    keys; and those whose beginning is an event of a rule too, for it has the same name.
+    """
+    begun = {role for node in nodes for role in node.roles if role.startswith(BEGIN)}
+    return frozenset({*begun, *(event.removeprefix(BEGIN) for event in begun)}).union(
+        *(
+            graph.events[node.shape.rule]
+            for node in nodes
+            if isinstance(node.shape, Detection)
+            if not (node.own and all(graph.same_keys(stream) for stream in node.streams))
+        )
+    )

@@ -1,0 +1,116 @@
+"""How event scripts take occurrences: with the columns that an input reads; and what they emit, and
+what rules detect, as occurrences (design/eventscript.md 1)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.engine.core.columns.ids import column_set, firing_ids, instant_ids
+from tidegate.engine.core.parameters import INSTANT
+from tidegate.engine.core.scriptinputs import DETECTED, STARTED
+from tidegate.engine.core.types.spark import arrow_type
+from tidegate.engine.core.values import Batch, Detections, Needs
+from tidegate.engine.detect.events.occurrences import order
+from tidegate.engine.detect.events.occurrences.occurrences import Ranking
+from tidegate.engine.detect.scripts.values import OBJECTS, object_text
+from tidegate.rules import model
+from tidegate.rules.eventscript import tree
+from tidegate.rules.eventscript.types import Structure
+
+
+class Taking:
+    """Of occurrences whose parameters are columns, without ids: those of `tidegate.detect`."""
+
+    ranking: Ranking = order
+    needs = Needs({})
+
+    def __init__(self, book: model.Rulebook) -> None:
+        kinds = book.events.items()
+        self._events = {name: e for name, e in kinds if isinstance(e, model.ScriptEvent)}
+
+    def take(self, script: model.Script, read: tree.Input, batch: Batch) -> Batch:
+        """The occurrences of an input."""
+        taken = script.inputs[read.name]
+        wanted = {taken.value or "value", *taken.order_by}
+        if isinstance(read.type, Structure):
+            wanted = {*taken.order_by, *(name for name, _ in read.type.fields)}
+        names = [name for name in batch.table.column_names if name in wanted]
+        return replace(batch, table=batch.table.select(names))
+
+    def detected(self, found: Detections) -> Batch:
+        """A rule's detections as occurrences at their ends: columns are the key, `started_at` and
+        `detected_at`; the id is of rule, key, interval and constituents; the depth their greatest.
+        """
+        ids = np.empty((len(found.event_row), 2), np.uint64)
+        depth = np.zeros(len(found.event_row) + 1, np.int32)  # one more, for the last empty segment
+        for code, event in enumerate(found.events):
+            at = np.flatnonzero(found.event_code == code)
+            row, batch = found.event_row[at], found.batches[event]
+            columns = column_set(self.needs.ids.get((found.rule, event), ()))
+            own = batch.ids_by(columns) if batch.ids else instant_ids(batch.event, batch.time)
+            ids[at] = own[row]
+            if batch.depth is not None:
+                depth[at] = batch.depth[row]
+        greatest = np.zeros(len(found), np.int32)
+        filled = np.diff(found.offsets) > 0
+        if len(found):
+            greatest[filled] = np.maximum.reduceat(depth, found.offsets[:-1])[filled]
+        start, end = (pa.array(side).cast(INSTANT) for side in (found.start, found.end))
+        names = [*found.keys.column_names, STARTED, DETECTED]
+        table = pa.table([*found.keys.columns, start, end], names=names)
+        own = firing_ids("", found.rule, found.keys, found.start, found.end, found.offsets, ids)
+        return Batch(found.rule, found.end, np.arange(len(found)), table, {"": own}, greatest)
+
+    def shown(self, emitted: Batch) -> Batch:
+        """What a script emits, as rules see it: with columns of the types that its event type is
+        declared with. An `object`, which may be of any type, is text."""
+        event, table = self._events[emitted.event], emitted.table
+        for number, name in enumerate(table.column_names):
+            wanted = arrow_type(event.fields[name])
+            if table.schema.field(name).type != wanted:
+                table = table.set_column(number, name, _cast(table.column(name), wanted))
+        return emitted if table is emitted.table else replace(emitted, table=table)
+
+
+class LiveTaking(Taking):
+    """Of occurrences with ids. `needs`: what the scripts read of each event type."""
+
+    def __init__(self, book: model.Rulebook, needs: Needs) -> None:
+        super().__init__(book)
+        self.needs = needs
+
+    def take(self, script: model.Script, read: tree.Input, batch: Batch) -> Batch:
+        """Those of a clock, which have nothing but their instant, get ids of it."""
+        event = script.inputs[read.name].event
+        columns = self.needs.ids[script.name, event]
+        ids = batch.ids_by(column_set(columns)) if batch.ids else instant_ids(event, batch.time)
+        return replace(batch, table=batch.table.select([*columns]), ids={"": ids})
+
+
+def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    if not _has_objects(column.type):
+        return column.cast(wanted)
+    values = [_with_texts(value, wanted) for value in column.to_pylist()]
+    return pa.chunked_array([pa.array(values, wanted)])
+
+
+def _has_objects(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return any(_has_objects(kind.field(n).type) for n in range(kind.num_fields))
+    return _has_objects(kind.value_type) if pa.types.is_list(kind) else kind == OBJECTS
+
+
+def _with_texts(value: Any, wanted: pa.DataType) -> Any:
+    """A value whose objects are texts."""
+    if value is None:
+        return None
+    if pa.types.is_struct(wanted):
+        parts = (wanted.field(n) for n in range(wanted.num_fields))
+        return {part.name: _with_texts(value[part.name], part.type) for part in parts}
+    if pa.types.is_list(wanted):
+        return [_with_texts(each, wanted.value_type) for each in value]
+    return object_text(value) if pa.types.is_string(wanted) else value

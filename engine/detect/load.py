@@ -1,0 +1,82 @@
+"""What each rule carries, counted: the instances in all nodes of its event graph, and the keys that
+have any; a script's are those of its keys.
+
+Example: rules `r` and `s` share a node in which three instances of the keys 7 and 8 wait. It counts
+for both. In another node of `r` one more of key 8 waits: `r` carries four instances of two keys,
+`s` three of two. The occurrences that instances refer to count for nobody, nor do those that are
+held back for late rows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.engine.core.event_names import BY
+from tidegate.engine.core.values import Load
+from tidegate.engine.detect.events.graph.graph import Graph
+from tidegate.engine.detect.events.state.partitions import key_hash, part_name, place
+from tidegate.engine.detect.events.state.tables import key_columns
+
+Tables = Mapping[str, pa.Table]
+_NOTHING = Load()
+
+
+def tables_of(graph: Graph) -> dict[str, set[str]]:
+    """By rule, the names of the tables of its nodes. One that runs behind, or is there once more
+    for one that does, is the rule that it was written as."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for rule, root in graph.roots.items():
+        found[rule.partition(BY)[0]] |= {f"node:{node.digest}" for node in root.walk()}
+    return found
+
+
+class Loads:
+    """`carried_in`: by rule or script, the names of the tables that it carries. A part that is the
+    same table as the last time is not counted again."""
+
+    def __init__(self, carried_in: Mapping[str, Collection[str]]) -> None:
+        self._carried_in = {name: tuple(sorted(tables)) for name, tables in carried_in.items()}
+        self._users: dict[str, set[tuple[str, ...]]] = {}
+        for tables in self._carried_in.values():
+            for table in tables:
+                self._users.setdefault(table, set()).add(tables)
+        self._seen: Tables = {}
+        self._parts: dict[tuple[tuple[str, ...], int], Load] = {}
+        self._sums: dict[tuple[str, ...], Load] = {}
+
+    def of(self, tables: Tables) -> dict[str, Load]:
+        """By rule or script, what it carries in the parts `tables`."""
+        own = {n: part for n, part in tables.items() if n.rpartition("/")[0] in self._users}
+        changed = {name for name, part in own.items() if self._seen.get(name) is not part}
+        places = map(place, changed | (self._seen.keys() - own.keys()))
+        for some, partition in {(some, at) for whole, at in places for some in self._users[whole]}:
+            names = (part_name(name, partition) for name in some)
+            new = _load([own[name] for name in names if name in own])
+            old = self._parts.pop((some, partition), _NOTHING)
+            if new != _NOTHING:
+                self._parts[some, partition] = new
+            instances, keys = self._sums.get(some, _NOTHING)
+            self._sums[some] = Load(
+                instances + new.instances - old.instances, keys + new.keys - old.keys
+            )
+        self._seen = own
+        return {name: self._sums.get(some, _NOTHING) for name, some in self._carried_in.items()}
+
+
+def _load(parts: Iterable[pa.Table]) -> Load:
+    """Of parts of one partition: a key is in no other one."""
+    some = [part for part in parts if len(part)]
+    keyed = [columns for part in some if (columns := key_columns(part))]
+    return Load(sum(map(len, some)), _distinct(keyed) if keyed else 0)
+
+
+def _distinct(keyed: Sequence[Sequence[pa.ChunkedArray]]) -> int:
+    """How many keys there are in some tables, given their key columns."""
+    if len(keyed) == 1 and len(keyed[0]) == 1 and not pa.types.is_nested(keyed[0][0].type):
+        return int(pc.count_distinct(keyed[0][0], mode="all").as_py())  # hashing takes ten times
+    return len(np.unique(np.concatenate([key_hash(columns) for columns in keyed])))

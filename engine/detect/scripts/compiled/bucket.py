@@ -1,0 +1,243 @@
+"""One bucket of a script on the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.engine.core.values import FOREVER, Int64
+from tidegate.engine.detect.events.occurrences.keys import Keys
+from tidegate.engine.detect.scripts.columns import input_columns
+from tidegate.engine.detect.scripts.compiled import context, kernel
+from tidegate.engine.detect.scripts.compiled.automaton import Table
+from tidegate.engine.detect.scripts.compiled.context import EVENTS, KEYS, Columns
+from tidegate.engine.detect.scripts.compiled.emission_columns import Sink
+from tidegate.engine.detect.scripts.compiled.function import UNDO
+from tidegate.engine.detect.scripts.compiled.instance_arrays import Fleet
+from tidegate.engine.detect.scripts.compiled.layout import Word
+from tidegate.engine.detect.scripts.compiled.words import InterpretedError, Texts, leaves, words
+from tidegate.engine.detect.scripts.emissions import Emissions
+from tidegate.engine.detect.scripts.inputs import Arrivals
+from tidegate.engine.detect.scripts.instances import EVERY, Instance, Stepper
+from tidegate.engine.detect.scripts.program import Compiled
+from tidegate.engine.detect.scripts.statements import EMITTED_AS_ONE
+from tidegate.engine.detect.scripts.values import arrow_type
+from tidegate.rules.eventscript.types import Basic
+
+Int32 = npt.NDArray[np.int32]
+
+SINGLE_MAX = 16
+"""So many values are read one by one, for events that the interpreter takes; then all at once."""
+_WORD, _LOOPS = 8, 64  # bytes of a value; names of loops, at most
+
+
+class Given(NamedTuple):
+    """What a bucket starts from: the key of each arrival (`EVERY`: all), carried tables with the
+    keys of their rows, and all keys."""
+
+    arrivals: Arrivals
+    key: Int32
+    tables: Sequence[pa.Table]
+    codes: Sequence[Int32]
+    keys: Keys
+
+
+class Done(NamedTuple):
+    """What comes of it: emissions; the keys of the instances that are left, their columns, previous
+    instants, first timers and numbers of timers."""
+
+    emissions: Emissions
+    key: Int32
+    columns: Mapping[str, pa.Array]
+    previous: npt.NDArray[np.int64]
+    due: npt.NDArray[np.int64]
+    timers: npt.NDArray[np.int64]
+
+
+class Bucket:
+    """Raises `InterpretedError` and `FullError` where the bucket is the interpreter's."""
+
+    def __init__(self, compiled: Compiled, table: Table, given: Given, stepper: Stepper) -> None:
+        self._compiled, self._table, self._given = compiled, table, given
+        self._stepper, self._arrivals = stepper, given.arrivals
+        self._grouped = bool(compiled.script.program.key_names)
+        self._texts = Texts(table.registers.texts)
+        keys = given.keys.count + 1
+        self._fleet = Fleet(compiled, table, keys, given.arrivals, self._texts)
+        for carried, code in zip(given.tables, given.codes, strict=True):
+            self._fleet.read(carried, code)
+        self._columns = self._event_columns() | self._key_columns()
+        self._events = self._arriving()
+        room = max(len(self._arrivals) + len(self._arrivals) // 8, 64)
+        self._sink = Sink(compiled.script, table, self._texts, room)
+        self._at = np.zeros(5, np.int64)
+        self._singles = 0
+        self._values: list[Any] | None = None
+        self._check_room()
+
+    def run(self, activation: int, watermark: int) -> Done:
+        """All arrivals, and what is due up to the watermark."""
+        fleet, sink, at = self._fleet, self._sink, self._at
+        if not self._grouped and not fleet.after[0] and activation <= watermark:
+            self._back(0, self._stepper.start(0, activation))
+        expires = self._compiled.expire_micros
+        automaton = self._table.arrays()
+        scratch = context.scratch(len(self._table.timed), UNDO, len(self._table.clocks))
+        found, known = sink.arrays, self._known(scratch)
+        while True:
+            if found is not sink.arrays:
+                found, known = sink.arrays, self._known(scratch)
+            why = kernel.run(
+                automaton, self._events, fleet.arrays, found, scratch, known, at,
+                self._grouped, -1 if expires is None else expires,
+            )  # fmt: skip
+            if why == kernel.DONE:
+                break
+            if why == kernel.GROW:
+                sink.grow()
+            elif why == kernel.MISS:
+                self._table.find(int(at[kernel.STATE]), int(at[kernel.SYMBOL]))
+                automaton = self._table.arrays()
+            else:
+                self._set_clocks(scratch.clocks, int(self._arrivals.time[at[kernel.EVENT]]))
+                self._interpret()
+                automaton = self._table.arrays()
+        self._fire(watermark)
+        return self._done(watermark)
+
+    def _known(self, scratch: kernel.Scratch) -> Int64:
+        return self._table.native.context.words(self._sink.arrays, scratch, self._columns)
+
+    # beside the kernel ----------------------------------------------------------------------------
+
+    def _set_clocks(self, clocks: Int64, now: int) -> None:
+        """Say when each clock of the script is next, for what follows."""
+        for number, place in enumerate(self._table.clocks):
+            if not clocks[number, 0] <= now < clocks[number, 1]:
+                clocks[number] = now, self._compiled.due[place]([], now)
+
+    def _interpret(self) -> None:
+        """The interpreter takes the event at hand, for one instance."""
+        at = self._at
+        number, key = int(at[kernel.EVENT]), int(at[kernel.KEY])
+        every = self._given.key[number] == EVERY
+        before = self._fleet.instance(key) if self._fleet.after[key] else None
+        instances = {} if before is None else {key: before}
+        row = EVERY if every else key, int(self._arrivals.time[number]), *self._named(number)
+        self._stepper.take(instances, [(number, row)])
+        after = instances.get(key)
+        if after is None:
+            self._fleet.drop(key)
+        self._back(key, after)
+        at[kernel.KEY] = key + 1 if every else 0
+        if not every:
+            at[kernel.EVENT] += 1
+
+    def _named(self, number: int) -> tuple[str | None, Any]:
+        symbol = int(self._arrivals.symbol[number])
+        name = None if symbol < 0 else self._table.symbols[symbol][1]
+        if self._values is None and self._singles == SINGLE_MAX:
+            self._values = self._arrivals.values()
+        self._singles += 1
+        if self._values is None:
+            return name, self._arrivals.value(number)
+        return name, self._values[number]
+
+    def _back(self, key: int, instance: Instance | None) -> None:
+        """Take what the interpreter has made."""
+        at = self._at
+        if instance is not None:
+            self._fleet.put(key, instance)
+        at[kernel.RECORDS] = self._sink.take(self._stepper.emissions, int(at[kernel.RECORDS]))
+
+    def _fire(self, watermark: int) -> None:
+        fleet = self._fleet
+        due = np.flatnonzero((fleet.after > 0) & (fleet.due <= watermark)).tolist()
+        instances = [self._fleet.instance(key) for key in due]
+        self._stepper.fire_all(instances, watermark)
+        for each in instances:
+            self._fleet.put(each.key, each)
+        self._back(0, None)
+
+    def _done(self, watermark: int) -> Done:
+        fleet, at, sink = self._fleet, self._at, self._sink
+        key = np.flatnonzero(fleet.after > 0).astype(np.int32)
+        expires = self._compiled.expire_micros
+        if expires is not None:
+            key = key[fleet.previous[key] + expires >= watermark]
+        emissions = sink.emissions(
+            int(at[kernel.RECORDS]), self._fleet.identities, self._arrivals.time, self._given.keys
+        )
+        words = fleet.words(key)
+        timers = (fleet.arrays.timers[key] < FOREVER).sum(axis=1)
+        columns = fleet.written(key, words) if len(key) else {}
+        return Done(emissions, key, columns, words[kernel.PREVIOUS], words[kernel.DUE], timers)
+
+    # arrays ---------------------------------------------------------------------------------------
+
+    def _arriving(self) -> kernel.Events:
+        arrivals = self._arrivals
+        symbol = arrivals.symbol
+        if arrivals.faults:
+            symbol = symbol.copy()
+            symbol[[*arrivals.faults]] = kernel.PYTHONS
+        place = np.arange(len(arrivals)) if arrivals.place is None else arrivals.place
+        return kernel.Events(
+            _fixed(arrivals.time), _fixed(symbol), _fixed(self._given.key), _fixed(place)
+        )
+
+    def _event_columns(self) -> Columns:
+        found: Columns = {}
+        for taken in self._arrivals.taken:
+            columns = input_columns(taken.read, taken.column, taken.table)
+            places = self._table.layout.inputs[taken.number]
+            if not places:
+                continue
+            if any(column is None for column in columns):
+                raise InterpretedError
+            for word, part in zip(places, columns, strict=True):
+                place = self._table.native.context.place(EVENTS, word.double, word.place)
+                found[place] = _fixed(words(part, word.kind, self._texts)), taken.first
+        return found
+
+    def _key_columns(self) -> Columns:
+        """The values of keys, if the script reads them; key 0 has none."""
+        layout, keys = self._table.layout, self._given.keys
+        found: Columns = {}
+        if layout.keys:
+            kinds = self._compiled.script.program.key_types
+            for word, column, kind in zip(layout.keys, keys.columns, kinds, strict=True):
+                (part,) = leaves(column.cast(arrow_type(kind)), kind)
+                place = self._table.native.context.place(KEYS, word.double, word.place)
+                found[place] = _fixed(words(part, word.kind, self._texts)), 1
+        return found
+
+    def _check_room(self) -> None:
+        """Instances must stay below their most bytes, whatever strings they store, and emissions of
+        long strings, which count as several statements, below the most statements."""
+        layout, table, limits = self._table.layout, self._table, self._compiled.script.limits
+        longest = self._texts.longest
+        texts = sum(_texts(words) for words in layout.variables.values())
+        most = _WORD * (layout.own.integers + _LOOPS)
+        if most + texts * longest > limits.state_bytes:
+            raise InterpretedError
+        sizes = [_WORD * len(words) + _texts(words) * longest
+                 for words in layout.outputs if _texts(words)]  # fmt: skip
+        more = max(sizes, default=0) // EMITTED_AS_ONE
+        if more and (table.loops or table.statements * (1 + more) > limits.steps):
+            raise InterpretedError
+
+
+def _texts(words: Sequence[Word]) -> int:
+    return sum(word.kind == Basic.STRING for word in words)
+
+
+def _fixed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """An array as the kernel knows it, whether it may be written or not: one type, one kernel."""
+    found = np.ascontiguousarray(array).view()
+    found.flags.writeable = False
+    return found

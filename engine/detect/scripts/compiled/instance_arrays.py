@@ -1,0 +1,267 @@
+"""The instances of one bucket as arrays: from the carried tables, and back to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.engine.core.values import FOREVER, Int64, UInt64
+from tidegate.engine.detect.scripts.compiled import kernel
+from tidegate.engine.detect.scripts.compiled.automaton import Table
+from tidegate.engine.detect.scripts.compiled.layout import Items
+from tidegate.engine.detect.scripts.compiled.words import (
+    InterpretedError,
+    Texts,
+    column,
+    leaves,
+    of_words,
+    to_words,
+    words,
+)
+from tidegate.engine.detect.scripts.inputs import Arrivals
+from tidegate.engine.detect.scripts.instances import ARRIVE, ELAPSE, Instance, Timer, mixed, set_due
+from tidegate.engine.detect.scripts.paths import of_text
+from tidegate.engine.detect.scripts.program import Compiled
+from tidegate.engine.detect.scripts.values import arrow_type
+from tidegate.rules.eventscript.types import Array, Basic
+
+Int32 = npt.NDArray[np.int32]
+
+TURNED = 2048
+"""So many rows are made columns at a time: they are in the processor's cache then."""
+
+
+class Fleet:
+    """`keys` instances at most, by the codes of their keys.
+    `after`, `previous`, `cause` and `due` are the first words of all; `id` and `depth` are those of
+    causes that are no arrivals. Raises `InterpretedError`, `FullError`."""
+
+    def __init__(
+        self, compiled: Compiled, table: Table, keys: int, arrivals: Arrivals, texts: Texts
+    ) -> None:
+        layout = table.layout
+        self._compiled, self._table, self._texts = compiled, table, texts
+        self._arrivals = arrivals
+        self.id = np.zeros((keys, 2), np.uint64)
+        self.depth = np.zeros(keys, np.int32)
+        rows = np.zeros((keys, layout.own.integers), np.int64)
+        timers = np.full((keys, len(table.timed)), FOREVER, np.int64)
+        self.arrays = kernel.Instances(rows, rows.view(np.float64), timers)
+        self.after, self.previous, self.cause, self.due = rows[:, : kernel.HEAD].T
+
+    # carried -----------------------------------------------------------------------------------
+
+    def read(self, carried: pa.Table, code: Int32) -> None:
+        """Take over a carried table; code[n] is the key of row n."""
+        own, machine = self.arrays, self._compiled.machine
+        paths = carried.column("paths").combine_chunks().dictionary_encode()
+        texts = paths.dictionary.to_pylist()
+        states = [self._table.number(machine.state(of_text(text))) for text in texts]
+        self.after[code] = np.array(states, np.int64)[paths.indices.to_numpy()] + 1
+        self.due[code] = FOREVER
+        self.previous[code] = carried.column("previous").to_numpy()
+        self.cause[code] = -1
+        self.id[code, 0] = carried.column("cause0").to_numpy()
+        self.id[code, 1] = carried.column("cause1").to_numpy()
+        self.depth[code] = carried.column("depth").to_numpy()
+        if self._table.timed:
+            self._read_timers(carried, code)
+        for n, (name, kind) in enumerate(self._compiled.variables):
+            stored = carried.column(f"v{n}").combine_chunks()
+            if isinstance(kind, Array):
+                self._read_array(stored, code, self._table.layout.arrays[name])
+                continue
+            parts = [*leaves(stored, kind)]
+            for word, part in zip(self._table.layout.variables[name], parts, strict=True):
+                file = own.doubles if word.double else own.integers
+                file[code, word.place] = words(part, word.kind, self._texts)
+
+    def _read_timers(self, carried: pa.Table, code: Int32) -> None:
+        at, places = (carried.column(n).combine_chunks() for n in ("timer_at", "timer_place"))
+        length = at.value_lengths().to_numpy()
+        own = np.repeat(code, length)
+        numbers = np.searchsorted(self._table.timed, places.flatten().to_numpy())
+        self.arrays.timers[own, numbers] = at.flatten().to_numpy()
+        self.due[code] = self.arrays.timers[code].min(axis=1)
+
+    def _read_array(self, stored: pa.Array, code: Int32, items: Items) -> None:
+        length = stored.value_lengths()
+        flat = stored.flatten()
+        if stored.null_count or flat.null_count:
+            raise InterpretedError
+        lengths = length.to_numpy()
+        if lengths.max(initial=0) > items.most:
+            raise InterpretedError
+        own = self.arrays
+        own.integers[code, items.length] = lengths
+        rows = np.repeat(code, lengths)
+        ends = np.cumsum(lengths)
+        places = np.arange(len(flat)) - np.repeat(ends - lengths, lengths) + items.first
+        file = own.doubles if items.kind == Basic.DOUBLE else own.integers
+        file[rows, places] = words(flat, items.kind, self._texts)
+
+    def words(self, code: Int32) -> Int64:
+        """The words of some instances, in ascending order of their codes: words[word, n]."""
+        rows = self.arrays.integers
+        if len(code) and code[-1] - code[0] == len(code) - 1:
+            rows = rows[code[0] : code[-1] + 1]
+        else:
+            rows = rows.take(code, axis=0)
+        words = np.empty((rows.shape[1], len(rows)), np.int64)
+        for first in range(0, len(rows), TURNED):
+            some = rows[first : first + TURNED]
+            for word, place in enumerate(words):  # row by row, numpy takes ten times as long
+                place[first : first + TURNED] = some[:, word]
+        return words
+
+    def written(self, code: Int32, words: Int64) -> dict[str, pa.Array]:
+        """The columns of some instances, but for their keys."""
+        cause, depth = self.identities(words[kernel.CAUSE], code)
+        texts = pa.array([state.text for state in self._table.states], pa.string())
+        found = {
+            "paths": texts.take(pa.array(words[kernel.STATE_AFTER] - 1)),
+            "previous": pa.array(words[kernel.PREVIOUS]),
+            "cause0": pa.array(cause[:, 0].copy()),
+            "cause1": pa.array(cause[:, 1].copy()),
+            "depth": pa.array(depth),
+            **self._timers(code),
+        }
+        doubles = words.view(np.float64)
+        for n, (name, kind) in enumerate(self._compiled.variables):
+            if isinstance(kind, Array):
+                found[f"v{n}"] = self._array(words, self._table.layout.arrays[name])
+                continue
+            places = self._table.layout.variables[name]
+            parts = [(doubles if word.double else words)[word.place] for word in places]
+            found[f"v{n}"] = column(parts, kind, self._texts, len(code))
+        return found
+
+    def _timers(self, code: Int32) -> dict[str, pa.Array]:
+        timers = self.arrays.timers[code]
+        ends, at, places = np.zeros(len(code) + 1, np.int32), *np.empty((2, 0), np.int64)
+        if self._table.timed:
+            there = timers < FOREVER
+            np.cumsum(there.sum(axis=1), out=ends[1:])
+            at, places = timers[there], np.array(self._table.timed)[np.nonzero(there)[1]]
+        return {
+            "timer_at": pa.ListArray.from_arrays(pa.array(ends), pa.array(at)),
+            "timer_place": pa.ListArray.from_arrays(pa.array(ends), pa.array(places)),
+        }
+
+    def _array(self, words: Int64, items: Items) -> pa.Array:
+        length = words[items.length]
+        file = words.view(np.float64) if items.kind == Basic.DOUBLE else words
+        there = np.arange(items.most) < length[:, None]
+        flat = file[items.first : items.first + items.most].T[there]
+        ends = np.concatenate([[0], np.cumsum(length)]).astype(np.int32)
+        values = column([flat], items.kind, self._texts, len(flat))
+        return pa.ListArray.from_arrays(pa.array(ends), values, pa.list_(arrow_type(items.kind)))
+
+    def identities(self, cause: Int64, code: Int32) -> tuple[UInt64, Int32]:
+        """Causes as ids uint64[n, 2], and their depths."""
+        if np.array_equal(cause, np.arange(len(self._arrivals))):  # each arrival once
+            return self._arrivals.ids, self._arrivals.depth
+        arrived, started = cause >= 0, cause <= -2
+        if arrived.all():
+            return _ids_at(self._arrivals.ids, cause), self._arrivals.depth[cause]
+        ids, depth = self.id[code], self.depth[code]
+        ids[arrived] = self._arrivals.ids[cause[arrived]]
+        depth[arrived] = self._arrivals.depth[cause[arrived]]
+        ids[started] = _starts(self._arrivals.time[-2 - cause[started]])
+        depth[started] = 0
+        return ids, depth
+
+    # one instance ------------------------------------------------------------------------------
+
+    def instance(self, key: int) -> Instance:
+        """An instance as the interpreter has it."""
+        own, compiled = self.arrays, self._compiled
+        cause: Any = int(self.cause[key])
+        if cause == -1:
+            high, low = self.id[key].tolist()
+            cause = high, low
+        elif cause < 0:
+            cause = mixed((0, 0), int(self._arrivals.time[-2 - cause]))
+        variables = []
+        for name, kind in compiled.variables:
+            if isinstance(kind, Array):
+                variables.append(self._listed(key, self._table.layout.arrays[name]))
+                continue
+            parts = (
+                (own.doubles if word.double else own.integers)[key, word.place]
+                for word in self._table.layout.variables[name]
+            )
+            variables.append(of_words(parts, kind, self._texts))
+        found = Instance(
+            key,
+            self._table.states[self.after[key] - 1],
+            compiled.with_loops(variables),
+            int(self.previous[key]),
+            cause,
+            int(self.depth[key]),
+        )
+        found.timers = [
+            Timer(at, ARRIVE if place in compiled.arrivals else ELAPSE, place)
+            for at, place in zip(own.timers[key].tolist(), self._table.timed, strict=True)
+            if at < FOREVER
+        ]
+        set_due(found)
+        return found
+
+    def _listed(self, key: int, items: Items) -> list[Any]:
+        file = self.arrays.doubles if items.kind == Basic.DOUBLE else self.arrays.integers
+        length = int(self.arrays.integers[key, items.length])
+        found = file[key, items.first : items.first + length].tolist()
+        return [*map(bool, found)] if items.kind == Basic.BOOLEAN else found
+
+    def put(self, key: int, instance: Instance) -> None:
+        """Take an instance back from the interpreter."""
+        own = self.arrays
+        self.after[key] = self._table.number(instance.state) + 1
+        self.previous[key] = instance.previous
+        if isinstance(instance.cause, int):
+            self.cause[key] = instance.cause
+        else:
+            self.cause[key], self.id[key] = -1, instance.cause
+            self.depth[key] = instance.depth
+        own.timers[key] = FOREVER
+        for timer in instance.timers:
+            own.timers[key, self._table.timed.index(timer.place)] = timer.at
+        self.due[key] = instance.due
+        for (name, kind), value in zip(self._compiled.variables, instance.variables, strict=False):
+            if isinstance(kind, Array):
+                items = self._table.layout.arrays[name]
+                own.integers[key, items.length] = len(value)
+                file = own.doubles if items.kind == Basic.DOUBLE else own.integers
+                file[key, items.first : items.first + len(value)] = value
+                continue
+            places = self._table.layout.variables[name]
+            for word, part in zip(places, to_words(value, kind, self._texts), strict=True):
+                (own.doubles if word.double else own.integers)[key, word.place] = part
+
+    def drop(self, key: int) -> None:
+        self.arrays.integers[key] = 0
+        self.arrays.timers[key] = FOREVER
+
+
+def _ids_at(ids: UInt64, place: Int64) -> UInt64:
+    """Rows of ids, each fetched as one number."""
+    whole = np.ascontiguousarray(ids).view(np.complex128)[:, 0]
+    return whole.take(place)[:, None].view(np.uint64)
+
+
+def _starts(instants: Int64) -> UInt64:
+    """The causes of starts: `mixed` of nothing with an instant, by the column."""
+    high = _mix(_mix(instants.view(np.uint64)))
+    low = _mix(_mix((~instants).view(np.uint64)))
+    return np.column_stack([high, low])
+
+
+def _mix(value: UInt64) -> UInt64:
+    value = value + np.uint64(0x9E3779B97F4A7C15)
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))

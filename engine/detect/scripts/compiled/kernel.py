@@ -1,0 +1,206 @@
+"""The pass over a bucket's events: looks moves up, and calls their functions."""
+# mypy: allow-untyped-decorators, allow-untyped-defs, allow-untyped-calls
+# mypy: disable-error-code="no-untyped-def, unreachable"
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tidegate.engine.core.columns.numba_cache import inlined, njit, part
+from tidegate.engine.core.values import FOREVER, Int64
+from tidegate.engine.detect.scripts.compiled.intrinsics import fetch_ahead, transition
+
+Int32 = npt.NDArray[np.int32]
+
+AHEAD = 16
+"""So many events before its own a row of an instance is fetched: among many keys it lies anywhere
+in memory."""
+EVERY = -1
+"""The key of an event of all instances."""
+NO_EVENT, PYTHONS = -1, -2
+"""Symbols: an arrival without a name; one that the interpreter takes."""
+UNKNOWN, UNEXPECTED, INTERPRETED = -1, -2, -3
+"""Entries of the table that are no moves."""
+ERROR = -1
+FAILED, FULL = -1, -2
+"""What a function returns that has changed nothing: Python shall make the transition; no room."""
+STATE_AFTER, PREVIOUS, CAUSE, DUE, HEAD = range(5)
+"""The first words of an instance; how many they are."""
+DONE, GROW, MISS, HARD = range(4)
+"""Why the pass has stopped: at the end; a buffer is full; a move is unknown; the interpreter shall
+take the event."""
+EVENT, KEY, RECORDS, STATE, SYMBOL = range(5)
+"""Where the pass stands, in `at`; a state and a symbol whose move is unknown."""
+
+
+class Automaton(NamedTuple):
+    """`table[state, symbol]` is a move: `to` a state, by the function at `address` (0: none).
+    Move 0 is that of the start."""
+
+    table: Int32
+    to: Int32
+    address: Int64
+
+
+class Events(NamedTuple):
+    """time[n], symbol[n], key[n] (`EVERY`: all); place[n] is where its values stand in the columns,
+    whose addresses are in the context."""
+
+    time: Int64
+    symbol: Int32
+    key: Int32
+    place: Int64
+
+
+class Instances(NamedTuple):
+    """A row of words for each key, of integers and of doubles in the same memory, so that one that
+    is seldom met is fetched at once. First come its state + 1 (0: none), the instant and the cause
+    of its previous event (the number of an event i; a start by it: -2 - i; -1: told elsewhere) and
+    its first timer; then its variables. timers[key, timed marker]."""
+
+    integers: Int64
+    doubles: npt.NDArray[np.float64]
+    timers: Int64
+
+
+class Found(NamedTuple):
+    """Emissions by the column: cause as in `Instances`, key, output, number in the transition, row
+    of its words integers[c, row], doubles[c, row]. `counts[output]` is how many rows there are."""
+
+    cause: Int64
+    key: Int32
+    output: npt.NDArray[np.int16]
+    number: Int32
+    row: Int64
+    integers: Int64
+    doubles: npt.NDArray[np.float64]
+    counts: Int64
+
+
+class Scratch(NamedTuple):
+    """Timers of the state that is reached; what a transition has overwritten in arrays: words, and
+    what they were; clocks[c]: from when on, and when, a clock is next."""
+
+    timers: Int64
+    where: Int64
+    was: Int64
+    clocks: Int64
+
+
+@njit
+def each_row(address, context, time, done):
+    """Calls a function for the events at each place; done[n]: it has emitted, which it does once.
+    Returns how many have."""
+    row, records = np.zeros((1, 1), np.int64), np.int64(0)
+    for n in range(len(time)):
+        after: int = transition(  # type: ignore[call-arg]
+            address, row, context, np.int64(0), time[n], np.int64(n), np.int64(n), records
+        )
+        done[n] = after >= 0
+        if done[n]:
+            records = after
+    return records
+
+
+@njit
+def run(automaton, events, instances, found, scratch, context, at, grouped, expires):
+    """Goes on from `at`, and says why it has stopped. expires: microseconds, -1 = never."""
+    return _run(automaton, events, instances, found, scratch, context, at, grouped, expires)
+
+
+@part
+def _run(automaton, events, instances, found, scratch, context, at, grouped, expires):
+    rows = instances.integers
+    n_timers = instances.timers.shape[1]
+    keys = len(instances.integers)
+    records = at[RECORDS]
+    i, resumed = at[EVENT], at[KEY]
+    while i < len(events.time):
+        if grouped and i + AHEAD < len(events.time):
+            later = np.int64(events.key[np.uint64(i + AHEAD)])
+            fetch_ahead(rows, later)  # type: ignore[call-arg]
+        event = np.uint64(i)
+        symbol, now = events.symbol[event], events.time[event]
+        k, last = np.int64(events.key[event]), np.int64(events.key[event])
+        every = k == EVERY
+        if every:
+            k, last = resumed, np.int64(keys - 1)
+        while k <= last:
+            state = rows[np.uint64(k), STATE_AFTER] - 1
+            if state < 0:
+                if every or not grouped or symbol == NO_EVENT:
+                    k += 1
+                    continue
+                if symbol < 0:
+                    return _stop(at, HARD, i, k, records)
+                move, cause, starting = np.int64(0), -2 - i, True
+            else:
+                if symbol == PYTHONS or rows[np.uint64(k), DUE] <= now:
+                    return _stop(at, HARD, i, k, records)
+                if expires >= 0 and now > rows[np.uint64(k), PREVIOUS] + expires:
+                    if every:
+                        k += 1
+                        continue
+                    return _stop(at, HARD, i, k, records)
+                if symbol == NO_EVENT:
+                    k += 1
+                    continue
+                move, cause, starting = (
+                    np.int64(automaton.table[np.uint64(state), np.uint64(symbol)]),
+                    i,
+                    False,
+                )
+                if move < 0:
+                    if move == UNKNOWN:
+                        at[STATE], at[SYMBOL] = state, symbol
+                        return _stop(at, MISS, i, k, records)
+                    if move == INTERPRETED:
+                        return _stop(at, HARD, i, k, records)
+                    if records == len(found.cause):
+                        return _stop(at, GROW, i, k, records)
+                    found.cause[records] = i
+                    found.key[records] = k
+                    found.output[records] = ERROR
+                    found.number[records] = 0
+                    found.row[records] = -1 - symbol
+                    records += 1
+                    k += 1
+                    continue
+            for t in range(n_timers):
+                scratch.timers[t] = FOREVER
+            address = automaton.address[np.uint64(move)]
+            if address:
+                after: int = transition(  # type: ignore[call-arg]
+                    address, rows, context, k, now, events.place[event], cause, records
+                )
+                if after < 0:
+                    return _stop(at, GROW if after == FULL else HARD, i, k, records)
+                records = after
+            row = rows[np.uint64(k)]
+            row[STATE_AFTER] = automaton.to[np.uint64(move)] + 1
+            row[PREVIOUS] = now
+            row[CAUSE] = cause
+            if starting:
+                row[DUE] = FOREVER
+            if n_timers:
+                due = FOREVER
+                for t in range(n_timers):
+                    instances.timers[k, t] = scratch.timers[t]
+                    due = min(due, scratch.timers[t])
+                row[DUE] = due
+            if not starting:
+                k += 1
+        resumed = 0
+        i += 1
+    return _stop(at, DONE, i, 0, records)
+
+
+@inlined
+def _stop(at, why, event, key, records):
+    at[EVENT] = event
+    at[KEY] = key
+    at[RECORDS] = records
+    return why

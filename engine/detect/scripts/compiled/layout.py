@@ -1,0 +1,159 @@
+"""Variables, values and keys as words: columns of integers and of doubles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tidegate.engine.detect.scripts.compiled.kernel import HEAD
+from tidegate.engine.detect.scripts.program import Compiled, reads_key
+from tidegate.rules.eventscript import tree
+from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
+from tidegate.rules.eventscript.walk import nodes
+
+WORD_BYTES = 8
+
+
+class UncompiledError(Exception):
+    """A script has something that is interpreted only."""
+
+
+class Word(NamedTuple):
+    """A word of a value: its basic type, and where it stands among those of its kind, integers or
+    doubles."""
+
+    kind: Basic
+    place: int
+
+    @property
+    def double(self) -> bool:
+        return self.kind == Basic.DOUBLE
+
+
+class Items(NamedTuple):
+    """An array of a script: its number, the words of its length and of its first element, its most
+    elements."""
+
+    number: int
+    kind: Basic
+    length: int
+    first: int
+    most: int
+
+
+def kinds_of(type_: Type) -> Iterator[Basic]:
+    """The basic types that a value consists of, in order. Raises `UncompiledError`."""
+    if isinstance(type_, Structure):
+        for _, kind in type_.fields:
+            yield from kinds_of(kind)
+    elif isinstance(type_, Array) or type_ == Basic.OBJECT:
+        raise UncompiledError(str(type_))
+    else:
+        yield type_
+
+
+@dataclass
+class Counter:
+    """Gives out words: those of a row, or columns of integers and of doubles."""
+
+    integers: int = 0
+    doubles: int = 0
+    row: bool = False
+
+    def words(self, kinds: Sequence[Basic]) -> tuple[Word, ...]:
+        return tuple(Word(kind, self._next(kind)) for kind in kinds)
+
+    def _next(self, kind: Basic) -> int:
+        if kind == Basic.DOUBLE and not self.row:
+            self.doubles += 1
+            return self.doubles - 1
+        self.integers += 1
+        return self.integers - 1
+
+    def items(self, number: int, kind: Basic, most: int) -> Items:
+        length = self._next(Basic.LONG)
+        first = self.integers
+        for _ in range(most):
+            self._next(kind)
+        return Items(number, kind, length, first, most)
+
+
+class Layout:
+    """Where the words of a script's variables stand in an instance, those of outputs in their
+    columns, and those of inputs in the bucket's. `raw`: the words of the value of an input, in an
+    expression of its `case` or `group`. Raises `UncompiledError`."""
+
+    raw: tuple[Word, ...] = ()
+
+    def __init__(self, compiled: Compiled) -> None:
+        program = compiled.script.program
+        own, out, arriving = Counter(HEAD, row=True), Counter(), Counter()
+        self.variables: dict[str, tuple[Word, ...]] = {}
+        self.arrays: dict[str, Items] = {}
+        longest = _longest(program.regex)
+        if sum(longest.values()) > compiled.script.limits.state_bytes // WORD_BYTES:
+            raise UncompiledError("arrays that no instance may have")
+        for name, kind in compiled.variables:
+            if isinstance(kind, Array):
+                self.arrays[name] = own.items(
+                    len(self.arrays), _number(kind.of), longest.get(name, 0)
+                )
+            else:
+                self.variables[name] = own.words([*kinds_of(kind)])
+        emitted = {each.output for each in nodes(program.regex) if isinstance(each, tree.Emit)}
+        self.outputs = [
+            out.words([*kinds_of(kind)]) if name in emitted else ()
+            for name, kind in program.outputs.items()
+        ]
+        self.stored = _stored(program)
+        self.inputs = [
+            arriving.words([*kinds_of(each.type)]) if n in self.stored else ()
+            for n, each in enumerate(program.inputs)
+        ]
+        keys = program.key_types if reads_key(program) else ()
+        self.keys = Counter().words([kind for each in keys for kind in kinds_of(each)])
+        self.own, self.out, self.arriving = own, out, arriving
+
+
+def _number(type_: Type) -> Basic:
+    """The type of an array's elements. Raises `UncompiledError`."""
+    if isinstance(type_, Basic) and type_ not in (Basic.STRING, Basic.OBJECT):
+        return type_
+    raise UncompiledError(f"{type_}[]")
+
+
+def _longest(regex: tree.Regex) -> dict[str, int]:
+    """The most elements that each array of a script is given. Raises `UncompiledError` where an
+    array is anything but a new one of a constant length, or one that is copied whole."""
+    lengths: dict[str, int] = {}
+    copies: list[tuple[str, str]] = []
+    for node in nodes(regex):
+        if isinstance(node, tree.Assign) and isinstance(node.target.type, Array):
+            target, value = node.target, node.value
+            if not isinstance(target, tree.Variable):
+                raise UncompiledError("an array in a value")
+            if isinstance(value, tree.New) and isinstance(value.count, tree.Literal):
+                lengths[target.name] = max(lengths.get(target.name, 0), value.count.value)
+            elif isinstance(value, tree.Variable):
+                copies.append((target.name, value.name))
+            else:
+                raise UncompiledError("an array of any length")
+    for _ in copies:
+        for to, of in copies:
+            lengths[to] = max(lengths.get(to, 0), lengths.get(of, 0))
+    return lengths
+
+
+def _stored(program: tree.Program) -> frozenset[int]:
+    """The inputs whose values some marker stores."""
+    events = {
+        marker.event
+        for marker in nodes(program.regex)
+        if isinstance(marker, tree.Named) and marker.variable is not None
+    }
+    return frozenset(
+        n
+        for n, each in enumerate(program.inputs)
+        if None in events or events.intersection(each.events)
+    )

@@ -1,0 +1,66 @@
+"""Programs as machine code, made by LLVM through llvmlite, which numba brings.
+
+A function makes one transition of one instance:
+
+    records = function(row, context, now, place, key, cause, records)
+
+row: the instance's words; context: addresses (`context`); place: where the event's values stand in
+their columns; records: how many emissions there are before it, and after it. FAILED: Python shall
+make the transition; FULL: there is no room for an emission. Neither has changed anything.
+The text of a script is never part of what is compiled: only operations and numbers are.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import binding as llvm
+from llvmlite import ir
+
+from tidegate.engine.detect.scripts.compiled.builder import KIND
+from tidegate.engine.detect.scripts.compiled.context import Context
+from tidegate.engine.detect.scripts.compiled.function import Function
+from tidegate.engine.detect.scripts.compiled.instructions import Instruction
+from tidegate.engine.detect.scripts.compiled.layout import Layout
+from tidegate.engine.detect.scripts.compiled.registers import Registers
+
+_OPTIMISED = 2
+
+
+class Native:
+    """The functions of one script; an address holds as long as this does."""
+
+    def __init__(self, layout: Layout, registers: Registers, steps_max: int) -> None:
+        self.context = Context(layout)
+        self._given = self.context, layout, registers, steps_max
+        self._made: list[Any] = []
+
+    def function(self, program: Sequence[Instruction]) -> int:
+        """The address of a program's function."""
+        module = ir.Module()
+        name = "transition"
+        Function(ir.Function(module, KIND, name), *self._given).make(program)
+        machine = _machine()
+        built = llvm.parse_assembly(str(module))
+        passes = llvm.create_pass_builder(
+            machine, llvm.create_pipeline_tuning_options(speed_level=_OPTIMISED)
+        )
+        passes.getModulePassManager().run(built, passes)
+        engine = llvm.create_mcjit_compiler(built, machine)
+        engine.finalize_object()
+        self._made.append(engine)
+        return int(engine.get_function_address(name))
+
+
+def _machine() -> Any:
+    """This processor, with all it can do."""
+    try:
+        features = llvm.get_host_cpu_features().flatten()
+    except RuntimeError:  # not known for this processor
+        features = ""
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=features, opt=_OPTIMISED
+    )

@@ -1,0 +1,85 @@
+"""An expression over the values of an input, calculated for all rows at once.
+
+`case` and `group` are such expressions: `in double A case {A > 10.0 ? Hot : Cold}` is the number of
+a name for each row. The expression is compiled as a transition that emits it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.engine.core.values import Int64
+from tidegate.engine.detect.scripts.columns import input_columns
+from tidegate.engine.detect.scripts.compiled import kernel
+from tidegate.engine.detect.scripts.compiled.context import EVENTS, emissions, scratch
+from tidegate.engine.detect.scripts.compiled.expressions import Expressions
+from tidegate.engine.detect.scripts.compiled.instructions import Op
+from tidegate.engine.detect.scripts.compiled.layout import (
+    Counter,
+    Layout,
+    UncompiledError,
+    kinds_of,
+)
+from tidegate.engine.detect.scripts.compiled.native import Native
+from tidegate.engine.detect.scripts.compiled.registers import Registers
+from tidegate.engine.detect.scripts.compiled.words import InterpretedError, Texts, column, words
+from tidegate.rules.eventscript import tree
+
+
+class RowLayout(Layout):
+    """That of one expression: no instance, the words of an input's value, one word of a result."""
+
+    def __init__(self, read: tree.Input, result: tree.Expression) -> None:
+        self.own, self.out, self.arriving = Counter(), Counter(), Counter()
+        self.variables, self.arrays, self.keys = {}, {}, ()
+        self.raw = self.arriving.words([*kinds_of(read.type)])
+        (self.result,) = self.out.words([*kinds_of(result.type)])
+
+
+class RowExpression:
+    """Raises `UncompiledError` where an expression is interpreted only."""
+
+    def __init__(self, read: tree.Input, expression: tree.Expression) -> None:
+        self._read, self._type = read, expression.type
+        self._layout = RowLayout(read, expression)
+        registers = Registers(self._layout)
+        made = Expressions(self._layout, registers)
+        (value,) = made.value(expression)
+        double = self._layout.result.double
+        if value.double != double:
+            raise UncompiledError(f"{expression.type} of another type")
+        made.add(Op.OUT_F if double else Op.OUT_I, made.read(value))
+        made.add(Op.EMIT)
+        self._texts = registers.texts
+        self._native = Native(self._layout, registers, 0)
+        self._address = self._native.function(made.ended())
+
+    def column(
+        self, chosen: str | None, table: pa.Table, time: Int64
+    ) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+        """The values, and for which rows there is one: others have failed, and have to be
+        interpreted; the column is null there. Raises `InterpretedError` where all have."""
+        count = len(time)
+        texts = Texts(self._texts)
+        columns = {}
+        parts = input_columns(self._read, chosen, table)
+        for word, given in zip(self._layout.raw, parts, strict=True):
+            if given is None:
+                raise InterpretedError
+            known = self._native.context.place(EVENTS, word.double, word.place)
+            columns[known] = np.ascontiguousarray(words(given, word.kind, texts)), 0
+        found, own = emissions(self._layout.out, 1, count), scratch(0, 0, 0)
+        context = self._native.context.words(found, own, columns)
+        done = np.empty(count, np.bool_)
+        records = kernel.each_row(self._address, context, time, done)
+        result = self._layout.result
+        part = (found.doubles if result.double else found.integers)[0, :records]
+        values = column([part], self._type, texts, records)
+        return values if records == count else spread(values, done), done
+
+
+def spread(values: pa.Array, there: npt.NDArray[np.bool_]) -> pa.Array:
+    """A column of all rows from the values of those that are there; null for the others."""
+    return values.take(pa.array(np.cumsum(there) - 1, mask=~there))

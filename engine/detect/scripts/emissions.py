@@ -1,0 +1,92 @@
+"""What a script emits in one step, by the column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.engine.core.columns.hashing import mix_rows, row_hash
+from tidegate.engine.core.values import Batch, Int64, UInt64
+from tidegate.engine.detect.scripts.columns import VALUE
+from tidegate.rules.eventscript.types import Basic, Structure
+
+ERROR_NAME = "$error"
+ERROR_TYPE = Structure(
+    (
+        ("kind", Basic.STRING),
+        ("event", Basic.STRING),
+        ("message", Basic.STRING),
+        ("place", Basic.STRING),
+        ("at", Basic.TIME),
+    )
+)
+"""What `$error` carries: the fields of `context.Fault`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Emissions:
+    """n emissions of a script, by time, at one instant by key, of one key as emitted.
+
+    keys: a table of n rows, a column for each key name; time[n]; output[n] indexes `outputs`, the
+    last of which is `$error`; row[n] is where its value stands in `values` of that output. cause
+    (uint64[n, 2]) and number[n] are its identity, depth[n] is its cause's.
+    """
+
+    script: str
+    keys: pa.Table
+    time: Int64
+    output: npt.NDArray[np.int16]
+    row: Int64
+    outputs: tuple[str, ...]
+    values: Mapping[str, pa.Array]
+    cause: UInt64
+    depth: npt.NDArray[np.int32]
+    number: npt.NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def batch(self, name: str, event: str, ids: str = "") -> Batch | None:
+        """The emissions of one output as occurrences of an event type; None if there are none.
+        `ids`: the column set under which their ids stand.
+
+        A structure gives its fields as columns, any other value the column `value`; key columns
+        stand beside, where no field has their name.
+        """
+        if name not in self.outputs or name not in self.values:
+            return None
+        chosen = np.flatnonzero(self.output == self.outputs.index(name))
+        values = self.values[name]
+        columns: dict[str, pa.Array] = {VALUE: values}
+        if pa.types.is_struct(values.type):
+            fields = [values.type.field(n).name for n in range(values.type.num_fields)]
+            columns = dict(zip(fields, values.flatten(), strict=True))
+        keys = self.keys.take(pa.array(chosen))
+        own = {n: keys.column(n).combine_chunks() for n in keys.column_names}
+        table = pa.table({**own, **columns})
+        if not table.num_columns:
+            table = pa.table({"": pa.nulls(len(chosen))}).select([])
+        depth = self.depth[chosen]
+        return Batch(
+            event,
+            self.time[chosen],
+            np.arange(len(chosen)),
+            table,
+            {ids: self._ids(name, keys, chosen)},
+            depth if depth.any() else None,
+            chosen,
+        )
+
+    def _ids(self, name: str, keys: pa.Table, chosen: Int64) -> UInt64:
+        """Ids uint64[n, 2] of (script, output, key, cause, number)."""
+        hashes = self.cause[chosen]
+        if keys.num_columns:
+            hashes = hashes + mix_rows(row_hash(keys), (np.uint64(1), np.uint64(2)), chosen * 0)
+        digest = blake2b(f"{len(self.script)}:{self.script} {name}".encode(), digest_size=16)
+        high, low = np.frombuffer(digest.digest(), np.uint64)
+        return mix_rows(hashes, (high, low), self.number[chosen].astype(np.int64))

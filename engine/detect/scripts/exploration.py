@@ -1,0 +1,209 @@
+"""A script's automaton looked at as a whole, before anything runs: its states and moves, and where
+one event lets two paths of a set go on (`eventscript.md` 5, Ambiguity).
+
+Looking is bounded by `script_states_max`, `script_paths_max`, `script_exploring_steps_max`, not by
+time: the same of a script is seen on any machine. A step is a path that is looked at or led to, or
+a marker or block of a pair that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tidegate.engine.detect.scripts.coincidence import Together
+from tidegate.engine.detect.scripts.paths import Paths, Symbol, TooManyPathsError, markers
+from tidegate.engine.detect.scripts.places import (
+    NO_PLACES,
+    NOWHERE,
+    Action,
+    Marker,
+    Path,
+    PathSet,
+    Places,
+    Reached,
+    paired,
+)
+from tidegate.rules.errors import Place
+from tidegate.rules.eventscript import tree
+
+NOTHING = Reached(NOWHERE, False, NO_PLACES)
+OTHER = ""
+"""The symbol of all events that no marker names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ambiguity:
+    """`symbol` lets paths go on from two markers, by their places. `actions`: both reach a block,
+    or store what they take."""
+
+    symbol: Symbol
+    first: int
+    second: int
+    actions: bool
+
+
+@dataclass(slots=True)
+class Explored:
+    """What was found. `states[n]` is the path set of state n, `moves[n]` its moves: the next state
+    and what is reached; a symbol that is not there is not expected. `started` is what the start
+    reaches, state 0.
+    `seen`: so many states, the first, have all their moves.
+    `too_large`: "" if all was seen; else the setting that is reached.
+    `steps`: how many it took.
+    """
+
+    places: Places
+    started: Reached
+    states: list[PathSet] = field(default_factory=list)
+    moves: list[dict[Symbol, tuple[int, Reached]]] = field(default_factory=list)
+    ambiguous: list[Ambiguity] = field(default_factory=list)
+    too_large: str = ""
+    seen: int = 0
+    steps: int = 0
+
+
+class _TooLargeError(Exception):
+    """`setting`: what is reached."""
+
+    def __init__(self, setting: str) -> None:
+        super().__init__(setting)
+        self.setting = setting
+
+
+def explore(program: tree.Program, states_max: int, paths_max: int, steps_max: int) -> Explored:
+    """The automaton of a script, as far as the bounds let it be seen."""
+    return _Explorer(program, states_max, paths_max, steps_max).explore()
+
+
+class _Explorer:
+    def __init__(
+        self, program: tree.Program, states_max: int, paths_max: int, steps_max: int
+    ) -> None:
+        self._places = Places(program.regex)
+        self._paths = Paths(self._places, paths_max)
+        self._states_max = states_max
+        self._steps, self._steps_max = 0, steps_max
+        self._together = Together(self._places)
+        known = self._paths.names()
+        events = dict.fromkeys(event for each in program.inputs for event in each.events)
+        self._names = [event for event in events if event in known]
+        if len(self._names) < len(events):
+            self._names.append(OTHER)
+        self._numbers: dict[PathSet, int] = {}
+        self._pairs: dict[tuple[Place, Place], Ambiguity] = {}
+        self._noted: set[tuple[int, int, bool]] = set()
+        self._gone: dict[int, Reached] = {}
+        self._acts = frozenset(n for n, part in enumerate(self._places.places) if _acts(part))
+
+    def explore(self) -> Explored:
+        found = Explored(self._places, NOTHING)
+        try:
+            found.started = self._paths.enter()
+            self._state(found, found.started.paths)
+            for number, paths in enumerate(found.states):  # which grows meanwhile
+                for symbol in self._symbols(paths):
+                    self._move(found, number, paths, symbol)
+                found.seen = number + 1
+        except TooManyPathsError:
+            found.too_large = "script_paths_max"
+        except _TooLargeError as error:
+            found.too_large = error.setting
+        found.ambiguous = [*self._pairs.values()]
+        found.steps = self._steps
+        return found
+
+    def _symbols(self, paths: PathSet) -> Iterator[Symbol]:
+        """What may come: each named event, and each set of timed markers that may be due
+        together."""
+        yield from self._names
+        yield from self._together.sets(self._paths.timed(paths))
+
+    def _move(self, found: Explored, number: int, paths: PathSet, symbol: Symbol) -> None:
+        self._count(1)
+        reached = self._paths.checked(self._look(paths, symbol))
+        if reached.paths or reached.matched:
+            found.moves[number][symbol] = (self._state(found, reached.paths), reached)
+
+    def _state(self, found: Explored, paths: PathSet) -> int:
+        self._count(len(paths))
+        number = self._numbers.setdefault(paths, len(found.states))
+        if number == len(found.states):
+            if number == self._states_max:
+                raise _TooLargeError("script_states_max")
+            found.states.append(paths)
+            found.moves.append({})
+        return number
+
+    def _count(self, steps: int) -> None:
+        self._steps += steps
+        if self._steps > self._steps_max:
+            raise _TooLargeError("script_exploring_steps_max")
+
+    # two paths at once -------------------------------------------------------------------------
+
+    def _look(self, paths: PathSet, symbol: Symbol) -> Reached:
+        """What paths give when an event comes, as `Paths.step`; notes where two of them go on, in
+        this set and in those of its pairs."""
+        going: list[tuple[Path, frozenset[int]]] = []
+        new, matched, places = set[object](), False, set[int]()
+        self._count(len(paths))
+        for path in paths:
+            if isinstance(path, int):
+                if not self._paths.match(path, symbol):
+                    continue
+                reached = self._gone.get(path) or self._go(path)
+            else:
+                pair = self._places.pairs[path[0]]
+                left, right = self._look(path[1], symbol), self._look(path[2], symbol)
+                both = paired(pair, left, right)
+                self._count(len(both.places))
+                if not both.paths and not both.matched:
+                    continue
+                new |= both.paths
+                reached = self._places.after(pair) if both.matched else NOTHING
+                reached = reached._replace(places=both.places | reached.places)
+            self._count(len(reached.paths))
+            going.append((path, reached.places))
+            new |= reached.paths
+            places |= reached.places
+            matched |= reached.matched
+        if len(going) > 1:
+            acting = ((self._lead(path), not self._acts.isdisjoint(own)) for path, own in going)
+            self._note(sorted(acting), symbol)
+        return Reached(frozenset(new), matched, frozenset(places))  # type: ignore[arg-type]
+
+    def _go(self, place: int) -> Reached:
+        """What a marker that is taken leads to."""
+        after = self._places.after(self._places.places[place])
+        found = self._gone[place] = after._replace(places=after.places | {place})
+        return found
+
+    def _lead(self, path: Path) -> int:
+        """The first marker of a path."""
+        return path if isinstance(path, int) else min(markers(path[1] | path[2]))
+
+    def _note(self, going: list[tuple[int, bool]], symbol: Symbol) -> None:
+        """Each marker with the first that goes on beside it: with one that acts, if it does."""
+        for n, (second, acts) in enumerate(going[1:], start=1):
+            partner = next((i for i in range(n) if going[i][1]), 0) if acts else 0
+            first, other = going[partner]
+            said = first, second, acts and other
+            if said in self._noted:
+                continue
+            self._noted.add(said)
+            key = place_of(self._places, first), place_of(self._places, second)
+            known = self._pairs.get(key)
+            if known is None or (said[2] and not known.actions):
+                self._pairs[key] = Ambiguity(symbol, *said)
+
+
+def _acts(part: Marker | Action) -> bool:
+    """Whether something happens at a place."""
+    return isinstance(part, Action) or part.tree.variable is not None
+
+
+def place_of(places: Places, number: int) -> Place:
+    """Where a marker or block stands in the text, the same for all its copies."""
+    part = places.places[number]
+    return part.tree.place if isinstance(part, Marker) else part.block.place

@@ -1,0 +1,152 @@
+"""A script made ready to run: its automaton, and what each of its places does."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tidegate.engine.detect.scripts.builtins import to_object
+from tidegate.engine.detect.scripts.context import Context, Variables
+from tidegate.engine.detect.scripts.expressions import Expressions
+from tidegate.engine.detect.scripts.machine import Machine, Move
+from tidegate.engine.detect.scripts.places import Action, Marker, Places
+from tidegate.engine.detect.scripts.statements import Statements, loop_names
+from tidegate.engine.detect.scripts.timers import Due, dues
+from tidegate.engine.detect.scripts.values import copied, default, grows, holds_arrays
+from tidegate.rules.errors import Place
+from tidegate.rules.eventscript import tree
+from tidegate.rules.eventscript.types import Basic, Type
+from tidegate.rules.eventscript.walk import nodes
+
+Reach = Callable[[Variables, Any], None]
+"""What a place does: of the variables and the value of the event."""
+Change = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The settings `script_*_max`."""
+
+    steps: int = 1_000_000
+    state_bytes: int = 65_536
+    paths: int = 10_000
+    states: int = 40_000
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A script of a rulebook. `machine`: auto, dfa or hierarchical; `functions` are those that it
+    declares; `zone` is that of `arrive`; `expire_micros`: after its previous event an instance is
+    dropped, None = never."""
+
+    name: str
+    program: tree.Program
+    machine: str = "auto"
+    expire_micros: int | None = None
+    zone: str = "UTC"
+    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    limits: Limits = Limits()
+
+    @property
+    def digest(self) -> str:
+        """Names the script's state: what it says, but for layout and comments."""
+        program = self.program
+        nowhere = Place()
+        plain = replace(
+            program,
+            text="",
+            inputs=tuple(replace(each, place=nowhere) for each in program.inputs),
+            functions={n: replace(f, place=nowhere) for n, f in program.functions.items()},
+        )
+        said = f"{self.name} {self.expire_micros} {self.zone} {plain}"
+        return hashlib.blake2b(said.encode(), digest_size=8).hexdigest()
+
+
+class Compiled:
+    """A script compiled to closures. `variables` are the script's, in the order in which an
+    instance has them; behind them stand the names of loops. `expire_micros`: as the script's, but
+    only keys expire."""
+
+    def __init__(self, script: Script) -> None:
+        program, limits = script.program, script.limits
+        self.script = script
+        self.expire_micros = script.expire_micros if program.key_names else None
+        self.places = Places(program.regex)
+        self.machine = Machine(self.places, script.machine, limits.states, limits.paths)
+        self.context = Context(limits.steps, limits.state_bytes, script.functions)
+        self.variables: tuple[tuple[str, Type], ...] = tuple(program.variables.items())
+        parts = self.places.places
+        blocks = [part.block for part in parts if isinstance(part, Action)]
+        names = [name for name, _ in self.variables]
+        names += dict.fromkeys(" " + name for block in blocks for name in loop_names(block))
+        slots = {name: n for n, name in enumerate(names)}
+        self.expressions = Expressions(self.context, slots)
+        self._statements = Statements(self.expressions, program.outputs)
+        self._types = _event_types(program)
+        self._defaults = [default(kind) for _, kind in self.variables]
+        self._defaults += [None] * (len(names) - len(self.variables))
+        self._reach = [self._of_place(part) for part in parts]
+        self.arrivals = frozenset(
+            p.number for p in parts if isinstance(p, Marker) and isinstance(p.tree, tree.Arrive)
+        )
+        self.due: Mapping[int, Due] = dues(self.places, self.expressions, script.zone)
+
+    def fresh(self) -> Variables:
+        """The variables of a new instance."""
+        return [copied(value) for value in self._defaults]
+
+    def with_loops(self, variables: Variables) -> Variables:
+        """The variables of a carried instance, and room for the names of loops."""
+        return variables + self._defaults[len(self.variables) :]
+
+    def runs(self, move: Move) -> tuple[Reach, ...]:
+        """What the places of a move do, in order."""
+        found = move.runs
+        if found is None:
+            found = move.runs = tuple(
+                reach for place in move.places if (reach := self._reach[place]) is not None
+            )
+        return found
+
+    def _of_place(self, part: Marker | Action) -> Reach | None:
+        if isinstance(part, Action):
+            return self._statements.block(part.block)
+        marker = part.tree
+        if marker.variable is None:
+            return None
+        kind = dict(self.variables)[marker.variable]
+        target = tree.Variable(kind, marker.variable, place=marker.place)
+        change = self._change(marker, kind)
+        if change is None and not grows(kind):
+            slot = self.expressions.slot(target)
+
+            def keep(variables: Variables, value: Any) -> None:
+                variables[slot] = value
+
+            return keep
+        store = self._statements.store(target)
+        return (lambda v, value: store(v, change(value))) if change else store
+
+    def _change(self, marker: tree.Named | tree.Elapse | tree.Arrive, kind: Type) -> Change | None:
+        """How the value of an event becomes that of a variable; None: as it is."""
+        types: dict[str, Type] = {}
+        if isinstance(marker, tree.Named):
+            types = {e: t for e, t in self._types.items() if marker.event in (None, e)}
+        if kind == Basic.DOUBLE and Basic.LONG in types.values():
+            return lambda value: None if value is None else float(value)
+        if kind == Basic.OBJECT and {*types.values()} != {Basic.OBJECT}:
+            context = self.context
+            return lambda value: to_object(value, types.get(context.event, Basic.TIME))
+        return copied if holds_arrays(kind) else None
+
+
+def _event_types(program: tree.Program) -> dict[str, Type]:
+    """The type of each event's values."""
+    return {name: each.type for each in program.inputs for name in each.events}
+
+
+def reads_key(program: tree.Program) -> bool:
+    """Whether a script reads the values of its key."""
+    return any(isinstance(node, tree.Key) for node in nodes(program.regex))

@@ -1,0 +1,140 @@
+"""Detection over a table, without an engine: `tidegate.detect`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+
+from tidegate import rules
+from tidegate.engine.core.clocks import clock_batches
+from tidegate.engine.core.event_names import BEGIN, action_edges, begun, edge_micros, with_edges
+from tidegate.engine.core.policy import load_policy
+from tidegate.engine.core.types.spark import arrow_type
+from tidegate.engine.core.values import FOREVER, Batch, Carried
+from tidegate.engine.detect.events.occurrences.comparison import incomparable
+from tidegate.engine.detect.events.occurrences.concatenation import both
+from tidegate.engine.detect.events.occurrences.log import read_log, wrong
+from tidegate.engine.detect.events.occurrences.timeline import Timeline, of_batches, of_log
+from tidegate.engine.detect.events.step import result
+from tidegate.engine.detect.events.step.detector import Detector
+from tidegate.engine.detect.inputs import Taking
+from tidegate.engine.detect.pipeline import Pipeline
+from tidegate.rules.checks.gaps import SIMULATED
+from tidegate.rules.model import ClockEvent, Rule, Rulebook, ScriptEvent, SignalEvent
+from tidegate.rules.nearest import did_you_mean
+
+
+def detect(rulebook: str | os.PathLike[str] | Rulebook, occurrences: pa.Table) -> pa.Table:
+    """Every detection of every enabled rule over a table of occurrences, without Spark or store.
+
+    `rulebook`: a path, YAML text or a `Rulebook`. `occurrences`, in any order: `event` (string or
+    dictionary), `time` (int64 microseconds since the epoch, or a timestamp) and the parameters as
+    columns. Rules are active from the first occurrence on. A transaction at T is two occurrences:
+    its beginning at T - 1 us and its end, which its plain name means too, at T + 1 us. Scripts run
+    too; what they emit stands in `ticks`, for it is in no row.
+
+    Returns `rule`, the key columns of all rules, `start`, `end` (timestamp[us, UTC]),
+    `constituents` (list<int64>: row numbers in `occurrences`) and `ticks`
+    (list<struct<event, time>>), ordered by end, rule, key, start, constituents.
+
+    Raises `InputError` for a rulebook or occurrences that are wrong.
+    """
+    book = rulebook if isinstance(rulebook, Rulebook) else rules.load(rulebook, features=SIMULATED)
+    book = replace(book, python=load_policy(None).python)
+    log = read_log(occurrences)
+    line = of_log(log)
+    edges = action_edges(book)
+    for event in line.counts:
+        if event not in edges:
+            _check_event(book, event)
+    for rule in with_edges(book, book.rules).rules.values():
+        _check_keys(book, rule, line, log.table.schema)
+    seen = _first(book, line)
+    first, last = (int(log.time[0]), int(log.time[-1])) if len(log) else (0, 0)
+    detector = Detector(book, dict.fromkeys(book.rules, seen))
+    line = _with_clock_batches(book, line, first, last)
+    if any(script.enabled for script in book.scripts.values()):
+        batches = {event: line.batch(event) for event in line.counts}
+        line = of_batches(batches | _emitted(book, batches, seen, last))
+    found, _, _ = detector.step(Carried(), line, FOREVER, last)
+    return result.joined(book, [result.of_rule(d, log.table) for d in found], log.table)
+
+
+def _emitted(
+    book: Rulebook, batches: Mapping[str, Batch], activation: int, last: int
+) -> dict[str, Batch]:
+    """What scripts emit, by event type; after the last occurrence too, as in `simulate`."""
+    starts = dict.fromkeys([*book.scripts, *book.rules], activation)
+    pipeline = Pipeline(book, starts, Taking(book))
+    end = max([last, *(int(batch.time[-1]) for batch in batches.values())])
+    flow = pipeline.step_whole({}, batches, end)
+    found = dict(flow.shown)
+    for event, batch in pipeline.finish(flow.tables, flow.parked).shown.items():
+        found[event] = both(found[event], batch) if event in found else batch
+    return found
+
+
+def _first(book: Rulebook, line: Timeline) -> int:
+    """The first instant at which something begins."""
+    begins = [int(line.time[0])] if len(line) else [0]
+    for event in begun(book):
+        if event in line.counts:
+            begins.append(int(line.batch(event).time[0]) - edge_micros(book, event))
+    return min(begins)
+
+
+def _with_clock_batches(book: Rulebook, line: Timeline, first: int, last: int) -> Timeline:
+    """The occurrences of the table, and of the clocks that rules name. One of a transaction gives
+    its beginning and its end."""
+    clocks = clock_batches(book, first, last) if len(line) else {}
+    if not clocks and not any(edge_micros(book, event) for event in line.counts):
+        return line
+    batches = {event: line.batch(event) for event in line.counts} | clocks
+    for event in line.counts:
+        batch, edge = batches[event], edge_micros(book, event)
+        batches[event] = replace(batch, time=batch.time + edge)
+        if event in begun(book):
+            batches[BEGIN + event] = replace(batch, time=batch.time - edge)
+    return of_batches(batches)
+
+
+def _check_keys(rulebook: Rulebook, rule: Rule, line: Timeline, schema: pa.Schema) -> None:
+    """Whether the occurrences have the columns that are the rule's key, of types that compare."""
+    for number, key in enumerate(rule.key_names if rule.enabled else ()):
+        if key in result.COLUMNS:
+            message = f"key {key} of rule {rule.name} is called as a column of what is returned"
+            hint = f"rename the column; {', '.join(result.COLUMNS)} are taken"
+            raise wrong("key-name", message, hint)
+        columns = {e: names[number] for e, names in rule.per.items() if e in line.counts}
+        for event, name in columns.items():
+            if name not in schema.names:
+                message = f"occurrences of {event} lack the column {name}, a key of {rule.name}"
+                raise wrong("no-column", message, f"add {name}; it may be null")
+        if reason := incomparable(schema.field(name).type for name in columns.values()):
+            listed = ", ".join(
+                f"{name} of {event} ({schema.field(name).type})" for event, name in columns.items()
+            )
+            message = f"key {key} of rule {rule.name} cannot be compared: {listed}"
+            raise wrong("key-type", message, f"{reason}; give these columns one type")
+        for event, name in columns.items():
+            _check_declared(rulebook, event, name, schema.field(name).type)
+
+
+def _check_declared(book: Rulebook, event: str, name: str, kind: pa.DataType) -> None:
+    """Whether a key of a signal is of the type that is declared, as `signal` takes it."""
+    declared = book.events.get(event)
+    wanted = declared.fields.get(name) if isinstance(declared, SignalEvent) else None
+    if wanted is not None and incomparable([kind, arrow_type(wanted)]):
+        message = f"{name} of {event} is {kind}, and declared as {wanted}"
+        raise wrong("key-type", message, f"give the column {name} the type {wanted}")
+
+
+def _check_event(book: Rulebook, event: str) -> None:
+    if event in book.events and not isinstance(book.events[event], ClockEvent | ScriptEvent):
+        return
+    if event in book.events or event in book.rules:
+        raise wrong("not-an-occurrence", f"{event} cannot be given as an occurrence")
+    raise wrong("unknown-event", f"unknown event {event!r}", did_you_mean(event, book.events))

@@ -1,1 +1,0 @@
-"""Flat expressions (`rules.stages`) and windows `A*` in the contexts that consume occurrences."""

@@ -1,0 +1,134 @@
+"""Damps the firings of a rulebook's rules by what the store remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.engine.core.columns.hashing import row_hash
+from tidegate.engine.core.columns.ids import as_hex, key_ids, repeat_ids
+from tidegate.engine.core.damping_memory import kind_names
+from tidegate.engine.core.ports import Store
+from tidegate.engine.core.values import DAMPED, Answers, Firings, Int64
+from tidegate.engine.evaluate.damping.judge import Asked, judge
+from tidegate.engine.evaluate.damping.kernel import DEDUPE
+from tidegate.engine.loop.parking import Why
+from tidegate.rules.model import Rule
+
+SETTING = "dedupe_keys_max"
+
+
+class Damped(NamedTuple):
+    """Firings with what has dropped them; by rule, what is to be remembered of the others."""
+
+    firings: tuple[Firings, ...]
+    memory: Mapping[str, pa.Table]
+
+
+@dataclass(slots=True)
+class Damper:
+    """The damping of one rulebook. What it remembers stands in the store alone, and is read anew
+    for each bucket: whatever the last transaction was, nothing counts twice.
+
+    A key keeps its memory when its rule is edited, as long as the key's columns keep their names
+    and types; else it begins anew. So does dedupe where its columns are others.
+    """
+
+    rulebook: str
+    store: Store
+    _kept: dict[str, int] = field(default_factory=dict, init=False)  # of dedupe, or a few more
+    _fresh: dict[str, int] = field(default_factory=dict, init=False)  # of them, not stored yet
+
+    def damp(
+        self, firings: Iterable[Firings], rules: Mapping[str, Rule], answers: Answers
+    ) -> Damped:
+        """Judge the firings that their conditions let through. Those that could not be asked, and
+        those of a rule that is asked later, are left as they are."""
+        found: list[Firings] = []
+        memory: dict[str, pa.Table] = {}
+        self._fresh = {}
+        for of_rule in firings:
+            rule = rules[of_rule.rule]
+            if rule.damping is not None and not rule.asks_later:
+                of_rule, changed = self.damp_rule(of_rule, rule, answers)
+                if changed is not None:
+                    memory[rule.name] = changed
+            found.append(of_rule)
+        return Damped(tuple(found), memory)
+
+    def damp_rule(
+        self, firings: Firings, rule: Rule, answers: Answers
+    ) -> tuple[Firings, pa.Table | None]:
+        """Judge the firings of a rule; with what is to be remembered."""
+        let = np.asarray(firings.through)
+        if rule.damping is None or not let.any():
+            return firings, None
+        asked = _asked(firings, rule, answers, np.flatnonzero(let))
+        recall = partial(self.store.remembered, self.rulebook, rule.name)
+        judged = judge(rule.damping, asked, recall)
+        self._count(rule, judged.fresh)
+        kinds = np.zeros(len(firings), np.uint8)
+        kinds[let] = judged.kinds
+        table = firings.firings.append_column(DAMPED, kind_names(kinds))
+        return replace(firings, firings=table), judged.memory
+
+    def _count(self, rule: Rule, fresh: int) -> None:
+        """Keep account of how much the rule's dedupe remembers, or a little more: what has been
+        forgotten is found when it is counted anew."""
+        if rule.damping is None or rule.damping.dedupe is None:
+            return
+        if rule.name not in self._kept:
+            self._kept[rule.name] = self._stored(rule.name, 0)
+        self._kept[rule.name] += fresh
+        self._fresh[rule.name] = fresh
+
+    def _stored(self, rule: str, instant: int) -> int:
+        return self.store.count_remembered(self.rulebook, rule, DEDUPE, instant)
+
+    def overfull(self, limit: int, instant: int, parked: Collection[str]) -> Mapping[str, Why]:
+        """The rules whose dedupe remembers more than `limit` firings beyond an instant, and why
+        they stop; `parked`: those that have stopped already."""
+        found = {}
+        for rule, count in self._kept.items():
+            if count <= limit or rule in parked:
+                continue
+            self._kept[rule] = count = self._stored(rule, instant) + self._fresh.get(rule, 0)
+            if count > limit:
+                reason = f"its dedupe remembers {count:,} firings, at most {limit:,} ({SETTING})"
+                found[rule] = reason, f"make its within: shorter, or raise {SETTING}"
+        return found
+
+
+def _asked(firings: Firings, rule: Rule, answers: Answers, some: Int64) -> Asked:
+    """What is judged of some of a rule's firings."""
+    table, index = firings.firings.take(pa.array(some)), pa.array(some)
+    keys = key_ids(table.select(firings.key_names), len(some))
+    ids = firings.hex_ids().take(index)
+    damping = rule.damping
+    same = fires = rearms = None
+    if damping is not None and damping.dedupe is not None:
+        by = [name for name in damping.dedupe.by if name not in firings.key_names]
+        all_keys = key_ids(firings.firings.select(firings.key_names), len(firings))
+        there = [name for name in by if name in firings.relation.column_names]  # it may be edited
+        rows = firings.relation.select(there)
+        hashes = row_hash(rows) if there else np.zeros((len(firings.relation), 2), np.uint64)
+        repeats = repeat_ids(all_keys, by, hashes, _offsets(firings))
+        same = as_hex(repeats[some])
+    if damping is not None and damping.hysteresis is not None:
+        fires = np.asarray(pc.is_in(ids, pa.array(sorted(answers.fires), pa.string())))
+        rearms = np.asarray(pc.is_in(ids, pa.array(sorted(answers.rearms), pa.string())))
+    at = table["detected_at"].cast(pa.int64()).to_numpy()
+    return Asked(as_hex(keys), at, same, fires, rearms)
+
+
+def _offsets(firings: Firings) -> Int64:
+    """Where the rows of each firing begin in its relation, and where the last ones end."""
+    groups = pc.run_end_encode(firings.relation["firing_id"].combine_chunks())
+    offsets: Int64 = np.concatenate([[0], np.asarray(groups.run_ends)]).astype(np.int64)
+    return offsets

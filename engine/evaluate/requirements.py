@@ -1,0 +1,362 @@
+"""What every rule reads and writes, worked out before anything is read: once for a rulebook."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from tidegate.engine.core.entries import Statement
+from tidegate.engine.core.parameters import OLD, SAMPLE
+from tidegate.engine.core.ports import Analyst
+from tidegate.engine.core.scriptinputs import input_columns
+from tidegate.engine.core.values import Needs, Reading
+from tidegate.engine.evaluate.disabled_keys import silent_keys
+from tidegate.engine.evaluate.samples import Sample, sample_texts
+from tidegate.engine.evaluate.shape import Shape, all_events, shape_of
+from tidegate.rules.errors import InputError, Problem
+from tidegate.rules.expressions.formatter import format_expression
+from tidegate.rules.expressions.nodes import Own, Plus, Seq
+from tidegate.rules.model import (
+    Condition,
+    Rule,
+    Rulebook,
+    SignalAction,
+    SignalEvent,
+    Sql,
+    Switch,
+    TableEvent,
+    Webhook,
+)
+from tidegate.rules.nearest import did_you_mean
+
+log = logging.getLogger(__name__)
+_MISFIT, _UNRESOLVED = "sql-analysis", "UNRESOLVED_COLUMN"
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRule:
+    """A rule, the shape of its `event`, and what its texts are.
+
+    `wanted`: the schema of the relation that is made at run time: the parameters that `if`, `do`
+    and `per` read, and the tables' keys. `id_columns`: by event type, the parameters of which an
+    occurrence's id is made (G6). `statements`: its actions, in order, then those of `otherwise`.
+    `samples`: what its ticks sample; `levels`: when its hysteresis fires, and is rearmed.
+    `silent`: the keys for which it is disabled.
+    """
+
+    rule: Rule
+    shape: Shape
+    condition: Reading | None
+    statements: tuple[Statement, ...]
+    wanted: pa.Schema
+    id_columns: Mapping[str, tuple[str, ...]]
+    samples: tuple[Sample, ...] = ()
+    levels: tuple[Reading, ...] = ()
+    silent: pa.Table = field(default_factory=lambda: pa.table({}))
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """All rules of a rulebook, and what capture must carry for those that are enabled."""
+
+    rules: Mapping[str, PreparedRule]
+    needs: Needs
+
+    @property
+    def statements(self) -> Mapping[str, tuple[Statement, ...]]:
+        """By rule, its actions in order."""
+        return {name: _of(prepared, otherwise=False) for name, prepared in self.rules.items()}
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        """What the ticks of all rules sample."""
+        return tuple(sample for prepared in self.rules.values() for sample in prepared.samples)
+
+    @property
+    def otherwise(self) -> Mapping[str, tuple[Statement, ...]]:
+        """By rule, its actions of `otherwise` in order."""
+        return {name: _of(prepared, otherwise=True) for name, prepared in self.rules.items()}
+
+
+def _of(prepared: PreparedRule, *, otherwise: bool) -> tuple[Statement, ...]:
+    first = len(prepared.rule.actions)
+    return tuple(s for s in prepared.statements if (s.action >= first) is otherwise)
+
+
+def prepare(
+    rulebook: Rulebook,
+    tables: Mapping[str, pa.Schema],
+    analyst: Analyst,
+    proven: Collection[str] = (),
+) -> Prepared:
+    """Analyse every text of a rulebook, given the schemas of its tables by name.
+
+    Raises InputError with the problems of all rules: names and types that do not fit, SQL that is
+    refused (G19, G25, G27), columns that are not there.
+
+    Rules in `proven` have run with the very same texts before. One of their texts that does not fit
+    the tables any more stops nobody else: it is kept as it is and reads all of `event`. An INSERT
+    that now gives a column too many makes entries that say so when they run.
+    """
+    problems = list(_reserved_names(rulebook))
+    rules = {}
+    for rule in rulebook.rules.values():
+        try:
+            rules[rule.name] = _prepare_rule(
+                rulebook, rule, tables, analyst, proven=rule.name in proven
+            )
+        except InputError as error:
+            found = (_without_row(rule, problem) for problem in error.problems)
+            problems += [problem for problem in found if problem not in problems]
+    scripts = {
+        script.name: input_columns(rulebook, script, tables, problems)
+        for script in rulebook.scripts.values()
+        if script.enabled
+    }
+    if problems:
+        raise InputError(problems)
+    return Prepared(rules, _needs(rulebook, rules.values(), scripts))
+
+
+def _prepare_rule(
+    rulebook: Rulebook,
+    rule: Rule,
+    tables: Mapping[str, pa.Schema],
+    analyst: Analyst,
+    *,
+    proven: bool,
+) -> PreparedRule:
+    problems: list[Problem] = []
+    samples = []
+    for text, place in dict.fromkeys(sample_texts(rulebook, rule)):
+        try:
+            reading, kind = analyst.sample(text, place)
+            samples.append(Sample(text, kind, reading.tables))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    shape = shape_of(rulebook, rule, tables, [sample.kind for sample in samples])
+    *levels, condition = (
+        _asked(rule, asked, shape, analyst, problems, proven=proven)
+        for asked in (*_levels(rule), rule.condition)
+    )
+    repeats = _repeats(rule, shape, problems)
+    readings: list[Reading] = []
+    statements: list[Statement] = []
+    for number, action in enumerate((*rule.actions, *rule.otherwise)):
+        if isinstance(action, Switch):
+            asked = {"kind": "enable" if action.enabled else "disable", "rule": action.rule}
+            statements.append(Statement("switch", json.dumps(asked), action=number))
+            continue
+        types = _signal_types(rulebook, action) if isinstance(action, SignalAction) else {}
+        try:
+            reading = _read(rule, action, shape, analyst, types, resolve=True)
+        except InputError as error:
+            problems += error.problems
+            if not (proven and _does_not_fit(error)):
+                continue
+            reading = _read(rule, action, shape, analyst, types, resolve=False)
+        if isinstance(action, Sql):
+            reads = reading.tables & rulebook.tables.keys()
+            kind = "unmarked" if reading.unmarked else "sql"
+            statements.append(
+                Statement(kind, action.text, reading.target, number, reads, reading.appends)
+            )
+        elif isinstance(action, SignalAction):
+            statements.append(_signal(action, number, types, shape, reading))
+        else:
+            statements.append(_webhook(action, number, shape, reading))
+        readings.append(reading)
+    if problems and not (proven and all(p.code == _MISFIT for p in problems)):
+        raise InputError(problems)
+    for problem in problems:
+        log.warning("a text that fitted no longer does: %s", problem)
+    looked = (condition, *levels, *readings, Reading(repeats))
+    read = frozenset[str]().union(*(r.columns for r in looked if r is not None))
+    ids = {event: _id_columns(shape, rule, event, read) for event in shape.columns}
+    held = {
+        shape.columns[event].get(name, name)
+        for event, names in ids.items()
+        for name in (*names, *_key_parameters(rulebook, shape, event))
+    }
+    wanted = shape.narrowed({*held, SAMPLE})
+    if any(reading.transitions for reading in (condition, *readings) if reading is not None):
+        wanted = wanted.with_metadata(shape.schema.metadata)
+    found = tuple(level for level in levels if level is not None)
+    silent = silent_keys(rule, shape.key)
+    return PreparedRule(
+        rule, shape, condition, tuple(statements), wanted, ids, tuple(samples), found, silent
+    )
+
+
+def _without_row(rule: Rule, problem: Problem) -> Problem:
+    """A column that is not there may be one of what an instant follows: of a in `a + [2 s]`."""
+    found = next((node for node in rule.on.walk() if isinstance(node, Plus)), None)
+    if found is None or _UNRESOLVED not in problem.message:
+        return problem
+    meant = format_expression(Seq(found.base, Own(found.duration)))
+    shown, base = format_expression(found), format_expression(found.base)
+    hint = f"{shown} is an instant, without the row of {base}; {meant} fires then and has it"
+    return replace(problem, hint=hint)
+
+
+def _levels(rule: Rule) -> tuple[Condition, ...]:
+    """What the hysteresis of a rule asks."""
+    levels = rule.damping.hysteresis if rule.damping else None
+    return () if levels is None else (levels.fire, levels.rearm)
+
+
+def _asked(
+    rule: Rule,
+    condition: Condition | None,
+    shape: Shape,
+    analyst: Analyst,
+    problems: list[Problem],
+    *,
+    proven: bool,
+) -> Reading | None:
+    """What is read by something that is asked of a rule's firings; what is wrong with it is added
+    to `problems`."""
+    if condition is None:
+        return None
+    asking = replace(rule, condition=condition)
+    try:
+        return analyst.condition(asking, shape.schema, shape.per_firing)
+    except InputError as error:
+        problems += error.problems
+        if not (proven and _does_not_fit(error)):
+            return None
+        return analyst.condition(asking, shape.schema, shape.per_firing, resolve=False)
+
+
+def _repeats(rule: Rule, shape: Shape, problems: list[Problem]) -> frozenset[str]:
+    """The columns by which a rule's dedupe tells its firings apart."""
+    dedupe = rule.damping.dedupe if rule.damping else None
+    known = {c for columns in shape.columns.values() for c in columns.values()} - {OLD}
+    known |= {*shape.key.names}
+    by = dedupe.by if dedupe else ()
+    for column in by:
+        if column not in known:
+            message = f"dedupe: no event of the rule has the column {column}"
+            hint = did_you_mean(column, known)
+            problems.append(Problem("unknown-column", message, rule.place, hint))
+    return frozenset(by)
+
+
+def _read(
+    rule: Rule,
+    action: Sql | SignalAction | Webhook,
+    shape: Shape,
+    analyst: Analyst,
+    types: Mapping[str, str],
+    *,
+    resolve: bool,
+) -> Reading:
+    if isinstance(action, Sql):
+        return analyst.action(rule, action, shape.schema, parameter_names(rule), resolve=resolve)
+    if not resolve:
+        return Reading(frozenset(shape.schema.names))
+    return analyst.fields(rule, action, shape.schema, shape.per_firing, types)
+
+
+def _does_not_fit(error: InputError) -> bool:
+    """Whether a text is let in, and only does not fit the tables as they are."""
+    return all(problem.code == _MISFIT for problem in error.problems)
+
+
+def parameter_names(rule: Rule) -> tuple[str, ...]:
+    """The named parameters of a statement that runs once a firing."""
+    if rule.for_each is None:
+        return ()
+    return ("firing_id", "started_at", "detected_at", *rule.key_names)
+
+
+def _signal(
+    action: SignalAction, number: int, types: Mapping[str, str], shape: Shape, reading: Reading
+) -> Statement:
+    text = {
+        "action": number,
+        "event": action.event,
+        "types": {name: types[name] for name in action.fields},
+        **_fields(action, shape, reading),
+    }
+    return Statement("signal", json.dumps(text), action=number)
+
+
+def _webhook(action: Webhook, number: int, shape: Shape, reading: Reading) -> Statement:
+    text = {
+        "url": action.url,
+        "secret": action.secret,
+        "headers": dict(action.headers),
+        "types": {},
+        **_fields(action, shape, reading),
+    }
+    return Statement("webhook", json.dumps(text), action=number)
+
+
+def _fields(action: SignalAction | Webhook, shape: Shape, reading: Reading) -> dict[str, Any]:
+    """What fields are evaluated with."""
+    group = [name for name in shape.per_firing if name in reading.columns]
+    return {"fields": dict(action.fields), "group": group}
+
+
+def _signal_types(rulebook: Rulebook, action: SignalAction) -> Mapping[str, str]:
+    event = rulebook.events[action.event]
+    return event.fields if isinstance(event, SignalEvent) else {}
+
+
+def _id_columns(shape: Shape, rule: Rule, event: str, read: frozenset[str]) -> tuple[str, ...]:
+    """The rule's parameters of one event type: what is read of it, and its `per:` columns."""
+    names = {name for name, column in shape.columns[event].items() if column in read}
+    if OLD in shape.columns[event] and OLD not in read:
+        names |= {column for column in read if column.startswith(f"{OLD}.")}
+    return tuple(sorted(names | set(rule.per.get(event, ()))))
+
+
+def _key_parameters(rulebook: Rulebook, shape: Shape, event: str) -> tuple[str, ...]:
+    """The parameters that are the key of the event's table: they say which row it was."""
+    kind = rulebook.events[event]
+    if not isinstance(kind, TableEvent) or kind.change.is_commit:
+        return ()
+    key = rulebook.tables[kind.table].key
+    return tuple(name for name in shape.columns[event] if kind.columns.get(name, name) in key)
+
+
+def _needs(
+    rulebook: Rulebook,
+    rules: Iterable[PreparedRule],
+    scripts: Mapping[str, Mapping[str, tuple[str, ...]]],
+) -> Needs:
+    """`scripts`: by script, what it reads of each event type."""
+    carry: dict[str, set[str]] = {}
+    ids: dict[tuple[str, str], tuple[str, ...]] = {}
+    for script, taken in scripts.items():
+        for event, columns in taken.items():
+            ids[script, event] = columns
+            if event in rulebook.events:
+                carry.setdefault(event, set()).update(columns)
+    for prepared in rules:
+        rule = prepared.rule
+        if not rule.enabled:
+            continue
+        for event in all_events(rulebook, rule):
+            carry.setdefault(event, set()).update(rule.per.get(event, ()))
+        for event, columns in prepared.id_columns.items():
+            ids[rule.name, event] = columns
+            keys = _key_parameters(rulebook, prepared.shape, event)
+            carry.setdefault(event, set()).update(columns, keys)
+    return Needs({event: tuple(sorted(names)) for event, names in carry.items()}, ids)
+
+
+def _reserved_names(rulebook: Rulebook) -> Iterable[Problem]:
+    own = {"event", *(f"p_{rule}".lower() for rule in rulebook.rules)}
+    for table in rulebook.tables.values():
+        if table.name.lower() in own:
+            message = f"table {table.name} is called like a rule's parameter relation"
+            yield Problem("reserved-table", message, table.place, "give it another name")

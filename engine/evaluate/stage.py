@@ -1,0 +1,206 @@
+"""The stage: a bucket's detections -> its firings, with their conditions decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.engine.core.ports import Conditions
+from tidegate.engine.core.text.logs import ASKING, begin
+from tidegate.engine.core.values import (
+    Answers,
+    Asked,
+    Detections,
+    Failure,
+    Firings,
+    Int64,
+    Plan,
+    Question,
+    Reading,
+    Unasked,
+)
+from tidegate.engine.evaluate.as_of import AsOf
+from tidegate.engine.evaluate.disabled_keys import without_silent
+from tidegate.engine.evaluate.firings import firings_of
+from tidegate.engine.evaluate.requirements import Prepared, PreparedRule
+from tidegate.engine.evaluate.samples import Sampler
+from tidegate.rules.model import Condition, Coupling, Rule
+
+ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """The firings of a bucket, and what was said of them. Those that could not be asked are dead
+    (G13): `unasked`, by rule, those of each question that failed."""
+
+    firings: tuple[Firings, ...]
+    answers: Answers
+    unasked: Mapping[str, Sequence[Unasked]]
+
+
+def evaluate(
+    prepared: Prepared,
+    detections: Iterable[Detections],
+    plan: Plan,
+    conditions: Conditions,
+    as_of: AsOf,
+    sampler: Sampler | None = None,
+) -> Evaluated:
+    """The firings of every rule that detected something. All conditions but detached ones are asked
+    together (G14, G15): deferred ones of the versions that the plan pins, immediate ones of those
+    as of each firing's detection. Those that fail are asked again, three times in all. What a
+    rule's ticks sample is taken first: a sample that fails is as a condition that does. What fails
+    does so for the firings that see the same versions, and for no others (G25)."""
+    firings: list[Firings] = []
+    unasked: dict[str, list[Unasked]] = {}
+    for found in detections:
+        if not len(found):
+            continue
+        rule = prepared.rules[found.rule]
+        unsampled: Sequence[tuple[Int64, Failure]] = ()
+        if sampler is not None and rule.samples:
+            found, unsampled = sampler.with_samples(found)
+        fired = firings_of(plan.rulebook, rule, found)
+        ids = fired.hex_ids()
+        unasked[found.rule] = [
+            Unasked(tuple(ids.take(pa.array(some)).to_pylist()), why) for some, why in unsampled
+        ]
+        fired = without_silent(fired, rule.silent)
+        if len(fired):
+            firings.append(fired)
+    questions = [
+        question
+        for fired in firings
+        if not prepared.rules[fired.rule].rule.asks_later
+        for question in _questions(
+            prepared.rules[fired.rule], _but(fired, unasked[fired.rule]), plan, as_of
+        )
+    ]
+    answers = _ask(questions, conditions)
+    for question in questions:
+        if why := answers.failed.get(question.asked):
+            ids = pc.unique(question.relation["firing_id"]).to_pylist()
+            unasked[question.rule].append(Unasked(tuple(ids), why))
+    decisions = (
+        fired if rule.asks_later else decided(fired, rule, answers)
+        for fired, rule in ((fired, prepared.rules[fired.rule].rule) for fired in firings)
+    )
+    return _with_dead(decisions, answers, unasked)
+
+
+def _but(firings: Firings, unasked: Iterable[Unasked]) -> Firings:
+    """The firings that are not dead."""
+    dead = [one for some in unasked for one in some.firing_ids]
+    return firings.some(pc.invert(pc.is_in(firings.hex_ids(), pa.array(dead, pa.string()))))
+
+
+def _with_dead(
+    firings: Iterable[Firings], answers: Answers, unasked: Mapping[str, Sequence[Unasked]]
+) -> Evaluated:
+    """The firings with those marked that are dead: each is once in `unasked`, for the first reason
+    that there is."""
+    marked: list[Firings] = []
+    kept: dict[str, list[Unasked]] = {}
+    for fired in firings:
+        ids = fired.hex_ids()
+        left = set(ids.to_pylist()) if unasked[fired.rule] else set()
+        for one in unasked[fired.rule]:
+            if own := tuple(i for i in one.firing_ids if i in left):
+                left.difference_update(own)
+                kept.setdefault(fired.rule, []).append(replace(one, firing_ids=own))
+        if fired.rule in kept:
+            alive = pc.is_in(ids, pa.array(sorted(left), pa.string()))
+            outcomes = pc.if_else(alive, fired.firings["condition"], "dead")
+            fired = fired.with_condition(outcomes)
+        marked.append(fired)
+    return Evaluated(tuple(marked), answers, kept)
+
+
+def _ask(questions: Sequence[Question], conditions: Conditions) -> Answers:
+    """What is said of the firings; by question, why it could not be asked."""
+    said = Answers()
+    failed: dict[Asked, Failure] = {}
+    left = list(questions)
+    for attempt in range(1, ATTEMPTS + 1 if left else 1):
+        begin(ASKING, len(left))
+        answers = conditions.hold(left)
+        said = said.also(replace(answers, failed={}))
+        failed = {asked: why for asked, why in failed.items() if why.lasting}
+        failed |= {asked: replace(why, attempts=attempt) for asked, why in answers.failed.items()}
+        left = [q for q in questions if q.asked in failed and not failed[q.asked].lasting]
+        if not left:
+            break
+    return replace(said, failed=failed)
+
+
+def _questions(prepared: PreparedRule, firings: Firings, plan: Plan, as_of: AsOf) -> list[Question]:
+    """What is asked of a rule's firings: each once for all that see the same versions of its
+    tables."""
+    found = []
+    for question in questions_of(prepared, firings.relation) if len(firings) else ():
+        if prepared.rule.condition_coupling is Coupling.IMMEDIATE and question.tables:
+            found += _at_instants(question, firings, as_of)
+        else:
+            found.append(replace(question, versions=plan.pinned))
+    return found
+
+
+def _at_instants(whole: Question, firings: Firings, as_of: AsOf) -> list[Question]:
+    """A question in parts, by the versions that each firing sees."""
+    tables = sorted(whole.tables)
+    instants = firings.firings["detected_at"].cast(pa.int64()).to_numpy()
+    ids = firings.hex_ids()
+    seen: dict[tuple[int | None, ...], list[int]] = {}
+    for instant in np.unique(instants).tolist():
+        versions = tuple(as_of.version(table, instant) for table in tables)
+        seen.setdefault(versions, []).append(instant)
+    questions = []
+    for versions, times in seen.items():
+        some = ids.filter(pa.array(np.isin(instants, times)))
+        rows = whole.relation.filter(pc.is_in(whole.relation["firing_id"], some))
+        pinned = {t: v for t, v in zip(tables, versions, strict=True) if v is not None}
+        questions.append(replace(whole, relation=rows, versions=pinned))
+    return questions
+
+
+def questions_of(prepared: PreparedRule, relation: pa.Table) -> list[Question]:
+    """A rule's condition over its parameter relation, and its hysteresis, as far as it has them."""
+    rule, found = prepared.rule, []
+    if rule.condition is not None and prepared.condition is not None:
+        found.append(_question(prepared, rule.condition, prepared.condition, relation))
+    if prepared.levels and rule.damping is not None and rule.damping.hysteresis is not None:
+        levels = rule.damping.hysteresis
+        asked = (("fire", levels.fire), ("rearm", levels.rearm))
+        for (name, condition), reading in zip(asked, prepared.levels, strict=True):
+            found.append(replace(_question(prepared, condition, reading, relation), asks=name))
+    return found
+
+
+def _question(
+    prepared: PreparedRule, condition: Condition, reading: Reading, relation: pa.Table
+) -> Question:
+    group = tuple(name for name in prepared.shape.per_firing if name in reading.columns)
+    read = {"firing_id", *reading.columns}
+    seen = relation.select(
+        [
+            name
+            for name in relation.column_names
+            if name in read or any(column.startswith(f"{name}.") for column in read)
+        ]
+    )
+    return Question(
+        prepared.rule.name, condition, group, reading.tables, seen, transitions=reading.transitions
+    )
+
+
+def decided(firings: Firings, rule: Rule, answers: Answers) -> Firings:
+    """The firings of a rule with what its condition, if it has one, said of them."""
+    if rule.condition is None:
+        return firings.with_condition(pa.array(["none"] * len(firings), pa.string()))
+    holds = pc.is_in(firings.hex_ids(), pa.array(sorted(answers.held), pa.string()))
+    return firings.with_condition(pc.if_else(holds, "held", "failed"))

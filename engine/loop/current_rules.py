@@ -1,0 +1,151 @@
+"""What the rules say now, for entries that were stored before (G18)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from tidegate.engine.act.executors import done
+from tidegate.engine.act.outbox import Stamp, alternative, entries_for
+from tidegate.engine.core.entries import Entry, Outcome
+from tidegate.engine.core.failpoints import failpoint
+from tidegate.engine.core.outage import looking_at_tables
+from tidegate.engine.core.ports import Conditions, Feed, QuarantinedError, SinkError
+from tidegate.engine.core.values import Answers, Firings
+from tidegate.engine.evaluate.damping.damper import Damper
+from tidegate.engine.evaluate.stage import decided, questions_of
+from tidegate.engine.loop.compiled_rulebook import Basis
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """Implements `engine.act.run.Present` by a basis; tables are seen at their latest versions."""
+
+    basis: Basis
+    store_id: str
+    conditions: Conditions
+    feed: Feed
+    damper: Damper
+    now: Callable[[], int]
+
+    def asked(self, entry: Entry, firings: Firings) -> Outcome:
+        """See `engine.act.executors.Present`."""
+        rule = self.basis.rulebook.rules.get(entry.rule)
+        if rule is None:
+            raise SinkError(f"rule {entry.rule} is not in the rulebook any more")
+        answers = Answers()
+        if questions := questions_of(self.basis.prepared.rules[rule.name], firings.relation):
+            latest = {name: self._latest(name) for q in questions for name in q.tables}
+            asked = [replace(q, versions=latest, entry=entry.number) for q in questions]
+            answers = self.conditions.hold(asked)
+            for why in answers.failed.values():
+                failed = QuarantinedError if why.quarantined else SinkError
+                raise failed(why.error, why.details)
+        firings = decided(firings, rule, answers)
+        failpoint("condition.asked")
+        successors = self._successors(entry, firings)
+        return replace(done(entry), successors=successors, firings=firings, answers=answers)
+
+    def damped(self, outcome: Outcome) -> Outcome:
+        """See `engine.act.executors.Present`."""
+        rule = self.basis.rulebook.rules.get(outcome.entry.rule)
+        if rule is None or outcome.firings is None or outcome.answers is None:
+            return outcome
+        firings, memory = self.damper.damp_rule(outcome.firings, rule, outcome.answers)
+        if memory is None:
+            return outcome
+        through = firings.firings.filter(firings.through)
+        ids = replace(firings, firings=through).hex_ids().to_pylist()
+        depths = dict(zip(ids, through["depth"].to_pylist(), strict=True))
+        successors = (_of_some(one, depths) for one in outcome.successors)
+        left = tuple(one for one in successors if one is not None)
+        return replace(outcome, firings=firings, memory=memory, successors=left)
+
+    def _successors(self, entry: Entry, firings: Firings) -> tuple[Entry, ...]:
+        """The entries of a rule's actions that take the place of its condition's."""
+        rule = self.basis.rulebook.rules[entry.rule]
+        made = entries_for(
+            [firings],
+            {},
+            self.basis.rulebook.rules,
+            self.basis.prepared.statements,
+            self.basis.rulebook.settings.max_cascade_depth,
+            self._stamp(*(s.target for s in self.basis.prepared.statements[rule.name])),
+            self.basis.later,
+            decided=True,
+        )
+        held = firings.firings.filter(firings.through)
+        ids = tuple(replace(firings, firings=held).hex_ids().to_pylist())
+        stamp = self._stamp()
+        return tuple(
+            replace(
+                stamp.on(replace(one, place=entry.place), asked=entry.place == entry.number),
+                target_version=one.target_version,
+                firing_ids=one.firing_ids or ids,
+            )
+            for one in made
+        )
+
+    def otherwise(self, entry: Entry) -> tuple[Entry, ...]:
+        """The entries of the alternative of the entry's rule, none if it has none any more."""
+        statements = self.basis.prepared.otherwise.get(entry.rule, ())
+        depth_max = self.basis.rulebook.settings.max_cascade_depth
+        return alternative(
+            entry, statements, depth_max, self._stamp(*(s.target for s in statements))
+        )
+
+    def watched(self, rule: str) -> frozenset[str]:
+        """The events of the rule's action that some rule names, as `end_of pay`."""
+        return self.basis.watched.get(rule, frozenset())
+
+    def renewed(self, entry: Entry) -> Entry | str:
+        """The entry that takes another one's place, with the present text of its action; or why
+        there is none."""
+        rule = self.basis.rulebook.rules.get(entry.rule)
+        if rule is None:
+            return f"rule {entry.rule} is not in the rulebook any more: skip entry {entry.number}"
+        fresh = replace(
+            entry,
+            number=0,
+            state="pending",
+            attempts=0,
+            error=None,
+            details=None,
+            fate=None,
+            next_attempt_at=0,
+        )
+        if entry.kind == "condition":
+            return self._stamp().on(fresh)
+        prepared = self.basis.prepared
+        statements = prepared.otherwise if entry.alternative else prepared.statements
+        now = next((s for s in statements[rule.name] if s.action == entry.action), None)
+        if now is None:
+            return (
+                f"rule {entry.rule} has no action number {entry.action + 1} any more: skip entry "
+                f"{entry.number}"
+            )
+        fresh = replace(
+            fresh,
+            kind=now.kind,
+            text=now.text,
+            target=now.target,
+            reads=now.reads,
+            appends=now.appends,
+        )
+        return self._stamp(now.target).on(fresh)
+
+    def _stamp(self, *targets: str | None) -> Stamp:
+        latest = {name: self._latest(name) for name in targets if name is not None}
+        return Stamp(self.store_id, self.basis.rulebook.name, latest, self.now())
+
+    def _latest(self, table: str) -> int:
+        with looking_at_tables():
+            return self.feed.version(self.basis.rulebook.tables[table])
+
+
+def _of_some(entry: Entry, depths: Mapping[str, int]) -> Entry | None:
+    """An entry for those of its firings whose depths these are; None where none is left."""
+    ids = tuple(one for one in entry.firing_ids or () if one in depths)
+    if not ids:
+        return None
+    return replace(entry, firing_ids=ids, depth=max(depths[one] for one in ids))

@@ -1,0 +1,76 @@
+"""How often rules fire: one that fires too often within a minute is parked (G22).
+
+That is how a loop through the outside world shows: a rule's action makes somebody write what the
+rule detects. A bucket that catches up with what is older than a minute is no sign of one, and is
+not counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.engine.core.state import Fired, Parked
+from tidegate.engine.core.values import Firings, Plan
+from tidegate.engine.detect.events.step.detector import Detector
+from tidegate.engine.loop.parking import parked_with_users
+
+MINUTE_MICROS = 60_000_000
+SETTING = "firings_per_rule_per_minute_max"
+
+
+def fired_lately(
+    before: Sequence[Fired], plan: Plan, firings: Sequence[Firings]
+) -> tuple[Fired, ...]:
+    """What fired within a minute before a bucket's `now`, with the bucket's own firings. A rule
+    that the bucket lets go on is counted from there on."""
+    since = plan.now - MINUTE_MICROS
+    kept = (
+        replace(one, counts={r: n for r, n in one.counts.items() if r not in plan.enabled})
+        for one in before
+        if one.now > since
+    )
+    counts = {
+        fired.rule: _through(fired)
+        for fired in firings
+        if len(fired) and max(plan.watermark_before, _first(fired)) > since
+    }
+    return tuple(one for one in (*kept, Fired(plan.now, counts)) if one.counts)
+
+
+def too_often(
+    fired: Sequence[Fired],
+    limit: int,
+    instant: int,
+    detector: Detector,
+    parked: Collection[str] = (),
+) -> tuple[Parked, ...]:
+    """The rules that fired more than `limit` times (0: any number), and those that use them: they
+    stop at `instant`. `parked`: those that are stopped already."""
+    counts = Counter[str]()
+    for one in fired if limit else ():
+        counts.update(one.counts)
+    hint = (
+        "if its actions cause what it detects, break that loop (`ignore_own: true`, `where:`); "
+        f"if not, raise {SETTING}"
+    )
+    said = f"times within a minute, at most {limit:,} are let ({SETTING})"
+    why = {
+        rule: (f"it fired {count:,} {said}", hint)
+        for rule, count in counts.items()
+        if count > limit
+    }
+    return parked_with_users(why, instant, detector, parked)
+
+
+def _through(fired: Firings) -> int:
+    return int(pc.sum(fired.through).as_py() or 0)
+
+
+def _first(fired: Firings) -> int:
+    """When the first of its firings was detected; they are in order of that."""
+    return int(fired.firings["detected_at"][0].cast(pa.int64()).as_py())

@@ -1,0 +1,490 @@
+"""The life of a bucket, top to bottom: `Loop.bucket` is the ten numbered steps of README."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from tidegate.engine.act.messages import awaited_text, tell
+from tidegate.engine.act.outbox import Stamp, entries_for
+from tidegate.engine.act.run import Runner
+from tidegate.engine.act.targets import Targets
+from tidegate.engine.capture.instants import Instants
+from tidegate.engine.capture.now import Now
+from tidegate.engine.capture.plan import (
+    Listing,
+    behind,
+    due,
+    half,
+    list_sources,
+    make_plan,
+    pin,
+    stuck,
+    watermark_before,
+)
+from tidegate.engine.capture.resets import read_again_after, with_resets
+from tidegate.engine.capture.schedule import Clocks
+from tidegate.engine.capture.sources import Sources, sources
+from tidegate.engine.capture.switches import switched
+from tidegate.engine.core.clocks import running_clocks
+from tidegate.engine.core.entries import Control
+from tidegate.engine.core.failpoints import failpoint
+from tidegate.engine.core.lifecycle import IDLE, WAITING, Activity
+from tidegate.engine.core.outage import check_room, looking_at_tables
+from tidegate.engine.core.ports import Arrivals, Conditions, Feed, Store, Unplaced
+from tidegate.engine.core.state import BucketReport, Parked, Seen, State, Taken
+from tidegate.engine.core.text.logs import STAGES, Stage, stage_of
+from tidegate.engine.core.values import Plan
+from tidegate.engine.detect.events.graph.timers import FloodError
+from tidegate.engine.detect.events.state.partitions import next_due
+from tidegate.engine.detect.stage import Detecting, detect
+from tidegate.engine.evaluate.as_of import AsOf
+from tidegate.engine.evaluate.damping.damper import Damper
+from tidegate.engine.evaluate.samples import Sampler
+from tidegate.engine.evaluate.stage import evaluate
+from tidegate.engine.loop.compiled_rulebook import Basis, Prepare, basis_for, without_edited
+from tidegate.engine.loop.current_rules import Present
+from tidegate.engine.loop.limits import fired_lately
+from tidegate.engine.loop.overdone import overdone
+from tidegate.engine.loop.pace import Pace
+from tidegate.engine.quarantine.quarantine import Quarantine
+from tidegate.rules.errors import EngineError
+from tidegate.rules.model import Rulebook
+
+FAILURES_BEFORE_HALVING = 3  # G8
+WAIT_SECONDS_MIN = 0.001
+_OF_ENTRIES = frozenset({"skip", "redrive"})  # controls that no bucket carries out
+
+
+@dataclass(slots=True)
+class Loop:
+    """Buckets of one rulebook under one lease. Not for use by several threads.
+
+    `basis` and `state` are what the last committed bucket left; they change together, once its
+    transaction is committed. `store_id` is part of every marker.
+    """
+
+    basis: Basis
+    prepare: Prepare
+    store: Store
+    epoch: int
+    check_lease: Callable[[], None]  # as far as is known here; `Store.arrivals` asks the store
+    feed: Feed
+    conditions: Conditions
+    asked_later: Conditions  # by entries, beside the bucket's
+    runner: Runner
+    quarantine: Quarantine
+    targets: Targets
+    now: Now
+    instants: Instants
+    state: State
+    stopped: Callable[[], bool] = lambda: False  # looked at between entries
+    say: Callable[[Activity], None] = lambda _: None  # called with what it does from then on
+    idle: bool = field(default=False, init=False)  # nothing more was visible when last looked
+    due: int | None = field(default=None, init=False)  # when what is visible can be planned
+    stage: Stage | None = field(default=None, init=False)  # what is being done
+    _pace: Pace = field(default_factory=Pace, init=False)
+    _sources: Sources = field(init=False)
+    _clocks: Clocks = field(init=False)
+    _damper: Damper = field(init=False)
+    _seconds: dict[str, float] = field(default_factory=dict, init=False)
+    reload_asked: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        book = self.basis.rulebook
+        self.state = without_edited(self.state, book, self.basis.digests)
+        self._sources = sources(book)
+        self._clocks = Clocks(running_clocks(book), book.settings)
+        self._damper = Damper(book.name, self.store)
+        self.targets.wrote(self.basis.targets)
+        self.targets.make_ready()
+        self.runner.load(self.store.open_entries(book.name))
+
+    def first_look(self) -> BucketReport | None:
+        """The first bucket of a new store, up to its own beginning, where a table begins at its
+        head: what is committed to that from now on is seen. The rows of a snapshot belong to the
+        first bucket themselves (G5): where there is one, it is left to the first run. Raises as
+        `bucket` does."""
+        if self.state.watermark is not None:
+            return None
+        heads = self._list(self.basis.rulebook, self.state, self.now(), ()).heads.values()
+        if any(head.snapshot for head in heads):
+            return None
+        return self.bucket(until=0) if any(not head.commits for head in heads) else None
+
+    def bucket(self, until: int | None = None) -> BucketReport | None:
+        """Act on what is due, then take the next bucket and act on it; None if there is nothing to
+        take yet, or the outbox is full. `until` bounds its watermark.
+
+        A plan binds only with its transaction: when what comes after it fails, it is made again,
+        from the third time on with half of its span, down to one instant (G8).
+        Raises EngineError; cursors and entries stay as the last transaction left them. After an
+        OutageError `recover` goes on from there.
+        """
+        failures = 0
+        while True:
+            self._seconds = {}
+            self.check_lease()
+            now, arrived = self._look()
+            if self._carry_out(arrived) + self._run():
+                now, arrived = self._look()
+            if self.stopped() or self.full:
+                self._rest(now)
+                return None
+            with self._timed("plan"):
+                plan = self._plan(now, arrived, until)
+            self.targets.make_ready()
+            if plan is None:
+                return None
+            try:
+                basis, taken = self._take(plan)
+            except FloodError as short:
+                until = short.reached
+                continue
+            except EngineError as error:
+                if error.code != "table-unreadable":
+                    raise
+                failed = error
+            except Exception as error:
+                failed = stuck(plan, error)
+                failed.__cause__ = error
+            else:
+                return self._act(basis, self._commit(basis, taken))
+            failures += 1
+            if failures >= FAILURES_BEFORE_HALVING:
+                until = half(plan)
+                if until is None:
+                    check_room(failed)
+                    raise failed
+
+    def work(self) -> None:
+        """Do what operators asked for about entries, and run those that are due, the detached ones
+        to their end."""
+        self._seconds = {}  # those there were are the last report's
+        self.check_lease()
+        _, arrived = self._look()
+        self._carry_out(arrived)
+        self._run(patient=True)
+
+    def finish(self) -> None:
+        """Wait for the detached entries that run already, and settle them."""
+        self.runner.work(self._present(), lambda: True, patient=True)
+
+    @property
+    def full(self) -> bool:
+        """Whether so many entries are open that nothing more is taken until some are done (G13)."""
+        return len(self.runner.queues) >= self.basis.rulebook.settings.outbox_entries_max
+
+    @property
+    def wait_seconds(self) -> float | None:
+        """How long until there is something to take or to do, as far as is known; None where
+        nothing is."""
+        first = min((d for d in (self.due, self.runner.due) if d is not None), default=None)
+        return None if first is None else max(WAIT_SECONDS_MIN, (first - self.now()) / 1e6)
+
+    @property
+    def watching(self) -> Mapping[str, int] | None:
+        """By table, the version that is read next; None before the first plan."""
+        cursors, tables = self.state.cursors, self._sources.tables
+        found = {table: cursors[table].version + 1 for table in tables if table in cursors}
+        return found if self.state.bucket and len(found) == len(tables) else None
+
+    @property
+    def waiting(self) -> bool:
+        """Whether some entry waits for its next attempt."""
+        return any(w.entry.state == "pending" for w in self.runner.queues)
+
+    def recover(self) -> None:
+        """Go on from what the store has, after it or a table was away: a transaction whose answer
+        was lost may have been committed. Raises OutageError while it is still away."""
+        name = self.basis.rulebook.name
+        found = self.store.load(name)
+        self.state = without_edited(found, self.basis.rulebook, self.basis.digests)
+        failpoint("recover.loaded")
+        self.runner.load(self.store.open_entries(name))
+        active = self.state.activations
+        digests = {r: active[r] for r in self.basis.digests if r in active}
+        self.basis = replace(self.basis, activations=digests, detecting=None)
+
+    def visible(self) -> Seen:
+        """What stands in tables and inbox now."""
+        now, arrived = self._look()
+        controls = self._controls(arrived)
+        rulebook, state = with_resets(self.basis.rulebook, self.state, controls)
+        listing = self._list(rulebook, state, now, controls)
+        with looking_at_tables():
+            versions = {t: self.feed.version(rulebook.tables[t]) for t in listing.heads}
+        carried_out = (c.id for c in controls if _carried_out_by_a_bucket(c, listing))
+        return Seen(now, versions, arrived.last_received, frozenset(carried_out))
+
+    def done(self, seen: Seen) -> bool:
+        """Whether buckets hold all that was seen, as far as the rulebook still looks at it."""
+        watermark = self.state.watermark
+        if watermark is None or any(
+            table not in self.state.cursors or self.state.cursors[table].version < version
+            for table, version in seen.versions.items()
+            if table in self._sources.tables
+        ):
+            return False
+        timer = self._next_timer(self.state, watermark)
+        if timer is not None and timer <= seen.now:
+            return False
+        _, arrived = self._look()
+        first, last = arrived.first_received, seen.last_received
+        if first is not None and last is not None and first <= last:
+            return False
+        if not seen.controls.isdisjoint(control.id for control in self._controls(arrived)):
+            return False
+        self._rest(seen.now, watermark, timer)
+        return True
+
+    def close(self) -> None:
+        """End what goes on beside the buckets."""
+        self.targets.close()
+
+    def _look(self) -> tuple[int, Arrivals]:
+        """The clock, and only then what waits in the store: what comes later is of a later plan."""
+        now = self.now()
+        name, signals = self.basis.rulebook.name, self._sources.signals
+        arrived = self.store.arrivals(name, self.epoch, signals)
+        failpoint("look.after")
+        return now, arrived
+
+    def _controls(self, arrived: Arrivals) -> tuple[Control, ...]:
+        """What operators asked for; no later than now, whatever the store's clock says."""
+        if not arrived.controls:
+            return ()
+        controls = self.store.pending_controls(self.basis.rulebook.name)
+        now = self.now()
+        return tuple(replace(one, asked_at=min(one.asked_at, now)) for one in controls)
+
+    def _list(
+        self, rulebook: Rulebook, state: State, now: int, controls: Iterable[Control]
+    ) -> Listing:
+        feed, again = self.feed, read_again_after(state, controls)
+        with looking_at_tables():
+            return list_sources(
+                rulebook, self._sources, state, feed, self.instants, now, self.now, again
+            )
+
+    def _run(self, *, patient: bool = False) -> int:
+        """Run the entries that are due; returns how many were done."""
+        with self._timed("act"):
+            return self.runner.work(self._present(), self.stopped, patient=patient)
+
+    def _carry_out(self, arrived: Arrivals) -> int:
+        """What operators asked for and no bucket carries out; how much that was."""
+        done = 0
+        controls = self._controls(arrived)
+        book = self.basis.rulebook
+        quarantined = self.quarantine.rules(book.rules)
+        answers = switched(controls, self.state, book, quarantined).answers
+        for control in controls:
+            if control.kind == "reload":
+                self.reload_asked = True
+                continue
+            if control.kind in _OF_ENTRIES:
+                self.runner.carry_out(control, self._present())
+                done += 1
+                continue
+            if control.kind == "disable" and control.option == "purge":
+                done += self.runner.purge(control.subject, self._present())
+            if said := answers.get(control.id):
+                self.store.answer(self.basis.rulebook.name, self.epoch, control.id, said)
+                done += 1
+        return done
+
+    def _plan(self, now: int, arrived: Arrivals, until: int | None) -> Plan | None:
+        book, used_of = self.basis.rulebook, self.basis.capture.used
+        controls = self._controls(arrived)  # 1. the clock was read,
+        rulebook, state = with_resets(book, self.state, controls)
+        failpoint("list.before")
+        listing = self._list(rulebook, state, now, controls)  # 2. then every source is listed
+        listing = replace(listing, received=arrived.first_received)
+        before = watermark_before(state, listing)
+        unplaced = Unplaced()
+        if arrived.first_received is not None:
+            limit = book.settings.signals_max
+            unplaced = self.store.unplaced_signals(book.name, self._sources.signals, before, limit)
+        used = {name: used_of(name, head.cursor.schema) for name, head in listing.heads.items()}
+        switches = switched(controls, state, book, self.quarantine.rules(book.rules))
+        timer = self._next_timer(state, before)
+        plan = make_plan(  # 3. choose W
+            rulebook, state, listing, unplaced, used, until, switches, timer, self._clocks
+        )
+        self.due = due(listing, unplaced, before, timer)
+        visible = due(listing, unplaced, before, timer if timer and timer <= now else None)
+        self.idle = plan is None and visible is None
+        if plan is None:
+            if self.idle:
+                self._pace.rested()
+                self._rest(now, max(before, listing.limit), timer)
+            return None
+        said = behind(listing, unplaced)
+        losing_since = self._pace.planned(plan, said.oldest)
+        self.say(replace(said, losing_since=losing_since))
+        failpoint("plan.chosen")
+        with looking_at_tables():
+            plan = pin(plan, rulebook, self.feed)
+        failpoint("plan.after")
+        carried_out = {c.id for c in controls if _carried_out_by_a_bucket(c, listing)}
+        return replace(plan, controls=tuple(sorted(carried_out - switches.answers.keys())))
+
+    def _rest(self, now: int, seen_until: int | None = None, timer: int | None = None) -> None:
+        """Say that nothing is taken, and why."""
+        state, doing = IDLE, awaited_text(self.runner.queues)
+        if self.full:
+            open_now = f"{len(self.runner.queues):,}"
+            doing = f"some of the {open_now} open entries to end (outbox_entries_max)"
+        if doing is not None:
+            state = WAITING
+        self.say(
+            Activity(state, doing or "", next_timer=timer, looked_at=now, seen_until=seen_until)
+        )
+
+    def _next_timer(self, state: State, before: int) -> int | None:
+        """When something happens by itself next: a timer of the detector is due, or a clock of a
+        rule occurs after `before`."""
+        known = self.basis.detecting
+        carried = known.next_due(state.carried, state.stopped) if known else next_due(state.carried)
+        found = (carried, self._clocks.following(before))
+        return min((instant for instant in found if instant is not None), default=None)
+
+    def _take(self, plan: Plan) -> tuple[Basis, Taken]:
+        """All that a bucket is, before anything of it is stored: it can be done again."""
+        basis = basis_for(self.basis, plan, self.prepare)
+        failpoint("basis.after")
+        if plan.enabled:
+            self.quarantine.release(plan.enabled)
+        with self._timed("capture"):
+            bucket = basis.capture.capture(plan, self.feed, self._clocks)  # 4. read exactly that
+        failpoint("detect.before")
+        with self._timed("detect"):  # 5. what happened
+            detected = detect(_of(basis), self.state, bucket, basis.rulebook.settings)
+        failpoint("detect.after")
+        with self._timed("evaluate"):  # 6. firings, and whose condition holds
+            history = partial(self.store.version_at, basis.rulebook.name)
+            as_of = AsOf(basis.rulebook.tables, self.feed, plan, history)
+            ticks = _of(basis).detector.samples
+            sampler = Sampler(basis.prepared.samples, ticks, self.conditions, as_of)
+            evaluated = evaluate(
+                basis.prepared, detected.found, plan, self.conditions, as_of, sampler
+            )
+            damped = self._damper.damp(evaluated.firings, basis.rulebook.rules, evaluated.answers)
+        failpoint("evaluate.after")
+        entries = entries_for(  # 7. what is to be done
+            damped.firings,
+            evaluated.unasked,
+            basis.rulebook.rules,
+            basis.prepared.statements,
+            basis.rulebook.settings.max_cascade_depth,
+            Stamp(self.store.id, basis.rulebook.name, plan.latest, plan.now),
+            basis.later,
+        )
+        parked = self._parked_after(plan, detected.parked)
+        fired = fired_lately(self.state.fired, plan, damped.firings)
+        stopped = overdone(
+            fired, self._damper, basis.rulebook.settings, plan, _of(basis).detector, parked
+        )
+        passed_over = _of(basis).passed_over(
+            self.state.carried, bucket.batches, plan.watermark, parked
+        )
+        return basis, Taken(
+            plan,
+            detected.carried,
+            basis.digests,
+            damped.firings,
+            entries,
+            (*bucket.rejected, *detected.scripted.rejected),
+            bucket.rows,
+            sum(map(len, detected.found)),
+            self._seconds,
+            (*detected.parked, *stopped),
+            {**passed_over, **detected.scripted.passed_over},
+            fired,
+            damped.memory,
+            _of(basis).loads(detected.carried),
+            self._clocks.missed(plan),
+        )
+
+    def _commit(self, basis: Basis, taken: Taken) -> Taken:
+        """8. One transaction; then basis and state are those that it was taken with. Nothing is
+        computed after it that could fail and leave its entries behind (G16b)."""
+        after = self._after(basis, taken)
+        failpoint("take.after")
+        with self._timed("commit"):
+            numbered = self.store.commit(self.epoch, taken)
+        self.basis, self.state = basis, after
+        return replace(taken, entries=numbered)
+
+    def _act(self, basis: Basis, taken: Taken) -> BucketReport:
+        """What the transaction made due. The store has it: whatever is raised here, it is done by
+        the next run, or after `recover`."""
+        plan = taken.plan
+        for span in plan.ranges:
+            self.instants.forget(span.cursor.table_id, span.cursor.version)
+        self.runner.add(taken.entries, taken.firings)
+        failpoint("queue.added")
+        tell(taken)
+        self._run()  # 9. marked statements, 10. each settled
+        self.targets.wrote({entry.target for entry in taken.entries if entry.target})
+        self.store.acted(basis.rulebook.name, self.epoch, plan.bucket, self._seconds["act"])
+        return BucketReport(
+            bucket=plan.bucket,
+            watermark=plan.watermark,
+            rows=taken.rows,
+            rejected=len(taken.rejected),
+            detections=taken.detections,
+            firings=sum(map(len, taken.firings)),
+            damped=sum(sum(fired.damped.values()) for fired in taken.firings),
+            entries=len(taken.entries),
+            seconds=self._seconds,
+        )
+
+    def _parked_after(self, plan: Plan, parked: Iterable[Parked]) -> frozenset[str]:
+        return (self.state.parked - plan.enabled) | {one.rule for one in parked}
+
+    def _after(self, basis: Basis, taken: Taken) -> State:
+        """The state once the bucket is committed."""
+        plan = taken.plan
+        return State(
+            bucket=plan.bucket,
+            watermark=plan.watermark,
+            now=plan.now,
+            cursors={**self.state.cursors, **{r.table: r.cursor for r in plan.ranges}},
+            activations={r: a for r, a in basis.activations.items() if r in basis.digests},
+            activation_digests=basis.digests,
+            carried=taken.carried,
+            parked=self._parked_after(plan, taken.parked),
+            disabled=((self.state.disabled - plan.enabled) | plan.disabled) & basis.digests.keys(),
+            fired=taken.fired,
+        )
+
+    def _present(self) -> Present:
+        return Present(
+            self.basis, self.store.id, self.asked_later, self.feed, self._damper, self.now
+        )
+
+    @contextmanager
+    def _timed(self, stage: str) -> Iterator[None]:
+        begun = time.perf_counter()
+        try:
+            with stage_of(STAGES[stage]) as self.stage:
+                yield
+        finally:
+            self.stage = None
+            self._seconds[stage] = round(time.perf_counter() - begun, 6)
+
+
+def _of(basis: Basis) -> Detecting:
+    if basis.detecting is None:
+        raise ValueError("a basis has no detector before its first plan")
+    return basis.detecting
+
+
+def _carried_out_by_a_bucket(control: Control, listing: Listing) -> bool:
+    listed = control.subject in listing.heads
+    return control.kind in ("enable", "disable") or (control.kind == "reset" and listed)

@@ -1,0 +1,97 @@
+"""Which histories a store knows: its own entries, and the ids of other stores (G20)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Mapping
+
+import sqlalchemy as sa
+
+from tidegate.engine.core.entries import Fate
+from tidegate.engine.store import tables as t
+from tidegate.engine.store.database import server_now, upsert
+from tidegate.engine.store.holder import is_dead
+from tidegate.engine.store.outbox import OPEN, SKIPPED
+from tidegate.rules.errors import EngineError
+
+_NUMBERS_AT_ONCE = 1_000
+
+
+def stores(connection: sa.Connection, rulebook: str) -> frozenset[str]:
+    """Ids of stores whose markers of a rulebook are known."""
+    c = t.known_stores.c
+    return frozenset(
+        connection.execute(sa.select(c.store_id).where(c.rulebook == rulebook)).scalars()
+    )
+
+
+def app_ids(connection: sa.Connection, numbers: Iterable[int]) -> Mapping[int, str]:
+    """The app ids of entries, of all rulebooks, by their numbers; those purged are left out. One
+    that another history passed has none: a marker at its number is that history's."""
+    c = t.outbox.c
+    found: dict[int, str] = {}
+    asked = sorted(set(numbers))
+    for at in range(0, len(asked), _NUMBERS_AT_ONCE):
+        some = c.number.in_(asked[at : at + _NUMBERS_AT_ONCE])
+        rows = connection.execute(sa.select(c.number, c.app_id, c.fate).where(some))
+        passed = Fate.PASSED.value
+        found.update({row.number: "" if row.fate == passed else row.app_id for row in rows})
+    return found
+
+
+def target_version(connection: sa.Connection, rulebook: str, table: str) -> int | None:
+    """The target's latest version before a rulebook's last entry for it was stored."""
+    c = t.outbox.c
+    query = sa.select(sa.func.max(c.target_version))
+    query = query.where(c.rulebook == rulebook, c.target == table)
+    version: int | None = connection.execute(query).scalar_one()
+    return version
+
+
+def adopt(connection: sa.Connection, rulebook: str, ids: Collection[str]) -> str:
+    """Give the store a new id, which is returned; the rulebook knows its old one and `ids` now.
+
+    EngineError `lease-held` while an engine runs another rulebook of the store.
+    """
+    _refuse_running(connection, rulebook)
+    old = connection.execute(sa.select(t.meta.c.store_id)).scalar_one()
+    new = uuid.uuid4().hex
+    connection.execute(sa.update(t.meta).values(store_id=new))
+    row = {"rulebook": rulebook, "known_at": server_now(connection)}
+    upsert(connection, t.known_stores, [{**row, "store_id": one} for one in {old, *ids}])
+    return new
+
+
+def pass_signals(connection: sa.Connection, rulebook: str) -> tuple[int, int]:
+    """Pass over the signals that wait and the entries that would raise some; how many of each.
+
+    Signals are placed in the last bucket, in which nothing is detected any more: a client that
+    repeats one is still told that it is known.
+    """
+    o, s, b = t.outbox.c, t.signals.c, t.buckets.c
+    raising = (o.rulebook == rulebook) & (o.kind == "signal") & o.state.in_(OPEN)
+    skipped = sa.update(t.outbox).where(raising).values(state=SKIPPED, error="passed over: adopt")
+    entries = connection.execute(skipped).rowcount
+    query = sa.select(b.bucket, b.watermark).where(b.rulebook == rulebook)
+    last = connection.execute(query.order_by(b.bucket.desc()).limit(1)).one_or_none()
+    if last is None:
+        return 0, entries
+    waiting = sa.update(t.signals).where((s.rulebook == rulebook) & s.bucket.is_(None))
+    placed = connection.execute(waiting.values(bucket=last.bucket, instant=last.watermark))
+    return placed.rowcount, entries
+
+
+def _refuse_running(connection: sa.Connection, rulebook: str) -> None:
+    """An engine has read the store's id when it started."""
+    c = t.leases.c
+    others = sa.select(c.rulebook, c.holder).where(
+        c.rulebook != rulebook, c.expires_at > server_now(connection)
+    )
+    for row in connection.execute(others):
+        if not is_dead(row.holder):
+            raise EngineError(
+                "lease-held",
+                f"rulebook {row.rulebook!r} of the same store is run by {row.holder} "
+                "(machine/process)",
+                "stop that engine: the store gets a new id, which engines read when they start",
+            )

@@ -1,0 +1,154 @@
+"""Keeps a lease while an engine runs."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from tidegate.engine.core.lifecycle import Activity
+from tidegate.engine.core.ports import Store
+from tidegate.engine.core.text.whose import thread_of
+from tidegate.engine.store.holder import this_holder
+from tidegate.rules.errors import EngineError
+
+log = logging.getLogger(__name__)
+
+HEARTBEAT_SECONDS = 60.0
+WAIT_SECONDS = 1.0  # between two looks at a lease that another engine has
+
+
+class LeaseKeeper:
+    """Takes a rulebook's lease on entry, renews it in a thread, gives it back on exit.
+
+    The lease is renewed at a third of its time, `seconds`, which may be set while it is kept, and
+    once a minute at least: each time it is said when the engine looked last. It is lost when
+    another engine has it: `lost` is set then. A lease that could not be renewed before it ran out,
+    as the store is away, is in doubt: `check` fails until the store answers, and says then whether
+    it is lost. `on_loss` is called in both cases, once, from the thread. Where another engine has
+    the lease, entry waits for it up to `wait_seconds`, unless `given_up` is set; then it raises
+    EngineError `lease-held`.
+    """
+
+    epoch: int
+
+    def __init__(
+        self,
+        store: Store,
+        rulebook: str,
+        seconds: int,
+        on_loss: Callable[[EngineError], None] | None = None,
+        *,
+        wait_seconds: float = 0,
+        given_up: threading.Event | None = None,
+    ) -> None:
+        self._store = store
+        self._rulebook = rulebook
+        self.seconds = seconds
+        self._on_loss = on_loss
+        self._wait_seconds = wait_seconds
+        self._given_up = given_up or threading.Event()
+        self._ended = threading.Event()
+        self._thread = thread_of(self._keep, name="lease")
+        self._saying = threading.Lock()
+        self._activity: Activity | None = None  # as it was said last
+        self._told: Activity | None = None  # to the store, as far as that is known
+        self.lost: EngineError | None = None
+
+    def __enter__(self) -> Self:
+        self.epoch = self._acquired()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+        if self.lost is None:
+            try:
+                self._store.release(self._rulebook, self.epoch)
+            except EngineError as failed:
+                log.warning("the lease was not given back: %s", failed)
+
+    def check(self) -> None:
+        """Raise the EngineError `lease-lost` if the lease was lost: as the store has it now, for
+        this process may have slept past the lease's time."""
+        self.raise_lost()
+        self._store.check_lease(self._rulebook, self.epoch)
+
+    def raise_lost(self) -> None:
+        """Raise the EngineError `lease-lost` if it is known here; the store is not asked."""
+        if self.lost is not None:
+            raise self.lost
+
+    def say(self, activity: Activity) -> None:
+        """Keep in the store what the engine does, if that is new. A store that is away
+        is told with the next call."""
+        with self._saying:
+            self._activity = activity
+            self._tell(activity)
+
+    def at(self, doing: str) -> None:
+        """The same while it is at something that takes long; empty: no more. For any thread."""
+        with self._saying:
+            if self._activity is not None:
+                self._tell(self._activity.at(doing) if doing else self._activity)
+
+    def _tell(self, activity: Activity) -> None:
+        if activity != self._told:
+            try:
+                self._store.say(self._rulebook, self.epoch, activity)
+                self._told = activity
+            except EngineError:
+                self._told = None
+
+    def _acquired(self) -> int:
+        end = time.monotonic() + self._wait_seconds
+        told = False
+        while True:
+            self._renewed = time.monotonic()
+            try:
+                return self._store.acquire(self._rulebook, this_holder(), self.seconds)
+            except EngineError as error:
+                left = end - time.monotonic()
+                if error.code != "lease-held" or left <= 0 or self._given_up.is_set():
+                    raise
+                if not told:
+                    log.info("waiting up to %.0f s: %s", left, error.message)
+                    told = True
+            self._given_up.wait(min(left, WAIT_SECONDS))
+
+    def _keep(self) -> None:
+        doubted = False
+        while not self._ended.wait(min(self.seconds / 3, HEARTBEAT_SECONDS)):
+            begun = time.monotonic()
+            try:
+                self._store.renew(self._rulebook, self.epoch, self.seconds, self._activity)
+                self._renewed, doubted = begun, False
+            except Exception as failure:  # whatever it is, the lease must not run out unnoticed
+                error = _as_known(failure)
+                if error.code == "lease-lost":
+                    self.lost = error
+                    self._stop_work(error)
+                    return
+                log.warning("the lease was not renewed, trying again: %s", error.message)
+                if begun - self._renewed >= self.seconds and not doubted:
+                    doubted = True
+                    self._stop_work(error)
+
+    def _stop_work(self, error: EngineError) -> None:
+        if self._on_loss is not None:
+            self._on_loss(error)
+
+
+def _as_known(error: Exception) -> EngineError:
+    if isinstance(error, EngineError):
+        return error
+    return EngineError("store-failed", f"{type(error).__name__}: {error}")

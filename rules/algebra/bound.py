@@ -1,0 +1,245 @@
+"""The static bound: how much a rule stores per key, at most, in each parameter context.
+
+In `restricted` it is that of semantics 4 (Carlson's thesis, re-derived): a few instances a node,
+whatever arrives. The other contexts choose among occurrences that are not consumed yet, so they
+keep these, and only a `within` bounds how many there can be; `recent` needs a few of them where a
+detection takes one occurrence of each event type (`rules.algebra.recent`), and so do all contexts
+of `any(m, a*)` (`rules.algebra.stages`). Which is the case its form says (`rules.algebra.forms`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tidegate.rules.algebra.amount import ENDLESS, Amount, total
+from tidegate.rules.algebra.detector_form import KEPT_MAX, detected
+from tidegate.rules.algebra.forms import Flat, Forms, Nested, Operators, Single, forms
+from tidegate.rules.algebra.storage import Stored, Used, stored, used_rules
+from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions.durations import format_duration
+from tidegate.rules.expressions.formatter import format_expression
+from tidegate.rules.expressions.parser import unlabelled
+from tidegate.rules.model import Context, Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """How much is stored per key; what is made of broadcasts only is stored once, as if of one key
+    more.
+
+    instances_max, occurrences_max (with the ticks in the instances): numbers that are never
+    exceeded. Where one is None, `span_micros` says how long a time's arrivals are kept; if that is
+    None too, there is no bound.
+    forgets_micros: nothing stored gets older than that; None: something is kept for ever for every
+    key that was ever seen. `why` gives the reason, `advice` what would give a bound or let
+    the rule forget.
+    """
+
+    instances_max: int | None
+    occurrences_max: int | None
+    span_micros: int | None
+    forgets_micros: int | None
+    why: str
+    advice: tuple[str, ...] = ()
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a bound, be it a number or a length of time."""
+        counted = None not in (self.instances_max, self.occurrences_max)
+        return counted or self.span_micros is not None
+
+    @property
+    def forgets(self) -> bool:
+        """Whether a key that is not seen again is forgotten."""
+        return self.forgets_micros is not None
+
+
+def bound(
+    expression: x.Expression, context: Context, rules: Mapping[str, Rule] | None = None
+) -> Bound:
+    """The bound of a rule with this context and this expression, as it stands; `rules` are those
+    that it may use as events (their own storage is not counted)."""
+    return _bound(_form(expression, used_rules(rules or {}), ()), context)
+
+
+class Bounds:
+    """The bounds of a rulebook's rules: of what is detected for them."""
+
+    def __init__(self, rules: Mapping[str, Rule]) -> None:
+        self._rules = rules
+        self.used = used_rules(rules)
+
+    def of_rule(self, rule: Rule) -> Bound:
+        """In its own context. Hinze & Voisard's parameters choose among all instances, as
+        `unrestricted` does."""
+        own = own_context(rule)
+        return self.in_contexts(rule, (own,))[own]
+
+    def in_contexts(self, rule: Rule, contexts: Iterable[Context]) -> dict[Context, Bound]:
+        """If its context were another."""
+        form = _form(detected(rule, self._rules), self.used, rule.per)
+        return {context: _bound(form, context) for context in contexts}
+
+
+def own_context(rule: Rule) -> Context:
+    """The context whose bound a rule has."""
+    return Context.UNRESTRICTED if rule.selection else rule.context
+
+
+@dataclass(frozen=True)
+class _Form:
+    """What is the same in all contexts: `restricted` is the bound there, `nodes` those that store
+    something, `instances` and `occurrences` what they add up to."""
+
+    expression: x.Expression
+    forms: Forms
+    nodes: Sequence[Stored]
+    instances: Amount
+    occurrences: Amount
+    restricted: Bound
+
+
+def _form(expression: x.Expression, used: Mapping[str, Used], keyed: Collection[str]) -> _Form:
+    if used and not used.keys().isdisjoint(x.names_in(expression)):
+        return _made(expression, used, keyed)
+    return _of_events(expression, frozenset(keyed))
+
+
+@lru_cache(maxsize=KEPT_MAX)
+def _of_events(expression: x.Expression, keyed: Collection[str]) -> _Form:
+    """Without rules: the same while a rulebook is read and when it is explained."""
+    return _made(expression, {}, keyed)
+
+
+def _made(expression: x.Expression, used: Mapping[str, Used], keyed: Collection[str]) -> _Form:
+    nodes = [node for node in stored(expression, used).walk() if node.remembers]
+    instances = total([node.instances for node in nodes])
+    occurrences = total([node.occurrences for node in nodes])
+    lasting = [node for node in nodes if node.oldest_micros is None]
+    oldest = None if lasting else max([node.oldest_micros or 0 for node in nodes], default=0)
+    advice = tuple(dict.fromkeys(_advice(node, expression) for node in lasting))
+    why = _why(nodes, instances + occurrences)
+    restricted = _said_of(instances, occurrences, oldest, why, advice)
+    by_context = forms(expression, keyed, used)
+    return _Form(expression, by_context, nodes, instances, occurrences, restricted)
+
+
+def _bound(form: _Form, context: Context) -> Bound:
+    found = form.restricted
+    advice = found.advice
+    match form.forms.of(context) if form.nodes else Operators():
+        case Operators() | Single():
+            return found
+        case Flat(kept=(instances, occurrences)):
+            why = f"context {context} keeps {instances.count} of {_BEGUN[context]}"
+        case Nested(kept=(instances, occurrences)):
+            count = instances.count
+            more = f"context {context} keeps {count} of the occurrences not consumed yet"
+            why = f"{found.why}; {more}"
+            instances, occurrences = form.instances + instances, form.occurrences + occurrences
+        case chosen:
+            advice = _beside_counters(form) or advice
+            instances = occurrences = ENDLESS.within(found.forgets_micros)
+            kept = _FLAT_KEEPS.get(context) if isinstance(chosen, Flat) else None
+            why = f"context {context} keeps {kept or _KEEPS[context]}"
+    return _said_of(instances, occurrences, found.forgets_micros, why, advice)
+
+
+def _said_of(
+    instances: Amount,
+    occurrences: Amount,
+    oldest: int | None,
+    why: str,
+    advice: tuple[str, ...],
+) -> Bound:
+    whole = instances + occurrences
+    span = None if whole.endless else whole.span_micros
+    return Bound(instances.maximum, occurrences.maximum, span, oldest, why, advice)
+
+
+_KEEPS = {
+    Context.RECENT: "the occurrences that it has not consumed yet",
+    Context.CHRONICLE: "every occurrence until it is consumed",
+    Context.CONTINUOUS: "every occurrence, for it can end what any initiator began",
+    Context.CUMULATIVE: "every occurrence until it is consumed",
+    Context.UNRESTRICTED: "every occurrence, for it consumes nothing",
+}
+
+_FLAT_KEEPS = {Context.CONTINUOUS: "every initiator until it has ended, with what it took"}
+_BEGUN = {
+    Context.RECENT: "the matches begun",
+    Context.CHRONICLE: "the occurrences not consumed yet",
+    Context.CONTINUOUS: "the matches begun",
+    Context.CUMULATIVE: "the occurrences not consumed yet",
+}
+
+
+def _why(nodes: Sequence[Stored], whole: Amount) -> str:
+    """Which nodes make up the sum; those alone that keep it from being a number, if any."""
+    if not nodes:
+        return "nothing has to be remembered"
+    if whole.endless:
+        nodes = [node for node in nodes if _whole(node).endless]
+    elif whole.span_micros is not None:
+        nodes = [node for node in nodes if _whole(node).span_micros is not None]
+    return "; ".join(f"{_said(node)}" for node in nodes)
+
+
+def _whole(node: Stored) -> Amount:
+    return node.instances + node.occurrences
+
+
+def _said(node: Stored) -> str:
+    text = f"`{format_expression(node.node)}`"
+    amount = node.instances
+    if amount.maximum == 0:
+        return f"{text} keeps a count"
+    if amount.maximum is not None:
+        held = "" if node.occurrences.maximum is not None else " with all that its window holds"
+        return f"{text} keeps {amount.maximum}{held}" + (" and a count" if node.counter else "")
+    since = "" if amount.endless else f" of the last {_length(amount.span_micros or 0)}"
+    kept, why = _each(node)
+    return f"{text} keeps {kept}{since}" + (f", for {why}" if why else "")
+
+
+def _each(node: Stored) -> tuple[str, str]:
+    """What a node keeps without a number, and why."""
+    if node.chosen_among:
+        return "every occurrence", "the lowest in rank of all its instances closes a window"
+    match node.node:
+        case x.AperiodicStar():
+            return "every occurrence of an open window", ""
+        case x.Periodic():
+            return "every opening", "each has ticks of its own"
+        case x.Plus():
+            return "every instant", "it counts from each"
+        case x.Seq(then=x.Own()) | x.Not(closer=x.Own()) | x.PeriodicStar(closer=x.Own()):
+            return "every opening", "each has an end of its own"
+        case _:
+            return "an instance for every start that its last operand may have", ""
+
+
+def _advice(node: Stored, whole: x.Expression) -> str:
+    """What would let a node forget. How long a match may take is the author's choice, so no length
+    of time is proposed."""
+    text = format_expression(node.node)
+    if node.counter:
+        return f"`{text}` counts since activation: a number for every key stays"
+    if node.reach is None and isinstance(node.node, x.Aperiodic | x.Periodic):
+        return f"close the window of `{text}` by a length of time of your choice: [d]"
+    part = next((p for p in whole.walk() if unlabelled(p) == node.reach), node.reach or node.node)
+    return f"say how long `{format_expression(part)}` may take: a `within` of your choice"
+
+
+def _beside_counters(form: _Form) -> tuple[str, ...]:
+    """The advice for a context that keeps what is not consumed, where something counts since
+    activation: a `within` bounds nothing then."""
+    counters = tuple(_advice(node, form.expression) for node in form.nodes if node.counter)
+    bounded = counters and form.restricted.exists
+    return (*counters, "choose context: restricted, which keeps few") if bounded else counters
+
+
+def _length(micros: int) -> str:
+    return format_duration(x.Duration(0, micros))

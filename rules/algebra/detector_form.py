@@ -1,0 +1,46 @@
+"""The form of an expression that the detector runs: normal, with `within` pushed down."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from functools import lru_cache
+
+from tidegate.rules.algebra.normal_form import normalise
+from tidegate.rules.algebra.transformation import transform
+from tidegate.rules.expressions import nodes as x
+from tidegate.rules.model import Rule, Rulebook
+
+KEPT_MAX = 10_000  # forms: one is asked for several times while a rulebook is read
+
+
+def detected(rule: Rule, rules: Collection[str] = ()) -> x.Expression:
+    """What is detected for `rule.on`: all its instances, in every context the same detections (S9).
+
+    The normal form, so that equal subexpressions of different rules are one node however they are
+    written; then Carlson & Lisper's transformation. A law may drop a label with what never happens:
+    there the expression is transformed only. Hinze & Voisard's parameters tell the first operand
+    from the second, and the outermost `within` may tell when to choose: there it is left as it is
+    written. `rules`: names of the rules that are used as events.
+    """
+    if rule.selection:
+        return rule.on
+    return _detected(rule.on, frozenset(name for name in x.names_in(rule.on) if name in rules))
+
+
+@lru_cache(maxsize=KEPT_MAX)
+def _detected(on: x.Expression, rules: frozenset[str]) -> x.Expression:
+    normal = normalise(on)
+    if _labels(normal) != _labels(on):
+        normal = on
+    return transform(normal, rules=rules, forgetting=True).expression
+
+
+def as_detected(book: Rulebook) -> Rulebook:
+    """The rulebook with every rule's expression in the form that is detected."""
+    rules = {r.name: replace(r, on=detected(r, book.rules)) for r in book.rules.values()}
+    return replace(book, rules=rules)
+
+
+def _labels(expression: x.Expression) -> set[str]:
+    return {node.label for node in expression.walk() if isinstance(node, x.Labelled)}

@@ -1,0 +1,45 @@
+"""Plain expressions: of these every occurrence counts, of a composite one once an instant (S9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tidegate.rules.expressions import nodes as x
+
+
+def plain(node: x.Expression) -> bool:
+    """An event type's or a rule's name, a clock, `begin_of`, `end_of`, or an `or` of plain ones,
+    labels aside."""
+    match node:
+        case x.Labelled(part=part):
+            return plain(part)
+        case x.Or(parts=parts):
+            return all(plain(part) for part in parts)
+    return isinstance(node, x.Name | x.Clock | x.Cron | x.Edge)
+
+
+def compared(node: x.Expression) -> Iterator[x.Name]:
+    """The names of which `restricted` keeps one of several simultaneous occurrences.
+
+    Left out are names whose occurrences all count: in `any(m, a*)`, `a[i]`, the b of `A*`. Left out
+    are names that are only looked at or close a window: any occurrence at the instant does.
+    """
+    if isinstance(node, x.Name):
+        yield node
+    match node:
+        case x.AnyRepeat(part=part) | x.Nth(part=part) if plain(part):
+            passed = []
+        case x.Minus(part=part) | x.Aperiodic(part=part):
+            passed = [part]
+        case x.Not(opener=opener, closer=closer):
+            passed = [opener, closer]
+        case x.AperiodicStar(opener=opener, part=part):
+            passed = [opener] if plain(part) else [opener, part]
+        case x.PeriodicStar(opener=opener):
+            passed = [opener]
+        case x.Periodic() | x.Plus():
+            passed = []
+        case _:
+            passed = list(node.operands())
+    for part in passed:
+        yield from compared(part)

@@ -1,0 +1,182 @@
+"""Carlson & Lisper's transformation (their Figure 5): temporal restrictions pushed down.
+
+An index `E_t` is our `E within t`. A restriction around an expression says how long the instances
+of its parts may be; where it tells how long the second operand of a `;` is, that operator becomes
+the bounded sequence `;_t`, which needs no more than the queue of their Figure 4: in the detector
+the pending starts of the second operand, none of them older than t.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from tidegate.rules.algebra.normal_form import keeping
+from tidegate.rules.expressions import nodes as x
+
+_DAY_MICROS = 86_400_000_000
+
+
+class Transformed(NamedTuple):
+    """An expression, and how long its instances can be at most: microseconds, None for inf."""
+
+    expression: x.Expression
+    length_micros: int | None
+
+
+def transform(
+    node: x.Expression,
+    limit_micros: int | None = None,
+    rules: Collection[str] = (),
+    *,
+    forgetting: bool = False,
+) -> Transformed:
+    """`transform(E, t)` = (E', t'), where only instances of E no longer than t matter.
+
+    E' has those instances of E that are no longer than t, in `restricted` with the same start and
+    end (it may have longer ones besides), and no instance of E' is longer than t'. `rules` names
+    the rules that are used as events: their detections may have any length. Example 6.1:
+    `transform((B;B)_2 - (P;(P+T)), inf) = ((B;_0 B)_2 - (P;_2 (P+T)_2), 2)`. With `forgetting`,
+    what no `within` goes around gets one wherever longer instances do not matter, so that its
+    nodes can forget: there `(P;_2 (P+T)_2)_2`.
+    """
+    return _Transformation(rules, forgetting=forgetting).of(node, limit_micros)
+
+
+def longest_micros(duration: x.Duration) -> int:
+    """Microseconds that no span of this duration exceeds, months and changes of clocks included."""
+    return duration.micros + (duration.months * 31 + 2 * bool(duration.months)) * _DAY_MICROS
+
+
+def shortest_micros(duration: x.Duration) -> int:
+    """Microseconds that every span of this duration reaches."""
+    return duration.micros + max(duration.months * 28 - 2 * bool(duration.months), 0) * _DAY_MICROS
+
+
+def shorter(one: int | None, other: int | None) -> int | None:
+    """The shorter of two lengths of time, None for inf."""
+    known = [length for length in (one, other) if length is not None]
+    return min(known, default=None)
+
+
+def loosened(node: x.Expression, span_micros: int | None) -> x.Expression:
+    """The expression without the `within`s that say no more than that it is no longer than
+    `span_micros`."""
+    if span_micros is None:
+        return node
+    if isinstance(node, x.Within) and shortest_micros(node.duration) >= span_micros:
+        return loosened(node.part, span_micros)
+    return x.with_operands(node, [loosened(part, span_micros) for part in node.operands()])
+
+
+class _Transformation:
+    def __init__(self, rules: Collection[str], *, forgetting: bool) -> None:
+        self.rules = rules
+        self.forgetting = forgetting
+
+    def of(self, node: x.Expression, limit: int | None) -> Transformed:
+        match node:
+            case x.Within():
+                return self._within(node, limit)
+            case x.Minus(part=part, absent=absent):
+                kept = self.of(part, limit)
+                inside = self._inside(absent, limit, kept.length_micros)
+                made = keeping(node, [kept.expression, inside.expression])
+                return Transformed(made, kept.length_micros)
+            case x.Seq():
+                return self._seq(node, limit)
+            case x.Name(name=name):
+                return Transformed(node, None if name in self.rules else 0)
+            case x.Clock() | x.Cron() | x.Edge() | x.Own():
+                return Transformed(node, 0)
+            case _:
+                return self._other(node, limit)
+
+    def _within(self, node: x.Within, limit: int | None) -> Transformed:
+        if limit is not None and limit <= shortest_micros(node.duration):
+            return self.of(node.part, limit)
+        longest = longest_micros(node.duration)
+        part, length = self.of(node.part, shorter(limit, longest))
+        if length is not None and length <= shortest_micros(node.duration):
+            return Transformed(part, length)
+        return Transformed(x.Within(part, node.duration), longest)
+
+    def _seq(self, node: x.Seq, limit: int | None) -> Transformed:
+        first, length = self.of(node.first, limit)
+        if isinstance(node.then, x.Own):
+            whole = None if length is None else length + longest_micros(node.then.duration)
+            return Transformed(x.Seq(first, node.then), whole)
+        then, length = self.of(node.then, limit)
+        if length is None and limit is not None:
+            then, length = x.Within(then, x.Duration(0, limit)), limit
+        if length is None:
+            return Transformed(keeping(node, [first, then]), None)
+        return Transformed(x.BoundedSeq(first, then, x.Duration(0, length)), None)
+
+    def _inside(self, node: x.Expression, limit: int | None, window: int | None) -> Transformed:
+        """An operand that matters only inside something no longer than `window`; around the whole
+        there is the `limit` already."""
+        longest = shorter(limit, window)
+        made, length = self.of(node, longest)
+        known = longest == limit or (length is not None and length <= (longest or 0))
+        if longest is None or known or not self.forgetting:
+            return Transformed(made, length)
+        return Transformed(x.Within(made, x.Duration(0, longest)), longest)
+
+    def _other(self, node: x.Expression, limit: int | None) -> Transformed:
+        parts = [
+            self._inside(operand, most, window)
+            for operand, most, window in zip(
+                node.operands(), _limits(node, limit), _windows(node), strict=True
+            )
+        ]
+        made = keeping(node, [part.expression for part in parts])
+        return Transformed(made, _length(node, [part.length_micros for part in parts]))
+
+
+def _limits(node: x.Expression, limit: int | None) -> list[int | None]:
+    """How long an operand's instances may be to matter, where the operator's may be `limit` long.
+    What is counted, and what a window opens or closes with, matters at any length."""
+    match node:
+        case x.Every() | x.Nth() | x.Plus() | x.Periodic():
+            return [None for _ in node.operands()]
+        case x.Aperiodic():
+            return [None, limit, None]
+        case _:
+            return [limit for _ in node.operands()]
+
+
+def _windows(node: x.Expression) -> list[int | None]:
+    """How long the window is in which an operand's instances matter, where its length is known."""
+    match node:
+        case x.Not(closer=x.Own(duration=duration)):
+            return [longest_micros(duration), None, None]
+        case (
+            x.Aperiodic(closer=x.Own(duration=duration))
+            | x.AperiodicStar(closer=x.Own(duration=duration))
+        ):
+            return [None, longest_micros(duration), None]
+        case _:
+            return [None for _ in node.operands()]
+
+
+def _length(node: x.Expression, lengths: list[int | None]) -> int | None:
+    """How long the operator's instances can be, given how long its operands' can be."""
+    match node:
+        case x.Or():
+            return None if None in lengths else max(filter(None, lengths), default=0)
+        case x.Labelled() | x.Nth():
+            return lengths[0]
+        case x.Aperiodic():
+            return lengths[1]
+        case x.Plus() | x.Periodic():
+            return 0
+        case (
+            x.Not(opener=opener, closer=x.Own(duration=duration))
+            | x.AperiodicStar(opener=opener, closer=x.Own(duration=duration))
+            | x.PeriodicStar(opener=opener, closer=x.Own(duration=duration))
+        ):
+            opened = lengths[node.operands().index(opener)]
+            return None if opened is None else opened + longest_micros(duration)
+        case _:
+            return None

@@ -1,0 +1,94 @@
+"""Which declared types can be keys, and which of them have equal values (`language.md` 4)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from tidegate.rules.analysis.draft import Book
+from tidegate.rules.expressions import nodes as x
+from tidegate.rules.model import Change, ScriptEvent, SignalEvent, TableEvent
+from tidegate.rules.yaml.kinds import BAD, Record, Report
+
+_TRANSACTION: Mapping[str, str] = {
+    "operation": "string",
+    "operation_parameters": "map<string, string>",
+    "operation_metrics": "map<string, string>",
+    "user_metadata": "string",
+    "version": "bigint",
+    "read_version": "bigint",
+}
+COMMIT_COLUMNS: Mapping[Change, Mapping[str, str]] = {
+    Change.TRANSACTION: _TRANSACTION,
+    Change.COMMIT: {**_TRANSACTION, "changes_rows": "boolean"},
+}
+"""The columns of the event types that are commits."""
+_FAMILIES = {
+    "number": "byte tinyint short smallint int integer long bigint float real double decimal dec"
+    " numeric",
+    "text": "string char character varchar",
+    "time": "date timestamp timestamp_ltz timestamp_ntz",
+    "boolean": "boolean",
+    "binary": "binary",
+}
+_FAMILY = {name: family for family, names in _FAMILIES.items() for name in names.split()}
+
+
+def check_key_types(
+    book: Book,
+    record: Record,
+    names: tuple[str, ...],
+    per: Mapping[str, tuple[str, ...]],
+    report: Report,
+) -> None:
+    """Add a problem for each key whose columns are declared of types that do not compare."""
+    place = record.place("per")
+    for number, key in enumerate(names):
+        columns = {event: listed[number] for event, listed in per.items()}
+        types = {
+            event: kind
+            for event, column in columns.items()
+            if (kind := declared_type(book, event, column)) is not None
+        }
+        said = (f"{columns[event]} of {event} is {kind}" for event, kind in types.items())
+        listed = ", ".join(said)
+        families = [family(kind) for kind in types.values()]
+        if None in families:
+            message = f"{key!r} cannot be a key: {listed}"
+            hint = "a key is a number, text, a time, boolean or binary"
+            report.add("key-type", message, place, hint)
+        elif len({*families}) > 1:
+            message = f"the columns of the key {key!r} have no common type: {listed}"
+            report.add("key-type", message, place, "7 and '7' are never equal: declare one type")
+
+
+def declared_type(book: Book, name: str, column: str) -> str | None:
+    """The type that a column of an event type, or of a rule's key, is declared with; None where
+    only the table knows."""
+    return next(_declared(book, name, column, ()), None)
+
+
+def _declared(book: Book, name: str, column: str, seen: tuple[str, ...]) -> Iterator[str]:
+    event = book.events.get(name)
+    if isinstance(event, SignalEvent | ScriptEvent) and column in event.fields:
+        yield event.fields[column]
+    elif isinstance(event, TableEvent) and event.change.is_commit:
+        yield from filter(None, [COMMIT_COLUMNS[event.change].get(column)])
+    elif name in book.records("rules") and name not in seen:
+        record = book.records("rules")[name]
+        given = record.get("per", ())
+        node = record.get("on")
+        if isinstance(given, dict):  # the key is named after the first entry
+            first = next(iter(given), "")
+            own = [(first, column)] if given.get(first, BAD) is not BAD else []
+        else:
+            named = node[0].walk() if node else ()
+            own = [(n.name, column) for n in named if isinstance(n, x.Name | x.Edge)]
+        for inner, field in own:
+            yield from _declared(book, inner, field, (*seen, name))
+
+
+def family(ddl: str) -> str | None:
+    """What a declared type's values can be equal to; None for what is no key."""
+    found = re.match(r"\w+", ddl.strip())
+    return _FAMILY.get(found[0].lower()) if found else None

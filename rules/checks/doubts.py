@@ -1,0 +1,220 @@
+"""Forms of an expression that mean something, and probably not what was meant (S13)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from tidegate.rules.algebra.emptiness import fires_never, takes_time
+from tidegate.rules.algebra.plain import plain
+from tidegate.rules.algebra.transformation import longest_micros
+from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions.durations import format_duration
+from tidegate.rules.expressions.formatter import format_expression
+from tidegate.rules.model import Context, Rule
+from tidegate.rules.sql.words import sql_tokens
+
+_USING_UP = (Context.RECENT, Context.CHRONICLE, Context.CUMULATIVE)
+_UNITLESS = re.compile(
+    r"\"[^\"]*\"|'[^']*'"
+    r"|(?:\bwithin\s+|(?:[;,+]|\bthen)\s*\[\s*)(?P<number>\d+(?:\.\d+)?|\.\d+)"
+    r"(?=\s*(?:\]|$|\)|,|-|(?:within|without)\b))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What a part of an expression says, and the text that was probably meant."""
+
+    code: str
+    message: str
+    hint: str
+    node: x.Expression
+
+
+def doubts(node: x.Expression, rule: Rule, rules: Mapping[str, Rule]) -> Iterator[Doubt]:
+    """What is doubtful about a rule's expression, from the outside in; `rules` by name."""
+    around: dict[int, x.Duration] = {}
+    for below in node.walk():
+        if isinstance(below, x.Within) and isinstance(below.part, x.Minus):
+            around[id(below.part)] = below.duration
+        match below:
+            case x.Not() if fires_never(below):
+                yield _closed_by_absent(below)
+            case x.Minus():
+                yield from _absence(below, around.get(id(below)), rules)
+            case x.Periodic() | x.PeriodicStar() if fires_never(below.closer):
+                yield _endless(below)
+            case x.AnyOf() if below.count > len(below.parts):
+                yield _above_operands(below)
+            case x.Within(duration=x.Duration(0, 0)) if takes_time(below.part):
+                yield _no_time(below)
+            case x.Within(part=x.Seq() as part):
+                yield from _looser(below, part)
+            case x.AperiodicStar() | x.PeriodicStar():
+                yield from _lost_windows(below, rule)
+
+
+def may_be_empty(node: x.Expression, rules: Mapping[str, Rule]) -> bool:
+    """Whether an instance may have no constituents: an empty window, a point in time."""
+    match node:
+        case x.Name(name=name):
+            return name in rules and may_be_empty(rules[name].on, rules)
+        case x.AperiodicStar() | x.PeriodicStar() | x.Plus() | x.Own():
+            return True
+        case x.Or(parts=parts):
+            return any(may_be_empty(part, rules) for part in parts)
+        case x.And(parts=parts):
+            return all(may_be_empty(part, rules) for part in parts)
+        case x.AnyOf(count=count, parts=parts):
+            empty = sum(may_be_empty(part, rules) for part in parts)
+            return empty >= min(count, len(parts))
+        case x.Seq(first=first, then=then):
+            return may_be_empty(first, rules) and may_be_empty(then, rules)
+        case x.Not(opener=opener, closer=closer):
+            return may_be_empty(opener, rules) and may_be_empty(closer, rules)
+        case (
+            x.Minus(part=part)
+            | x.Within(part=part)
+            | x.Labelled(part=part)
+            | x.Nth(part=part)
+            | x.Every(part=part)
+            | x.AnyRepeat(part=part)
+            | x.Aperiodic(part=part)
+        ):
+            return may_be_empty(part, rules)
+    return False
+
+
+def counts_rows_to_zero(condition: str) -> int | None:
+    """Where a condition asks whether count(*) is zero: the offset of `count`."""
+    found = sql_tokens(condition)
+    texts = [token.text.lower() for token in found]
+    for at in range(len(texts) - 3):
+        if texts[at] != "count" or texts[at + 1] != "(" or texts[at + 3] != ")":
+            continue
+        if texts[at + 2] not in ("*", "1"):
+            continue
+        behind, before = "".join(texts[at + 4 : at + 8]), "".join(texts[max(at - 4, 0) : at])
+        if re.match(r"(={1,2}|<=>?|!=|<>|>)0(?![\d.])|(<|>=)1(?![\d.])", behind):
+            return found[at].offset
+        if re.search(r"(?<![\d.])0(={1,2}|<=>|>=|!=|<>|<)$|(?<![\d.])1(>|<=)$", before):
+            return found[at].offset
+    return None
+
+
+def unitless(text: str) -> Iterator[tuple[int, str]]:
+    """(offset, number) of the lengths of time without a unit in an event expression."""
+    for found in _UNITLESS.finditer(text):
+        if found["number"] and float(found["number"]):
+            yield found.start("number"), found["number"]
+
+
+def _closed_by_absent(node: x.Not) -> Doubt:
+    message = "not(b)[a, b] never fires: the b that closes the window is inside it"
+    meant = f"not({_shown(node.absent)})[{_shown(node.opener)}, [5 min]]"
+    hint = f"close it by another event, or by a length of time: {meant}"
+    return Doubt("never", message, hint, node)
+
+
+def _absence(node: x.Minus, around: x.Duration | None, rules: Collection[str]) -> Iterator[Doubt]:
+    if fires_never(node):
+        message = "this never fires: what must be absent is part of it"
+        yield Doubt("never", message, "a without b: b is another event, or a longer pattern", node)
+        return
+    part = node.part
+    if isinstance(part, x.Within):
+        around, part = part.duration, part.part
+    if not plain(part) or any(n.name in rules for n in part.walk() if isinstance(n, x.Name)):
+        return
+    shown, absent = _shown(part), _shown(node.absent)
+    length = format_duration(around) if around else "5 min"
+    yield Doubt(
+        "instant-absence",
+        f"{shown} takes no time: only {absent} at the same microsecond is absent here",
+        f"no {absent} within a time after {shown}: not({absent})[{shown}, [{length}]]",
+        node,
+    )
+
+
+def _no_time(node: x.Within) -> Doubt:
+    message = f"within 0 this never fires: {_shown(node.part)} takes time"
+    meant = _shown(replace(node, duration=x.Duration(0, 300_000_000)))
+    return Doubt("never", message, f"say how long it may take: {meant}", node)
+
+
+def _looser(node: x.Within, part: x.Seq) -> Iterator[Doubt]:
+    """`(any(3, a*) within 5 min) ; b within 10 min`: the ten minutes begin with the first a."""
+    opener, later = _split(part)
+    if not isinstance(opener, x.Within) or isinstance(later, x.Own) or plain(opener.part):
+        return
+    if longest_micros(node.duration) <= longest_micros(opener.duration):
+        return
+    length = format_duration(node.duration)
+    message = f"{length} counts from the first event of {_shown(opener.part)}, not from its last"
+    meant = _shown(x.Aperiodic(opener, later, x.Own(node.duration)))
+    hint = f"{_shown(later)} within {length} after it is {meant}"
+    yield Doubt("within-from-first", message, hint, node)
+
+
+def _split(node: x.Seq) -> tuple[x.Expression, x.Expression]:
+    """The first of a chain of `;`, and what follows on it."""
+    first, rest = node.first, node.then
+    while isinstance(first, x.Seq):
+        rest = x.Seq(first.then, rest)
+        first = first.first
+    return (first.part if isinstance(first, x.Labelled) else first), rest
+
+
+def _endless(node: x.Periodic | x.PeriodicStar) -> Doubt:
+    message = "nothing closes this window: it ticks forever"
+    meant = _shown(replace(node, closer=x.Own(x.Duration(0, 3_600_000_000))))
+    hint = f"close it by an event that happens, or by a length of time: {meant}"
+    return Doubt("endless", message, hint, node)
+
+
+def _above_operands(node: x.AnyOf) -> Doubt:
+    many = len(node.parts)
+    message = f"any({node.count}, ..) of {many}: more than there are, so all of them"
+    if many == 1:
+        repeated = _shown(x.AnyRepeat(node.count, node.parts[0]))
+        hint = f"{node.count} occurrences of one: {repeated}"
+    else:
+        repeated = _shown(x.AnyRepeat(node.count, x.Or(node.parts)))
+        hint = f"{node.count} of any of them: {repeated};"
+        hint += f" each once: all({', '.join(map(_shown, node.parts))})"
+    return Doubt("above-operands", message, hint, node)
+
+
+def _lost_windows(node: x.AperiodicStar | x.PeriodicStar, rule: Rule) -> Iterator[Doubt]:
+    if rule.context not in _USING_UP or rule.selection:
+        return
+    both = _types(node.opener) & _types(node.closer)
+    if not both:
+        return
+    name = min(both)
+    message = (
+        f"{name} closes a window and opens the next, but context {rule.context} uses it up:"
+        " every second window is lost"
+    )
+    hint = "use nothing up: context: restricted (the default), or context: continuous"
+    yield Doubt("lost-windows", message, hint, node)
+
+
+def _types(node: x.Expression) -> set[str]:
+    """What the instances of an opener or a closer hold, and consume with them."""
+    match node:
+        case x.Name() | x.Edge() | x.Clock() | x.Cron():
+            return {_shown(node)}
+        case x.Plus() | x.Periodic():
+            return set()
+        case x.Minus(part=part) | x.Aperiodic(part=part):
+            return _types(part)
+        case x.Not(opener=opener, closer=closer):
+            return _types(opener) | _types(closer)
+    return set().union(*(_types(part) for part in node.operands()))
+
+
+def _shown(node: x.Expression) -> str:
+    return format_expression(node)

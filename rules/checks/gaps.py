@@ -1,0 +1,61 @@
+"""What the language has and the engine has not yet: refused by name, from these tables.
+
+Building a feature deletes its row. A caller that can already do more than the engine (simulation)
+passes the features that it accepts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tidegate.rules.analysis.draft import Book, refuse
+from tidegate.rules.errors import Place
+from tidegate.rules.expressions import nodes as x
+from tidegate.rules.model import Settings
+from tidegate.rules.yaml.kinds import Report
+from tidegate.rules.yaml.reader import Scalar
+
+SHORT_PERIOD = "a short period"
+SIMULATED = frozenset({SHORT_PERIOD})
+"""What simulated time has and `run` has not: periods below a second (S11)."""
+
+KEYS = (  # of rules
+    "granularity",
+    "expire_key_after",
+)
+
+
+def refuse_unbuilt(book: Book, limits: Settings, features: frozenset[str], report: Report) -> None:
+    """Add a problem for every use of a feature that is neither built nor in `features`."""
+    for _, node, scalar in book.expressions() if SHORT_PERIOD not in features else ():
+        _periods(node, scalar, limits, report)
+    for feature, place in _keys(book):
+        if feature not in features:
+            report.add("unbuilt", f"{feature!r} is not built yet", place)
+
+
+def all_features() -> frozenset[str]:
+    """Every feature named here: for a caller that accepts the whole language."""
+    keyed = {_feature(key) for key in KEYS}
+    return frozenset({*keyed, SHORT_PERIOD})
+
+
+def _periods(node: x.Expression, scalar: Scalar, limits: Settings, report: Report) -> None:
+    """Refuse ticks that follow each other so fast that an engine would do nothing else (S11)."""
+    for below in node.walk():
+        if not isinstance(below, x.Periodic | x.PeriodicStar) or below.period.months:
+            continue
+        if below.period.micros < 1_000 * limits.period_min_ms:
+            message = f"a period below {limits.period_min_ms:,} ms is refused"
+            hint = "make it longer; the setting period_min_ms is the shortest that may run"
+            refuse(report, "short-period", message, scalar, below, hint)
+
+
+def _keys(book: Book) -> Iterator[tuple[str, Place]]:
+    for record in book.records("rules").values():
+        for key in sorted(record.node.entries.keys() & {*KEYS}):
+            yield _feature(key), record.place(key)
+
+
+def _feature(key: str) -> str:
+    return f"rule key {key}"

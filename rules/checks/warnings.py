@@ -1,0 +1,216 @@
+"""What is allowed and probably not meant (S13, semantics 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tidegate.rules.algebra.bound import Bound, Bounds
+from tidegate.rules.algebra.plain import compared, plain
+from tidegate.rules.algebra.repetition import fires_again, initiators
+from tidegate.rules.analysis.draft import Book
+from tidegate.rules.analysis.keys import event_names
+from tidegate.rules.checks.doubts import counts_rows_to_zero, doubts, may_be_empty, unitless
+from tidegate.rules.errors import Problem
+from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions.faults import excerpt
+from tidegate.rules.model import (
+    Change,
+    ClockEvent,
+    Context,
+    EventType,
+    Rule,
+    SignalEvent,
+    Sql,
+    TableEvent,
+)
+from tidegate.rules.sql.operations import only_rowless
+from tidegate.rules.sql.statement import statement
+from tidegate.rules.yaml.kinds import Record, Report
+from tidegate.rules.yaml.reader import Scalar
+
+_NAMES_MAX = 4
+
+
+def warn(book: Book, report: Report) -> None:
+    """Add the warnings of every rule that could be read; of its bound and its constituents only
+    where all that it uses could be."""
+    for name, record in book.records("events").items():
+        _rowless(book.events.get(name), record, report)
+    sound = _sound(book)
+    bounds = Bounds(sound)
+    for name, node, scalar in book.expressions():
+        rule = book.rules[name]
+        found = list(doubts(node, rule, book.rules))
+        for doubt in found:
+            _warn(report, doubt.code, doubt.message, scalar, doubt.node.span, doubt.hint)
+        for offset, number in unitless(scalar.text):
+            span = x.Span(offset, offset + len(number))
+            hint = f"write {number} s, or the unit that is meant: {number} min"
+            _warn(report, "no-unit", f"{number} without a unit is seconds", scalar, span, hint)
+        _broadcast(book, rule, node, scalar, report)
+        _again(book, rule, node, scalar, report)
+        _passed_over(book, rule, node, scalar, report)
+        _by_position(rule, report)
+        if name not in sound:
+            continue
+        _empty(book, name, node, sound, report)
+        endless = any(doubt.code == "endless" for doubt in found)
+        if not endless and not _closed_by_commit(book, rule, node):
+            _unbounded(bounds.of_rule(rule), node, scalar, report)
+
+
+def _rowless(event: EventType | None, record: Record, report: Report) -> None:
+    """A transaction whose `where` asks for what changes no row."""
+    where = record.get("where")
+    if where and isinstance(event, TableEvent) and event.change is Change.TRANSACTION:
+        text, scalar = where
+        if named := only_rowless(text):
+            listed = " or ".join(map(repr, named))
+            message = f"this never occurs: {listed} changes no row, and a transaction does"
+            hint = "write on: commit, which sees every commit"
+            report.warn("rowless", message, scalar.locate(0), hint)
+
+
+def _sound(book: Book) -> dict[str, Rule]:
+    """The rules all of whose events are known, through rules used as events."""
+    named = {
+        name: {n.name for n in node.walk() if isinstance(n, x.Name | x.Edge) and _asks(n, book)}
+        for name, node, _ in book.expressions()
+    }
+    sound: dict[str, Rule] = {}
+    known = book.events.keys() - named.keys()
+    while more := {n: book.rules[n] for n in named if n not in sound and named[n] <= known}:
+        sound |= more
+        known |= more.keys()
+    return {name: sound[name] for name in named if name in sound}
+
+
+def _asks(node: x.Name | x.Edge, book: Book) -> bool:
+    """Whether what it names must be sound: not the rule of whose action it is an edge."""
+    return isinstance(node, x.Name) or node.name not in book.rules
+
+
+def _broadcast(book: Book, rule: Rule, node: x.Expression, scalar: Scalar, report: Report) -> None:
+    """What lacks the key goes to every key (S7): meant for a signal to all, else forgotten."""
+    if not rule.per:
+        return
+    listed = isinstance(book.records("rules")[rule.name].get("per"), dict)
+    key = ", ".join(rule.key_names)
+    for name, below in event_names(node).items():
+        event = book.events.get(name)
+        if name in rule.per or isinstance(event, ClockEvent):
+            continue
+        if event is None and name not in book.rules:
+            continue  # said to be unknown, or to be wrong
+        message = f"{name!r} has no {key}: each of its occurrences goes to every {key}"
+        if name in book.rules:
+            hint = f"give it a per: {key}"
+        elif isinstance(event, SignalEvent) and not listed:
+            keyed = ", ".join(f"{other}: {columns[0]}" for other, columns in rule.per.items())
+            hint = f"declare it: {name}: {{signal: {{{rule.key_names[0]}: ..}}}}"
+            hint += f"; if it is for all of them: per: {{{keyed}}}"
+        elif isinstance(event, SignalEvent) and not event.fields:
+            continue  # which has nothing that could be listed
+        elif isinstance(event, TableEvent) and event.change.is_commit:
+            continue
+        else:
+            hint = f"list it with its column: per: {{.., {name}: {rule.key_names[0]}}}"
+        _warn(report, "broadcast", message, scalar, below.span, hint)
+
+
+def _again(book: Book, rule: Rule, node: x.Expression, scalar: Scalar, report: Report) -> None:
+    """The default of a composite expression uses nothing up: what has begun may end again and
+    again. Who has written a context has chosen."""
+    chosen = book.records("rules")[rule.name].has("context")
+    events = () if chosen or plain(node) else fires_again(node, book.rules)
+    if events:
+        message = f"this fires at every later {_either(events)}"
+        if begun := initiators(node):
+            message += f", again for the same {_either(begun)}"
+        hint = "context: recent fires once; context: restricted, if each of them is meant"
+        _warn(report, "fires-again", message, scalar, node.span, hint)
+
+
+def _either(names: Sequence[str]) -> str:
+    *before, last = names if len(names) <= _NAMES_MAX else (*names[:_NAMES_MAX], "..")
+    return f"{', '.join(before)} or {last}" if before else last
+
+
+def _empty(
+    book: Book, name: str, node: x.Expression, rules: Mapping[str, Rule], report: Report
+) -> None:
+    """An empty firing still has one row, so that it can be acted on (semantics 5)."""
+    condition = book.records("rules")[name].get("if")
+    if not isinstance(condition, tuple) or not may_be_empty(node, rules):
+        return
+    text, scalar = condition
+    offset = counts_rows_to_zero(text)
+    if offset is not None:
+        message = "count(*) is never 0: a firing without constituents still has one row"
+        hint = "count what happened: count(event_type) = 0"
+        report.warn("empty-firing", message, scalar.locate(offset), hint)
+
+
+def _unbounded(found: Bound, node: x.Expression, scalar: Scalar, report: Report) -> None:
+    """Nothing but the history limits what the rule stores."""
+    if not found.exists:
+        message = f"no bound on what this stores: {found.why}"
+        _warn(report, "unbounded", message, scalar, node.span, "; ".join(found.advice))
+
+
+def _closed_by_commit(book: Book, rule: Rule, node: x.Expression) -> bool:
+    """Whether it keeps the rows of one commit: `A*(begin_of t, e, end_of t)`, all of one table."""
+    if not isinstance(node, x.Aperiodic | x.AperiodicStar) or rule.context is Context.UNRESTRICTED:
+        return False
+    match node.opener, node.closer:
+        case x.BeginOf(name=begun), x.EndOf(name=ended) if begun == ended:
+            commit = book.events.get(begun)
+        case _:
+            return False
+    if not isinstance(commit, TableEvent) or not commit.change.is_commit:
+        return False
+    rows = [book.events.get(below.name) for below in node.part.walk() if isinstance(below, x.Name)]
+    return plain(node.part) and all(
+        isinstance(row, TableEvent) and row.table == commit.table and row.time is None
+        for row in rows
+    )
+
+
+def _passed_over(
+    book: Book, rule: Rule, node: x.Expression, scalar: Scalar, report: Report
+) -> None:
+    """Rows of one commit are simultaneous, so `restricted` detects one of them."""
+    if rule.context is not Context.RESTRICTED or rule.selection or plain(node):
+        return
+    for below in compared(node):
+        event = book.events.get(below.name)
+        if not isinstance(event, TableEvent) or event.change.is_commit:
+            continue
+        if event.time is None and event.name not in rule.per:
+            _warn(
+                report,
+                "passed-over",
+                f"rows of {event.name!r} in one commit are simultaneous;"
+                " context restricted detects one of them",
+                scalar,
+                below.span,
+                "add per: COLUMN to the rule, or choose context: chronicle, which detects each",
+            )
+            return
+
+
+def _by_position(rule: Rule, report: Report) -> None:
+    """An INSERT whose values go by position fails on the day its table gets another column."""
+    for action in (*rule.actions, *rule.otherwise):
+        read = statement(action.text) if isinstance(action, Sql) else None
+        if read is not None and (table := read.by_position):
+            message = (
+                f"INSERT INTO {table} names no columns: it fails once the table gets another column"
+            )
+            hint = f"write INSERT INTO {table} (a, b) .., or INSERT INTO {table} BY NAME"
+            report.warn("by-position", message, action.place, hint)
+
+
+def _warn(report: Report, code: str, message: str, scalar: Scalar, span: x.Span, hint: str) -> None:
+    place = scalar.locate(span.start)
+    report.warnings.append(Problem(code, message, place, hint, excerpt(scalar.text, span)))

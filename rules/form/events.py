@@ -1,0 +1,141 @@
+"""What a rulebook may say of tables and events (see `rules.form.form`)."""
+
+from __future__ import annotations
+
+from tidegate.rules.expressions.holidays import region_code
+from tidegate.rules.form import texts, words
+from tidegate.rules.form.values import (
+    COLUMN,
+    COLUMNS,
+    DATES,
+    INSTANT,
+    LENGTH,
+    NAME,
+    ZONE,
+    only,
+    sql,
+)
+from tidegate.rules.model import Change
+from tidegate.rules.sql.types import sql_type
+from tidegate.rules.yaml import kinds as k
+from tidegate.rules.yaml import scalars as s
+from tidegate.rules.yaml.kinds import Key
+
+_SOME_START = "{version: 7}, {time: 2026-01-01T00:00:00Z}"
+_START = k.by_form(
+    "now, earliest, snapshot, {version: n} or {time: t}",
+    one=s.choice("now", "earliest", "snapshot", words=words.START_WORDS, like=_SOME_START),
+    named=k.by_key(
+        "a start",
+        {
+            "version": only("a start", "version", s.integer(0), "first version to read"),
+            "time": only("a start", "time", INSTANT, "first instant to read"),
+        },
+    ),
+)
+_TABLE_KEYS = (
+    Key("key", COLUMNS, "columns that identify a row; needed for update events"),
+    Key("start", _START, "now | earliest | snapshot | {version: 7} | {time: ..}; default now"),
+    Key("on_restore", s.choice("stop", "changes", "skip"), "what a RESTORE does; default stop"),
+    Key("on_unpaired", s.choice("stop", "delete_insert"), "updates whose images do not pair"),
+)
+_A_TABLE = "{path: /lake/orders, key: [id]}"
+TABLE = k.by_key(
+    "a table",
+    {
+        "path": k.record(
+            "a table",
+            Key("path", s.text("a path"), "folder of the table, or any URI", required=True),
+            *_TABLE_KEYS,
+            like=_A_TABLE,
+            words=words.TABLE_WORDS,
+        ),
+        "table": k.record(
+            "a table",
+            Key("table", s.text("a catalog name"), "name in the catalog", required=True),
+            *_TABLE_KEYS,
+            like=_A_TABLE,
+            words=words.TABLE_WORDS,
+        ),
+    },
+    like=_A_TABLE,
+    words=words.TABLE_WORDS,
+)
+
+_SEVERAL = "change, for any of insert, update, delete; else an event type for each"
+_CHANGE = s.choice(*Change, words=words.CHANGE_WORDS, like=_SEVERAL)
+_WHERE = sql("kind = 'withdraw'")
+_TABLE_EVENT = k.record(
+    "a table event",
+    Key("on", _CHANGE, "insert | update | delete | change | transaction | commit", required=True),
+    Key("table", NAME, "a name of tables:", required=True),
+    Key("of", COLUMNS, "update: one of these columns changed"),
+    Key("where", _WHERE, "Spark SQL over the row; on update also old.x, new.x"),
+    Key("time", COLUMN, "column with the event time; default the commit's instant"),
+    Key("lateness", LENGTH, "how late a row may be, with time:"),
+    Key("ahead", LENGTH, "how far ahead of its commit a row may be, with time:; default 1 h"),
+    Key("columns", k.listing(s.parsed("a column", texts.column), 1), "parameters: [a, b as c]"),
+    words=words.EVENT_WORDS,
+)
+_SOME_FIELDS = "{order_id: bigint}, or {} for none"
+_SIGNAL_EVENT = k.record(
+    "a signal event",
+    Key(
+        "signal",
+        k.mapping(
+            s.parsed("a type", sql_type, "bigint"), texts.NAME, "a field name", like=_SOME_FIELDS
+        ),
+        "fields with their Spark SQL types",
+        required=True,
+    ),
+    Key("where", _WHERE, "Spark SQL over the fields"),
+    Key("from_table", NAME, "a table whose inserted rows raise it"),
+    words={key: word for key, word in words.EVENT_WORDS.items() if word == "signal"},
+)
+_REGION = s.parsed("a region", region_code, "DE-BE")
+_CLOCK_KEYS = (
+    Key(
+        "days",
+        k.by_form(
+            "days of the week",
+            one=s.parsed("days", texts.days, "mon-fri"),
+            many=k.listing(s.parsed("a day", texts.days, "sat"), 1),
+        ),
+        "mon-fri, or [sat, sun]; default every day",
+    ),
+    Key("except", DATES, "dates on which it does not happen"),
+    Key(
+        "holidays",
+        k.by_form("a region or a list of regions", one=_REGION, many=k.listing(_REGION, 1)),
+        "a country or a part of it, as DE-BE: its holidays are such dates too",
+    ),
+    Key("timezone", ZONE, "default the rulebook's"),
+    Key(
+        "misfire",
+        s.choice("fire_all", "fire_last", "skip"),
+        "what was missed while the engine was down; default fire_all",
+    ),
+)
+_CLOCK = s.parsed("a clock literal", texts.absolute, '"<(08:00:00)*/*/*>", or 08:00')
+_CRON = s.parsed("a cron line", texts.cron_line, '"0 17 * * mon-fri"')
+EVENT = k.by_key(
+    "an event type",
+    {
+        "on": _TABLE_EVENT,
+        "signal": _SIGNAL_EVENT,
+        "at": k.record(
+            "a clock event",
+            Key("at", _CLOCK, "<(hh:mm:ss)mm/dd/yyyy>", required=True),
+            *_CLOCK_KEYS,
+            words=words.EVENT_WORDS,
+        ),
+        "cron": k.record(
+            "a clock event",
+            Key("cron", _CRON, "a Vixie cron line", required=True),
+            *_CLOCK_KEYS,
+            words=words.EVENT_WORDS,
+        ),
+    },
+    like="{on: insert, table: orders} or {signal: {order_id: bigint}}",
+    words=words.EVENT_WORDS,
+)

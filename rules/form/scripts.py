@@ -1,0 +1,65 @@
+"""What a rulebook may say of event scripts (see `rules.form.form`)."""
+
+from __future__ import annotations
+
+from tidegate.rules.form import texts, words
+from tidegate.rules.form.values import COLUMN, COLUMNS, LENGTH_ABOVE_0, NAME
+from tidegate.rules.yaml import kinds as k
+from tidegate.rules.yaml import scalars as s
+from tidegate.rules.yaml.kinds import Key, Kind, Report
+from tidegate.rules.yaml.reader import Fields, Node
+
+ERROR = "$error"  # the output that every script has
+_INPUT = k.record(
+    "an input",
+    Key("event", NAME, "the event type, rule or script output; default of the input's name"),
+    Key("value", COLUMN, "the column of an input of one value; default value, or the only one"),
+    Key("order_by", COLUMNS, "the order of occurrences at one instant"),
+    like="{event: reading, value: celsius}",
+)
+
+
+def _as_event(node: Node, report: Report) -> object:
+    """A name alone is the event: `Use: use`."""
+    return _INPUT.read(Fields(node.place, {"event": node}, {"event": node.place}), report)
+
+
+_A_NAME = Kind(_as_event, NAME.schema, "reading")
+_KEYS = (
+    Key(
+        "in",
+        k.mapping(k.by_form("an input", one=_A_NAME, named=_INPUT), texts.NAME, "an input"),
+        "inputs whose name or order differ: {Use: use}, or {Use: {event: use, value: count}}",
+    ),
+    Key(
+        "out",
+        k.mapping(NAME, rf"{texts.NAME}|\{ERROR}", "an output", like="warm: got_warm"),
+        "names of the event types that outputs are; $error: faults, an event type only if named",
+    ),
+    Key("machine", s.choice("auto", "dfa", "hierarchical"), "how it is run; default auto"),
+    Key("on_error", s.choice("ignore", "log", "stop"), "what a fault does; default log"),
+    Key("expire_key_after", LENGTH_ABOVE_0, "forget an instance so long after its last event"),
+    Key("enabled", s.FLAG, "default true"),
+)
+_A_SCRIPT = "{file: heating.es}"
+SCRIPT = k.by_key(
+    "a script",
+    {
+        "file": k.record(
+            "a script",
+            Key("file", s.text("a path"), "file of the script", required=True),
+            *_KEYS,
+            like=_A_SCRIPT,
+            words=words.SCRIPT_WORDS,
+        ),
+        "text": k.record(
+            "a script",
+            Key("text", k.with_node(s.text("an event script")), "the script", required=True),
+            *_KEYS,
+            like=_A_SCRIPT,
+            words=words.SCRIPT_WORDS,
+        ),
+    },
+    like=_A_SCRIPT,
+    words=words.SCRIPT_WORDS,
+)

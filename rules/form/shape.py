@@ -1,0 +1,371 @@
+"""Records read by `rules.form.form` -> the model: defaults, absolute paths, instants, actions."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import zoneinfo
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+from tidegate.rules.algebra.plain import plain
+from tidegate.rules.analysis.draft import Book
+from tidegate.rules.analysis.keys import resolve_keys
+from tidegate.rules.errors import Place
+from tidegate.rules.expressions import nodes as x
+from tidegate.rules.form.form import read_setting
+from tidegate.rules.form.shape_scripts import shape_scripts
+from tidegate.rules.model import (
+    AHEAD_MICROS,
+    Action,
+    Change,
+    ClockEvent,
+    Condition,
+    Context,
+    Coupling,
+    Damping,
+    Dedupe,
+    EventType,
+    Hysteresis,
+    Retry,
+    Rule,
+    Selection,
+    Settings,
+    SignalAction,
+    SignalEvent,
+    Sql,
+    Start,
+    Switch,
+    Table,
+    TableEvent,
+    Throttle,
+    Webhook,
+)
+from tidegate.rules.yaml.kinds import BAD, Record, Report
+from tidegate.rules.yaml.reader import Fields, Items, Node, Scalar
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_OPTIONS = (
+    "granularity",
+    "expire_key_after",
+)
+
+
+def shape(
+    top: Record, file: str | None, markers_max: int, files: Mapping[str, str], report: Report
+) -> Book:
+    """Everything of a rulebook but its settings. Expressions' names are not yet checked.
+    `markers_max`: of one script; `files`: texts of scripts' files that are known already."""
+    book = Book(top, file or top.node.place.file, top.get("timezone", "UTC"), files=dict(files))
+    for name, record in book.records("tables").items():
+        book.tables[name] = _table(book, name, record, file, report)
+    for name, record in book.records("events").items():
+        event = _event(book, name, record, report)
+        if event is not None:
+            book.events[name] = event
+    shape_scripts(book, file, markers_max, report)
+    samples = {name: value for name, value in top.get("samples", {}).items() if value is not BAD}
+    book.samples = {name: text for name, (text, _) in samples.items()}
+    book.sample_places = {name: node.locate(0) for name, (_, node) in samples.items()}
+    for name, node, scalar in book.expressions():
+        book.rules[name] = _rule(book, name, node, scalar, report)
+    return book
+
+
+def shape_settings(record: Record | None, overrides: Mapping[str, str], report: Report) -> Settings:
+    """The limits of `settings:`, overridden by `--set name=value`."""
+    values = dict(record.values) if record else {}
+    for name, text in overrides.items():
+        value = read_setting(name, text, report)
+        if value is not BAD:
+            values[name] = value
+    known = {f.name for f in fields(Settings)}
+    return Settings(**{name: value for name, value in values.items() if name in known})
+
+
+def _table(book: Book, name: str, record: Record, file: str | None, report: Report) -> Table:
+    path = record.get("path")
+    if path is not None and not _SCHEME.match(path) and not os.path.isabs(path):
+        if file is None:
+            report.add(
+                "relative-path",
+                f"the relative path {path!r} in a text without a file",
+                record.place("path"),
+                "write an absolute path or a URI, or load the rulebook from its file",
+            )
+        else:
+            path = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(file)), path))
+    return Table(
+        name,
+        book.key_place("tables", name),
+        path=path,
+        catalog=record.get("table"),
+        key=_columns(record.get("key", ())),
+        start=_start(record, book.timezone, report),
+        on_restore=record.get("on_restore", "stop"),
+        on_unpaired=record.get("on_unpaired", "stop"),
+    )
+
+
+def _start(record: Record, timezone: str, report: Report) -> Start:
+    start = record.get("start", "now")
+    if not isinstance(start, Record):
+        return Start(start)
+    if "version" in start.values:
+        return Start("version", start.get("version"))
+    instant = start.get("time", _EPOCH)
+    if instant.tzinfo is None:
+        instant = instant.replace(tzinfo=zoneinfo.ZoneInfo(timezone))
+    if instant > datetime.datetime.now(datetime.UTC):
+        message = "this instant is still to come: no change of the table could be read from it on"
+        hint = "write start: now, or an instant that has passed"
+        report.add("value", message, start.place("time"), hint)
+    return Start("time", (instant - _EPOCH) // datetime.timedelta(microseconds=1))
+
+
+def _event(book: Book, name: str, record: Record, report: Report) -> EventType | None:
+    place = book.key_place("events", name)
+    if record.has("signal"):
+        types = record.get("signal", {})
+        known = {f: t for f, t in types.items() if t is not BAD}
+        return SignalEvent(name, place, known, *_where(record), record.get("from_table"))
+    if record.has("on"):
+        return _table_event(name, place, record, report)
+    expression = record.get("at") or (x.Cron(record.get("cron")) if record.get("cron") else None)
+    if expression is None:
+        return None
+    days = record.get("days", ())
+    if days and isinstance(days[0], tuple):
+        days = tuple(sorted({day for some in days for day in some}))
+    return ClockEvent(
+        name,
+        place,
+        expression,
+        timezone=record.get("timezone", book.timezone),
+        days=days,
+        excluded=tuple(sorted({*record.get("except", ())})),
+        holidays=_columns(record.get("holidays", ())),
+        misfire=record.get("misfire", "fire_all"),
+    )
+
+
+def _table_event(name: str, place: Place, record: Record, report: Report) -> TableEvent | None:
+    change, table = record.get("on"), record.get("table")
+    if change is None or table is None:
+        return None
+    columns: dict[str, str] = {}
+    for parameter, column in record.get("columns", ()):
+        if parameter in columns:
+            message = f"two columns are named {parameter!r}"
+            report.add("value", message, record.place("columns"), f"write {column} as other_name")
+        columns[parameter] = column
+    where, where_place = _where(record)
+    return TableEvent(
+        name,
+        place,
+        Change(change),
+        table,
+        of=_columns(record.get("of", ())),
+        where=where,
+        where_place=where_place,
+        time=record.get("time"),
+        lateness_micros=record.get("lateness", 0),
+        ahead_micros=record.get("ahead", AHEAD_MICROS),
+        columns=columns,
+    )
+
+
+def _where(record: Record) -> tuple[str | None, Place | None]:
+    """The text of a `where`, and where it begins."""
+    where = record.get("where")
+    return (where[0], where[1].locate(0)) if where else (None, None)
+
+
+def _rule(book: Book, name: str, node: x.Expression, scalar: Scalar, report: Report) -> Rule:
+    record = book.records("rules")[name]
+    key_names, per = resolve_keys(book, name, report)
+    context, selection = _context(record, node)
+    condition_mode, action_mode = _coupling(record, report)
+    _check_net(record, action_mode, report)
+    backoff = record.get("retry")
+    return Rule(
+        name,
+        book.key_place("rules", name),
+        on=node,
+        on_text=scalar.text.strip(),
+        context=context,
+        selection=selection,
+        key_names=key_names,
+        per=per,
+        condition=_condition(record),
+        actions=_actions(record.get("do", ()), key_names, book),
+        condition_coupling=condition_mode,
+        action_coupling=action_mode,
+        priority=record.get("priority", 0),
+        retry=_retry(backoff) if backoff else Retry(),
+        within_micros=record.get("within"),
+        otherwise=_actions(record.get("otherwise", ()), key_names, book),
+        for_each=record.get("for_each"),
+        enabled=record.get("enabled", True),
+        on_dead=record.get("on_dead", "continue"),
+        precedes=_columns(record.get("precedes", ())),
+        follows=_columns(record.get("follows", ())),
+        dry=record.get("mode") == "dry",
+        disabled_for=_disabled_for(record, key_names, report),
+        at_least_once=record.get("at_least_once", False),
+        net=record.get("net", "firing"),
+        ignore_own=record.get("ignore_own", False),
+        damping=_damping(record),
+        options={key: _plain(record.get(key)) for key in _OPTIONS if key in record.values},
+    )
+
+
+def _context(record: Record, node: x.Expression) -> tuple[Context, Selection | None]:
+    default = Context.UNRESTRICTED if plain(node) else Context.RESTRICTED
+    given = record.get("context")
+    if given is None:
+        return default, None
+    if not isinstance(given, Record):
+        return Context(given), None
+    select = given.get("select")
+    chosen = dict(select.values) if select else {}
+    chosen |= {key: given.get(key) for key in given.values if key != "select"}
+    return default, replace(Selection(), **chosen)
+
+
+def _coupling(record: Record, report: Report) -> tuple[Coupling, Coupling]:
+    given = record.get("coupling", Coupling.DEFERRED)
+    if not isinstance(given, Record):
+        return Coupling(given), Coupling(given)
+    either = given.get("condition") or given.get("action") or Coupling.DEFERRED
+    condition = Coupling(given.get("condition", either))
+    action = Coupling(given.get("action", either))
+    order = list(Coupling)
+    if order.index(action) < order.index(condition):
+        report.add(
+            "coupling",
+            f"the action is coupled {action}, earlier than its condition, {condition}",
+            given.place("action"),
+            f"couple the action {condition} or later",
+        )
+    return condition, action
+
+
+def _disabled_for(
+    record: Record, key_names: tuple[str, ...], report: Report
+) -> tuple[Mapping[str, Any], ...]:
+    """The keys, by column; of a single column a bare value will do."""
+    found = []
+    for given in map(_plain, record.get("disabled_for", ())):
+        key = given if isinstance(given, dict) else dict.fromkeys(key_names[:1], given)
+        nested = any(value is None or isinstance(value, dict | list) for value in key.values())
+        if nested or set(key) != {*key_names} or not key_names:
+            like = ", ".join(f"{name}: .." for name in key_names)
+            hint = f"write {{{like}}}" if key_names else "a rule without per: has no keys"
+            message = "disabled_for lists keys of the rule"
+            report.add("value", message, record.place("disabled_for"), hint)
+        found.append(key)
+    return tuple(found)
+
+
+def _check_net(record: Record, action: Coupling, report: Report) -> None:
+    """`net: bucket` sums up firings that are acted on together."""
+    if record.get("net", "firing") != "bucket":
+        return
+    apart = "for_each: firing" if record.get("for_each") else f"coupling: {action}"
+    if record.get("for_each") or action is Coupling.IMMEDIATE:
+        message = f"net: bucket sums up firings, which {apart} acts on one by one"
+        report.add("net", message, record.place("net"), "leave one of the two out")
+
+
+def _condition(record: Record) -> Condition | None:
+    given = record.get("if")
+    if given is None:
+        return None
+    query = isinstance(given, Record)
+    found = given.get("sql") if query else given
+    return Condition(found[0], query, found[1].locate(0)) if found else None
+
+
+def _damping(record: Record) -> Damping | None:
+    dedupe, levels = record.get("dedupe"), record.get("hysteresis")
+    cooldown, rate = record.get("cooldown"), record.get("throttle")
+    found = Damping(
+        hysteresis=_hysteresis(levels) if levels else None,
+        dedupe=Dedupe(_columns(dedupe.get("by", ())), dedupe.get("within", 1)) if dedupe else None,
+        cooldown_micros=cooldown,
+        throttle=Throttle(*rate) if rate else None,
+    )
+    return None if found == Damping() else found
+
+
+def _hysteresis(record: Record) -> Hysteresis | None:
+    fire, rearm = record.get("fire"), record.get("rearm")
+    if not fire or not rearm:
+        return None
+    return Hysteresis(*(Condition(text, False, node.locate(0)) for text, node in (fire, rearm)))
+
+
+def _retry(record: Record) -> Retry:
+    default = Retry()
+    low, high = record.get("backoff", (default.backoff_min_micros, default.backoff_max_micros))
+    return Retry(record.get("attempts", default.attempts), low, high)
+
+
+def _actions(
+    given: tuple[tuple[Record, Node], ...], key_names: tuple[str, ...], book: Book
+) -> tuple[Action, ...]:
+    built = (_action(record, node.place, key_names, book) for record, node in given)
+    return tuple(action for action in built if action is not None)
+
+
+def _action(record: Record, place: Place, key_names: tuple[str, ...], book: Book) -> Action | None:
+    if not record.values:
+        return None
+    kind, value = next(iter(record.values.items()))
+    if kind == "sql":
+        return Sql(value[0], value[1].locate(0))
+    if kind == "signal":
+        return _signal(value, record.place("signal"), key_names, book)
+    if kind == "webhook":
+        return Webhook(
+            value.get("url", ""),
+            value.get("secret"),
+            _readable(value.get("headers", {})),
+            _readable(value.get("body", {})),
+            place,
+        )
+    return Switch(value, kind == "enable", record.place(kind))
+
+
+def _signal(given: Any, place: Place, key_names: tuple[str, ...], book: Book) -> SignalAction:
+    if isinstance(given, str):
+        # A bare name hands the key columns on; an event without fields has no use for them.
+        event = book.events.get(given)
+        bare = isinstance(event, SignalEvent) and not event.fields
+        return SignalAction(given, {} if bare else {key: key for key in key_names}, place)
+    [(event_name, values)] = given.items()
+    texts = {} if values is BAD else values
+    return SignalAction(event_name, _readable(texts), place)
+
+
+def _readable(texts: Mapping[str, Any]) -> dict[str, str]:
+    return {name: text for name, text in texts.items() if text is not BAD}
+
+
+def _columns(given: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else given
+
+
+def _plain(value: Any) -> Any:
+    """What an option says, without marks."""
+    if isinstance(value, Scalar):
+        return value.value
+    if isinstance(value, Items):
+        return [_plain(item) for item in value.items]
+    if isinstance(value, Fields):
+        return {key: _plain(item) for key, item in value.entries.items()}
+    return value

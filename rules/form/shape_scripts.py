@@ -1,0 +1,352 @@
+"""The scripts of a rulebook: their programs, the event types that their outputs are, and what their
+inputs are."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from tidegate.rules import eventscript
+from tidegate.rules.analysis.cycles import cycles
+from tidegate.rules.analysis.draft import Book
+from tidegate.rules.analysis.key_types import COMMIT_COLUMNS
+from tidegate.rules.analysis.script_types import ERROR_FIELDS, fits, is_decimal, payload
+from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.eventscript.tree import Expression, Field, Input, Program, Raw
+from tidegate.rules.eventscript.types import Basic, Structure, Type
+from tidegate.rules.expressions import nodes as x
+from tidegate.rules.form import texts
+from tidegate.rules.form.scripts import ERROR
+from tidegate.rules.model import (
+    ClockEvent,
+    Script,
+    ScriptEvent,
+    ScriptInput,
+    SignalEvent,
+    TableEvent,
+)
+from tidegate.rules.yaml.files import read_file
+from tidegate.rules.yaml.kinds import BAD, Record, Report
+from tidegate.rules.yaml.reader import Fields, Node, Scalar
+
+SUFFIX = ".es"
+_Columns = Mapping[str, str | None]  # a column's type; None where only the table knows
+
+
+def is_script(file: str | None) -> bool:
+    """Whether a file holds a script alone, which is a rulebook of one script."""
+    return file is not None and file.endswith(SUFFIX)
+
+
+def as_rulebook(text: str, file: str, bytes_max: int) -> Fields:
+    """The nodes of the rulebook that a script alone is: rulebook and script have the file's name.
+    Raises InputError where the text is too long."""
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > bytes_max:
+        message = f"the text is {size} bytes, more than yaml_bytes_max = {bytes_max}"
+        hint = "split the script, or pass --set yaml_bytes_max=.."
+        raise InputError([Problem("yaml-too-large", message, Place(file), hint)])
+    stem = re.sub(r"\W", "_", os.path.basename(file)[: -len(SUFFIX)], flags=re.ASCII)
+    name = stem if re.fullmatch(texts.NAME, stem) else f"script_{stem}"
+    place = Place(file)
+    script = _fields(place, {"text": Scalar(place, text, '"', text)})
+    scripts = _fields(place, {name: script})
+    return _fields(place, {"rulebook": Scalar(place, name, ""), "scripts": scripts})
+
+
+def _fields(place: Place, entries: dict[str, Node]) -> Fields:
+    return Fields(place, entries, dict.fromkeys(entries, place))
+
+
+def shape_scripts(book: Book, file: str | None, markers_max: int, report: Report) -> None:
+    """Read the scripts, declare the event types of their outputs, and find their inputs; what no
+    event type is named after is a signal."""
+    programs: dict[str, Program] = {}
+    for name, record in book.records("scripts").items():
+        if name in book.names("rules"):
+            message = f"a rule is called {name!r}, too"
+            report.add("name", message, book.key_place("scripts", name), "rename one of them")
+        program = _program(book, record, file, markers_max, report)
+        if program is not None:
+            programs[name] = program
+    book.scripts_readable = len(programs) == len(book.names("scripts"))
+    outputs = {name: _outputs(book, name, each, report) for name, each in programs.items()}
+    for name, program in programs.items():
+        record = book.records("scripts")[name]
+        book.scripts[name] = Script(
+            name,
+            book.key_place("scripts", name),
+            program,
+            _inputs(book, name, program, report),
+            outputs[name],
+            machine=record.get("machine", "auto"),
+            on_error=record.get("on_error", "log"),
+            expire_key_after_micros=record.get("expire_key_after"),
+            enabled=record.get("enabled", True),
+        )
+        _check_keys(book.scripts[name], file, record, report)
+
+
+def _program(
+    book: Book, record: Record, file: str | None, markers_max: int, report: Report
+) -> Program | None:
+    """The program of a script; what is wrong or doubtful about it is added to the report."""
+    try:
+        if "text" in record.values:
+            text, node = record.get("text")
+            read = eventscript.read(text, locate=node.locator(), markers_max=markers_max)
+        elif "file" in record.values:
+            path = written = record.get("file")
+            if not os.path.isabs(path):
+                if file is None:
+                    message = f"the relative path {path!r} in a text without a file"
+                    hint = "write an absolute path, or load the rulebook from its file"
+                    report.add("relative-path", message, record.place("file"), hint)
+                    return None
+                path = os.path.join(os.path.dirname(file), path)
+            if written not in book.files:
+                book.files[written] = _text(path, record)
+            text = book.files[written]
+            read = eventscript.read(text, Place(path), markers_max=markers_max)
+        else:
+            return None
+    except InputError as error:
+        report.problems.extend(error.problems)
+        return None
+    program, warnings = read
+    report.warnings.extend(warnings)
+    return program
+
+
+def _text(path: str, record: Record) -> str:
+    """The text of a script's file. What is wrong with the file itself is said of the key."""
+    if not os.path.isfile(path):
+        problems = Report()
+        problems.add("file", f"there is no file {path}", record.place("file"))
+        raise InputError(problems.problems)
+    return read_file(path)
+
+
+def _outputs(book: Book, name: str, program: Program, report: Report) -> Mapping[str, str]:
+    """The event type of each output, which this declares; of `$error` only if it is named."""
+    record = book.records("scripts")[name]
+    named = {of: event for of, event in record.get("out", {}).items() if event is not BAD}
+    for of in named.keys() - program.outputs.keys() - {ERROR}:
+        hint = report.did_you_mean(of, [*program.outputs, ERROR])
+        message = f"the script {name!r} has no output {of!r}"
+        report.add("unknown-output", message, _place(record, "out", of), hint)
+    found: dict[str, str] = {}
+    keys = dict(zip(program.key_names, program.key_types, strict=True))
+    key_fields = {column: fields for column, kind in keys.items() for fields in [payload(kind)]}
+    for of in [*program.outputs, *([ERROR] if ERROR in named else [])]:
+        event = named.get(of, of)
+        place = _place(record, "out", of) if of in named else book.key_place("scripts", name)
+        taken = event in book.names("events", "rules") or event in book.made
+        if taken:
+            message = f"the output {of!r} of the script {name!r} has a name that is taken: {event}"
+            report.add("name", message, place, f"name the event: out: {{{of}: {name}_{of}}}")
+            continue
+        own = ERROR_FIELDS if of == ERROR else payload(program.outputs[of])
+        columns = {column: kinds["value"] for column, kinds in key_fields.items()}
+        book.events[event] = ScriptEvent(
+            event, place, name, of, {**columns, **own}, program.key_names
+        )
+        book.made.add(event)
+        found[of] = event
+    return found
+
+
+def _inputs(book: Book, name: str, program: Program, report: Report) -> Mapping[str, ScriptInput]:
+    record = book.records("scripts")[name]
+    given = {of: each for of, each in record.get("in", {}).items() if each is not BAD}
+    inputs = {each.name: each for each in program.inputs}
+    for of in given.keys() - inputs.keys():
+        hint = report.did_you_mean(of, inputs)
+        message = f"the script {name!r} has no input {of!r}"
+        report.add("unknown-input", message, _place(record, "in", of), hint)
+    found: dict[str, ScriptInput] = {}
+    for of, declared in inputs.items():
+        said = given.get(of)
+        event = said.get("event", of) if said else of
+        if said and said.has("event") and event not in _known(book):
+            if book.readable("events", "rules"):
+                hint = report.did_you_mean(event, _known(book))
+                place = said.place("event")
+                report.add("unknown-event", f"unknown event {event!r}", place, hint)
+            continue
+        if event not in _known(book):
+            book.events[event] = SignalEvent(event, declared.place, payload(declared.type))
+            book.made.add(event)
+        columns = _columns(book, event)
+        value = _value(declared, event, said, columns, report)
+        order = _order(event, said, columns, report) if said else ()
+        found[of] = ScriptInput(event, value, order)
+        _at_once(book, declared, found[of], said.place() if said else declared.place, report)
+    return found
+
+
+def _at_once(book: Book, read: Input, taken: ScriptInput, place: Place, report: Report) -> None:
+    """Warn of an input whose simultaneous rows come in no declared order. An example is a table
+    whose commits have several rows. If the group has the table's key, an instance sees one row."""
+    event = book.events.get(taken.event)
+    if not isinstance(event, TableEvent) or event.change.is_commit:
+        return
+    table = book.tables.get(event.table)
+    key = {*table.key} if table is not None else set()
+    columns = event.columns or {}
+    group = {columns.get(name, name) for each in read.group for name in _column_of(each, taken)}
+    if key and key <= group:
+        return
+    if event.time is None and not taken.order_by:
+        of = read.name
+        message = (
+            f"rows of {taken.event!r} in one commit are simultaneous: {of!r} takes them in"
+            " the order of their values"
+        )
+        hint = f"give the event a time:, or write in: {{{of}: {{order_by: [COLUMN]}}}}"
+        report.warn("order", message, place, hint)
+
+
+def _column_of(expression: Expression, taken: ScriptInput) -> Iterator[str]:
+    """The column that a group's expression names; nothing for a computed expression."""
+    match expression:
+        case Field(structure=Raw(), name=name):
+            yield name
+        case Raw() if taken.value is not None:
+            yield taken.value
+
+
+def _check_keys(script: Script, file: str | None, record: Record, report: Report) -> None:
+    """Keys are forgotten by `expire_key_after` only."""
+    grouped = next((each for each in script.program.inputs if each.group), None)
+    if grouped is None and script.expire_key_after_micros is not None:
+        message = f"the script {script.name!r} has no group, so that it has no key to forget"
+        hint = "leave it out, or give an input a group(..)"
+        report.warn("no-key", message, record.place("expire_key_after"), hint)
+    if grouped is None or script.expire_key_after_micros is not None:
+        return
+    message = f"the script {script.name!r} keeps what it knows of each key for ever"
+    hint = "say expire_key_after: 7 days, or how long a key may be silent before it begins anew"
+    if is_script(file):
+        hint = f"name the file in a rulebook, and there {hint}"
+    report.warn("unbounded", message, grouped.place, hint)
+
+
+def _order(event: str, said: Record, columns: _Columns | None, report: Report) -> tuple[str, ...]:
+    """The columns of `order_by`, which the event has."""
+    order = said.get("order_by", ())
+    order = (order,) if isinstance(order, str) else order
+    for column in order:
+        if columns is not None and column not in columns:
+            hint = report.did_you_mean(column, columns)
+            place = said.place("order_by")
+            report.add("unknown-column", f"{event!r} has no column {column!r}", place, hint)
+    return order
+
+
+def _known(book: Book) -> frozenset[str]:
+    return book.names("events", "rules") | book.made
+
+
+def _place(record: Record, section: str, name: str) -> Place:
+    """Where a name stands in `in:` or `out:`."""
+    node = record.node.entries[section]
+    return node.keys[name] if isinstance(node, Fields) else node.place
+
+
+def _columns(book: Book, event: str) -> _Columns | None:
+    """The columns of an event type; None where only the table knows them, or it is a rule."""
+    found = book.events.get(event)
+    if isinstance(found, SignalEvent | ScriptEvent):
+        return found.fields
+    if isinstance(found, ClockEvent):
+        return {}
+    if isinstance(found, TableEvent) and found.change.is_commit:
+        return COMMIT_COLUMNS[found.change]
+    if isinstance(found, TableEvent) and found.columns:
+        return dict.fromkeys(found.columns)
+    return None
+
+
+def _value(
+    declared: Input, event: str, said: Record | None, columns: _Columns | None, report: Report
+) -> str | None:
+    """The column of an input of one value: None where it has none, or where the only column of a
+    table is meant, which only the table knows."""
+    named: str | None = said.get("value") if said else None
+    place = said.place("value") if said and named else declared.place
+    if isinstance(declared.type, Structure):
+        if named is not None:
+            hint = "its fields are the columns of their names"
+            message = f"the input {declared.name!r} is a structure"
+            report.add("value", message, place, hint)
+        if columns is not None:
+            for name, kind in declared.type.fields:
+                _check(declared, event, name, kind, columns, place, report)
+        return None
+    if columns is None:
+        return named
+    column = named
+    if column is None:
+        column = "value" if "value" in columns else None
+        column = next(iter(columns)) if column is None and len(columns) == 1 else column
+    if column is None:
+        message = f"which column of {event!r} the input {declared.name!r} takes is not said"
+        hint = f"write in: {{{declared.name}: {{event: {event}, value: COLUMN}}}}"
+        hint = hint if columns else f"{event!r} carries nothing: declare in {{}} {declared.name}"
+        report.add("value", message, place, hint)
+        return None
+    _check(declared, event, column, declared.type, columns, place, report)
+    return column
+
+
+def _check(
+    declared: Input,
+    event: str,
+    column: str,
+    kind: Type,
+    columns: _Columns,
+    place: Place,
+    report: Report,
+) -> None:
+    """That an event has a column, of a type that a script's type takes."""
+    if column not in columns:
+        hint = report.did_you_mean(column, columns)
+        report.add("unknown-column", f"{event!r} has no column {column!r}", place, hint)
+        return
+    of = columns[column]
+    if of is not None and not fits(kind, of):
+        message = f"the input {declared.name!r} takes {kind}, and {column} of {event!r} is {of}"
+        report.add("type", message, place, "declare another type, or another column")
+    elif of is not None and kind == Basic.DOUBLE and is_decimal(of):
+        message = f"{column} of {event!r} is {of}: as a double it may lose digits"
+        report.warn("decimal", message, place, "declare the input object to keep it exact")
+
+
+def check_scripts(book: Book, report: Report) -> None:
+    """Parameters whose names are free, and scripts that are not events of themselves."""
+    uses = {f"script {name}": [*_used(book, name)] for name in book.scripts}
+    for rule, node, _ in book.expressions():
+        names = (each.name for each in node.walk() if isinstance(each, x.Name))
+        uses[f"rule {rule}"] = [*_makers(book, names)]
+    for cycle in cycles(uses):
+        scripts = [each for each in cycle if each.startswith("script ")]
+        if scripts:
+            place = book.scripts[scripts[0].partition(" ")[2]].place
+            message = f"a script is an event of itself: {' -> '.join(cycle)}"
+            report.add("cycle", message, place, "raise a signal in place of one of them")
+
+
+def _used(book: Book, name: str) -> Iterator[str]:
+    return _makers(book, (each.event for each in book.scripts[name].inputs.values()))
+
+
+def _makers(book: Book, names: Iterable[str]) -> Iterator[str]:
+    """The scripts and rules of which names are events."""
+    for name in names:
+        event = book.events.get(name)
+        if isinstance(event, ScriptEvent) and event.script in book.scripts:
+            yield f"script {event.script}"
+        elif name in book.rules:
+            yield f"rule {name}"

@@ -1,0 +1,114 @@
+"""What people write for a key or a word of the language, and what it is called here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from tidegate.rules.expressions.durations import duration_micros
+
+_MINUTE = 60_000_000
+
+
+def _lasting(value: str) -> str:
+    """What `for: 10m` is called here."""
+    length = f"[{value or '10 min'}]"
+    return f"what must last is said in `on`: not(cleared)[raised, {length}]"
+
+
+def _rhythm(value: str) -> str:
+    """The cron line of `every: 5 min`."""
+    try:
+        minutes, rest = divmod(duration_micros(re.sub(r"\bdays?\b", "d", value)), _MINUTE)
+    except ValueError:
+        minutes, rest = 5, 0
+    lines = [
+        *((n, f"*/{n} * * * *") for n in range(2, 31) if 60 % n == 0),
+        *((60 * n, f"0 */{n} * * *") for n in range(2, 13) if 24 % n == 0),
+        (1, "* * * * *"),
+        (60, "0 * * * *"),
+        (24 * 60, "0 0 * * *"),
+        (7 * 24 * 60, "0 0 * * mon"),
+    ]
+    line = dict(lines).get(minutes if not rest else 0, "*/5 * * * *")
+    return f'an event that comes again and again is a cron line: cron: "{line}"'
+
+
+RULEBOOK_WORDS = {
+    **dict.fromkeys(("name", "book", "id"), "rulebook"),
+    **dict.fromkeys(("tz", "zone", "time_zone"), "timezone"),
+    **dict.fromkeys(("sources", "source", "lake"), "tables"),
+    **dict.fromkeys(("signals", "triggers"), "events"),
+    **dict.fromkeys(("script", "eventscript", "eventscripts", "programs"), "scripts"),
+    **dict.fromkeys(("limits", "config", "options"), "settings"),
+}
+TABLE_WORDS = {
+    **dict.fromkeys(("location", "uri", "url", "file", "delta"), "path"),
+    **dict.fromkeys(("name", "catalog"), "table"),
+    **dict.fromkeys(("keys", "primary_key", "pk", "id", "columns"), "key"),
+    **dict.fromkeys(("from", "since", "version"), "start"),
+}
+EVENT_WORDS: dict[str, str | tuple[str, ...] | Callable[[str], str]] = {
+    **dict.fromkeys(("every", "interval", "period"), _rhythm),
+    **dict.fromkeys(("type", "change", "operation", "kind"), "on"),
+    **dict.fromkeys(("if", "when", "filter", "condition", "having"), "where"),
+    **dict.fromkeys(("source", "from", "path"), "table"),
+    **dict.fromkeys(("fields", "parameters", "schema"), "signal"),
+    **dict.fromkeys(("schedule", "crontab"), "cron"),
+    **dict.fromkeys(("clock", "daily"), "at"),
+    **dict.fromkeys(("timestamp", "event_time"), "time"),
+    **dict.fromkeys(("watermark", "delay"), "lateness"),
+    **dict.fromkeys(("tz", "zone", "time_zone"), "timezone"),
+}
+SCRIPT_WORDS = {
+    **dict.fromkeys(("path", "source"), "file"),
+    **dict.fromkeys(("script", "program", "code"), "text"),
+    **dict.fromkeys(("inputs", "events", "from"), "in"),
+    **dict.fromkeys(("outputs", "emits", "to"), "out"),
+    **dict.fromkeys(("errors", "on_fault"), "on_error"),
+    **dict.fromkeys(("active", "disabled"), "enabled"),
+}
+RULE_WORDS: dict[str, str | tuple[str, ...] | Callable[[str], str]] = {
+    "when": ("on", "if"),
+    **dict.fromkeys(("condition", "conditions", "having", "where", "filter"), "if"),
+    **dict.fromkeys(("then", "action", "actions", "execute", "run", "sql"), "do"),
+    **dict.fromkeys(("key", "keys", "by", "group_by", "partition_by"), "per"),
+    "for": _lasting,
+    **dict.fromkeys(("event", "events", "pattern", "expression", "trigger", "match"), "on"),
+    **dict.fromkeys(("policy", "mode", "consumption"), "context"),
+    **dict.fromkeys(("retries", "attempts"), "retry"),
+    **dict.fromkeys(("else", "fallback"), "otherwise"),
+    **dict.fromkeys(("active", "disabled"), "enabled"),
+    **dict.fromkeys(("debounce", "silence", "mute", "suppress"), "cooldown"),
+    **dict.fromkeys(("rate_limit", "ratelimit", "limit"), "throttle"),
+    **dict.fromkeys(("deduplicate", "distinct", "unique"), "dedupe"),
+}
+ACTION_WORDS = {
+    **dict.fromkeys(("insert", "merge", "update", "query", "statement", "spark_sql"), "sql"),
+    **dict.fromkeys(("raise", "emit", "send", "publish", "event", "notify"), "signal"),
+    **dict.fromkeys(("http", "post", "url", "call"), "webhook"),
+}
+CHANGE_WORDS = {
+    **dict.fromkeys(("append", "added", "new", "create", "created", "write"), "insert"),
+    **dict.fromkeys(("upsert", "any", "all", "modify"), "change"),
+    **dict.fromkeys(("remove", "removed"), "delete"),
+    "load": "transaction",
+    **dict.fromkeys(("alter", "optimize", "schema"), "commit"),
+}
+CONTEXT_WORDS = {
+    **dict.fromkeys(("latest", "last", "newest"), "recent"),
+    **dict.fromkeys(("fifo", "oldest", "first", "chronological"), "chronicle"),
+    **dict.fromkeys(("all", "any", "general"), "unrestricted"),
+    **dict.fromkeys(("sliding", "each"), "continuous"),
+    **dict.fromkeys(("batch", "together"), "cumulative"),
+    **dict.fromkeys(("default", "regular"), "restricted"),
+}
+COUPLING_WORDS = {
+    **dict.fromkeys(("async", "asynchronous", "separate", "decoupled"), "detached"),
+    **dict.fromkeys(("sync", "now"), "immediate"),
+}
+START_WORDS = {
+    **dict.fromkeys(("beginning", "begin", "first", "oldest", "all", "start"), "earliest"),
+    **dict.fromkeys(("latest", "end", "head", "newest", "current"), "now"),
+    **dict.fromkeys(("existing", "initial"), "snapshot"),
+}

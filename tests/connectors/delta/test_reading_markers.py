@@ -1,0 +1,150 @@
+"""Markers and their commits, read from real tables; what that costs (G20)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.lake import Lake
+from tidegate.connectors.delta.markers import DeltaMarkers
+from tidegate.connectors.delta.session import new_session
+from tidegate.engine.core.markers import Marker, Noted, Notes
+from tidegate.rules.errors import EngineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def write(lake: Lake, table: str, app_id: str, number: int, metadata: str = "") -> None:
+    """One marked commit, as a program writes it that is ours or not."""
+    session = new_session(lake.spark)
+    session.conf.set("spark.databricks.delta.write.txnAppId", app_id)
+    session.conf.set("spark.databricks.delta.write.txnVersion", str(number))
+    session.conf.set("spark.databricks.delta.commitInfo.userMetadata", metadata)
+    session.sql(f"INSERT INTO delta.`{lake.path(table)}` VALUES ({number})")
+
+
+def note(entry: int, **more: Any) -> str:
+    noted = {"app_id": "tidegate/s/shop/first", "entry": entry}
+    return json.dumps({"tidegate": {**noted, **more}})
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    lake = Lake(spark, tmp_path_factory.mktemp("marked"))
+    lake.create("log", "id BIGINT", setTransactionRetentionDuration="interval 2 weeks 12 hours")
+    lake.create("bare", "id BIGINT", enableInCommitTimestamps="false")
+    write(lake, "log", "tidegate/s/shop/first", 1, note(1, firings=3))
+    write(lake, "log", "stream", 7, "[]")
+    lake.sql("INSERT INTO {log} VALUES (0)")
+    write(lake, "log", "tidegate/s/shop/first", 4, note(4, sealed=True))
+    write(lake, "log", "tidegate/s/shop/first/otherwise", 5, note(5, firings="many"))
+    write(lake, "bare", "tidegate/other/shop/first", 2)
+    return lake
+
+
+@pytest.fixture(scope="module")
+def markers(lake: Lake) -> DeltaMarkers:
+    return DeltaMarkers(lake.spark, {t: lake.path(t) for t in ("log", "bare", "gone")})
+
+
+def stamped(lake: Lake, table: str, version: int) -> int:
+    """When a marker says that it was committed."""
+    lines = map(json.loads, lake.log(table, version).read_text().splitlines())
+    return int(next(line["txn"]["lastUpdated"] for line in lines if "txn" in line)) * 1_000
+
+
+def test_the_latest_markers_of_each_app_id_and_how_long_they_last(
+    lake: Lake, markers: DeltaMarkers
+) -> None:
+    log, bare = markers.latest(["log", "bare"])
+    assert (log.table, log.location) == ("log", lake.path("log"))
+    assert Counter(log.markers) == Counter(
+        [
+            Marker("s", "shop", "first", 4, stamped(lake, "log", 4)),
+            Marker("s", "shop", "first/otherwise", 5, stamped(lake, "log", 5)),
+        ]
+    )
+    assert (log.retention, log.retention_days) == ("interval 2 weeks 12 hours", 14.5)
+    assert bare.markers == (Marker("other", "shop", "first", 2, stamped(lake, "bare", 1)),)
+    assert (bare.retention, bare.retention_days) == (None, None)
+    assert markers.latest([]) == ()
+
+
+def test_the_commits_under_markers_with_their_firings(lake: Lake, markers: DeltaMarkers) -> None:
+    def marker(number: int, version: int) -> Marker:
+        info = json.loads(lake.log("log", version).read_text().splitlines()[0])["commitInfo"]
+        return Marker("s", "shop", "first", number, info["inCommitTimestamp"] * 1_000)
+
+    seal = Noted(4, marker(4, 4), firings=0, sealed=True)
+    assert markers.noted("log", -1) == Notes((Noted(1, marker(1, 1), firings=3), seal), 0)
+    assert markers.noted("log", 1) == Notes((seal,), 2)
+    assert markers.noted("log", 5) == Notes((), 6)
+
+
+def test_a_log_that_was_cleaned_says_where_it_begins(lake: Lake) -> None:
+    lake.create("old", "id BIGINT")
+    write(lake, "old", "tidegate/s/shop/first", 1)
+    write(lake, "old", "tidegate/s/shop/first", 2, note(2))
+    for version in (0, 1):
+        lake.log("old", version).unlink()
+    found = DeltaMarkers(lake.spark, {"old": lake.path("old")}).noted("old", -1)
+    assert (found.first, [n.version for n in found.commits]) == (2, [2])
+
+
+def test_a_table_that_cannot_be_read_is_named(lake: Lake, markers: DeltaMarkers) -> None:
+    lake.create("gone", "id BIGINT")
+    lake.log("gone", 0).write_text("{damaged")
+    lake.log("gone", 0).with_suffix(".crc").unlink()  # which says it all, too
+    with pytest.raises(EngineError, match="table `gone`: its markers cannot be read: ") as caught:
+        markers.latest(["bare", "gone"])
+    assert caught.value.code == "table-unreadable"
+
+
+def jobs_so_far(spark: SparkSession) -> int:
+    context: Any = spark.sparkContext._jsc.sc()
+    context.listenerBus().waitUntilEmpty()
+    return int(context.statusStore().jobsList(None).size())
+
+
+def forget_snapshots(spark: SparkSession) -> None:
+    jvm: Any = spark._jvm
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
+def test_g20_markers_come_from_the_checksum_file_and_without_one_from_a_job(
+    lake: Lake, spark: SparkSession
+) -> None:
+    lake.create("summed", "id BIGINT")
+    write(lake, "summed", "tidegate/s/shop/first", 1)
+    write(lake, "summed", "tidegate/s/shop/second", 2)
+    markers = DeltaMarkers(lake.spark, {"summed": lake.path("summed")})
+    forget_snapshots(spark)
+    before = jobs_so_far(spark)
+    (with_checksum,) = markers.latest(["summed"])
+    assert jobs_so_far(spark) == before
+    for file in lake.log("summed", 0).parent.glob("*.crc"):
+        file.unlink()
+    forget_snapshots(spark)
+    (without,) = markers.latest(["summed"])
+    assert jobs_so_far(spark) > before
+    assert {m.number for m in with_checksum.markers} == {1, 2}
+    assert Counter(with_checksum.markers) == Counter(without.markers)
+
+
+def test_g20_reading_markers_costs_no_job_that_the_first_write_would_not(
+    lake: Lake, markers: DeltaMarkers, spark: SparkSession
+) -> None:
+    counts = []
+    for number, read in ((11, False), (12, True)):
+        forget_snapshots(spark)
+        before = jobs_so_far(spark)
+        if read:
+            markers.latest(["log"])
+            markers.latest(["log"])
+        write(lake, "log", "tidegate/s/shop/first", number)
+        counts.append(jobs_so_far(spark) - before)
+    assert counts[0] == counts[1] > 0

@@ -1,0 +1,20 @@
+"""`a or b`: every occurrence of plain events; else of those that end together the greatest."""
+
+from __future__ import annotations
+
+from tests.support.shown import Shown, check, shown
+from tidegate.engine.detect.events.graph.operators.disjunction import Either
+
+
+@shown(
+    """
+    plain events: every row | a or b | a@1 a@1 b@1 | [1,1] {a@1} [1,1] {a@1} [1,1] {b@1}
+    the later start of two that end together | (a ; c) or b | a@1 b@2 c@2 | [2,2] {b@2}
+    that end apart | (a ; c) or b | b@1 a@2 c@3 | [1,1] {b@1} [2,3] {a@2 c@3}
+    simultaneous openers | (a or b) ; c | a@1 b@1 c@2 | [1,2] {b@1 c@2}
+    each key alone | (a ; c) or b | a@1(k=1) b@2(k=2) c@2(k=1)
+        | k=1 [1,2] {a@1(k=1) c@2(k=1)} k=2 [2,2] {b@2(k=2)}
+    """
+)
+def test_either(row: Shown) -> None:
+    check(row, Either)

@@ -1,0 +1,270 @@
+"""State in partitions: the same is detected, and what nothing happens to is not looked at."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.reference.cuts import cuts
+from tests.reference.hits import detecting, resuming, saw
+from tests.reference.planted import cases, untils
+from tests.reference.strategies import EVERYTHING, SECOND
+from tests.support.history import batches, buckets, printed, run, through_ipc
+from tests.support.rulebooks import loaded
+from tidegate.engine.core.event_names import TICK
+from tidegate.engine.core.values import Batch, Carried, Detections
+from tidegate.engine.detect.events.state.partitions import grouped, join
+from tidegate.engine.detect.events.state.tables import serials_of
+from tidegate.engine.detect.events.step import partitioned_detector
+from tidegate.engine.detect.events.step.detector import Detector
+from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
+from tidegate.rules.errors import EngineError
+from tidegate.rules.model import Context
+
+steps: Counter[str] = Counter()
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is carried is cut as far as may be; steps are counted."""
+    steps.clear()
+    touched = Partitioned._touched
+
+    def counted(self: Partitioned, *given: Any) -> Any:
+        found = touched(self, *given)
+        steps["all" if found is None else "some"] += 1
+        return found
+
+    monkeypatch.setattr(partitioned_detector, "ROWS_MAX", 0)
+    monkeypatch.setattr(Partitioned, "_touched", counted)
+
+
+@pytest.mark.parametrize("count", [100, pytest.param(1_000, marks=pytest.mark.long)])
+@resuming
+@detecting
+def test_g26_partitions_change_nothing_of_what_is_detected(count: int) -> None:
+    @given(data=st.data())
+    @settings(max_examples=count, deadline=None)
+    def some(data: st.DataObject) -> None:
+        drawn = cases(operators=EVERYTHING, contexts=list(Context), depth=2, rules_max=3)
+        rulebook, history = data.draw(drawn)
+        until, cut = data.draw(untils(history)), data.draw(cuts(rulebook, history))
+        whole = saw(run(rulebook, history, cut, until))
+        assert run(rulebook, history, cut, until, partitions=4) == whole
+        instants = {time for _, time, _ in history}
+        assert run(rulebook, history, instants, until, partitions=16) == whole
+
+    some()
+    print(steps)
+    assert steps["some"] * 8 > steps["all"]
+
+
+@given(data=st.data())
+@settings(max_examples=50, deadline=None)
+def test_g26_a_step_on_what_the_last_one_left_is_a_step_on_what_was_read_back(
+    data: st.DataObject,
+) -> None:
+    drawn = cases(operators=EVERYTHING, contexts=list(Context), depth=2, rules_max=3)
+    rulebook, history = data.draw(drawn)
+    detector = Detector(rulebook, dict.fromkeys(rulebook.rules, -SECOND))
+    left, read = Partitioned(detector, 4), Partitioned(detector, 4)
+    in_hand, stored = Carried(), Carried()
+    for watermark, bucket in buckets(history, data.draw(cuts(rulebook, history))):
+        given = batches(rulebook, bucket)
+        before = in_hand
+        for _ in range(data.draw(st.integers(1, 2))):  # a step may be done again
+            found, in_hand, _ = left.step(before, given, watermark)
+        again, stored, _ = read.step(stored, given, watermark)
+        assert [*map(printed, found)] == [*map(printed, again)]
+        assert {n: t.to_pylist() for n, t in in_hand.tables.items()} == {
+            n: t.to_pylist() for n, t in stored.tables.items()
+        }
+        stored = through_ipc(stored)
+
+
+def detector(on: str) -> Partitioned:
+    book = loaded("abc", "t", r=f"on: '{on}', per: k")
+    return Partitioned(Detector(book, {"r": 0}), 16)
+
+
+def rows(event: str, keys: Sequence[Any], at: int) -> dict[str, Batch]:
+    """One of each key, at one instant."""
+    time, number = np.full(len(keys), at), np.arange(len(keys))
+    ids = np.stack([number, time], axis=1).astype(np.uint64)
+    table = pa.table({"k": keys, "v": np.zeros(len(keys), dtype=np.int64)})
+    return {event: Batch(event, time, number, table, {"set": ids})}
+
+
+class Kept:
+    """One rule over keyed occurrences; `keys` have an open `a` from the start."""
+
+    def __init__(self, on: str, keys: Sequence[Any] = range(200)) -> None:
+        self.detector = detector(on)
+        self.carried, self.watermark = Carried(), 0
+        self.step("a", [*keys])
+        self.step("c", [])  # which is when what is carried is cut
+
+    def step(
+        self, event: str, keys: Sequence[Any], watermark: int | None = None
+    ) -> list[Detections]:
+        """So many occurrences at the instant after the last."""
+        self.watermark = watermark or self.watermark + 1
+        given = rows(event, keys, self.watermark)
+        carried = through_ipc(self.carried)
+        found, self.carried, _ = self.detector.step(carried, given, self.watermark)
+        return [*found]
+
+    def instances(self) -> int:
+        return sum(len(t) for n, t in self.carried.tables.items() if n.startswith("node:"))
+
+
+def test_g26_a_row_reads_and_writes_the_partition_of_its_key_alone() -> None:
+    kept = Kept("a ; b", range(1_000))
+    partitions = {name.rsplit("/")[1] for name in kept.carried.tables}
+    assert partitions == {*map(str, range(16)), "every"}
+    before = kept.instances()
+    (found,) = kept.step("b", [7])
+    assert found.keys.to_pylist() == [{"k": 7}]
+    assert kept.carried.changed == frozenset()  # `a ; b` may be followed by another b
+    assert kept.instances() == before
+    assert kept.step("a", [7]) == []
+    changed = sorted(name.rsplit("/")[1] for name in kept.carried.changed)
+    assert len(changed) == 3  # the instances of one partition, its occurrences, the next serial
+    assert changed[0] == changed[1]
+    assert changed[2] == "every"
+
+
+def test_g26_equal_keys_of_other_types_are_of_one_partition() -> None:
+    kept = Kept("a ; b")
+    keys = [7.0, Decimal("9.00")]
+    assert [kept.step("b", [key])[0].keys.to_pylist()[0]["k"] for key in keys] == keys
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_g26_dates_and_the_instants_that_they_are_equal_to_are_of_one_partition(
+    zone: str | None,
+) -> None:
+    days = [date(2026, 1, 1) + timedelta(n) for n in range(200)]
+    kept = Kept("a ; b", days)
+    midnights = pa.array(days).cast(pa.timestamp("us")).cast(pa.timestamp("us", zone))
+    for n in range(0, 200, 10):
+        (found,) = kept.step("b", midnights[n : n + 1])
+        assert found.keys.to_pylist() == [{"k": midnights[n].as_py()}]
+
+
+def test_g26_what_is_too_old_goes_where_nothing_arrives() -> None:
+    kept = Kept("a ; b within 80 us")
+    assert kept.instances() == 200
+    kept.step("b", [500], 85)
+    assert 100 < kept.instances() < 200  # the others stay for an eighth longer
+    kept.step("b", [500], 95)
+    assert kept.instances() == 0
+
+
+def test_g26_a_timer_is_due_in_partitions_where_nothing_arrives() -> None:
+    kept = Kept("not(b)[a, [100 us]]")
+    kept.step("b", [7])
+    assert len({name.rsplit("/")[1] for name in kept.carried.changed}) <= 2
+    assert kept.step("b", [500], 100) == []
+    (found,) = kept.step("b", [500], 101)  # 100 us after 1, and no later
+    assert sorted(key["k"] for key in found.keys.to_pylist()) == [k for k in range(200) if k != 7]
+    assert kept.instances() == 0
+
+
+def test_g26_a_broadcast_meets_every_partition() -> None:
+    kept = Kept("a ; t")
+    (found,) = kept.step("t", [None])
+    assert len(found) == 200
+
+
+def test_g26_serials_go_on_while_what_used_them_is_not_read() -> None:
+    """Else two occurrences of one event type would be one where their partitions meet."""
+    kept = Kept("a ; t", range(2))
+    for _ in range(3):
+        kept.step("a", [0])
+        kept.step("a", [1])
+    (found,) = kept.step("t", [None])
+    rows = found.event_row[found.event_code == found.events.index("a")]
+    assert sorted(found.batches["a"].time[rows]) == [kept.watermark - 2, kept.watermark - 1]
+
+
+def test_carried_tables_in_no_partition_are_refused() -> None:
+    kept = Kept("a ; b")
+    table = next(iter(kept.carried.tables.values()))
+    old = {"node:1f": table.replace_schema_metadata({b"tidegate.carried": b"1"})}
+    with pytest.raises(EngineError, match="schema version b'1', this engine reads 2"):
+        detector("a ; b").step(Carried(old), {}, 9)
+
+
+def test_g26_a_rule_by_other_keys_than_those_of_the_rule_that_it_uses() -> None:
+    book = loaded("abc", "t", pair="on: 'a ; b', per: [k, v]", both="on: 'c ; pair', per: k")
+    given = Partitioned(Detector(book, {"pair": 0, "both": 0}), 16)
+    carried = Carried()
+    keys = np.arange(100)
+    for time, event in enumerate("ca", start=1):
+        carried = given.step(carried, rows(event, keys, time), time)[1]
+    carried = given.step(carried, {}, 3)[1]
+    for key in range(20):
+        found, carried, _ = given.step(carried, rows("b", keys[[key]], 4 + key), 4 + key)
+        assert [(d.rule, len(d)) for d in found] == [("pair", 1), ("both", 1)]
+
+
+def test_g26_a_timer_of_every_key_meets_every_partition() -> None:
+    kept = Kept("(t + [100 us]) and a")
+    kept.step("t", [None])
+    (found,) = kept.step("b", [500], 110)
+    assert len(found) == 200
+
+
+def test_g26_a_timer_of_a_rule_by_other_keys_meets_the_partitions_of_the_rule_that_uses_it() -> (
+    None
+):
+    book = loaded("abc", pair="on: 'a + [100 us]', per: [k, v]", both="on: 'c ; pair', per: k")
+    given = Partitioned(Detector(book, {"pair": 0, "both": 0}), 16)
+    carried = given.step(Carried(), rows("c", [*range(100)], 1), 1)[1]
+    for time in (2, 3, 4):
+        carried = given.step(carried, rows("a", [time], time), time)[1]
+    found, _, _ = given.step(carried, {}, 110)
+    assert [(d.rule, len(d)) for d in found] == [("pair", 3), ("both", 3)]
+
+
+def test_g26_a_tick_that_two_partitions_have_made_is_one_where_they_meet() -> None:
+    kept = Kept("P*(a, [10 us], b) ; t")
+    kept.step("b", [3], 25)
+    kept.step("b", [4], 26)
+    ticks = [name for name in kept.carried.tables if name.startswith("occ:" + TICK)]
+    made = {s for name in ticks for s in kept.carried.tables[name].column("serial").to_pylist()}
+    assert len(made) == 4  # two instants, in two partitions
+    graph = kept.detector.detector.graph
+    whole = join(graph, grouped(kept.carried.tables))
+    name = ticks[0].rpartition("/")[0]
+    assert whole[name].column("time").to_pylist() == [11, 21]
+    serials = {*whole[name].column("serial").to_pylist()}
+    nodes = {"node:" + node.digest: node.roles for node in graph.nodes.values()}
+    referred = [serials_of(whole[n], roles) for n, roles in nodes.items() if n in whole]
+    used = {serial for by_event in referred for serial in by_event.get(name[4:], ())}
+    assert used == serials
+    (found,) = kept.step("t", [None])
+    assert len(found) == 2
+
+
+def test_g26_instances_are_in_order_of_end_where_partitions_meet() -> None:
+    book = loaded("abc", "t", r="on: 'not(a)[c within 0 s, c ; (b and b)]', per: k")
+    history = [
+        (event, second * 1_000_000, {"k": k, "v": v})
+        for second, event, v in ((0, "c", 0), (1, "c", 0), (2, "b", 0), (2, "b", 1))
+        for k in range(8)
+    ]
+    seconds = range(0, 3_000_000, 1_000_000)
+    whole = run(book, history, seconds)
+    assert len(whole) == 8
+    assert run(book, history, seconds, partitions=16) == whole

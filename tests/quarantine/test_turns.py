@@ -1,0 +1,159 @@
+"""A suspect has Spark for itself."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from tidegate.engine.quarantine.turns import DEATHS_IN_A_ROW_MAX, Gate
+from tidegate.rules.errors import EngineError
+
+
+class Turn:
+    """A turn in a thread of its own, until it is told to end."""
+
+    error: EngineError
+
+    def __init__(
+        self, gate: Gate, *, alone: bool = False, stop: threading.Event | None = None
+    ) -> None:
+        self.begun, self.failed, self._end = (threading.Event() for _ in range(3))
+        self._gate, self._alone, self._stop = gate, alone, stop or threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            with self._gate.turn(alone=self._alone, stopped=self._stop.is_set) as self.replaced:
+                self.begun.set()
+                self._end.wait(30)
+        except EngineError as error:
+            self.error = error
+            self.failed.set()
+
+    def end(self) -> None:
+        self._end.set()
+        self._thread.join(30)
+
+    @property
+    def waits(self) -> bool:
+        return not self.begun.wait(0.2)
+
+
+def test_a_suspect_waits_for_all_and_all_who_come_later_wait_for_it() -> None:
+    gate = Gate()
+    first, second = Turn(gate), Turn(gate)
+    assert first.begun.wait(10)
+    assert second.begun.wait(10)
+    suspect = Turn(gate, alone=True)
+    assert suspect.waits
+    later = Turn(gate)
+    assert later.waits
+    first.end()
+    assert suspect.waits
+    second.end()
+    assert suspect.begun.wait(10)
+    assert later.waits
+    suspect.end()
+    assert later.begun.wait(10)
+    later.end()
+
+
+def test_of_two_suspects_each_has_its_turn_and_then_all_others() -> None:
+    gate = Gate()
+    first = Turn(gate, alone=True)
+    assert first.begun.wait(10)
+    others = [Turn(gate), Turn(gate)]
+    assert all(other.waits for other in others)
+    second = Turn(gate, alone=True)
+    assert second.waits
+    first.end()
+    assert second.begun.wait(10)
+    assert all(other.waits for other in others)
+    second.end()
+    assert all(other.begun.wait(10) for other in others)
+    for other in others:
+        other.end()
+
+
+def test_those_who_come_later_wait_five_seconds_of_thirty_for_a_suspect_that_waits() -> None:
+    now = [0.0]
+    gate = Gate(clock=lambda: now[0])
+    long = Turn(gate)
+    assert long.begun.wait(10)
+    suspect = Turn(gate, alone=True)
+    for second, begins in ((4, False), (6, True), (29, True), (31, False), (3_590, True)):
+        assert suspect.waits
+        now[0] = float(second)
+        other = Turn(gate)
+        assert other.waits is not begins
+        now[0] = 10.0
+        assert other.begun.wait(10)
+        other.end()
+    now[0] = 3_610.0
+    last = Turn(gate)
+    assert last.waits
+    long.end()
+    assert suspect.begun.wait(10)
+    assert last.waits
+    suspect.end()
+    assert last.begun.wait(10)
+    last.end()
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_stop_ends_the_waiting_for_a_turn(alone: bool) -> None:
+    gate, stop = Gate(), threading.Event()
+    running = Turn(gate, alone=not alone)
+    assert running.begun.wait(10)
+    waiting = Turn(gate, alone=alone, stop=stop)
+    assert waiting.waits
+    stop.set()
+    assert waiting.failed.wait(10)
+    assert waiting.error.code == "stopped"
+    after = Turn(gate)  # no suspect waits any more
+    assert after.waits is not alone
+    running.end()
+    assert after.begun.wait(10)
+    after.end()
+    with gate.turn(alone=True, stopped=lambda: True):
+        pass  # it need not wait
+
+
+def test_what_ran_while_spark_was_ended_on_purpose_is_told_so() -> None:
+    gate = Gate()
+    before = Turn(gate)
+    assert before.begun.wait(10)
+    gate.replace()
+    after = Turn(gate)
+    assert after.begun.wait(10)
+    assert before.replaced()
+    assert not after.replaced()
+    before.end()
+    after.end()
+    assert gate.take_blame()  # so that the next start costs nothing
+    assert not gate.take_blame()
+
+
+def test_one_end_of_spark_is_one_death_however_many_ran() -> None:
+    gate = Gate()
+    for _ in range(DEATHS_IN_A_ROW_MAX):
+        gate.died()
+    assert gate.take_blame()
+
+
+def test_a_start_is_blamed_on_suspects_until_too_many_deaths_in_a_row() -> None:
+    gate = Gate()
+    assert not gate.take_blame()
+    for _ in range(DEATHS_IN_A_ROW_MAX - 1):
+        gate.died()
+        assert gate.take_blame()
+        assert not gate.take_blame()
+    gate.died()
+    assert not gate.take_blame()
+    gate.clean()
+    gate.died()
+    assert gate.take_blame()
+    with gate.turn(alone=False):
+        assert gate.take_blame()  # what runs has not noticed yet

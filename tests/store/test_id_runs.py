@@ -1,0 +1,50 @@
+"""Firings are found by their ids, in runs that are merged as they grow in number."""
+
+from __future__ import annotations
+
+import pytest
+import sqlalchemy as sa
+
+from tests.support import make
+from tidegate.engine.core.values import Firings
+from tidegate.engine.store import SqlStore, id_runs
+from tidegate.engine.store import tables as t
+from tidegate.engine.store.database import Database
+
+
+def run_levels(url: str) -> list[int]:
+    with Database(url).read() as connection:
+        query = sa.select(t.firing_runs.c.level).order_by(t.firing_runs.c.run)
+        return list(connection.execute(query).scalars())
+
+
+def test_every_firing_is_found_whatever_was_merged(
+    url: str, store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(id_runs, "FAN_OUT", 3)
+    monkeypatch.setattr(id_runs, "PIECE_IDS", 4)
+    epoch = store.acquire("bank", "one", 60)
+    made: dict[tuple[int, str], Firings] = {}
+    for bucket in range(1, 24):
+        fired = [] if bucket % 5 == 0 else [make.firings(rule, 3, bucket) for rule in "cab"]
+        made |= {(bucket, one.rule): one for one in fired}
+        make.commit(store, epoch, make.plan(bucket), fired=[make.firings("z", 0), *fired])
+    assert run_levels(url) == [2, 2, 0]  # 19 buckets
+    for place, fired in made.items():
+        for firing_id in make.hex_ids(fired):
+            assert store.find_firing("bank", firing_id) == place
+    assert store.find_firing("bank", "00" * 16) is None
+    assert store.find_firing("bank", "ff" * 16) is None
+
+
+def test_runs_stay_apart_once_they_are_large(
+    url: str, store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(id_runs, "FAN_OUT", 2)
+    monkeypatch.setattr(id_runs, "MERGED_IDS_MAX", 20)
+    epoch = store.acquire("bank", "one", 60)
+    for bucket in range(1, 14):
+        make.commit(store, epoch, make.plan(bucket), fired=[make.firings("a", 4, bucket)])
+    assert run_levels(url) == [2, 2, 2, 0]
+    last = make.hex_ids(make.firings("a", 4, 7))[3]
+    assert store.find_firing("bank", last) == (7, "a")
