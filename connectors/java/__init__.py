@@ -1,0 +1,1 @@
+"""Java, and the jars of Delta that it runs."""

@@ -1,0 +1,1 @@
+"""Changes of tables, signals and clocks -> the occurrences of a bucket."""

@@ -1,0 +1,1 @@
+"""What operators and programs ask of a store: signals, status, firings, switches, rules as data."""

@@ -1,0 +1,1 @@
+"""Occurrences -> detections: event scripts, and the event graph of rules."""

@@ -1,0 +1,1 @@
+"""The event algebra: laws, normal form, transformation, static bound."""

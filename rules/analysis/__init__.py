@@ -1,0 +1,1 @@
+"""Facts that follow from a rulebook: keys, lateness, order, who uses whom."""

@@ -1,0 +1,1 @@
+"""Errors and warnings: what no single key of a rulebook can show."""

@@ -1,0 +1,1 @@
+"""Event expressions: text <-> nodes."""

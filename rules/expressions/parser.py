@@ -80,7 +80,11 @@ def _unlabelled(node: x.Expression) -> x.Expression:
 
 @cache
 def _lark() -> Lark:
-    grammar = resources.files("tidegate.rules").joinpath("grammar.lark").read_text(encoding="utf-8")
+    grammar = (
+        resources.files("tidegate.rules.expressions")
+        .joinpath("grammar.lark")
+        .read_text(encoding="utf-8")
+    )
     return Lark(grammar, parser="lalr", keep_all_tokens=True, maybe_placeholders=False)
 
 

@@ -1,0 +1,1 @@
+"""What a rulebook may say: from YAML to the model."""

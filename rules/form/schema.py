@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tidegate.rules.form.form import RULEBOOK
 
-FILE = Path(__file__).with_name("schema.json")
+FILE = Path(__file__).parents[1] / "schema.json"
 
 
 def schema_text() -> str:

@@ -1,0 +1,1 @@
+"""Safe YAML, read to nodes that know where they stood."""

@@ -24,10 +24,11 @@ UNREACHED = """adopt.before answer.before condition.asked lease.renewed migrate.
     otherwise.after otherwise.stored pass.sealed posted.before purge.before purge.middle
     recover.loaded seal.after seal.before signal.raised spark.restart strike.before tell.before
     webhook.before webhook.sent"""
-ENGINE = Path(tidegate.__file__).parent / "engine"
+CODE = Path(tidegate.__file__).parent
 POINTS = {
     name
-    for file in ENGINE.rglob("*.py")
+    for folder in ("engine", "connectors")
+    for file in (CODE / folder).rglob("*.py")
     for name in re.findall(r'failpoint\("([\w.]+)"\)', file.read_text(encoding="utf-8"))
 }
 KINDS = ("exit", "exit:2", "raise", "raise:2", "late")

@@ -12,7 +12,7 @@ import pytest
 from tidegate.engine.explain import FORMATS, explain
 from tidegate.rules.errors import InputError
 
-PROGRAMS = Path(__file__).parents[1] / "eventscript" / "programs"
+PROGRAMS = Path(__file__).parents[1] / "rules" / "eventscript" / "programs"
 SHOP = """\
 rulebook: shop
 tables: {readings: {path: /l/readings}}

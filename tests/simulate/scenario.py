@@ -92,7 +92,7 @@ NOT_COUNTED = {
     "Store.say": "what an engine says of itself, in the lease's row: tests/loop/test_activity.py",
     "Store.obstacles": "commands and the end of a run show it; nothing is done by it",
     "Feed.decide": "asked only of predicates over old and new rows: tests/capture/test_filters.py",
-    "Feed.earliest": "asked once, of a snapshot with times: tests/connectors/delta/test_event_time.py",
+    "Feed.earliest": "of a snapshot with times: tests/connectors/delta/test_event_time.py",
     "Sink.ready": "in a thread of its own, whose failure nobody notices",
 }
 FAULTS = tuple(

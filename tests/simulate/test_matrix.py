@@ -18,10 +18,11 @@ from tests.support.memorystore import MemoryStore
 from tidegate.engine.core.failpoints import KINDS, arm
 from tidegate.engine.store import open_store
 
-ENGINE = Path(tidegate.__file__).parent / "engine"
+CODE = Path(tidegate.__file__).parent
 POINTS = {
     name
-    for file in ENGINE.rglob("*.py")
+    for folder in ("engine", "connectors")
+    for file in (CODE / folder).rglob("*.py")
     for name in re.findall(r'failpoint\("([\w.]+)"\)', file.read_text(encoding="utf-8"))
 }
 CELLS = [*product(KINDS, (1, 2), (1, 2))]

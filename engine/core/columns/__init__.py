@@ -1,0 +1,1 @@
+"""Arrow columns: hashed, filtered, netted; and how loops over them are compiled."""

@@ -23,7 +23,7 @@ from numba.core.caching import CacheImpl, _CacheLocator
 
 from tidegate.engine.core.columns.user_cache import cache_folder
 
-_ENGINE = Path(__file__).parent
+_ENGINE = Path(__file__).parents[2]
 
 
 def njit(kernel: Callable[..., Any]) -> Any:
@@ -102,11 +102,10 @@ def digest() -> str:
 
 def kernel_modules() -> Iterator[tuple[Path, bytes]]:
     """The modules that import numba, from here or itself, and their sources."""
-    alone = [_ENGINE / "decimals.py", _ENGINE / "hashing.py"]
-    folders = [_ENGINE / "detector", _ENGINE / "damp", _ENGINE / "script" / "compiled"]
-    for file in [*alone, *(f for folder in folders for f in sorted(folder.rglob("*.py")))]:
+    others = (file for file in _ENGINE.rglob("*.py") if file != Path(__file__))
+    for file in sorted(others):
         content = file.read_bytes()
-        if b"engine.compiled import" in content or b"from numba" in content:
+        if b"numba_cache import" in content or b"\nfrom numba import" in content:
             yield file, content
 
 

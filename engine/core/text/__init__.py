@@ -1,0 +1,1 @@
+"""Values, times and log lines as text."""

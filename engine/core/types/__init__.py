@@ -1,0 +1,1 @@
+"""Types of columns: of Spark, of Arrow, of the fields of signals."""

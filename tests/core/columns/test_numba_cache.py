@@ -40,7 +40,7 @@ def test_a_second_checkout_compiles_nothing_again_until_a_source_differs(tmp_pat
             shutil.copytree(ROOT / folder, checkout / folder)
     assert hits(checkouts[0], tmp_path) == 0
     assert hits(checkouts[1], tmp_path) == 1
-    with (checkouts[1] / "engine" / "detector" / "kernels" / "joins.py").open("a") as file:
+    with (checkouts[1] / "engine/detect/events/kernels/joins.py").open("a") as file:
         file.write("# changed\n")
     assert hits(checkouts[1], tmp_path) == 0
     assert hits(checkouts[0], tmp_path) == 1

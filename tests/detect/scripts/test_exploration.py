@@ -21,7 +21,7 @@ from tidegate.rules.errors import InputError, Problem
 from tidegate.rules.eventscript.structure import followers
 from tidegate.rules.eventscript.tree import Program
 
-PROGRAMS = Path(__file__).parents[2] / "eventscript" / "programs"
+PROGRAMS = Path(__file__).parents[2] / "rules" / "eventscript" / "programs"
 WARNED = {
     "ambiguous_1": True,
     "ambiguous_2": False,

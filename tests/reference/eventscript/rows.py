@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-PROGRAMS = Path(__file__).parents[2] / "eventscript" / "programs"
+PROGRAMS = Path(__file__).parents[2] / "rules" / "eventscript" / "programs"
 Items = list[tuple[Any, ...]]
 NOTHING: dict[str, Any] = {}
 

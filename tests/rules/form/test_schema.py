@@ -12,7 +12,7 @@ import pytest
 from tidegate.rules.form.schema import FILE, schema_text
 from tidegate.rules.yaml.reader import Fields, Items, Node, Scalar, read_yaml
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +39,7 @@ def value(node: Node) -> Any:
 
 
 def test_the_file_is_not_stale() -> None:
-    assert FILE.read_text(encoding="utf-8") == schema_text(), (
-        "run: python -m tidegate.rules.form.schema"
-    )
+    assert FILE.read_text(encoding="utf-8") == schema_text(), "python -m tidegate.rules.form.schema"
 
 
 def test_the_complete_example_is_valid(validator: jsonschema.Draft202012Validator) -> None:

@@ -29,7 +29,7 @@ from tidegate.rules.model import (
     Webhook,
 )
 
-BANK = Path(__file__).with_name("bank.yaml")
+BANK = Path(__file__).parents[1] / "bank.yaml"
 
 
 def load(text: str, **options: Any) -> Rulebook:

@@ -1,0 +1,1 @@
+"""The event graph (Snoop): expressions of all rules as shared nodes."""

@@ -1,0 +1,1 @@
+"""The occurrences of one step: those carried, then those that arrive."""

@@ -1,0 +1,1 @@
+"""What a step leaves for the next one, as Arrow tables."""

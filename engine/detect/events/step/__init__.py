@@ -1,0 +1,1 @@
+"""One step over one bucket: occurrences in, detections and carried state out."""

@@ -1,1 +1,0 @@
-"""What commands show people: text of the screen's width."""
